@@ -70,7 +70,7 @@ class Whole:
 class Number:
     """A number from ``least``, or above ``above``, to ``most``.
 
-    It must be finite, unless ``finite`` is false; NaN has no place in a range.
+    It must be finite, unless ``finite`` is false; NaN is in no range.
     """
 
     least: float | None = None
@@ -233,16 +233,16 @@ def one_line(error: ValidationError, function: Callable[..., Any]) -> SpeclibErr
     return BadValue("; ".join(problems))
 
 
-def _argument_name(place: int | str, function: Callable[..., Any]) -> str:
+def _argument_name(given: int | str, function: Callable[..., Any]) -> str:
     """The name of an argument; pydantic counts those that were given without one."""
-    if isinstance(place, str):
-        return place
+    if isinstance(given, str):
+        return given
     names: list[str] = []
     for name, parameter in signature(function).parameters.items():
         if parameter.kind is Parameter.VAR_POSITIONAL:
-            return name if place >= len(names) else names[place]
+            return name if given >= len(names) else names[given]
         names.append(name)
-    return names[min(place, len(names) - 1)]
+    return names[min(given, len(names) - 1)]
 
 
 def _call_problem(detail: ErrorDetails, function: Callable[..., Any]) -> str:

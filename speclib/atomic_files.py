@@ -21,8 +21,8 @@ def write_atomically(path: Path, text: str) -> None:
         _write_and_replace(path, text)
     except OSError as error:
         raise SpeclibError(
-            f"cannot write {path}: {error.strerror}; the file is as it was. Make "
-            "room or give permission, then run again: what is finished is kept"
+            f"cannot write {path}: {error.strerror}; the file is as it was. Free "
+            "space or give permission, then run again: what is finished is kept"
         ) from error
 
 

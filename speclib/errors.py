@@ -6,7 +6,8 @@ All of them are SpeclibErrors. Each is also what Python calls such a mistake, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 
@@ -86,7 +87,9 @@ def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
     ``error`` says which library could not be imported; None where it is another one::
 
         speclib.Cluster needs Ray, which is not installed: `make cluster` installs it,
-        or `pip install 'speclib[cluster]'`
+        or, in the checkout, `pip install -e '.[cluster]'`
+
+    It names the checkout, for the package index has another project of our name.
     """
     library = (error.name or "").split(".")[0]
     if library not in EXTRAS:
@@ -95,9 +98,24 @@ def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
     if what.startswith("speclab") and extra == "timeline":
         extra = "lab"  # which has it, and what else the workbench needs
     return MissingExtra(
-        f"{what} needs {in_words}, which is not installed: {command} installs it, or "
-        f"`pip install 'speclib[{extra}]'`"
+        f"{what} needs {in_words}, which is not installed: {command} installs it, or, "
+        f"in the checkout, `pip install -e '.[{extra}]'`"
     )
+
+
+@contextmanager
+def naming_extras(what: str) -> Iterator[None]:
+    """In here a library that ``what`` lacks is named, with the extra that has it.
+
+    Also a decorator. Raises MissingExtra in place of ModuleNotFoundError.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = missing_extra(what, error)
+        if missing is None:
+            raise
+        raise missing from error
 
 
 LONGEST_LIST = 400  # characters of known names; of more, the nearest are told

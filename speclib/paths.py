@@ -29,12 +29,12 @@ WITHOUT_DATA = (
     "SPECLIB_HOME name one"
 )
 
-# Official benchmark files, which are measured in place of our own prompts.
+# Official benchmark files, which are measured instead of our own prompts.
 OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")
 
 
 def cannot_write(path: Path, error: OSError) -> SpeclibError:
-    """The error where nothing can be written to ``path``, a place below ``HOME``."""
+    """The error where nothing can be written to ``path``, which is below ``HOME``."""
     return SpeclibError(
         f"cannot write {path}: {error.strerror}. Set SPECLIB_HOME to a folder that you "
         "may write to: reports, caches and locks then go there"

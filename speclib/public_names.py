@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from importlib import import_module
 
-from speclib.errors import missing_extra, unknown_name
+from speclib.errors import naming_extras, unknown_name
 
 
 def load(
@@ -22,11 +22,6 @@ def load(
     if name not in module_of_name:
         message = f"module {package!r} has no attribute {name!r}"
         raise AttributeError(str(unknown_name(message, name, known)))
-    try:
+    with naming_extras(f"{package}.{name}"):
         module = import_module(f".{module_of_name[name]}", package)
-    except ModuleNotFoundError as error:
-        missing = missing_extra(f"{package}.{name}", error)
-        if missing is None:
-            raise
-        raise missing from error
     return module if module_of_name[name] == name else getattr(module, name)

@@ -279,7 +279,7 @@ for name, needed in (("Cluster", "speclib.Cluster needs Ray"), ("decode", "")):
         assert not needed
     except speclib.SpeclibError as error:
         assert needed and str(error).startswith(needed), error
-        assert "`make cluster`" in str(error) and "speclib[cluster]" in str(error)
+        assert "`make cluster`" in str(error) and ".[cluster]" in str(error)
 
 try:
     decode("x", pair="toy", world="cluster")
@@ -328,7 +328,7 @@ for ask, extra in (
         ask()
         raise AssertionError(extra)
     except speclib.errors.MissingExtra as error:
-        assert f"speclib[{extra}]" in str(error), error
+        assert f".[{extra}]" in str(error), error
 
 from speclab.__main__ import main
 main()

@@ -148,7 +148,7 @@ def _packages() -> Iterator[Check]:
         installed = machine.version_of(package)
         pinned = pins.get(package, "")
         if not installed:
-            advice = "make setup, or pip install 'speclib[models]'"
+            advice = "make setup, or, in the checkout, pip install -e '.[models]'"
             yield Check(package, "not installed", "no", advice)
             continue
         # torch's builds differ in what follows a plus sign: 2.13.0+cpu

@@ -11,8 +11,8 @@ from speclib.core.sampling import Tokens
 from speclib.methods.lookahead import (
     Pool,
     Window,
-    places_ahead,
     require_window,
+    window_span,
     write_ahead,
 )
 from speclib.worlds.world import World
@@ -28,11 +28,11 @@ def lookahead_as_published(
     tokens of the prompt that are drawn at random.
     """
     require_window(window, ngram, guesses)
-    places = places_ahead(window, ngram)
+    span = window_span(window, ngram)
     pool = Pool(guesses)
-    ahead = Window(draw_from_text(world, places), places, height=ngram - 1)
+    levels_ahead = Window(draw_from_text(world, span), span, height=ngram - 1)
     while world.going:
-        verified = write_ahead(world, pool, ahead)
+        verified = write_ahead(world, pool, levels_ahead)
         world.commit(verified[: ngram - 1])
 
 

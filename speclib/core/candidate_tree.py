@@ -1,7 +1,7 @@
 """Trees of candidates: several possible continuations of one text, scored together.
 
 A tree stands after a text. Its nodes are tokens in a fixed order; ``parents`` gives for
-every node the place of the node before it, or -1 where that is the text itself. A
+every node the number of the node before it, or -1 where that is the text itself. A
 parent always comes before its children:
 
     text ── a(0) ── b(1) ── c(2)        tokens   a   b   c   d   e
@@ -95,12 +95,12 @@ def stem(parents: Sequence[int]) -> int:
 def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
     """(tokens, parents) of the tree of ``paths``; what they begin with in common stands
     once."""
-    place_of_path: dict[Tokens, int] = {(): -1}
+    node_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):
-            place_of_path.setdefault(path[:end], len(place_of_path) - 1)
-    del place_of_path[()]
+            node_of_path.setdefault(path[:end], len(node_of_path) - 1)
+    del node_of_path[()]
 
-    tokens = tuple(path[-1] for path in place_of_path)
-    parents = tuple(place_of_path.get(path[:-1], -1) for path in place_of_path)
+    tokens = tuple(path[-1] for path in node_of_path)
+    parents = tuple(node_of_path.get(path[:-1], -1) for path in node_of_path)
     return tokens, parents

@@ -1,7 +1,7 @@
 """Distributions that are each certain of one token, without a number for every token.
 
-Of greedy rows a GPU gives their tokens alone. To write a row with one 1 and 150,000
-zeros, and to look for the 1 again, takes longer than to bring the token from the GPU.
+A GPU gives only the tokens of greedy rows. To write a row with one 1 and 150,000 zeros,
+and to look for the 1 again, takes longer than to bring the token from the GPU.
 So these rows know their tokens, and become arrays only where somebody calculates with
 them.
 
@@ -145,7 +145,8 @@ def one_hot(
 
 
 def stacked(rows: Sequence[Any], vocab: int) -> Any:
-    """``rows`` [vocab] as [n, vocab], without the numbers where all are certain."""
+    """Distributions [vocab] as rows [n, vocab], without the numbers where all are
+    certain."""
     tokens = []
     for row in rows:
         if not isinstance(row, CertainRow) or row.is_made:

@@ -4,9 +4,9 @@ A *feature* is what the target's LM head reads after a token: the hidden state a
 last norm. A pass of the target gives those of the tokens that it feeds. A drafter reads
 each together with the token that follows it::
 
-    place in the text     0      1      2      3
+    position in the text  0      1      2      3
     token                 t0     t1     t2     t3
-    feature before it     zeros  f0     f1     f2      what a drafter reads at a place
+    feature before it     zeros  f0     f1     f2      what a drafter reads at each
 
 Knows no model.
 """
@@ -22,9 +22,9 @@ from speclib.errors import SpeclibError
 
 
 class Features(NamedTuple):
-    """The features of tokens that stand in a row.
+    """The features of tokens that follow one another.
 
-    ``start``: the place of the first of them in its text. ``values``: [tokens, width].
+    ``start``: the position of the first of them. ``values``: [tokens, width].
     """
 
     start: int
@@ -32,7 +32,7 @@ class Features(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The place after the last of them."""
+        """The position after the last of them."""
         return self.start + len(self.values)
 
     def of_path(self, length: int, nodes: Sequence[int]) -> Features:
@@ -40,14 +40,14 @@ class Features(NamedTuple):
 
         These features are of the text's last tokens and then of all nodes of the tree.
         """
-        places = list(range(self.start, length))
-        places += [length + node for node in nodes]
-        return Features(self.start, self.values[[p - self.start for p in places]])
+        positions = list(range(self.start, length))
+        positions += [length + node for node in nodes]
+        return Features(self.start, self.values[[p - self.start for p in positions]])
 
     def before(self, kept: int, length: int) -> np.ndarray:
-        """What is read at the places ``kept`` ... ``length`` - 1, [places, width].
+        """What is read at positions ``kept`` ... ``length`` - 1: [positions, width].
 
-        At place 0 these are zeros. Raises SpeclibError where one is missing.
+        At position 0 these are zeros. Raises SpeclibError where one is missing.
         """
         first = max(kept, 1)
         if first <= self.start or length - 1 > self.end:

@@ -31,8 +31,8 @@ class Prefix:
     def keep(self, text: Sequence[int], last: int = 0) -> int:
         """How many cached tokens can serve ``text``.
 
-        ``last``: the rows wanted before that of the whole text. A row exists only for
-        a token that is fed, so the last ``last`` + 1 tokens of the text never count.
+        ``last``: how many rows are wanted before that of the whole text. A row exists
+        only for a token that is fed, so the last ``last`` + 1 tokens never count.
         """
         longest = min(len(self.fed), len(text) - last - 1)
         known = self._known_of(text)
@@ -91,7 +91,7 @@ class Prefix:
 
 
 def first_difference(cached: Sequence[int], wanted: Sequence[int]) -> int:
-    """The first place at which two lists of one length differ; their length if none.
+    """The first index at which two lists of one length differ; their length if none.
 
     By bisection: to compare slices is fast.
     """

@@ -10,8 +10,8 @@ Symbols, spelled once for every method:
 
 Randomness is keyed, not streamed. The only door is ``coins.choose``: it inverts the
 distribution's cumulative sum at a number u that depends on (seed, request, position,
-role, index) alone. Nobody else sees u. So a test can hold u as an interval in place of
-a number and walk every outcome of a method exactly (``speclib.worlds.enumerator``).
+role, index) alone. Nobody else sees u. So a test can hold u as an interval instead of a
+number and walk every outcome of a method exactly (``speclib.worlds.enumerator``).
 
 Knows no time, device or model.
 """
@@ -44,7 +44,7 @@ ENTRIES_AT_ONCE = 1 << 16  # of logits that are shaped together
 THRESHOLDS = (*(2.0**-power for power in range(2, 26, 2)), 0.0)
 DISTANCES = (2, 4, 8, 16, 32)
 
-LONG_ROW = 8192  # tokens from which on a row is summed by blocks
+LARGE_VOCAB = 8192  # tokens from which on a distribution is summed by blocks
 BLOCK = 1024  # tokens
 
 
@@ -141,7 +141,7 @@ def _one_hot(logits: Rows) -> Rows:
 def _ban_all_but_top_k(row: Row, top_k: int) -> None:
     """Bans every score below the ``top_k``-th best; ties with it stay.
 
-    The best score is 0. Only scores near it are looked through, if they are enough.
+    The best score is 0. Only scores near it are searched, if they are enough.
     """
     candidates = row
     for distance in DISTANCES:
@@ -156,14 +156,14 @@ def _ban_all_but_top_k(row: Row, top_k: int) -> None:
 def _keep_nucleus(row: Row, top_p: float) -> None:
     """Keeps the fewest likeliest tokens whose mass reaches ``top_p``, renormalised.
 
-    Of tokens that are equally likely those of the smallest ids are kept.
+    Of tokens that are equally likely those of the smallest ids stay.
     """
-    kept_masses = _nucleus_masses(row, top_p)
-    smallest = kept_masses[-1]
+    masses = _nucleus_masses(row, top_p)
+    smallest = masses[-1]
     is_candidate = row >= smallest
     row *= is_candidate
 
-    surplus = np.count_nonzero(is_candidate) - len(kept_masses)
+    surplus = np.count_nonzero(is_candidate) - len(masses)
     if surplus:
         equal = np.flatnonzero(row == smallest)
         row[equal[len(equal) - surplus :]] = 0
@@ -173,18 +173,18 @@ def _keep_nucleus(row: Row, top_p: float) -> None:
 def _nucleus_masses(row: Row, top_p: float) -> Row:
     """The masses of the tokens that ``top_p`` keeps of ``row`` [V], in falling order.
 
-    In that order a token is kept if the mass of those before it is below ``top_p``.
+    In that order a token stays if the mass of those before it is below ``top_p``.
 
-    Only the masses above a threshold are sorted. It falls until the last of them is not
-    kept any more, or until they are all that there are. The result is that of sorting
-    the whole row, to the last bit:
+    Only the masses above a threshold are sorted. It falls until the last of them does
+    not stay any more, or until they are all that there are. The result is that of
+    sorting the whole row, to the last bit:
 
     - What is above the threshold comes before everything else. So it is the beginning
       of the whole order. And its sums, of which each adds one mass to the sum before,
       are the beginning of the whole row's sums.
     - Along the order the sums never fall and the masses never rise. So a sum less its
       own mass never falls either: rounding never turns the order of two numbers round.
-      Once a token is not kept, none after it is.
+      Once a token does not stay, none after it does.
     - Which of several equally likely tokens comes first changes no sum.
     """
     largest = row.max()
@@ -198,8 +198,8 @@ def _nucleus_masses(row: Row, top_p: float) -> Row:
         mass_before = np.cumsum(falling) - falling
         if is_all or mass_before[-1] >= top_p:
             break
-    kept: Row = falling[mass_before < top_p]
-    return kept
+    nucleus: Row = falling[mass_before < top_p]
+    return nucleus
 
 
 class CoinTosser(Protocol):
@@ -223,7 +223,7 @@ class Coins:
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
         """Draws a token from ``dist`` [V], which sums to one.
 
-        ``position``: the place in the text that the token is for. ``role``: one of
+        ``position``: where in the text the token will stand. ``role``: one of
         ``ROLES``. ``index`` tells siblings apart (candidates, sequences, drafters):
         two decisions never share a key.
         """
@@ -244,9 +244,9 @@ def invert(dist: Row, u: float) -> int:
     """The first token whose cumulative mass exceeds ``u``; never one without mass.
 
     ``dist``: [V], none of it negative. The cumulative sum is taken in float64, token by
-    token. A long row is not summed like that, but its token is the one that this gives.
+    token. A long one is not summed like that, but its token is the one that this gives.
     """
-    if len(dist) >= LONG_ROW:
+    if len(dist) >= LARGE_VOCAB:
         token = _invert_by_blocks(dist, u)
         if token is not None:
             return token
@@ -280,28 +280,28 @@ def _invert_by_blocks(dist: Row, u: float) -> int | None:
     before = float(until_block[block - 1]) if block else 0.0
     first = block * BLOCK
     edges = before + np.cumsum(dist[first : first + BLOCK], dtype=np.float64)
-    place = int(edges.searchsorted(wanted, side="right"))
-    if place == len(edges):
+    nth = int(edges.searchsorted(wanted, side="right"))
+    if nth == len(edges):
         return None
 
-    low = float(edges[place - 1]) if place else before
-    high = float(edges[place])
+    low = float(edges[nth - 1]) if nth else before
+    high = float(edges[nth])
     rounding = 8 * len(dist) * 2.0**-53 * whole
     is_clear = low + rounding < wanted < high - rounding
-    return first + place if is_clear else None
+    return first + nth if is_clear else None
 
 
 class Drafted(NamedTuple):
     """A drafted token, and the exact q it was drawn from.
 
-    ``operation`` and ``place`` say where the trace shows it: the id of the event, and
-    where in it the token stands.
+    ``operation`` and ``nth`` say where the trace shows it: the id of the event, and
+    which of the event's tokens it is, counted from 0.
     """
 
     token: int
     q: Row
     operation: int = -1
-    place: int = 0
+    nth: int = 0
 
 
 def ids(drafted: Iterable[Drafted]) -> Tokens:

@@ -48,24 +48,24 @@ class Text(Sequence[int]):
         return self.shared + len(self.tail)
 
     @overload
-    def __getitem__(self, place: SupportsIndex) -> int: ...
+    def __getitem__(self, key: SupportsIndex) -> int: ...
     @overload
-    def __getitem__(self, place: slice) -> Tokens: ...
-    def __getitem__(self, place: SupportsIndex | slice) -> int | Tokens:
-        if isinstance(place, slice):
-            start, stop, step = place.indices(len(self))
+    def __getitem__(self, key: slice) -> Tokens: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> int | Tokens:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
             if step == 1:
                 return self._between(start, stop)
-            return self.whole()[place]
+            return self.whole()[key]
 
-        number = place.__index__()
-        if number < 0:
-            number += len(self)
-        if 0 <= number < self.shared:
-            return self.log[number]
-        if number < 0:
-            raise IndexError(f"a text of {len(self)} tokens has no token {place}")
-        return self.tail[number - self.shared]
+        position = key.__index__()
+        if position < 0:
+            position += len(self)
+        if 0 <= position < self.shared:
+            return self.log[position]
+        if position < 0:
+            raise IndexError(f"a text of {len(self)} tokens has no token {key}")
+        return self.tail[position - self.shared]
 
     def _between(self, start: int, stop: int) -> Tokens:
         """The tokens from ``start`` up to ``stop``, neither of them negative."""
@@ -128,7 +128,7 @@ def first_tokens(text: AnyText, length: int) -> AnyText:
 def begins_with(text: AnyText, start: AnyText) -> bool:
     """Whether ``text`` begins with ``start``.
 
-    Of two texts of one request only what is beyond their common log is looked at.
+    Of two texts of one request only what is beyond their common log is compared.
     """
     known = 0
     if type(text) is Text and type(start) is Text and text.log is start.log:

@@ -25,16 +25,16 @@ from .candidate_tree import CandidateTree, merged
 from .sampling import CoinTosser, Drafted, Row, Rows, Tokens, residual
 from .text import AnyText
 
-ACCEPT = 0  # the outcome of a coin that lets a drafted token pass
+ACCEPT = 0  # the outcome of a coin that accepts a drafted token
 TEXT = -1  # where a walk down a tree begins: the parent of its first nodes
 
 
 class Verified(NamedTuple):
     """What a test of drafted tokens gave.
 
-    ``accepted``: the drafted tokens that passed. ``extra``: one more token, or none.
-    After a rejection it is the replacement; when all passed and a row was left over it
-    is the target's own next token (the bonus).
+    ``accepted``: the drafted tokens that passed the test. ``extra``: one more token, or
+    none. After a rejection it is the replacement; when all were accepted and a row was
+    left over it is the target's own next token (the bonus).
     """
 
     accepted: Tokens
@@ -76,16 +76,17 @@ def verify(
 ) -> Verified:
     """Tests ``drafted`` in order by the ratio test until one fails or either runs out.
 
-    A token x passes when a coin falls under min(1, p(x)/q(x)), strictly. The first that
-    fails is replaced by a draw from norm(max(0, p - q)). If all passed and a row is
-    left, the next token is drawn from it: with nothing drafted, this is plain decoding.
+    A token x is accepted when a coin falls under min(1, p(x)/q(x)), strictly. The first
+    that fails is replaced by a draw from norm(max(0, p - q)). If all were accepted and
+    a row is left, the next token is drawn from it: with nothing drafted, this is plain
+    decoding.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2, equation 1.
     """
     accepted: Tokens = ()
     position = len(world.text)
     for draft, p in zip(drafted, rows, strict=False):
-        if not _passes(world.coins, draft, p, position):
+        if not _is_accepted(world.coins, draft, p, position):
             world.mark(draft, "rejected")
             left = residual(p, draft.q)
             replacement = world.coins.choose(left, position, "residual")
@@ -101,9 +102,10 @@ def match(
 ) -> Verified:
     """Tests ``drafted`` in order against the target's own draws.
 
-    A drafted token passes when it is the one that the target draws there itself, with
-    plain decoding's own coin. So the output is plain decoding's, token for token, at
-    any temperature and under any timing. Fewer tokens pass than by the ratio test.
+    A drafted token is accepted when it is the one that the target draws there itself,
+    with plain decoding's own coin. So the output is plain decoding's, token for token,
+    at any temperature and under any timing. Fewer tokens are accepted than by the ratio
+    test.
 
     Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
     """
@@ -120,7 +122,7 @@ def match(
     return Verified(accepted, _bonus(world, accepted, rows))
 
 
-def _passes(
+def _is_accepted(
     coins: CoinTosser, draft: Drafted, p: Row, position: int, index: int = 0
 ) -> bool:
     """The ratio test: true with probability min(1, p(x)/q(x))."""
@@ -142,14 +144,14 @@ def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Toke
 def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """The ratio test down a tree, by removal and renormalisation.
 
-    At each place the candidates are tried in their order. x passes with probability
-    min(1, p(x)/q(x)), strictly. After each that fails, p becomes norm(max(0, p - q)).
-    Where none passes the token is drawn from what is left of p; where there are no
-    candidates, from the row itself.
+    At each position the candidates are tried in their order. x is accepted with
+    probability min(1, p(x)/q(x)), strictly. After each that fails, p becomes
+    norm(max(0, p - q)). Where all fail the token is drawn from what is left of p; where
+    there are no candidates, from p itself.
 
     Lossless if each q is the distribution that its token was drawn from, given its
     elder siblings; several independent draws from one q qualify, too. In the trace a
-    place counts once, as in ``match_tree``.
+    position counts once, as in ``match_tree``.
 
     Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
     "Recursive Speculative Decoding".
@@ -160,32 +162,32 @@ def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
         p = rows[node + 1]
         position = len(world.text) + len(accepted)
         candidates = tree.children(node)
-        passed = None
+        accepted_node = None
         for index, candidate in enumerate(candidates):
             draft = tree.drafted[candidate]
-            if _passes(world.coins, draft, p, position, index):
-                passed = candidate
+            if _is_accepted(world.coins, draft, p, position, index):
+                accepted_node = candidate
                 break
             p = residual(p, draft.q)
 
-        if passed is None:
+        if accepted_node is None:
             _mark_rejected(world, tree, candidates)
             role = "residual" if candidates else "target"
             return Verified(accepted, (world.coins.choose(p, position, role),))
-        world.mark(tree.drafted[passed], "accepted")
-        accepted += (tree.drafted[passed].token,)
-        node = passed
+        world.mark(tree.drafted[accepted_node], "accepted")
+        accepted += (tree.drafted[accepted_node].token,)
+        node = accepted_node
 
 
 def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """Exact match down a tree.
 
-    At each place the target draws its token with plain decoding's own coin, and the
-    candidate that carries this token passes. The output is plain decoding's, token for
-    token, at any temperature.
+    At each position the target draws its token with plain decoding's own coin, and the
+    candidate that carries this token is accepted. The output is plain decoding's, token
+    for token, at any temperature.
 
-    In the trace a place counts once: the candidate that passed, or where none did the
-    first one as rejected. Its siblings were never needed.
+    In the trace a position counts once: the candidate that was accepted, or where none
+    was the first one as rejected. Its siblings were never needed.
     """
     accepted: Tokens = ()
     node = TEXT
@@ -193,22 +195,23 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
         position = len(world.text) + len(accepted)
         token = world.coins.choose(rows[node + 1], position, "target")
         candidates = tree.children(node)
-        passed = None
+        accepted_node = None
         for candidate in candidates:
             if tree.drafted[candidate].token == token:
-                passed = candidate
+                accepted_node = candidate
                 break
 
-        if passed is None:
+        if accepted_node is None:
             _mark_rejected(world, tree, candidates)
             return Verified(accepted, (token,))
-        world.mark(tree.drafted[passed], "accepted")
+        world.mark(tree.drafted[accepted_node], "accepted")
         accepted += (token,)
-        node = passed
+        node = accepted_node
 
 
 def _mark_rejected(world: Writing, tree: CandidateTree, candidates: list[int]) -> None:
-    """Of several candidates at one place that all failed, the first stands for all."""
+    """The first of several candidates at one position, all of which failed, stands
+    for all."""
     if candidates:
         world.mark(tree.drafted[candidates[0]], "rejected")
 
@@ -217,8 +220,8 @@ def offer(world: TakesGuesses, paths: Iterable[Tokens]) -> CandidateTree:
     """The tree of ``paths``, as candidates after the world's text that no model
     drafted.
 
-    Each path goes as far as the next end token, and as far as there is room: the last
-    token that may still be written is left to the target.
+    Each path goes as far as the next end token, and no further than the text may: the
+    last token that may still be written is left to the target.
     """
     fitting = [_fitting(world, path) for path in paths]
     tokens, parents = merged(fitting)

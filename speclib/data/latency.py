@@ -49,7 +49,7 @@ class Durations(Protocol):
     def c(self) -> float: ...
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Of an operation that kept and fed so many tokens."""
+        """How long an operation lasts that kept and fed so many tokens."""
         ...
 
 
@@ -103,7 +103,7 @@ class Fuzzy:
     lp_size: int
 
     def seconds(self, exact: Curve, lp: int, fed: float) -> float:
-        """Of a pass in groups of up to ``lp``; ``exact``: of passes without groups."""
+        """Seconds of a pass in groups of up to ``lp``; ``exact``: without groups."""
         share = self._joined(lp) / self._joined(self.lp_size)
         return exact(fed) - share * (exact(fed) - self.curve(fed))
 
@@ -145,7 +145,7 @@ class Shared:
     move: Curve
 
     def target_steps(self, passes: Sequence[float]) -> list[Step]:
-        """Of target passes that take so many seconds each."""
+        """The steps of target passes that take so many seconds each."""
         steps = []
         for seconds in passes:
             for stage in range(self.stages):
@@ -153,8 +153,8 @@ class Shared:
         return steps
 
     def draft_steps(self, passes: Sequence[float], tokens: int) -> list[Step]:
-        """Of draft passes that take so many seconds each, after which the cache holds
-        ``tokens``.
+        """The steps of draft passes that take so many seconds each, after which the
+        cache holds ``tokens``.
         """
         on_the_last = ceil(len(passes) / 2)
         steps = [Step(seconds, self.stages - 1) for seconds in passes[:on_the_last]]
@@ -267,7 +267,7 @@ class Latency:
         return self.shared.target_steps(passes)
 
     def _pass_seconds(self, exact: Curve, forward: Pass) -> float:
-        """Of one pass of a model whose exact passes take as ``exact`` says."""
+        """Seconds of one pass of a model whose exact passes take as ``exact`` says."""
         if self.fuzzy and forward.lp:
             return self.fuzzy.seconds(exact, forward.lp, forward.fed)
         return exact(forward.fed, forward.kept)

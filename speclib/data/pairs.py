@@ -25,7 +25,7 @@ from .toml_files import read_toml, toml_path
 # A pass of more rows than this would cost more than it could ever save.
 FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 
-# How many tokens a cache has room for at first: no fewer than without this setting.
+# How many slots a cache has at first: no fewer than without this setting.
 FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
@@ -54,7 +54,7 @@ class ModelSpec(BaseModel):
     recorded      of fixed_rows on a GPU: a pass is recorded once and then repeated by
                   the GPU alone (see models.recorded_pass). It is asked for by name, as
                   no GPU has shown yet that it is exact
-    first_room    of fixed_rows: how many places of the cache every pass looks at, until
+    first_room    of fixed_rows: how many slots of the cache every pass looks at, until
                   a text needs more; None: 256. Where a text outgrows them, its passes
                   are recorded anew, so give as many as most texts will have. A multiple
                   of 8 suits the kernels
@@ -200,7 +200,7 @@ class Pair(BaseModel):
     Either may have more tokens than the other: see ``models.vocabulary``.
 
     ``latency`` names the file of durations for virtual and emulated runs.
-    ``stands_for`` says in the place of which models of a paper the pair is measured.
+    ``stands_for`` says which models of a paper the pair stands for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -270,8 +270,8 @@ class Pair(BaseModel):
         it waits for the CPU, which launches a pass kernel by kernel; and if only one of
         the two models waits, c = t_target / t_draft says nothing of the models.
 
-        ``first_room``: how many tokens a text may have, with room for one pass more,
-        before passes of these models are recorded anew; None: 256.
+        ``first_room``: how many tokens a text and one pass more may have before passes
+        of these models are recorded anew; None: 256.
         """
         shape: dict[str, Any] = {"fixed_rows": count, "recorded": recorded}
         if first_room is not None:

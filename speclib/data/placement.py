@@ -86,7 +86,7 @@ class Place(BaseModel):
 
 
 def _first_available(places: tuple[str, ...], gpus: int) -> tuple[str, ...]:
-    """Of each place's alternatives, the first on a machine with ``gpus`` GPUs."""
+    """The first alternative of each place on a machine with ``gpus`` GPUs."""
     return tuple(_choose(place.split("|"), gpus) for place in places)
 
 

@@ -222,7 +222,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     except OSError as error:
         raise BadValue(
             f"no prompt file {path} ({error.strerror}): our own prompts are in "
-            f"{FOLDER}; download an official file, and pass the folder it is in"
+            f"{FOLDER}; download an official file, and give the folder it is in"
         ) from error
 
 
@@ -258,64 +258,67 @@ def _is_number(text: str) -> bool:
 def parse_json(path: Path, number: int, line: str) -> Prompt:
     """One line of HumanEval, GSM8K, MT-bench or Spec-Bench."""
     try:
-        row = json.loads(line)
+        entry = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"not a JSON object ({error.msg} at column {error.colno})"
         ) from error
     except RecursionError as error:
         raise ValueError("not a JSON object (too deep)") from error
-    if not isinstance(row, dict):
-        raise ValueError(f"expected a JSON object, found {type(row).__name__}")
+    if not isinstance(entry, dict):
+        raise ValueError(f"expected a JSON object, found {type(entry).__name__}")
 
-    if "prompt" in row or "task_id" in row:
-        return _parse_humaneval(row)
-    if "question" in row:
-        return _parse_gsm8k(row, number)
-    if "turns" in row:
-        return parse_dialogue(row)
+    if "prompt" in entry or "task_id" in entry:
+        return _parse_humaneval(entry)
+    if "question" in entry:
+        return _parse_gsm8k(entry, number)
+    if "turns" in entry:
+        return parse_dialogue(entry)
     raise ValueError(
         f"expected the keys of HumanEval (task_id, prompt), GSM8K (question, answer) "
-        f"or MT-bench (question_id, category, turns), found {sorted(row)}"
+        f"or MT-bench (question_id, category, turns), found {sorted(entry)}"
     )
 
 
-def _parse_humaneval(row: dict[str, Any]) -> Prompt:
-    check_texts(row, "task_id", "prompt", "canonical_solution", "test", "entry_point")
+def _parse_humaneval(entry: dict[str, Any]) -> Prompt:
+    check_texts(entry, "task_id", "prompt", "canonical_solution", "test", "entry_point")
     return Prompt(
         "humaneval",
-        row["task_id"],
-        text=row["prompt"],
-        reference=row["canonical_solution"],
-        facts={"entry_point": row["entry_point"], "test": row["test"]},
+        entry["task_id"],
+        text=entry["prompt"],
+        reference=entry["canonical_solution"],
+        facts={"entry_point": entry["entry_point"], "test": entry["test"]},
     )
 
 
-def _parse_gsm8k(row: dict[str, Any], number: int) -> Prompt:
-    check_texts(row, "question", "answer")
-    if "####" not in row["answer"]:
+def _parse_gsm8k(entry: dict[str, Any], number: int) -> Prompt:
+    check_texts(entry, "question", "answer")
+    if "####" not in entry["answer"]:
         raise ValueError("expected an answer that ends with '#### number'")
     return Prompt(
-        "gsm8k", f"gsm8k/{number}", turns=(row["question"],), reference=row["answer"]
+        "gsm8k",
+        f"gsm8k/{number}",
+        turns=(entry["question"],),
+        reference=entry["answer"],
     )
 
 
-def parse_dialogue(row: dict[str, Any]) -> Prompt:
+def parse_dialogue(entry: dict[str, Any]) -> Prompt:
     """One line of MT-bench or Spec-Bench."""
-    check_texts(row, "category")
-    turns = row["turns"]
+    check_texts(entry, "category")
+    turns = entry["turns"]
     if not _is_list_of_texts(turns):
         raise ValueError(
             f"expected 'turns' to be a list of texts, found {str(turns)[:60]!r}"
         )
-    if "question_id" not in row:
+    if "question_id" not in entry:
         raise ValueError("expected the key 'question_id'")
 
     return Prompt(
-        row["category"],
-        str(row["question_id"]),
+        entry["category"],
+        str(entry["question_id"]),
         turns=tuple(turns),
-        reference=_first_reference(row.get("reference")),
+        reference=_first_reference(entry.get("reference")),
     )
 
 
@@ -333,9 +336,9 @@ def _is_list_of_texts(value: object) -> bool:
     return all(isinstance(entry, str) for entry in value)
 
 
-def check_texts(row: dict[str, Any], *keys: str) -> None:
+def check_texts(entry: dict[str, Any], *keys: str) -> None:
     """Raises ValueError unless every one of ``keys`` is there and holds a text."""
     for key in keys:
-        if not isinstance(row.get(key), str):
-            found = type(row[key]).__name__ if key in row else "no such key"
+        if not isinstance(entry.get(key), str):
+            found = type(entry[key]).__name__ if key in entry else "no such key"
             raise ValueError(f"expected {key!r} to be a text, found {found}")

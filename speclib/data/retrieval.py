@@ -1,4 +1,4 @@
-"""What REST looks up: the places where some tokens occur in a text, by a suffix array.
+"""What REST looks up: where some tokens occur in a text, by a suffix array.
 
 Knows no method, no model and no random numbers. Our own training text can be written
 again at any time, so no datastore is stored.
@@ -18,7 +18,7 @@ from speclib.errors import BadValue
 
 from .training_tasks.tasks import Task
 
-END = -1  # follows every document: no place and no continuation crosses it
+END = -1  # follows every document: no occurrence and no continuation crosses it
 MOST = 500  # continuations given at once
 
 
@@ -39,7 +39,7 @@ class Datastore:
 
     @cached_property
     def order(self) -> list[int]:
-        """The places of ``tokens``, in the order of what begins there."""
+        """The positions of ``tokens``, in the order of what begins there."""
         return sorted_suffixes(self.tokens)
 
     def after(
@@ -48,25 +48,25 @@ class Datastore:
         """What follows the end of ``text`` wherever it occurs in the documents.
 
         The end of the text that is looked up is the longest one, of at most ``longest``
-        tokens, after which any document goes on. From each of its places up to
-        ``length`` tokens are given; of more than ``MOST`` places, evenly chosen ones.
+        tokens, after which any document goes on. After each of its occurrences up to
+        ``length`` tokens are given; of more than ``MOST``, evenly chosen ones count.
         """
-        places, size = range(0), 0
+        occurrences, size = range(0), 0
         while size < min(longest, len(text)):
             longer_end = tuple(text[len(text) - size - 1 :])
-            found = self._places(longer_end)
+            found = self._occurrences(longer_end)
             if not found or not self._goes_on(found, size + 1):
                 break
-            places, size = found, size + 1
+            occurrences, size = found, size + 1
 
-        every_nth = -(-len(places) // MOST) or 1  # rounded up
+        every_nth = -(-len(occurrences) // MOST) or 1  # rounded up
         continuations = []
-        for place in places[::every_nth]:
-            start = self.order[place] + size
+        for index in occurrences[::every_nth]:
+            start = self.order[index] + size
             continuations.append(self._until_end(start, length))
         return continuations
 
-    def _places(self, query: tuple[int, ...]) -> range:
+    def _occurrences(self, query: tuple[int, ...]) -> range:
         """Where in ``order`` the suffixes stand that begin with ``query``."""
 
         def beginning(start: int) -> tuple[int, ...]:
@@ -76,12 +76,12 @@ class Datastore:
         last = bisect_right(self.order, query, key=beginning)
         return range(first, last)
 
-    def _goes_on(self, places: range, size: int) -> bool:
-        """Whether a token follows ``size`` tokens at any of ``places``.
+    def _goes_on(self, occurrences: range, size: int) -> bool:
+        """Whether a token follows ``size`` tokens at any of ``occurrences``.
 
-        END is the smallest token, so the last place in order ends only if all do.
+        END is the smallest token, so the last in order ends a document only if all do.
         """
-        return self.tokens[self.order[places[-1]] + size] != END
+        return self.tokens[self.order[occurrences[-1]] + size] != END
 
     def _until_end(self, start: int, length: int) -> tuple[int, ...]:
         """Up to ``length`` tokens from ``start`` on, none of a further document."""
@@ -90,11 +90,13 @@ class Datastore:
 
 
 def sorted_suffixes(tokens: Sequence[int]) -> list[int]:
-    """The places of ``tokens`` in the order of what begins there: by prefix doubling.
+    """The positions of ``tokens`` in the order of what begins there: by prefix
+    doubling.
 
     Source: Manber and Myers 1993.
     """
-    # rank[i]: the place of tokens[i : i + step] among all of them, alike ones together.
+    # rank[i]: how many of all tokens[j : j + step] come before tokens[i : i + step],
+    # where alike ones count as one.
     rank = np.unique(np.array(tokens, int), return_inverse=True)[1]
     step = 1
     while step < len(rank) and rank.max() + 1 < len(rank):

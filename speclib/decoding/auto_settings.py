@@ -70,14 +70,14 @@ class RequestedSettings:
             lookahead = 1
         return min(MOST_SERVERS, rounds_up(c / lookahead))
 
-    def servers_where(self, room: Callable[[], int]) -> int:
+    def servers_up_to(self, most: Callable[[], int]) -> int:
         """How many target servers to open where they compute.
 
-        As many as were asked for; else as many as there is ``room()`` for beside the
-        drafter.
+        As many as were asked for; else as many as ``most()`` says that there can be
+        beside the drafter.
         """
         servers = self.counts.get("servers", 1)
-        return servers if isinstance(servers, int) else room()
+        return servers if isinstance(servers, int) else most()
 
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.
@@ -176,7 +176,7 @@ def check_count(name: str, value: Any) -> AutoCount:
         number: int = int(value)
         return number
 
-    from_c = ", or 'c-2', 'c+1', ...: so far from c" if name == "gamma" else ""
+    from_c = ", or 'c-2', 'c+1', ...: so many off c" if name == "gamma" else ""
     raise BadValue(
         f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
         f"{MOST:,}), or 'auto'{from_c}"

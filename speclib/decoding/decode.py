@@ -12,7 +12,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
-from speclib.errors import BadValue, missing_extra, unknown_name
+from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.methods import METHODS
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
@@ -54,6 +54,7 @@ class Result:
 
 # -- worlds ----------------------------------------------------------------------------
 @checked
+@naming_extras("a world of real models")
 def open_world(
     world: str,
     pair: Pair,
@@ -74,7 +75,7 @@ def open_world(
     - "processes": one worker process per device, on the wall clock;
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
-    ``latency``: durations, or a path under data/latency, in place of the pair's own.
+    ``latency``: durations, or a path under data/latency, instead of the pair's own.
     ``cancel``: when
     work ends that nobody wants any more, see World; None is "immediate" in "virtual"
     and "after-op" in worker processes. Close the world when you are done.
@@ -89,7 +90,7 @@ def load_latency_for(
 ) -> Durations | None:
     """The durations that a world goes by; None where they are measured.
 
-    ``latency``: durations, or the name of a file, in place of the pair's own.
+    ``latency``: durations, or the name of a file, instead of the pair's own.
     """
     if world not in WORLDS:
         raise unknown_name(
@@ -143,13 +144,8 @@ def _open(
 
 def _cluster_class() -> type[Cluster]:
     """Cluster, which is imported where it is used: Ray is an extra."""
-    try:
+    with naming_extras("world='cluster'"):
         from speclib.worlds.cluster.cluster_world import Cluster
-    except ModuleNotFoundError as error:
-        missing = missing_extra("world='cluster'", error)
-        if missing is None:
-            raise
-        raise missing from error
     return Cluster
 
 
@@ -167,6 +163,7 @@ class Task:
 
 
 @checked
+@naming_extras("decoding with real models")
 def decode(
     prompt: Any,
     *,
@@ -278,17 +275,17 @@ def _servers_for(
 ) -> int:
     """How many target servers the method's settings ask for in a world."""
 
-    def room_on_this_machine() -> int:
+    def most_on_this_machine() -> int:
         return max(1, (os.cpu_count() or 2) - 1)
 
-    def room_in_cluster() -> int:
-        return _cluster_class().room_for_targets(pair, MOST_SERVERS)
+    def most_in_cluster() -> int:
+        return _cluster_class().most_targets(pair, MOST_SERVERS)
 
     if latency is not None:
         return requested.servers_at(latency.c)
     if world == "cluster":
-        return requested.servers_where(room_in_cluster)
-    return requested.servers_where(room_on_this_machine)
+        return requested.servers_up_to(most_in_cluster)
+    return requested.servers_up_to(most_on_this_machine)
 
 
 def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:

@@ -23,7 +23,7 @@ def encode(
 
     A str is tokenised as it is, chat messages by the tokenizer's chat template. Raises
     BadValue for a prompt that is empty or neither of the two, for one with a token that
-    the target has no row for, and for one that leaves no room for ``max_new_tokens``
+    the target has no row for, and for one that leaves no context for ``max_new_tokens``
     more tokens.
     """
     tokenizer = opened.tokenizer

@@ -152,7 +152,8 @@ class Replayed(Virtual):
 
         operation = future.op
         raw = None
-        has_result = bool(event.tokens) or operation.is_empty or _found_no_room(event)
+        found_nothing = operation.is_empty or _had_no_tokens_left(event)
+        has_result = bool(event.tokens) or found_nothing
         if has_result:
             raw = operation.recorded(event, self)
 
@@ -213,11 +214,11 @@ class Replayed(Virtual):
         ``tested``, only off the committed text. Elsewhere off the committed text, and
         beyond its end, no decision depends on what it says.
         """
-        not_looked_at = len(texts) - len(likeliest)
+        first_of_last = len(texts) - len(likeliest)
         said = []
-        for text in texts[:not_looked_at]:
+        for text in texts[:first_of_last]:
             said.append(self._committed_at(len(text), otherwise=0))
-        for text, best in zip(texts[not_looked_at:], likeliest, strict=True):
+        for text, best in zip(texts[first_of_last:], likeliest, strict=True):
             is_committed = tested and text == self.whole_text[: len(text)]
             if is_committed:
                 said.append(self._committed_at(len(text), otherwise=best))
@@ -225,10 +226,10 @@ class Replayed(Virtual):
                 said.append(best)
         return certain(said, self.vocab)
 
-    def _committed_at(self, place: int, otherwise: int) -> int:
-        """The committed token at ``place``; beyond the text's end, ``otherwise``."""
-        is_known = place < len(self.whole_text)
-        return self.whole_text[place] if is_known else otherwise
+    def _committed_at(self, position: int, otherwise: int) -> int:
+        """The committed token at ``position``; beyond the text's end, ``otherwise``."""
+        is_known = position < len(self.whole_text)
+        return self.whole_text[position] if is_known else otherwise
 
 
 class Recorded:
@@ -241,7 +242,7 @@ class Recorded:
         raise NotImplementedError
 
 
-def _found_no_room(event: Event) -> bool:
+def _had_no_tokens_left(event: Event) -> bool:
     """Whether it is a drafting that came back empty: there the context ended."""
     has_finished = not event.cancelled and not event.lost
     return event.is_drafting and not event.tokens and has_finished
@@ -250,7 +251,7 @@ def _found_no_room(event: Event) -> bool:
 def _is_of(event: Event, future: Future[Any]) -> bool:
     """Whether ``event`` can be what ``future`` asks for."""
     operation = future.op
-    same_place = (event.device, event.round) == (future.device, future.round)
-    if not same_place or event.op != operation.name:
+    same_source = (event.device, event.round) == (future.device, future.round)
+    if not same_source or event.op != operation.name:
         return False
     return not event.tokens or operation.is_recorded(event)

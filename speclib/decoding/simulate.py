@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from inspect import signature
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
@@ -34,7 +35,7 @@ TEXT = (
     "that of the slower of the two ."
 )
 MOST_STAGES = 64
-CONTEXT = 1 << 14  # tokens that the toys have room for, the prompt's one among them
+CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
 
 
 class Script(NamedTuple):
@@ -81,7 +82,7 @@ def simulate(
 
     target    seconds of one target pass
     c         how many times as fast a draft pass is
-    latency   a path under data/latency; passes then last as that file says, in place
+    latency   a path under data/latency; passes then last as that file says, instead
               of ``c`` and ``target``
     stages    the draft stands on devices of the target, which is computed in so many
               stages (see ``Shared``); None: as the latency file says, or on a device
@@ -217,8 +218,19 @@ def compare(
     speculative decoding (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
     ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and
     ``calibrate`` to EasySpec (``width`` to tree speculative decoding, too). None leaves
-    a setting to the method. ``seed`` and further keywords are ``simulate``'s.
+    a setting to the method. Other settings of ``method`` are taken as they are;
+    ``seed`` and further keywords are ``simulate``'s.
     """
+    known = parameters(method) if method in METHODS else []
+    own_settings = {name: what.pop(name) for name in known if name in what}
+    of_clock = signature(simulate).parameters.keys() - {"method", "settings"}
+    for name in what:
+        if name not in of_clock:
+            raise unknown_name(
+                f"neither method {method!r} nor what is simulated has {name!r}",
+                name,
+                sorted({*known, *of_clock}),
+            )
     what["seed"] = seed
     results = [
         simulate("autoregressive", **what),
@@ -238,8 +250,7 @@ def compare(
         "width": width,
         "calibrate": calibrate,
     }
-    known = parameters(method) if method in METHODS else []
-    of_this_method = {}
+    of_this_method = dict(own_settings)
     for name, value in settings.items():
         if name in known and value is not None:
             of_this_method[name] = value

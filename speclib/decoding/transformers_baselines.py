@@ -93,9 +93,9 @@ class External:
                 building the models may take
     settings    the peer's own, see EXTERNAL
 
-    Raises SpeclibError for what is unknown or has no room here, and DeviceLost with the
-    cause for a process that died or gave no answer in time. The next request then has a
-    new process, as it has after an interrupt.
+    Raises SpeclibError for what is unknown or does not fit here, and DeviceLost with
+    the cause for a process that died or gave no answer in time. The next request then
+    has a new process, as it has after an interrupt.
     """
 
     kind = "measured"
@@ -116,7 +116,7 @@ class External:
         peer = _find_peer(name, settings)
         self._opened = open_pair(pair)
         _check_pair(name, peer, self._opened)
-        _check_room(peer, self._opened, dtype)
+        _check_memory(peer, self._opened, dtype)
         self.name, self.pair = name, pair
         self.timeout, self.start_timeout = timeout, start_timeout
         self._setup = PeerSetup(
@@ -234,7 +234,7 @@ def _check_pair(name: str, peer: Peer, opened: OpenPair) -> None:
         )
 
 
-def _check_room(peer: Peer, opened: OpenPair, dtype: str) -> None:
+def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
     """Raises SpeclibError for models that this machine has no place or memory for."""
     check_dtype(dtype)
     pair, place = opened.pair, opened.place

@@ -21,10 +21,10 @@ def assisted(
 
     The draft goes on until it has ``num_assistant_tokens``, has written an end token,
     or was less sure of a token than ``confidence_threshold`` (0: never). That last
-    token is still tested. The draft never writes the last token there is room for: the
-    target gives that one anyway.
+    token is still tested. The draft never writes the last token that may be written:
+    the target gives that one anyway.
 
-    ``schedule="heuristic"``: two more tokens next time if all passed, otherwise one
+    ``schedule="heuristic"``: two more tokens next time if all were accepted, else one
     fewer, at least one. ``"constant"``: always as many. The defaults are those of
     transformers 5.23.
 
@@ -43,18 +43,20 @@ def assisted(
     draft_length = num_assistant_tokens
     while world.going:
         draft: tuple[Drafted, ...] = ()
-        room = min(draft_length, world.left - 1)
-        if room:
+        length = min(draft_length, world.left - 1)
+        if length:
             draft = world.wait(
-                world.draft.propose(world.text, room, confidence=confidence_threshold)
+                world.draft.propose(world.text, length, confidence=confidence_threshold)
             )
         rows = world.wait(world.target.score(world.text + ids(draft), last=len(draft)))
         verified = verify(world, draft, rows)
         world.commit(verified.tokens)
 
         if schedule == "heuristic":
-            all_passed = len(verified.accepted) == len(draft)
-            draft_length = draft_length + 2 if all_passed else max(1, draft_length - 1)
+            all_accepted = len(verified.accepted) == len(draft)
+            draft_length = (
+                draft_length + 2 if all_accepted else max(1, draft_length - 1)
+            )
 
 
 # A plan leaves it out: it is speculative decoding with another rule for its length.

@@ -14,24 +14,26 @@ NOTHING_DRAFTED = CandidateTree((), ())
 
 
 def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
-    """Drafts from what the target itself felt about the text, and tests a tree of it.
+    """Drafts a tree from the target's own features, and tests it.
+
+    ``gamma``: how many levels the tree has.
+    ``width``: how many nodes of a level are expanded (see ``DraftDynamicTree``).
+    ``budget``: how many nodes the tree has.
 
     The target's pass gives, beside its distributions, the *features* of the tokens that
     it feeds: what its LM head reads. The draft is a head of one layer that goes on with
     them (``models/eagle_head.py``)::
 
         a round    head: ``gamma`` passes   from the features of the text so far
-                   target: one pass         tests the tree; features of what passed
+                   target: one pass         tests the tree; features of what it accepts
 
     So the first round has a target pass alone: it reads the prompt, and gives the first
     token and the first features. What is handed to the head are the features of the
-    last pass; the head has the earlier ones in its KV cache. The tree has ``gamma``
-    levels and ``budget`` nodes, with ``width`` nodes expanded in each level (see
-    ``DraftDynamicTree``).
+    last pass; the head has the earlier ones in its KV cache.
 
-    The candidates are certain: at a place, x passes with probability p(x), and after
-    each that fails, p loses it and is renormalised. That is lossless for any tree that
-    is chosen before the target's coins are read.
+    The candidates are certain: at a position, x is accepted with probability p(x), and
+    after each that fails, p loses it and is renormalised. That is lossless for any tree
+    that is chosen before the target's coins are read.
 
     A pair's draft has ``head = true`` where it is a head. Any other draft ignores the
     features, and drafts the same kind of tree as the model that it is.
@@ -42,7 +44,8 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
     models, whose defaults these are, with gamma ("auto") 6.
     Differences from the papers: the head's, named in its module. The shape of the tree
     rests on rows as the sampler shapes them (greedy: at temperature 1). The caches keep
-    the line of first candidates only: others that pass are fed again, in the next pass.
+    the line of first candidates only: others that are accepted are fed again, in the
+    next pass.
     """
     require_counts(width=width, budget=budget)
     features = verify_and_commit(world, NOTHING_DRAFTED)
@@ -54,7 +57,11 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
 
 
 def verify_and_commit(world: World, drafted: CandidateTree) -> Features | None:
-    """Tests a tree and commits what passed; the features of what the target read."""
+    """Tests a tree and commits what is accepted.
+
+    Gives the features of the text's last tokens and of those that were accepted; None
+    where the target has none.
+    """
     text = world.text
     rows, features = world.wait(
         world.target.score_tree_features(text, drafted.tokens, drafted.parents)

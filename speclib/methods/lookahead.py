@@ -1,10 +1,10 @@
 """Lookahead decoding: the target writes ahead of itself and keeps what it wrote.
 
 No draft model runs. Every target pass scores one tree that has two parts: candidates to
-test now, and a window that grows candidates for later. With window = 4
-and ngram = 4 it is
+test now, and a window that grows candidates for later. With window = 4 and ngram = 4 it
+is
 
-    place        0    1    2    3    4    5    6
+    position     0    1    2    3    4    5    6
     level 0      x    a1   a2   a3                     x is the text's last token
     level 1           b1   b2   b3   b4                b2 follows a1, b1 follows x
     level 2                c2   c3   c4   c5           c3 follows b2
@@ -12,8 +12,9 @@ and ngram = 4 it is
 
 and each diagonal is an n-gram that the target itself might write:
 x b1 c2 d3,  a1 b2 c3 d4,  a2 b3 c4 d5,  a3 b4 c5 d6. They go into a pool. Then the
-window moves one place: level 0 goes, and b1, whose place the text's new last token has
-taken, whatever that is. The likeliest tokens are the new lowest level.
+window moves on by one position. Level 0 goes, and so does b1: where it stood, the
+text's new last token now stands, whatever that is. The likeliest tokens are the new
+lowest level.
 """
 
 from __future__ import annotations
@@ -30,36 +31,39 @@ from .page_facts import About, as_it_is
 
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
-    """Writes ahead in a ``window``, and tests n-grams that it wrote before.
+    """Writes ahead in a window, and tests n-grams that it wrote before.
 
-    The *lookahead branch* of the paper is the window: the last ``ngram`` - 1 levels of
-    a Jacobi iteration over ``window`` places ahead of the text. The *verification
-    branch* tests the pool's n-grams that begin with the text's last token. The pool
-    keeps the latest ``guesses`` n-grams for each first token.
+    ``window``: how many n-grams the window has, one along each diagonal.
+    ``ngram``: how many tokens an n-gram has; the window has one level fewer.
+    ``guesses``: how many n-grams the pool keeps for each first token, the latest ones.
+
+    The *lookahead branch* of the paper is the window: the last levels of a Jacobi
+    iteration ahead of the text. The *verification branch* tests the pool's n-grams that
+    begin with the text's last token.
 
     Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
     Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
     README.
     Differences from the published code (github.com/hao-ai-lab/LookaheadDecoding, branch
-    main, eed010d): it never credits a full match. Where all tokens of an n-gram pass,
-    its count of them ends one too low, so the token that the pass gives after them is
-    thrown away and decoded again; its pull request 68 mends this. And its window begins
-    with random tokens of the prompt, here with the prompt's tokens in order. As a rule
-    the first costs passes; the second costs or saves some, as the text has it. Both are
-    put back in ``speclab/mutants/lookahead_as_published.py``.
+    main, eed010d): it never credits a full match. Where all tokens of an n-gram are
+    accepted, its count of them ends one too low, so the token that the pass gives after
+    them is thrown away and decoded again; its pull request 68 mends this. And its
+    window begins with random tokens of the prompt, here with the prompt's tokens in
+    order. As a rule the first costs passes; the second costs or saves some, as the text
+    has it. Both are put back in ``speclab/mutants/lookahead_as_published.py``.
     Differences from the paper: the window begins as said, there at random. N-grams that
-    begin alike are fed once. When sampling, an n-gram passes where the target draws it;
-    there each is tried and removed in turn, which passes as often. The cache keeps the
-    first n-gram's tokens only: others that pass are fed again. The window moves one
-    place a pass, however many tokens pass, as published ("ALWAYS_FWD_ONE"), and n-grams
-    of the prompt stay out of the pool. The window is left out once it no longer fits
-    into the models' context.
+    begin alike are fed once. When sampling, an n-gram is accepted where the target
+    draws it; there each is tried and removed in turn, which accepts as often. The cache
+    keeps the first n-gram's tokens only: others that are accepted are fed again. A pass
+    moves the window by one position, however many tokens are accepted, as published
+    ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The window is
+    left out once it no longer fits into the models' context.
     """
     require_window(window, ngram, guesses)
     pool = Pool(guesses)
-    ahead = Window(world.text, places_ahead(window, ngram), height=ngram - 1)
+    levels_ahead = Window(world.text, window_span(window, ngram), height=ngram - 1)
     while world.going:
-        world.commit(write_ahead(world, pool, ahead))
+        world.commit(write_ahead(world, pool, levels_ahead))
 
 
 def require_window(window: int, ngram: int, guesses: int) -> None:
@@ -68,51 +72,55 @@ def require_window(window: int, ngram: int, guesses: int) -> None:
     require_counts(least=3, ngram=ngram)
 
 
-def places_ahead(window: int, ngram: int) -> int:
-    """How many places level 0 of a window has at first.
+def window_span(window: int, ngram: int) -> int:
+    """How many positions a window spans after the text's last token.
 
-    There will be ``ngram`` - 1 levels, and each new one takes a place of level 0. In
-    the end it has ``window`` - 1, which with the text's last token begin ``window``
-    diagonals.
+    Each level begins one position after the level above it, and level 0 begins with
+    the text's last token, at position 0. The lowest of the ``ngram`` - 1 levels ends
+    last: it has a node for each of ``window`` diagonals.
     """
-    return window + ngram - 3
+    lowest_level = ngram - 2
+    first_of_lowest = lowest_level  # a level begins at the position of its own number
+    return first_of_lowest + window - 1
 
 
-def write_ahead(world: World, pool: Pool, ahead: Window) -> Tokens:
+def write_ahead(world: World, pool: Pool, window: Window) -> Tokens:
     """One target pass: the tokens that it gives; the pool and the window grow.
 
     The pass scores the pool's candidates and, as far as the context allows, the window.
     """
     last_token = world.text[-1]
     candidates = offer(world, pool.starting_with(last_token))
-    has_room = len(world.text) + ahead.places <= world.context
+    window_fits = len(world.text) + window.span <= world.context
     tokens, parents = candidates.tokens, candidates.parents
-    looked = 0
-    if has_room:
-        tokens += ahead.tokens
-        parents += ahead.parents(first=len(candidates.drafted))
-        looked = ahead.lowest_width
-    rows = world.wait(world.target.score_tree(world.text, tokens, parents, looked))
+    lowest_width = 0
+    if window_fits:
+        tokens += window.tokens
+        parents += window.parents(first=len(candidates.drafted))
+        lowest_width = window.lowest_width
+    rows = world.wait(
+        world.target.score_tree(world.text, tokens, parents, lowest_width)
+    )
 
-    if has_room:
-        likeliest = tuple(rows[-looked:].argmax(-1).tolist())
-        for written in ahead.ngrams(last_token, likeliest):
-            pool.add(written)
-        ahead.move(likeliest)
+    if window_fits:
+        likeliest = tuple(rows[-lowest_width:].argmax(-1).tolist())
+        for ngram in window.ngrams(last_token, likeliest):
+            pool.add(ngram)
+        window.move(likeliest)
     return match_tree(world, candidates, rows).tokens
 
 
 class Window:
     """The last levels of a Jacobi iteration; see the picture at the top of this file.
 
-    It begins as one level of ``places`` tokens, the prompt's own repeated. Each pass
-    adds a level until there are ``height`` of them.
+    It begins as one level of ``span`` tokens, the prompt's own repeated. Each pass
+    adds a level, which takes a token from level 0, until there are ``height`` of them.
     """
 
-    def __init__(self, prompt: Sequence[int], places: int, height: int):
-        self.places = places
+    def __init__(self, prompt: Sequence[int], span: int, height: int):
+        self.span = span
         self.height = height
-        self.levels: list[Tokens] = [tuple(islice(cycle(prompt), places))]
+        self.levels: list[Tokens] = [tuple(islice(cycle(prompt), span))]
 
     @property
     def tokens(self) -> Tokens:
@@ -128,11 +136,15 @@ class Window:
         return len(self.levels[-1])
 
     def parents(self, first: int) -> tuple[int, ...]:
-        """The parents of all nodes, the first of which has the place ``first``.
+        """The parents of all nodes, which are numbered from ``first`` on.
 
         Level 0 is a line after the text. From level 1 down, a node follows the one that
-        stands a place to the left in the level above; for the first of level 1 that is
-        the text.
+        stands a position before it in the level above::
+
+            text ─┬─ a1 ─┬─ a2 ─┬─ a3 ─┐        nodes      parents if first = 0
+                  │      │      │      │        0 1 2      -1  0  1
+                  b1     b2     b3     b4       3 4 5 6    -1  0  1  2
+                  └─ c2  └─ c3  └─ c4  └─ c5    7 8 9 10    3  4  5  6
         """
         top = self.levels[0]
         line = (-1, *range(first, first + len(top)))
@@ -152,7 +164,7 @@ class Window:
         yield from zip(first_tokens, *self.levels[1:], likeliest, strict=True)
 
     def move(self, likeliest: Tokens) -> None:
-        """Goes one place further; ``likeliest`` becomes the lowest level."""
+        """Goes on by one position; ``likeliest`` becomes the lowest level."""
         if len(self.levels) == self.height:
             top = self.levels[1][1:]
             self.levels = [top, *self.levels[2:], likeliest]
@@ -173,7 +185,7 @@ class Pool:
         return list(reversed(self._tails.get(token, {})))
 
     def replace(self, ngram: Tokens, better: Tokens) -> None:
-        """Has ``better`` in place of ``ngram``, as the latest of its first token."""
+        """Has ``better`` instead of ``ngram``, as the latest of its first token."""
         first_token, tail = ngram[0], ngram[1:]
         self._tails.get(first_token, {}).pop(tail, None)
         self.add(better)

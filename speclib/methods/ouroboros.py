@@ -23,7 +23,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
-from .lookahead import Pool, Window, places_ahead
+from .lookahead import Pool, Window, window_span
 from .page_facts import About, Settings, matched_length
 
 
@@ -35,8 +35,12 @@ def ouroboros(
     ngram: int = 7,
     guesses: int = 20,
 ) -> None:
-    """Drafts ``gamma`` tokens by phrases, and tests ``phrases`` more phrases after
-    them.
+    """Drafts tokens by phrases, and tests further phrases after them.
+
+    ``gamma``: how many tokens are drafted.
+    ``phrases``: how many phrases of the pool are tested after them.
+    ``window``, ``ngram``, ``guesses``: of the lookahead decoding that drafts (see
+    ``lookahead``); the pool keeps ``guesses`` phrases for each token.
 
     *Drafting by phrases.* The draft model is decoded by lookahead decoding, with the
     window and the n-grams of ``lookahead``: a pass drafts one token, and one more for
@@ -44,25 +48,25 @@ def ouroboros(
     the draft writes a token a pass.
 
     *Lengthening.* The latest ``phrases`` of the pool that once followed the last
-    drafted token stand after it, as a tree. A token x of them passes with probability
-    p(x); where siblings fail, p goes on without them. Drafted tokens pass by the ratio
-    test.
+    drafted token stand after it, as a tree. A token x of them is accepted with
+    probability p(x); where siblings fail, p goes on without them. Drafted tokens are
+    tested by the ratio test.
 
-    *Phrases from the verification.* From each drafted token on that did not pass, the
-    target's answers form a phrase, up to and including the first answer that is not the
-    next drafted token. A phrase that was tried is replaced by the target's answers
+    *Phrases from the verification.* From each drafted token on that was not accepted,
+    the target's answers form a phrase, up to and including the first answer that is not
+    the next drafted token. A phrase that was tried is replaced by the target's answers
     along it. Each answer follows the tried tokens, so where the first of them differs,
-    the rest is a guess. The pool keeps the latest ``guesses`` phrases for each token,
-    of at most ``ngram`` - 1 tokens.
+    the rest is a guess. The pool keeps the latest phrases for each token, of at most
+    ``ngram`` - 1 tokens.
 
-    *Why it is lossless.* A coin belongs to a place of the text and to a purpose, such
-    as drafting. In drafting, the pool changes only the number of passes. In
+    *Why it is lossless.* A coin belongs to a position of the text and to a purpose,
+    such as drafting. In drafting, the pool changes only the number of passes. In
     lengthening, phrases are fixed before the target's pass, and are tested with coins
     that nobody has read. One danger is left. The pool depends on drafts behind a failed
-    one, and the draft coins of their places are read again. But the next round drafts
-    the next ``gamma`` places, which are all of those, and phrases stand only after
-    them. So no token before such a place has depended on its draft coin. Where the
-    context cuts the draft short, no phrase is added.
+    one, and the draft coins of their positions are read again. But the next round
+    drafts the next ``gamma`` positions, which are all of those, and phrases stand only
+    after them. So no token before such a position has depended on its draft coin. Where
+    the context cuts the draft short, no phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
     Faster Speculative Decoding"; the defaults are those of its published code.
@@ -81,18 +85,22 @@ def ouroboros(
     require_counts(least=3, ngram=ngram)
     longest = ngram - 1  # a phrase is an n-gram without its first token
     pool = Pool(guesses)
-    ahead = None
+    levels_ahead = None
     if window:
-        ahead = Window(world.text, places_ahead(window, ngram), height=ngram - 1)
+        levels_ahead = Window(world.text, window_span(window, ngram), height=ngram - 1)
 
     while world.going:
-        drafted = draft_by_phrases(world, gamma, pool, ahead)
+        drafted = draft_by_phrases(world, gamma, pool, levels_ahead)
         last_token = (world.text + ids(drafted))[-1]
         tried = pool.starting_with(last_token)[:phrases]
         tree = lengthened(world, drafted, tried)
 
         scoring = world.target.score_tree(
-            world.text, tree.tokens, tree.parents, looked=len(tree.tokens), tested=True
+            world.text,
+            tree.tokens,
+            tree.parents,
+            likeliest_count=len(tree.tokens),
+            tested=True,
         )
         rows = world.wait(scoring)
         verified = verify_tree(world, tree, rows)
@@ -106,22 +114,22 @@ def ouroboros(
 
 # -- drafting --------------------------------------------------------------------------
 def draft_by_phrases(
-    world: World, gamma: int, pool: Pool, ahead: Window | None
+    world: World, gamma: int, pool: Pool, window: Window | None
 ) -> tuple[Drafted, ...]:
     """``gamma`` tokens after the world's text; the draft is decoded by lookahead.
 
     They are those that the draft would write a token a pass, as it does where there is
-    no window ``ahead``. The window's n-grams go into the ``pool``.
+    no ``window``. The window's n-grams go into the ``pool``.
     """
-    if ahead is None:
+    if window is None:
         return world.wait(world.draft.propose(world.text, gamma))
 
     drafted: tuple[Drafted, ...] = ()
     while len(drafted) < gamma:
         text = world.text + ids(drafted)
         left = gamma - len(drafted)
-        has_room = len(text) + max(left, ahead.places) <= world.context
-        if not has_room:
+        window_fits = len(text) + max(left, window.span) <= world.context
+        if not window_fits:
             return drafted + world.wait(world.draft.propose(text, left))
 
         # The last token that is wanted needs no candidate: the pass itself gives it.
@@ -132,16 +140,16 @@ def draft_by_phrases(
             world.draft.draft_phrase(
                 text,
                 left,
-                tokens + ahead.tokens,
-                parents + ahead.parents(first=len(tokens)),
+                tokens + window.tokens,
+                parents + window.parents(first=len(tokens)),
                 candidates=len(tokens),
-                looked=ahead.lowest_width,
+                likeliest_count=window.lowest_width,
             )
         )
         drafted += phrase.drafted
-        for written in ahead.ngrams(last_token, phrase.likeliest):
+        for written in window.ngrams(last_token, phrase.likeliest):
             pool.add(written)
-        ahead.move(phrase.likeliest)
+        window.move(phrase.likeliest)
     return drafted
 
 
@@ -195,7 +203,7 @@ def answers_after_nodes(tree: CandidateTree, rows: Rows, committed: Tokens) -> T
     Along the way that was followed it is what was ``committed``, elsewhere what the
     target finds likeliest.
     """
-    # Row 0 follows the text; the first committed token stands in its place below.
+    # The row after a node has the node's number + 1, and that after the text is row 0.
     answers: list[int] = rows.argmax(-1).tolist()
     node: int | None = TEXT
     for token in committed:
@@ -224,26 +232,31 @@ def learn_from_failed_drafts(
     """Adds the phrases that the target makes of the drafted tokens that failed.
 
     ``first_failed``: the index of the first one; those after it were not tested. Where
-    all of them passed there is none.
+    all of them were accepted there is none.
     """
     failed_nodes = range(first_failed, len(drafted))
     failed_tokens = ids(drafted[first_failed:])
     answers_after_them = tuple(answers.after(node) for node in failed_nodes)
-    for ngram in agreed(failed_tokens, answers_after_them, longest):
+    for ngram in ngrams_of_answers(failed_tokens, answers_after_them, longest):
         pool.add(ngram)
 
 
-def agreed(tokens: Tokens, answers: Tokens, longest: int) -> Iterator[Tokens]:
-    """For each of ``tokens`` that token, and what the target wrote from there on.
+def ngrams_of_answers(
+    tokens: Tokens, answers: Tokens, longest: int
+) -> Iterator[Tokens]:
+    """From each of ``tokens`` an n-gram: the token, and what the target wrote after it.
 
-    ``answers``: what it wrote after each of them. It is followed for as long as it is
-    the next of the tokens, and for up to ``longest`` tokens.
+    ``answers``: what it wrote after each of the tokens. An n-gram goes on for as long
+    as an answer is the next of the tokens, and for up to ``longest`` answers::
+
+        tokens     a   b   c   d
+        answers    b   x   d   y        gives  a b x,  b x,  c d y,  d y
     """
     for start, first_token in enumerate(tokens):
         phrase: Tokens = ()
-        for place in range(start, min(start + longest, len(tokens))):
-            phrase += (answers[place],)
-            goes_on = tokens[place + 1 : place + 2] == (answers[place],)
+        for index in range(start, min(start + longest, len(tokens))):
+            phrase += (answers[index],)
+            goes_on = tokens[index + 1 : index + 2] == (answers[index],)
             if not goes_on:
                 break
         yield (first_token, *phrase)

@@ -33,12 +33,12 @@ def matched_length(c: float) -> int:
 
 
 def as_it_is(c: float, servers: int) -> Sequence[Settings]:
-    """Of a method that a plan tries once, with its own defaults."""
+    """For a method that a plan tries once, with its own defaults."""
     return [{}]
 
 
 def nothing_worth_trying(c: float, servers: int) -> Sequence[Settings]:
-    """Of a method that a plan leaves out."""
+    """For a method that a plan leaves out."""
     return ()
 
 

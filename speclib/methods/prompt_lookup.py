@@ -14,13 +14,13 @@ from .page_facts import About, as_it_is
 def prompt_lookup(
     world: World, num_tokens: int = 10, max_matching_ngram_size: int = 2
 ) -> None:
-    """Drafts what followed the first earlier place of the text's last tokens.
+    """Drafts what followed the first earlier occurrence of the text's last tokens.
 
     The text's last n tokens are sought in it from its start: n is
     ``max_matching_ngram_size`` first, then less. Up to ``num_tokens`` tokens after
-    their first place are the draft. It is certain of them (q is one-hot), so a token x
-    passes with probability p(x). Without a match, or where one token only is left to
-    write, this is plain decoding. The draft's device idles.
+    their first occurrence are the draft. It is certain of them (q is one-hot), so a
+    token x is accepted with probability p(x). Without a match, or where one token only
+    is left to write, this is plain decoding. The draft's device idles.
 
     Source: Saxena 2023, "Prompt Lookup Decoding"; transformers 5.23,
     ``PromptLookupCandidateGenerator``, whose defaults these are (its argument
@@ -42,7 +42,7 @@ def prompt_lookup(
 
 
 def continuation(text: AnyText, length: int, longest: int) -> Tokens:
-    """Up to ``length`` tokens after the first place of the text's last tokens."""
+    """Up to ``length`` tokens after the first occurrence of the text's last tokens."""
     text = tuple(text)  # of which slices are taken fastest
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]

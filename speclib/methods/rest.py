@@ -22,20 +22,21 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
     there.
 
     The longest end of the text, of at most ``longest`` tokens, that the world's
-    datastore has is looked up. The ``length`` tokens after each of its places form a
-    tree. Its ``nodes`` most frequent nodes are scored in one pass, and
-    the target's own draws decide how far the tree is followed. Without a datastore the
-    text itself is what there is.
+    datastore has is looked up. The ``length`` tokens after each of its occurrences form
+    a tree. Its ``nodes`` most frequent nodes are scored in one pass, and the target's
+    own draws decide how far the tree is followed. Without a datastore the text itself
+    is what there is.
 
     Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the
     published code, whose defaults these are.
-    Differences from the paper: of very many places evenly chosen ones count, there the
-    first 5,000 in alphabetical order. An end of one token counts, there of two or more.
+    Differences from the paper: of very many occurrences evenly chosen ones count, there
+    the first 5,000 in alphabetical order. An end of one token counts, there two or
+    more.
     Where nothing is found nothing is drafted, there an arbitrary token. The rule is the
-    paper's: a token passes if it is the one drawn. But when sampling, the published
-    code draws anew for every branch that leads through a node, which prefers what
-    branches carry and is not lossless; here each node draws once. The cache keeps the
-    heaviest branch's tokens only: others that pass are fed again.
+    paper's: a token is accepted if it is the one drawn. But when sampling, the
+    published code draws anew for every branch that leads through a node, which prefers
+    what branches carry and is not lossless; here each node draws once. The cache keeps
+    the heaviest branch's tokens only: others that are accepted are fed again.
     """
     require_counts(longest=longest, length=length, nodes=nodes)
     look_up = after_in_text if world.datastore is None else world.datastore.after
@@ -52,7 +53,7 @@ def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     """The ``most`` beginnings that most continuations share, the heaviest branch first.
 
     A path's weight is the number of continuations that begin with it; it never exceeds
-    that of the path's own beginnings, so what is kept is a tree. The order is
+    that of the path's own beginnings, so these paths form a tree. The order is
     depth first: each branch stands whole, and a heavier one before a lighter one.
     """
     weight: Counter[Tokens] = Counter()
@@ -70,7 +71,7 @@ def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
 
 
 def after_in_text(text: AnyText, longest: int, length: int) -> list[Tokens]:
-    """As ``Datastore.after``, of earlier places in the text itself."""
+    """As ``Datastore.after``, of earlier occurrences in the text itself."""
     text = tuple(text)  # of which slices are taken fastest
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]

@@ -14,8 +14,8 @@ def speculative(world: World, gamma: int) -> None:
     """Drafts ``gamma`` tokens, then tests them all in one target pass.
 
     The target waits while the draft writes, and the draft waits while the target scores
-    gamma + 1 rows. All drafts up to the first that fails are kept, and one token more:
-    its replacement, or a bonus from the last row when every draft passed. So a round
+    gamma + 1 rows. All drafts before the first that fails are committed, and one more:
+    its replacement, or a bonus from the last row when all were accepted. So a round
     commits 1 to gamma + 1 tokens and takes gamma * t_draft + t_target.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2.

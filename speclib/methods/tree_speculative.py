@@ -1,5 +1,5 @@
 """Tree SD: speculative decoding that offers the target several candidates at every
-place."""
+position."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
     The draft makes a tree of ``gamma`` levels, one pass each, with at most ``width``
     nodes a level and ``budget`` in all (see ``DraftTree``). In the target's pass a node
     attends to the text and to its own path. Then the tree is followed from the text as
-    far as candidates pass:
+    far as candidates are accepted:
 
         text ──┬── a  failed: p becomes norm(max(0, p - q_a))
-               ├── b  passed ──┬── c  failed
-               └── e           └── d  failed: the token comes from what is left of p
+               ├── b  accepted ──┬── c  failed
+               └── e             └── d  failed: the token comes from what is left of p
 
-    At a place the candidates x are tried in order, and x passes with probability
-    min(1, p(x) / q(x)). With ``width`` 1 this is speculative decoding. A round takes
-    gamma * t_draft + t_target, and commits more as the width rises.
+    At a position the candidates x are tried in order, and x is accepted with
+    probability min(1, p(x) / q(x)). With ``width`` 1 this is speculative decoding. A
+    round takes gamma * t_draft + t_target, and commits more as the width rises.
 
     Source: Miao et al. 2024 (SpecInfer); EasySpec, figure 2; drawing without
     replacement: Jeon et al. 2024, "Recursive Speculative Decoding"; removal after a
     rejection: Yang et al. 2024, "Multi-Candidate Speculative Decoding".
     Differences from the papers: candidates are drawn without replacement, not
     independently; the tree's shape is ours (EasySpec gives none). The caches keep the
-    line of first candidates only: others that pass are fed again, in the next pass.
+    line of first candidates only: others that are accepted are fed again, in the next
+    pass.
     """
     require_counts(width=width, budget=budget)
     while world.going:

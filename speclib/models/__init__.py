@@ -16,7 +16,7 @@ are not those of its configuration. ``configuration`` says which models can run,
 draft lacks. ``dilate`` embeds a small one in a larger architecture. ``weights`` fills a
 network with the part that a rank keeps. ``footprint`` counts what a pair takes in
 memory, in ``part``s, and ``preflight`` refuses what cannot be loaded. ``kv_cache``
-keeps tokens at their places, also those that a sliding window has left; ``fixed_rows``
+keeps every token where it is, also those that a sliding window has left; ``fixed_rows``
 makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
 ``packed_linear`` speeds up small batches on CPUs, ``dtypes`` names number formats,
 ``gpus`` counts GPUs, and ``device_speed`` times what is beneath a model.

@@ -40,7 +40,7 @@ class TwoCaches:
         self._network = LlamaForCausalLM(SHAPE).eval()
 
     def seconds(self, length: int, fed: int, passes: int) -> list[PassSeconds]:
-        """Of passes that feed ``fed`` tokens behind ``length`` cached ones.
+        """Seconds of passes that feed ``fed`` tokens behind ``length`` cached ones.
 
         Which of the two comes first alternates. After each pass its tokens are taken
         back, as after a rejection.

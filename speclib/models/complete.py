@@ -1,7 +1,7 @@
 """Networks that have all weights of their checkpoint, and none but those.
 
 transformers fills what a checkpoint lacks with random numbers, and leaves out what the
-network has no place for. Two openings of one folder would then be two models, or a
+network does not have. Two openings of one folder would then be two models, or a
 model with half of its layers. transformers says so in a report of its loading; here
 that is an error.
 
@@ -43,7 +43,7 @@ class Differences(NamedTuple):
     """What tells the weights of a checkpoint from those of its network.
 
     missing: weights of the network that no file has. unused: weights in the files that
-    the network has no place for.
+    the network does not have.
     """
 
     missing: Sequence[str]
@@ -102,9 +102,9 @@ def refuse(model: str, family: str, differences: Differences, advice: str = "") 
         return
     copy = checkpoint.copy_of(model)
     is_named = copy is not None and str(copy.folder) == model
-    place = "" if copy is None or is_named else f" in {copy.folder}"
+    where = "" if copy is None or is_named else f" in {copy.folder}"
     raise BadValue(
-        f"the weights of model {model!r}{place} are not those of its configuration: "
+        f"the weights of model {model!r}{where} are not those of its configuration: "
         f"{problems}. Copy or download the checkpoint again, or mend its config.json"
         f"{advice and '. '}{advice}"
     )

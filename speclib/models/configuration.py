@@ -84,7 +84,7 @@ def _check_it_writes_text(model: str, config: PretrainedConfig) -> None:
 
 
 def _check_attention(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue for layers that do not cache every token, or know no places."""
+    """Raises BadValue for layers that don't cache every token, or know no positions."""
     for kind in attention_windows(config):
         if kind not in (FULL, SLIDING):
             raise refusal(

@@ -20,9 +20,9 @@ In the notes below width d becomes D, head dimension h becomes H, and n layers b
   and eps by D/d. The weights of q_proj and k_proj times sqrt(r * d/D) restore the ratio
   of the two, so that q and k come out sqrt(r) too large. That is the factor which q
   needs; the weight of k_norm takes k's away.
-- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spread, so half the
-  depth holds half the function, and the last one stays last, so no early exit sees the
-  final logits. Added layers compute, then write 0.
+- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers have even distances, so half
+  the depth holds half the function, and the last one stays last, so no early exit sees
+  the final logits. Added layers compute, then write 0.
 - Noise. What reads the stream (q, k, v, gate, up, lm_head) is filled with seeded noise
   wherever an exact zero hides it: before it (an empty channel) or behind it (o_proj,
   down_proj). Only what writes the stream is zero, and those zeros are stored densely,
@@ -139,10 +139,10 @@ def dilate(
     config = dilated_config(
         model.config, shape, kv_heads=kv_heads, head_dim=head_dim, vocab=vocab
     )
-    place = torch.device(device or model.device)
-    large = empty_like(model, config, dtype or model.dtype, place)
+    own_device = torch.device(device or model.device)
+    large = empty_like(model, config, dtype or model.dtype, own_device)
     wholes = dict(large.named_parameters())
-    for name, weight in dilated_weights(model, config, wholes, place, seed):
+    for name, weight in dilated_weights(model, config, wholes, own_device, seed):
         set_weight(large, name, weight)
 
     large.generation_config = deepcopy(model.generation_config)
@@ -226,7 +226,7 @@ def _complete(
     _demand(
         head_dim or width % heads == 0,
         f"width {width} is no multiple of {heads} heads; "
-        "change one of them or pass head_dim",
+        "change one of them or give head_dim",
     )
 
     large = Architecture(
@@ -238,11 +238,11 @@ def _complete(
         head_dim=head_dim or width // heads,
         vocab=vocab or small.vocab,
     )
-    _check_room(small, large, config.rope_parameters["rope_type"])
+    _check_it_fits(small, large, config.rope_parameters["rope_type"])
     return large
 
 
-def _check_room(small: Architecture, large: Architecture, rope_type: str) -> None:
+def _check_it_fits(small: Architecture, large: Architecture, rope_type: str) -> None:
     """Raises BadValue if `small` doesn't fit into `large`."""
     for name in ("layers", "width", "heads", "ffn", "vocab"):
         size, least = getattr(large, name), getattr(small, name)
@@ -251,7 +251,7 @@ def _check_room(small: Architecture, large: Architecture, rope_type: str) -> Non
     _demand(
         large.head_dim % small.head_dim == 0,
         f"head_dim is {large.head_dim}, no multiple of the model's {small.head_dim}; "
-        "change width or heads, or pass head_dim",
+        "change width or heads, or give head_dim",
     )
     least_keys = small.kv_heads * _copies(small, large)
     _demand(
@@ -280,7 +280,7 @@ def _depths(small: Architecture, large: Architecture) -> list[int]:
 
 
 def _copies(small: Architecture, large: Architecture) -> int:
-    """How often each key is needed so that all its queries find room."""
+    """How often each key is needed so that all its queries are served."""
     return ceil(small.queries_per_key / large.queries_per_key)
 
 
@@ -316,7 +316,7 @@ def dilated_weights(
     wholes: Mapping[str, torch.Tensor],
     device: torch.device,
     seed: int = 0,
-    room: torch.Tensor | None = None,
+    buffer: torch.Tensor | None = None,
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """The name and the values of every weight of a large model, one after the other.
 
@@ -325,8 +325,8 @@ def dilated_weights(
     wholes: the large one's parameters by name, as `empty_like` has them: their shapes
         and dtype are wanted, not their values.
 
-    room: a vector as long as the largest weight, in which each of them is made when the
-        one before is not wanted any more; None: each has memory of its own.
+    buffer: a vector as long as the largest weight, in which each of them is made when
+        the one before is not wanted any more; None: each has memory of its own.
 
     The noise is drawn in the order of `wholes`.
     """
@@ -337,10 +337,10 @@ def dilated_weights(
     sources = _sources(model, config)
 
     for name, empty in wholes.items():
-        if room is None:
+        if buffer is None:
             weight = torch.empty(empty.shape, dtype=empty.dtype, device=device)
         else:
-            weight = room[: empty.numel()].view(empty.shape)
+            weight = buffer[: empty.numel()].view(empty.shape)
         _fill(name, weight, ratio, generator)
         if name == "lm_head.weight":
             weight[config.real_vocab :] = 0.0
@@ -350,7 +350,7 @@ def dilated_weights(
 
 
 def set_weight(network: nn.Module, name: str, weight: torch.Tensor) -> None:
-    """Puts ``weight`` in the place of the network's parameter called ``name``."""
+    """Has ``weight`` as the network's parameter called ``name``."""
     owner, _, last = name.rpartition(".")
     parameter = nn.Parameter(weight, requires_grad=False)
     setattr(network.get_submodule(owner), last, parameter)
@@ -374,7 +374,7 @@ def _fill(
         weight.unflatten(0, (-1, ratio))[:, 1:] = 0.0
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where a small weight is written in the large one, and what it is multiplied by.
 
     rows, columns: the indices of the large weight that receive the small one's rows and
@@ -387,16 +387,17 @@ class Place(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A weight of the small model, and its place in one of the large one's."""
+    """A weight of the small model, and where it goes in one of the large one's."""
 
     weight: torch.Tensor
-    place: Place
+    destination: Destination
 
     def write(self, target: torch.Tensor) -> None:
-        """Writes it to its place in ``target``, rounded once."""
+        """Writes it to its destination in ``target``, rounded once."""
         exact_dtype = torch.promote_types(self.weight.dtype, target.dtype)
-        scaled = self.weight.to(target.device, exact_dtype).mul(self.place.scale)
-        region = (self.place.rows, self.place.columns)[: target.dim()]  # or rows only
+        rows, columns, scale = self.destination
+        scaled = self.weight.to(target.device, exact_dtype).mul(scale)
+        region = (rows, columns)[: target.dim()]  # or rows only
         target[region] = scaled.to(target.dtype)
 
 
@@ -406,23 +407,23 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Sour
     large_sizes = Architecture.of(config)
     depths = _depths(small_sizes, large_sizes)
     normalises_queries = model.config.model_type == "qwen3"
-    places = _places(small_sizes, large_sizes, normalises_queries)
+    destinations = _destinations(small_sizes, large_sizes, normalises_queries)
 
     # With remove_duplicate=False lm_head is among them even if it is tied.
     sources = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
         path = name.split(".")  # model.layers.<number>.self_attn.q_proj.weight
-        place = places[path[-2]]
+        destination = destinations[path[-2]]
         if "layers" in path:
             path[2] = str(depths[int(path[2])])
-        sources[".".join(path)] = Source(weight.detach(), place)
+        sources[".".join(path)] = Source(weight.detach(), destination)
     return sources
 
 
-def _places(
+def _destinations(
     small: Architecture, large: Architecture, normalises_queries: bool
-) -> dict[str, Place]:
-    """The place of each kind of weight, by the name of its module.
+) -> dict[str, Destination]:
+    """Where each kind of weight goes, by the name of its module.
 
     normalises_queries: the model has Qwen3's norms of q and k.
     """
@@ -443,49 +444,49 @@ def _places(
     stream = slice(small.width)
     words = slice(small.vocab)
     ffn = slice(small.ffn)
-    norm = Place(stream, None, shrink)
+    norm = Destination(stream, None, shrink)
     return {
-        "embed_tokens": Place(words, stream, 1.0),
-        "lm_head": Place(words, stream, 1.0),
+        "embed_tokens": Destination(words, stream, 1.0),
+        "lm_head": Destination(words, stream, 1.0),
         "norm": norm,
         "input_layernorm": norm,
         "post_attention_layernorm": norm,
-        "q_proj": Place(queries, stream, q_scale),
-        "k_proj": Place(keys, stream, k_scale),
-        "v_proj": Place(keys, stream, 1.0),
-        "o_proj": Place(stream, queries, 1.0),
-        "q_norm": Place(channels, None, 1.0),
-        "k_norm": Place(channels, None, 1 / sqrt(ratio)),
-        "gate_proj": Place(ffn, stream, 1.0),
-        "up_proj": Place(ffn, stream, 1.0),
-        "down_proj": Place(stream, ffn, 1.0),
+        "q_proj": Destination(queries, stream, q_scale),
+        "k_proj": Destination(keys, stream, k_scale),
+        "v_proj": Destination(keys, stream, 1.0),
+        "o_proj": Destination(stream, queries, 1.0),
+        "q_norm": Destination(channels, None, 1.0),
+        "k_norm": Destination(channels, None, 1 / sqrt(ratio)),
+        "gate_proj": Destination(ffn, stream, 1.0),
+        "up_proj": Destination(ffn, stream, 1.0),
+        "down_proj": Destination(stream, ffn, 1.0),
     }
 
 
 def _query_heads(small: Architecture, large: Architecture) -> torch.Tensor:
     """The large head that each small query becomes, [small.heads].
 
-    Two small keys with g = 2 queries each, in a large model with room for G = 4::
+    Two small keys with g = 2 queries each, in a large model whose keys serve G = 4::
 
         small query   0  1 | 2  3            small key   0 | 1
         large query   0  1  .  . | 4  5  .  .      large key   0 | 1
 
-    The same four queries where a large key has room for one, G = 1: each key is
+    The same four queries where a large key serves one, G = 1: each key is
     copied::
 
         small query   0 | 1 | 2 | 3          small key   0 | 1
         large query   0 | 1 | 2 | 3          large key   0 | 0 | 1 | 1
     """
-    group, room = small.queries_per_key, large.queries_per_key
+    small_group, large_group = small.queries_per_key, large.queries_per_key
     copies = _copies(small, large)
 
     query = torch.arange(small.heads)
-    key = query // group
-    number_in_group = query % group
-    copy_of_key = number_in_group // room  # the first copies are filled first
-    slot = number_in_group % room
+    key = query // small_group
+    number_in_group = query % small_group
+    copy_of_key = number_in_group // large_group  # the first copies are filled first
+    slot = number_in_group % large_group
     large_key = key * copies + copy_of_key
-    return large_key * room + slot
+    return large_key * large_group + slot
 
 
 def _key_heads(small: Architecture, large: Architecture) -> torch.Tensor:
@@ -502,7 +503,7 @@ def _rows_of_heads(
 ) -> torch.Tensor:
     """The rows that the ``channels`` of ``heads`` take in a large projection.
 
-    heads: large heads, [..., n]; channels: places within a head, [h]; head_dim: H.
+    heads: large heads, [..., n]; channels: numbers within a head, [h]; head_dim: H.
     Returns [..., n * h]. Head 1 with H = 4 and channels 0, 2 takes rows 4 and 6::
 
         row         0   1   2   3 | 4   5   6   7

@@ -258,8 +258,8 @@ class Head(hf.HFModel):
         """As of HFModel; a node goes in with what was predicted for its parent."""
         if self._incoming is None:
             return super().level(text, parents, new, sampler)
-        places = [parent + 1 for parent in parents[len(parents) - new :]]
-        self._incoming = self._predicted[places]
+        indices = [parent + 1 for parent in parents[len(parents) - new :]]
+        self._incoming = self._predicted[indices]
         before = self._predicted
         rows = super().level(text, parents, new, sampler)
         self._predicted = torch.cat((before, self._predicted))

@@ -1,4 +1,4 @@
-"""Passes of one shape: every pass feeds the same number of tokens, into fixed places.
+"""Passes of one shape: every pass feeds the same number of tokens, into fixed slots.
 
 A kernel chooses by the shape of its input in which order it sums. So a token may get
 other last bits where it is fed alone than where it is fed among others, and in bfloat16
@@ -7,10 +7,10 @@ method feed a model blocks of one size. A block that is not full is filled up wi
 tokens that nobody sees, and what does not fit into one block takes several:
 
     text      t0 t1 t2 t3 | t4 t5  .  .         six tokens in blocks of four
-    places     0  1  2  3    4  5  6  7  8 ...  keys and values, which never move
+    slots      0  1  2  3    4  5  6  7  8 ...  keys and values, which never move
 
-Cutting the cache moves nothing: the next block is written over what was cut. The place
-of a block stands in a tensor, so that a pass can be recorded once and then repeated by
+Cutting the cache moves nothing: the next block is written over what was cut. The slots
+of a block stand in a tensor, so that a pass can be recorded once and then repeated by
 a GPU alone (see ``recorded_pass``).
 """
 
@@ -42,37 +42,37 @@ from .recorded_pass import (
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
 
-FIRST_ROOM = 256  # places of a new cache, unless a pair says how many
+FIRST_ROOM = 256  # slots of a new cache, unless a pair says how many
 FILLER = hf.FIRST_TOKEN
 
 
 class FixedLayer(CacheLayerMixin):
-    """Keys and values of one layer: [1, heads, places, width of a head].
+    """Keys and values of one layer: [1, heads, slots, width of a head].
 
-    ``places``: where the tokens of the next pass are written; shared by all layers.
-    ``room``: how many places, from the first on, that pass looks at. ``capacity``: the
+    ``slots``: where the tokens of the next pass are written; shared by all layers.
+    ``room``: how many slots, from the first on, that pass looks at. ``capacity``: the
     most that any pass has looked at; for so many there is memory after a pass.
     ``length``: how many tokens are before that pass.
     """
 
     is_sliding = False
 
-    def __init__(self, places: torch.Tensor, room: int):
+    def __init__(self, slots: torch.Tensor, room: int):
         super().__init__()  # type: ignore[no-untyped-call]  # by transformers
-        self.places = places
+        self.slots = slots
         self.room = room
         self.capacity = room
         self.length = 0
 
     def look_at(self, room: int) -> None:
-        """From now on passes look at the first ``room`` places."""
+        """From now on passes look at the first ``room`` slots."""
         self.room = room
         self.capacity = max(self.capacity, room)
 
     def lazy_initialization(
         self, key_states: torch.Tensor, value_states: torch.Tensor
     ) -> None:
-        """Makes room, for heads as the first tokens have them."""
+        """Takes memory, for heads as the first tokens have them."""
         self.keys = enlarged(key_states[:, :, :0], self.capacity)
         self.values = enlarged(value_states[:, :, :0], self.capacity)
         self.is_initialized = True
@@ -84,7 +84,7 @@ class FixedLayer(CacheLayerMixin):
         *args: object,
         **kwargs: object,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Writes the tokens of a pass to their places; gives the first ``room``."""
+        """Writes the tokens of a pass to their slots; gives the first ``room``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None
@@ -92,8 +92,8 @@ class FixedLayer(CacheLayerMixin):
         if self.keys.shape[2] < self.capacity:
             self.keys = enlarged(self.keys, self.capacity)
             self.values = enlarged(self.values, self.capacity)
-        self.keys.index_copy_(2, self.places, key_states)
-        self.values.index_copy_(2, self.places, value_states)
+        self.keys.index_copy_(2, self.slots, key_states)
+        self.values.index_copy_(2, self.slots, value_states)
         return self.keys[:, :, : self.room], self.values[:, :, : self.room]
 
     def get_seq_length(self) -> int:
@@ -101,7 +101,7 @@ class FixedLayer(CacheLayerMixin):
         return self.length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many places a token may look at, and the first of them."""
+        """How many slots a token may look at, and the first of them."""
         return self.room, 0
 
     def get_max_length(self) -> int:
@@ -125,13 +125,13 @@ class FixedRows(HFModel):
     Its rows are those of an HFModel but for the last bits. A text's row has the same
     bits however the text was fed in a line, as far as this machine's kernels treat all
     rows of a block alike; tests/models/test_fixed_rows.py looks at that. A tree's nodes
-    stand at other places than in a line, and nothing is promised of their last bits.
+    stand in other slots than in a line, and nothing is promised of their last bits.
     Nor is it where experts share the tokens of a pass among them.
 
     ``recorder``: with it a pass that gives rows is recorded, and then replayed wherever
-    a pass looks at as many places. None: every pass is launched kernel by kernel.
+    a pass looks at as many slots. None: every pass is launched kernel by kernel.
 
-    ``first_room``: how many places passes look at, at first. They are doubled where
+    ``first_room``: how many slots passes look at, at first. They are doubled where
     they do not suffice, and then recordings are made anew.
     """
 
@@ -148,18 +148,18 @@ class FixedRows(HFModel):
         self.recorder = recorder
         self._recordings: dict[int, Recording] = {}  # by the room of the pass
         self.layers: list[FixedLayer] = []
-        self.places = torch.arange(count, device=network.device)
+        self.slots = torch.arange(count, device=network.device)
         self._order = torch.arange(count, device=network.device)
         super().__init__(network, vocab)
 
     @torch.inference_mode()
     def reset(self) -> None:
-        """Empties the cache. Its places stay where they are, as recordings need it."""
+        """Empties the cache. Its slots stay where they are, as recordings need it."""
         self.prefix = Prefix()
-        self.cached = 0  # places that hold what was fed, those of a tree's nodes too
+        self.cached = 0  # slots that hold what was fed, those of a tree's nodes too
         if not self.layers:
             for _ in range(self.config.num_hidden_layers):
-                self.layers.append(FixedLayer(self.places, self.first_room))
+                self.layers.append(FixedLayer(self.slots, self.first_room))
             self.cache = Cache(layers=[*self.layers])
         self._look_at(self.first_room)
         for layer in self.layers:
@@ -181,8 +181,8 @@ class FixedRows(HFModel):
         first = 0
         while first < len(tokens):
             room = self._room_at(self.cached)
-            last_place = room - self.count  # fillers behind a later token would not fit
-            most = min(self.count, last_place + 1 - self.cached)
+            last_slot = room - self.count  # fillers behind a later token would not fit
+            most = min(self.count, last_slot + 1 - self.cached)
             self._look_at(room)
 
             block = tokens[first : first + most]
@@ -208,7 +208,7 @@ class FixedRows(HFModel):
         ``first``: the block's first row in ``view``. Without logits only its keys and
         values are wanted.
         """
-        self.places.copy_(self._order + self.cached)
+        self.slots.copy_(self._order + self.cached)
         for layer in self.layers:
             layer.length = self.cached
         fillers = [FILLER] * (self.count - len(block))
@@ -298,25 +298,25 @@ class FixedRows(HFModel):
         )
 
     # -- the shape of a pass -----------------------------------------------------------
-    def _room_at(self, place: int) -> int:
-        """How many places a pass looks at in which the token at ``place`` is fed.
+    def _room_at(self, slot: int) -> int:
+        """How many slots a pass looks at that feeds a token into ``slot``.
 
-        That is part of a pass's shape, so it hangs on the token's place alone. In
-        blocks of four, with eight places at first::
+        That is part of a pass's shape, so it hangs on the token's slot alone. In
+        blocks of four, with eight slots at first::
 
-            places   0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
+            slots    0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
             room         8     |         16         | 32
 
         A block that begins at 4 reaches to 7 with its fillers, and fits into eight; one
         that begins at 5 does not. So a block ends where another room begins.
         """
         room = self.first_room
-        while place + self.count > room:
+        while slot + self.count > room:
             room *= 2
         return room
 
     def _look_at(self, room: int) -> None:
-        """From now on passes look at the first ``room`` places."""
+        """From now on passes look at the first ``room`` slots."""
         self.room = room
         if room > self.layers[0].capacity:
             self._recordings.clear()  # the cache will move into more memory
@@ -330,8 +330,8 @@ class FixedRows(HFModel):
         Those beyond the longest text stand at its last position. Layers with a sliding
         window look at all of the room too; what the window has left is hidden.
         """
-        all_places = torch.arange(self.room, device=self.network.device)
-        distances = self.places[:, None] - all_places[None, :]
+        all_slots = torch.arange(self.room, device=self.network.device)
+        distances = self.slots[:, None] - all_slots[None, :]
         masks = {}
         for kind, window in self.windows.items():
             is_hidden = distances < 0
@@ -340,7 +340,7 @@ class FixedRows(HFModel):
             mask = torch.zeros_like(is_hidden, dtype=self.network.dtype)
             mask.masked_fill_(is_hidden, torch.finfo(mask.dtype).min)
             masks[kind] = mask[None, None]
-        positions = self.places.clamp(max=self.context - 1)
+        positions = self.slots.clamp(max=self.context - 1)
         return TreeView(masks, positions[None].clone(), self.cached)
 
 
@@ -377,7 +377,7 @@ def load(
     if len(devices_of_weights) > 1:
         raise BadValue(
             f"fixed_rows beside {spec.model!r} on {len(devices_of_weights)} GPUs: all "
-            "places of the cache are on one; leave fixed_rows out, or give it one GPU"
+            "slots of the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:

@@ -248,18 +248,18 @@ def _places(
 ) -> Callable[[str], str]:
     """The place of each module and parameter, by its name.
 
-    What has no room on ``gpus`` is NOWHERE.
+    What does not fit on ``gpus`` is NOWHERE.
     """
     largest = max(gpu_memory.values())
-    room: dict[int | str, int | str] = {}
+    memory: dict[int | str, int | str] = {}
     for gpu in gpus:
         number = int(gpu.removeprefix("cuda:"))
-        room[number] = gpu_memory.get(number, largest)
+        memory[number] = gpu_memory.get(number, largest)
 
     whole_modules = set(network._no_split_modules or ())
     with _without_warnings():
         balanced = get_balanced_memory(
-            network, room, no_split_module_classes=whole_modules
+            network, memory, no_split_module_classes=whole_modules
         )
         device_map = infer_auto_device_map(
             network, balanced, no_split_module_classes=whole_modules

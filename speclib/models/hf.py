@@ -1,4 +1,4 @@
-"""Transformers models whose KV cache keeps what two texts in a row have in common.
+"""Transformers models whose KV cache keeps what two successive texts have in common.
 
 ``rows`` keeps the cached tokens that a text begins with, cuts the others, and feeds
 only what is missing. After a rejection these are one or two tokens, and no method ever
@@ -61,8 +61,8 @@ class TreeView(NamedTuple):
     masks: for each kind of attention that layers have, by its name: [1, 1, fed tokens,
         all tokens], 0 where the row's token sees the column's, else the most negative
         number. Columns that no row of a kind with a window can reach are left out.
-    position_ids: [1, fed tokens], each token's place in its own path.
-    first_position: the lowest of these places.
+    position_ids: [1, fed tokens], each token's position in its own path.
+    first_position: the lowest of these positions.
     """
 
     masks: dict[str, torch.Tensor]
@@ -88,7 +88,7 @@ class HFModel(Model):
     vocab: how many rows its distributions have: those of the pair's target. Rows of a
         wider head beyond them are cut off before the softmax. Where the head has fewer,
         ``own_rows``, the others have no chance.
-    stand_in: what a draft is fed in place of a token that it has no row for; None where
+    stand_in: what a draft is fed instead of a token that it has no row for; None where
         there is no such token. See ``vocabulary.stand_in``.
     brings_tokens_alone: of greedy rows only the tokens leave the device.
     warms_up: whether ``prepare`` computes passes; on a GPU it does.
@@ -341,8 +341,8 @@ class HFModel(Model):
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        row: Row = Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
-        return row
+        chances: Row = Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
+        return chances
 
     def features_fed(self) -> np.ndarray:
         """What the LM head reads of the tokens that the last pass fed, [fed, width]."""
@@ -356,7 +356,7 @@ def within_window(
     """What of ``sees`` is less than ``window`` tokens back; None: all of it.
 
     sees: [fed tokens, all tokens], whether the row's token sees the column's.
-    positions: [all tokens], each token's place in its own path.
+    positions: [all tokens], each token's position in its own path.
 
     Returns [fed tokens, shown tokens]: without those that a ``WindowLayer`` leaves out.
     """
@@ -404,7 +404,7 @@ def _check_numbers(has_nan: bool) -> None:
 def decoder_layers(network: PreTrainedModel) -> Any:
     """The decoder's layers, whatever an architecture calls them; none if it has none.
 
-    A ModuleList, the network's own: what is put into it takes a layer's place. In a
+    A ModuleList, the network's own: what is put into it replaces a layer. In a
     multimodal network only the part that writes text is searched.
     """
     count = network.config.get_text_config(decoder=True).num_hidden_layers

@@ -9,5 +9,5 @@ from collections.abc import Sequence
 
 
 def known_tokens(tokens: Sequence[int], rows: int, stand_in: int) -> list[int]:
-    """``tokens``, with ``stand_in`` in place of those that ``rows`` rows lack."""
+    """``tokens``, with ``stand_in`` instead of those that ``rows`` rows lack."""
     return [token if token < rows else stand_in for token in tokens]

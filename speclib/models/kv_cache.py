@@ -1,13 +1,12 @@
-"""A KV cache in which nothing moves before its room is full, and then in large steps.
+"""A KV cache in which nothing moves before it is full, and which grows in large steps.
 
 transformers' own cache joins the old keys and values to the new ones in every pass and
-every layer, which copies the whole text. Here a layer has room behind its last token,
-and a pass writes its own tokens there. Taking tokens back moves nothing either: the
-next ones are written over them. Where there is no room left, a pass makes some for 256
-tokens more::
+every layer, which copies the whole text. Here a layer has free slots behind its last
+token, and a pass writes its own tokens there. Taking tokens back moves nothing either:
+the next ones are written over them. Where no slot is free, a pass adds 256::
 
-    places   0                 5        8                              255
-             t0 t1 t2 t3 t4    t5 t6 t7 ............ room ............
+    slots    0                 5        8                              255
+             t0 t1 t2 t3 t4    t5 t6 t7 ............ free ............
              cached            fed now
 
 Layers with a sliding window keep every token too, since after a rejection tokens that
@@ -34,17 +33,17 @@ from .configuration import layer_windows
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-STEP = 256  # tokens for which room is added at a time
+STEP = 256  # slots that are added at a time
 
 
 def empty_cache(config: PretrainedConfig) -> Cache:
     """A cache for the layers of ``config``, that of a model's text part."""
     windows = layer_windows(config)
     if all(window is None for window in windows):
-        return Cache(layer_class_to_replicate=RoomyLayer)  # as many as are asked for
+        return Cache(layer_class_to_replicate=BufferedLayer)  # as many as are asked for
     layers: list[Any] = []
     for window in windows:
-        layers.append(RoomyLayer() if window is None else WindowLayer(window))
+        layers.append(BufferedLayer() if window is None else WindowLayer(window))
     return Cache(layers=layers)
 
 
@@ -53,14 +52,14 @@ def first_within_reach(position: int, window: int) -> int:
     return max(0, position - window + 1)
 
 
-class Room:
-    """Keys or values of tokens in a row, with room behind them for more.
+class Buffer:
+    """Keys or values of tokens that follow one another, with free slots behind them.
 
-    It has room for at most ``STEP`` tokens more than were ever written.
+    It has at most ``STEP`` slots more than were ever written.
     """
 
     def __init__(self) -> None:
-        self._room: torch.Tensor | None = None  # [1, heads, tokens, channels]
+        self._states: torch.Tensor | None = None  # [1, heads, tokens, channels]
 
     def write(self, new: torch.Tensor, length: int) -> torch.Tensor:
         """Puts ``new`` [1, heads, fed, channels] behind the first ``length`` tokens.
@@ -68,13 +67,13 @@ class Room:
         Returns these and the new ones [1, heads, length + fed, channels].
         """
         new_length = length + new.shape[-2]
-        room = self._room
-        if room is None or room.shape[-2] < new_length:
-            old = new[:, :, :0] if room is None else room[:, :, :length]
-            room = enlarged(old, ceil(new_length / STEP) * STEP)
-            self._room = room
-        room[:, :, length:new_length] = new
-        return room[:, :, :new_length]
+        states = self._states
+        if states is None or states.shape[-2] < new_length:
+            old = new[:, :, :0] if states is None else states[:, :, :length]
+            states = enlarged(old, ceil(new_length / STEP) * STEP)
+            self._states = states
+        states[:, :, length:new_length] = new
+        return states[:, :, :new_length]
 
 
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
@@ -85,13 +84,13 @@ def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
     return larger
 
 
-class RoomyLayer(DynamicLayer):
-    """What one layer caches, with room behind it."""
+class BufferedLayer(DynamicLayer):
+    """What one layer caches, with free slots behind it."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # by transformers
-        self._key_room = Room()
-        self._value_room = Room()
+        self._key_buffer = Buffer()
+        self._value_buffer = Buffer()
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -100,13 +99,13 @@ class RoomyLayer(DynamicLayer):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         length = self.get_seq_length()
-        keys = self._key_room.write(key_states, length)
-        values = self._value_room.write(value_states, length)
+        keys = self._key_buffer.write(key_states, length)
+        values = self._value_buffer.write(value_states, length)
         self.keys, self.values = keys, values
         return keys, values
 
 
-class WindowLayer(RoomyLayer):
+class WindowLayer(BufferedLayer):
     """A layer with a sliding window: a pass is shown the tokens within its reach.
 
     window: how many tokens a token sees, itself included.
@@ -124,7 +123,7 @@ class WindowLayer(RoomyLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As of RoomyLayer; gives those of the tokens that the pass can reach."""
+        """As of BufferedLayer; gives those of the tokens that the pass can reach."""
         keys, values = super().update(key_states, value_states)
         start = first_within_reach(self.first_position, self.window)
         return keys[:, :, start:], values[:, :, start:]

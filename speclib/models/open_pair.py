@@ -4,7 +4,7 @@
 
 A ``Pair`` is a description that was read from a file. Opened, it has a tokenizer,
 limits and a datastore, and models on the places that this machine has. Each of these is
-read when it is first asked for, and kept. What is heavy (torch, transformers,
+read when it is first asked for, and once. What is heavy (torch, transformers,
 llama.cpp) is imported only when it is needed. Knows no world and no method.
 """
 

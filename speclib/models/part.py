@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NOWHERE = "nowhere"  # the place of what the GPUs named have no room for
+NOWHERE = "nowhere"  # the place of what the GPUs named have no memory for
 
 
 @dataclass(frozen=True)

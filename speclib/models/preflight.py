@@ -1,7 +1,7 @@
 """What would keep a pair from being loaded, found before anything of it is.
 
 A model of many gigabytes takes minutes to load. That a GPU is missing, that a file is,
-or that there is no room for it is known at once, and said here. What cannot be known
+or that there is no memory for it is known at once, and said here. What cannot be known
 before, such as what activations take, is left to the run.
 """
 
@@ -94,7 +94,7 @@ def check_memory(
     problems = []
     for memory, size in needed.items():
         if memory == NOWHERE:
-            problems.append(f"its GPUs lack room for {size / GB:.1f} GB of weights")
+            problems.append(f"its GPUs lack memory for {size / GB:.1f} GB of weights")
         elif size > free.get(memory, ANY):
             what = "weights and CUDA" if memory.startswith("cuda") else "weights"
             problems.append(

@@ -2,7 +2,7 @@
 
 A GPU computes a small pass faster than a CPU can launch its thousand kernels one by
 one. A CUDA graph keeps them, so that one call launches all. That works for passes of
-one shape, whose inputs and outputs stay at the same places in memory. To record them is
+one shape, whose inputs and outputs stay at the same addresses. To record them is
 what CUDA calls capturing.
 
 Such a pass is recorded in pieces of at least four layers, since a piece that was
@@ -91,7 +91,7 @@ def record(
     """Records ``compute``, a pass through ``layers``, which are called in this order.
 
     Returns also what it gave: a replay writes its output there. It is computed once
-    before that, for a device chooses its kernels in a first pass, and makes room for
+    before that, for a device chooses its kernels in a first pass, and takes memory for
     what it keeps. An error of ``compute`` is raised as it is.
     """
     pieces: list[Piece] = []

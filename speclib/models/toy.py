@@ -23,10 +23,10 @@ from .uncached import Uncached
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat
-LARGEST_TABLE = 4096  # tokens of a vocabulary whose one-hot rows are kept in a table
+LARGEST_TABLE = 4096  # tokens of a vocabulary whose one-hot rows are in a table
 
-# What a row depends on: its text, the sampler, and the kind of pass.
-RowKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
+# What a distribution depends on: its text, the sampler, and the kind of pass.
+DistributionKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
 
 
 class Toy(Uncached):
@@ -35,7 +35,7 @@ class Toy(Uncached):
     alpha: the draft's acceptance rate, 0 .. 1; None for the target.
     vocab: the number of token ids, of which 1 .. vocab - 1 are written.
     seed: decides the script; target and draft of one pair have the same.
-    words: the script itself, in place of a random one: position i of the text wants
+    words: the script itself, instead of a random one: position i of the text wants
         words[i - 1], repeating, so that a timeline can show real text.
     context: the longest text, in tokens.
     doubt: above 0, the draft knows how sure it may be. At each position its best token
@@ -46,7 +46,7 @@ class Toy(Uncached):
         further layer that shares an input. In groups of lp layers it agrees with
         probability alpha * fuzzy ** (lp - 1).
 
-    When tokens are sampled, the target's p spreads over the odd ids. The draft puts
+    When tokens are sampled, the target's p covers the odd ids. The draft puts
     alpha of its mass there, in proportion to p, and the rest on even ids, where p is
     zero.
     """
@@ -214,7 +214,7 @@ class Random(Uncached):
         self.own_rows = own_rows or vocab
         self.seed = seed
         self.horizon = horizon
-        self._known_rows: dict[RowKey, np.ndarray] = {}
+        self._known: dict[DistributionKey, np.ndarray] = {}
         self.reset()
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
@@ -222,23 +222,25 @@ class Random(Uncached):
         self._feed(text, last)
         text = tuple(text)
         ends = range(len(text) - last, len(text) + 1)
-        return np.array([self._row(text[:end], sampler) for end in ends])
+        return np.array([self._distribution_after(text[:end], sampler) for end in ends])
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        return self._row(tuple(self.prefix.fed), Sampler(1.0))
+        return self._distribution_after(tuple(self.prefix.fed), Sampler(1.0))
 
-    def _row(self, text: tuple[int, ...], sampler: Sampler) -> np.ndarray:
+    def _distribution_after(
+        self, text: tuple[int, ...], sampler: Sampler
+    ) -> np.ndarray:
         """The distribution [vocab] after ``text``, drawn once and remembered."""
         kind_of_pass = (self.sharing, self.exact) if self.sharing > 1 else ()
         key = (text, sampler, kind_of_pass)
-        if key not in self._known_rows:
-            row = self._draw_row(text, kind_of_pass)
+        if key not in self._known:
+            distribution = self._draw_distribution(text, kind_of_pass)
             with np.errstate(divide="ignore"):
-                self._known_rows[key] = sampler(np.log(row)[None])[0]
-        return self._known_rows[key]
+                self._known[key] = sampler(np.log(distribution)[None])[0]
+        return self._known[key]
 
-    def _draw_row(
+    def _draw_distribution(
         self, text: tuple[int, ...], kind_of_pass: tuple[int, ...]
     ) -> np.ndarray:
         """Draws the distribution [vocab] after ``text``, before any sampler."""
@@ -248,10 +250,10 @@ class Random(Uncached):
         fed = known_tokens(text, self.own_rows, stand_in=BOS)
         padding = [self.vocab] * len(kind_of_pass)  # or it could be the seed of a text
         random = np.random.default_rng([self.seed, *fed, *kind_of_pass, *padding])
-        own_row = random.dirichlet(np.ones(self.own_rows))[: self.vocab]
-        row = np.zeros(self.vocab)
-        row[: len(own_row)] = own_row
-        return row
+        own_part = random.dirichlet(np.ones(self.own_rows))[: self.vocab]
+        distribution = np.zeros(self.vocab)
+        distribution[: len(own_part)] = own_part
+        return distribution
 
 
 class Scripted(Uncached):

@@ -76,7 +76,7 @@ class Watch(BaseStreamer):
     def stats(self) -> Stats:
         """The counts of the request, once ``generate`` has returned.
 
-        A candidate counts as tested where a token was committed in its place.
+        A candidate counts as tested where a token was committed at its position.
         """
         commits = self.commits[1:]  # without the prompt
         drafted = accepted = rejected = committed = 0

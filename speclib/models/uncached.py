@@ -130,11 +130,11 @@ class Uncached(Model):
         """
         kept = self.prefix.keep(text)
         given = features.before(kept, len(text))
-        for place, feature in enumerate(given, kept):
-            wanted = _checksum(text[:place]) if place else 0
+        for index, feature in enumerate(given, kept):
+            wanted = _checksum(text[:index]) if index else 0
             if feature.size and feature.tolist() != [wanted]:
                 raise BadValue(
-                    f"the feature before token {place} is {feature}, but that of this "
+                    f"the feature before token {index} is {feature}, but that of this "
                     f"text is {wanted}: features were mixed up"
                 )
         try:

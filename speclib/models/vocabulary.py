@@ -1,4 +1,4 @@
-"""What two models must have in common: a vocabulary, and room for a text.
+"""What two models must have in common: a vocabulary, and a context for a text.
 
 A model has a *row* for each token that it can be fed and can write. It may have more
 rows than its tokenizer has tokens. What is written is the target's to say, so all
@@ -61,7 +61,7 @@ def limits(model: str) -> Limits:
 
 
 def stand_in(model: str) -> int:
-    """What a draft is fed in place of a token that it has no row for.
+    """What a draft is fed instead of a token that it has no row for.
 
     That is its unknown token or else its end token; where it names neither, or has no
     row for it, its first token. What it drafts then may be poor, but it is tested as

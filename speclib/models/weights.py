@@ -2,7 +2,7 @@
 
 A rank of several keeps a slice of each weight, or some layers. So a network is made on
 "meta", where weights have a shape and no values. It is then cut to what the rank keeps.
-At last it is filled: of each weight its own slice is copied to its place::
+At last it is filled: of each weight its own slice is copied to where it belongs::
 
     empty network  ->  cut to a rank's part  ->  filled, weight by weight
       (Stored or Dilated)    (tensor_parallel,     (fill)
@@ -63,9 +63,9 @@ class Weights(Protocol):
 
 
 class Share(NamedTuple):
-    """What is kept of a weight: the entries ``start`` to ``stop`` of a ``dimension``.
+    """A part of a weight: the entries ``start`` to ``stop`` of a ``dimension``.
 
-    The weight that they are kept in may be longer. The rest of it is zeros.
+    The weight that they are put into may be longer. The rest of it is zeros.
     """
 
     dimension: int
@@ -103,7 +103,7 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
 def _weights_on_meta() -> Iterator[None]:
     """In here a new module's weights have a shape and no values; its buffers have them.
 
-    Each is made as it always is and then dropped, so that there is room for one of
+    Each is made as it always is and then dropped, so that there is memory for one of
     them at most. accelerate can do this, too, but not every machine has it.
     """
     register = nn.Module.register_parameter
@@ -147,7 +147,7 @@ def fill(
     """Gives the parameters of ``network`` their values, on ``device``.
 
     network: ``weights.network``, cut to what is wanted.
-    shares: which part of a weight is kept, for those that are not kept whole.
+    shares: which part of a weight is wanted, for those that are not wanted whole.
     """
     wanted = dict(network.named_parameters(remove_duplicate=False))
     filled: dict[int, torch.Tensor] = {}  # tied weights are one and the same
@@ -155,22 +155,22 @@ def fill(
         empty = wanted.get(name)
         if empty is not None:
             if id(empty) not in filled:
-                filled[id(empty)] = _kept(empty, whole, shares.get(name), device)
+                filled[id(empty)] = _own_share(empty, whole, shares.get(name), device)
             set_weight(network, name, filled[id(empty)])
         del whole  # or its file would stay open beside the next one
 
 
-def _kept(
+def _own_share(
     empty: torch.Tensor, whole: Sliceable, share: Share | None, device: torch.device
 ) -> torch.Tensor:
     """A tensor like ``empty`` with its share of ``whole``; None: with all of it."""
-    kept = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
+    own = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
     if share is None:
-        kept.copy_(whole[:])
-        return kept
+        own.copy_(whole[:])
+        return own
     count = share.stop - share.start
-    kept.narrow(share.dimension, 0, count).copy_(whole[share.region])
-    return kept
+    own.narrow(share.dimension, 0, count).copy_(whole[share.region])
+    return own
 
 
 class Stored:
@@ -263,9 +263,9 @@ class Dilated:
     def read(self) -> Iterator[tuple[str, Sliceable]]:
         """As of Weights. Each is made where the one before was."""
         largest = max(whole.numel() for whole in self.wholes.values())
-        room = torch.empty(largest, dtype=self.network.dtype, device=self.device)
+        buffer = torch.empty(largest, dtype=self.network.dtype, device=self.device)
         return dilated_weights(
-            self.small, self.config, self.wholes, self.device, room=room
+            self.small, self.config, self.wholes, self.device, buffer=buffer
         )
 
 

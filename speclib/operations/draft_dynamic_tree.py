@@ -39,7 +39,7 @@ class DraftedDynamicTree(DraftedTree):
 class Candidate(NamedTuple):
     """A node that may be offered.
 
-    ``number``: its place among all candidates; -1 stands for the text. ``parent``: the
+    ``number``: counted among all candidates; -1 stands for the text. ``parent``: the
     number of the node before it. ``chance``: the draft's probability of the whole way
     to it.
     """
@@ -71,7 +71,7 @@ class DraftDynamicTree(Operation):
                └── e .2 ───── f .1
 
     No candidate is drawn: they are the draft's likeliest, for certain, at any
-    temperature. So the shape may depend on all of them, and each passes with the
+    temperature. So the shape may depend on all of them, and each is accepted with the
     target's own probability for it.
 
     ``features``: the target's, of the text's last tokens; a head reads them. For any
@@ -101,8 +101,8 @@ class DraftDynamicTree(Operation):
     def is_empty(self) -> bool:
         return not self.n
 
-    def within(self, room: int) -> DraftDynamicTree:
-        levels = min(self.n, room, self.budget)
+    def within(self, tokens_left: int) -> DraftDynamicTree:
+        levels = min(self.n, tokens_left, self.budget)
         return DraftDynamicTree(
             self.text, levels, self.width, self.budget, self.features
         )
@@ -141,19 +141,20 @@ class DraftDynamicTree(Operation):
         self, fed: list[Candidate], new: int, model: Model, request: Request
     ) -> Rows:
         """The draft's rows [new, V] after the last ``new`` nodes that are fed."""
-        place_of = {node.number: place for place, node in enumerate(fed)}
-        parents = [place_of.get(node.parent, TEXT) for node in fed]
+        index_of = {node.number: index for index, node in enumerate(fed)}
+        parents = [index_of.get(node.parent, TEXT) for node in fed]
         text = self.text + tuple(node.token for node in fed)
         return level_rows(model, text, parents, new, request.sampler)
 
-    def _children(self, parent: Candidate, row: Row, number: int) -> list[Candidate]:
-        """The likeliest tokens after ``parent``, best first, from ``number`` on."""
+    def _children(self, parent: Candidate, row: Row, first: int) -> list[Candidate]:
+        """The likeliest tokens after ``parent``, best first, numbered from ``first``
+        on."""
         ranked = np.argsort(-row, kind="stable")[: self.width]
         possible = [int(token) for token in ranked if row[token] > 0]
         children = []
-        for place, token in enumerate(possible, number):
+        for number, token in enumerate(possible, first):
             chance = parent.chance * float(row[token])
-            children.append(Candidate(place, token, parent.number, chance))
+            children.append(Candidate(number, token, parent.number, chance))
         return children
 
     def passes(self, kept: int, fed: int) -> list[Pass]:

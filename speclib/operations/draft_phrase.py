@@ -21,7 +21,8 @@ from .payload import DraftPayload, OwnEvent
 class Phrase(NamedTuple):
     """What one pass drafted.
 
-    ``likeliest``: what the draft found likeliest after each of the nodes looked at.
+    ``likeliest``: what the draft found likeliest after each node of which that was
+    wanted.
     """
 
     drafted: tuple[Drafted, ...]
@@ -69,14 +70,14 @@ class DraftPhrase(Operation):
     So the tokens are those that ``Propose`` drafts with the same coins, and each has
     the very q it was drawn from; candidates only save passes.
 
-    ``looked``: of so many of the last nodes the likeliest token is wanted after each.
+    ``likeliest_count``: after so many of the last nodes the likeliest token is wanted.
     Those nodes are fed for that alone.
     """
 
     parents: tuple[int, ...]
     n: int
     candidates: int = 0
-    looked: int = 0
+    likeliest_count: int = 0
 
     name: ClassVar[str] = "draft_phrase"
     payload_type: ClassVar = DraftedPhrase
@@ -85,7 +86,7 @@ class DraftPhrase(Operation):
     @classmethod
     def example(cls, text: Tokens) -> DraftPhrase:
         nodes, parents = (1, 2, 1, 3), (-1, 0, -1, 2)
-        return cls((*text, *nodes), parents, n=3, candidates=2, looked=1)
+        return cls((*text, *nodes), parents, n=3, candidates=2, likeliest_count=1)
 
     @property
     def bare_text(self) -> AnyText:
@@ -124,8 +125,8 @@ class DraftPhrase(Operation):
             q_rows.append(q)
             node = self._candidate_after(node, token)
 
-        looked_at = rows[len(rows) - self.looked :]
-        likeliest = tuple(looked_at.argmax(-1).tolist())
+        last_rows = rows[len(rows) - self.likeliest_count :]
+        likeliest = tuple(last_rows.argmax(-1).tolist())
         drafted_rows = stacked(q_rows, model.vocab)
         return Raw((tuple(tokens), likeliest), drafted_rows)
 

@@ -29,7 +29,7 @@ class DraftedTree(DraftPayload):
     """The event's tokens are the nodes of a tree; see ``core.candidate_tree``.
 
     ``fed``: how many of them were fed, to draft the next level. ``fuzzy``: how many
-    places of the KV cache, the last ones, fuzzy passes have filled. ``keeps_fuzzy``:
+    slots of the KV cache, the last ones, fuzzy passes have filled. ``keeps_fuzzy``:
     whether they stay.
     """
 
@@ -42,11 +42,11 @@ class DraftedTree(DraftPayload):
         return self.fed
 
     @property
-    def fuzzy_places(self) -> int:
+    def fuzzy_slots(self) -> int:
         return self.fuzzy
 
     @property
-    def drops_fuzzy_places(self) -> bool:
+    def drops_fuzzy_slots(self) -> bool:
         return not self.keeps_fuzzy
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
@@ -56,13 +56,13 @@ class DraftedTree(DraftPayload):
 class Parent(NamedTuple):
     """A node whose children are to be drafted.
 
-    ``node``: its place, or -1 for the text. ``path_chance``: the draft's probability of
-    the whole way to it. ``row``: the draft's distribution after it.
+    ``node``: its number, or -1 for the text. ``path_chance``: the draft's probability
+    of the whole way to it. ``chances``: the draft's distribution after it.
     """
 
     node: int
     path_chance: float
-    row: Row
+    chances: Row
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class DraftTree(Operation):
                └──── e ─────── f ─────── g
 
     *How children are drawn.* Without replacement: the q of each child is the draft's
-    row less its elder siblings, renormalised. As the temperature goes to 0 these are
-    the likeliest tokens in order, each certain.
+    distribution less its elder siblings, renormalised. As the temperature goes to 0
+    these are the likeliest tokens in order, each certain.
 
     *How many children a node has.* The rank chance of a node's k-th child is the chance
-    of the way to the node, times the k-th highest probability in the node's row. A node
-    has as many children as it has rank chances among the ``width`` best of its level.
+    of the way to the node, times the k-th highest probability after it. A node has as
+    many children as it has rank chances among the ``width`` best of its level.
     This looks at no token that is yet to be drawn; otherwise q would not be what they
     are drawn from.
 
@@ -120,8 +120,8 @@ class DraftTree(Operation):
     def is_empty(self) -> bool:
         return not self.n
 
-    def within(self, room: int) -> DraftTree:
-        levels = min(self.n, room)
+    def within(self, tokens_left: int) -> DraftTree:
+        levels = min(self.n, tokens_left)
         if self.budget is not None:
             levels = min(levels, self.budget)
         return DraftTree(
@@ -160,9 +160,11 @@ class DraftTree(Operation):
             # The next level: each node's children.
             frontier, path_chances = [], []
             for parent, count in zip(expanded, child_counts, strict=True):
-                for token, q in self.draw_children(parent.row, count, level, request):
+                children = self.draw_children(parent.chances, count, level, request)
+                for token, q in children:
                     frontier.append(len(tokens))
-                    path_chances.append(parent.path_chance * float(parent.row[token]))
+                    chance = float(parent.chances[token])
+                    path_chances.append(parent.path_chance * chance)
                     tokens.append(token)
                     parents.append(parent.node)
                     q_rows.append(q)
@@ -197,7 +199,7 @@ class DraftTree(Operation):
         return child_counts
 
     def draw_children(
-        self, row: Row, count: int, level: int, request: Request
+        self, chances: Row, count: int, level: int, request: Request
     ) -> Iterator[tuple[int, Row]]:
         """``count`` children of a node: each a token and the q it was drawn from.
 
@@ -206,13 +208,13 @@ class DraftTree(Operation):
         """
         position = len(self.text) + level
         for index in range(count):
-            q = row
+            q = chances
             if request.sampler.greedy:
-                q = certain((int(row.argmax()),), len(row))[0]
+                q = certain((int(q.argmax()),), len(q))[0]
             token = request.coins.choose(q, position, "draft", index)
             yield token, q
             if index < count - 1:
-                row = without(token, row)
+                chances = without(token, chances)
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The first pass, then one for each further level.
@@ -238,13 +240,13 @@ class DraftTree(Operation):
         (tokens, parents), rows = raw
         tree = CandidateTree(make_drafts(tokens, rows), parents)
         fed_drafts = kept + fed - len(self.text)
-        fuzzy = self._fuzzy_places(kept, fed, fed_drafts)
+        fuzzy = self._fuzzy_slots(kept, fed, fed_drafts)
         keeps_fuzzy = fuzzy > 0 and not self.calibrate
         payload = DraftedTree(parents, fed_drafts, fuzzy, keeps_fuzzy)
         return Finished(tree, tokens, payload)
 
-    def _fuzzy_places(self, kept: int, fed: int, fed_drafts: int) -> int:
-        """Places that fuzzy passes filled: all but those of an exact first pass."""
+    def _fuzzy_slots(self, kept: int, fed: int, fed_drafts: int) -> int:
+        """Slots that fuzzy passes filled: all but those of an exact first pass."""
         if self.lp is None or self.lp == 1:
             return 0
         first_is_exact = self.calibrate or not kept
@@ -257,9 +259,9 @@ class DraftTree(Operation):
         return Raw((event.tokens, payload.parents), rows)
 
 
-def without(token: int, row: Row) -> Row:
-    """``row`` once ``token`` has been drawn from it, renormalised."""
-    rest = row.copy()
+def without(token: int, chances: Row) -> Row:
+    """``chances`` once ``token`` has been drawn from it, renormalised."""
+    rest = chances.copy()
     rest[token] = 0
     rest /= rest.sum()
     return rest
@@ -287,7 +289,7 @@ def depth_first(tokens: list[int], parents: list[int], rows: Rows) -> Raw:
         way_to_node.append((*way_before, node))
 
     order = sorted(range(len(tokens)), key=way_to_node.__getitem__)
-    new_place = {node: place for place, node in enumerate(order)}
+    new_number = {node: number for number, node in enumerate(order)}
     new_tokens = tuple(tokens[node] for node in order)
-    new_parents = tuple(new_place.get(parents[node], TEXT) for node in order)
+    new_parents = tuple(new_number.get(parents[node], TEXT) for node in order)
     return Raw((new_tokens, new_parents), rows[order])

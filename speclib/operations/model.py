@@ -114,8 +114,8 @@ class Model(ABC):
         sequences = []
         for tokens in reversed(starts):
             while len(tokens) < n:
-                row: Row = self.rows(text + tokens, 0, GREEDY)[0]
-                tokens += (int(row.argmax()),)
+                following: Row = self.rows(text + tokens, 0, GREEDY)[0]
+                tokens += (int(following.argmax()),)
             sequences.append(tokens)
         return tuple(reversed(sequences))
 
@@ -149,7 +149,7 @@ class Model(ABC):
     ) -> AbstractContextManager[None]:
         """In here is one drafting operation after ``text``, from the target's features.
 
-        Here they are not looked at: only a head, such as EAGLE's, needs them.
+        Here they are not used: only a head, such as EAGLE's, needs them.
         """
         return nullcontext()
 

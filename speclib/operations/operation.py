@@ -140,8 +140,8 @@ class Operation(ABC):
         """Whether nothing is asked of it: an empty result then means the end."""
         return False
 
-    def within(self, room: int) -> Self:
-        """The same, for a model that has room for ``room`` tokens after the text."""
+    def within(self, tokens_left: int) -> Self:
+        """The same, for a context of ``tokens_left`` tokens after the text."""
         return self
 
     def concerns(self, text: AnyText) -> bool:

@@ -34,7 +34,7 @@ class OwnEvent(Protocol):
 
 @dataclass(frozen=True)
 class Payload:
-    """Of an event about which there is nothing more to say, such as a commit."""
+    """That of an event about which there is nothing more to say, such as a commit."""
 
     is_drafting: ClassVar[bool] = False  # the draft model's work: its tokens are drafts
     is_scoring: ClassVar[bool] = False  # one pass of the target model
@@ -58,17 +58,17 @@ class Payload:
         return 0
 
     @property
-    def fuzzy_places(self) -> int:
-        """How many places of the KV cache, the last ones, fuzzy passes have filled."""
+    def fuzzy_slots(self) -> int:
+        """How many slots of the KV cache, the last ones, fuzzy passes have filled."""
         return 0
 
     @property
-    def drops_fuzzy_places(self) -> bool:
+    def drops_fuzzy_slots(self) -> bool:
         """Whether it forgets them when it ends."""
         return False
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
-        """For every token, how many of the same event come before it on its way."""
+        """How many tokens of its event come before each token on its way."""
         return tuple(range(len(tokens)))
 
     def is_line(self, tokens: Tokens) -> bool:
@@ -82,7 +82,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class DraftPayload(Payload):
-    """Of tokens that the draft model wrote."""
+    """That of an event whose tokens the draft model wrote."""
 
     is_drafting: ClassVar[bool] = True
 

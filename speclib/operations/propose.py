@@ -51,10 +51,10 @@ class Propose(Operation):
     def is_empty(self) -> bool:
         return not self.n
 
-    def within(self, room: int) -> Propose:
-        if self.n <= room:
+    def within(self, tokens_left: int) -> Propose:
+        if self.n <= tokens_left:
             return self
-        return Propose(self.text, room, self.index, self.confidence)
+        return Propose(self.text, tokens_left, self.index, self.confidence)
 
     def concerns(self, text: AnyText) -> bool:
         """Whether it can still say what may follow ``text``."""
@@ -66,8 +66,8 @@ class Propose(Operation):
         q_rows: list[Row] = []
         first_half = ceil(self.n / 2)
 
-        for place in range(self.n):
-            if place == first_half:
+        for count in range(self.n):
+            if count == first_half:
                 model.go_to_last()
             try:
                 q = model.rows(text, 0, request.sampler)[0]

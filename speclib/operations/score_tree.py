@@ -42,15 +42,15 @@ class ScoreTree(Operation):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``looked``: of so many of the last rows only the likeliest token is wanted; it
-    stands in the trace, so that a replay can say it again.
+    ``likeliest_count``: of so many of the last rows only the likeliest token is wanted;
+    it stands in the trace, so that a replay can say it again.
 
     ``tested``: whether those rows also decide what passes. Along the text that was
     committed, a replay then says what was committed.
     """
 
     parents: tuple[int, ...]
-    looked: int = 0
+    likeliest_count: int = 0
     tested: bool = False
 
     name: ClassVar[str] = "score_tree"
@@ -59,7 +59,7 @@ class ScoreTree(Operation):
 
     @classmethod
     def example(cls, text: Tokens) -> ScoreTree:
-        return cls((*text, 1, 2, 1), parents=(-1, 0, -1), looked=1)
+        return cls((*text, 1, 2, 1), parents=(-1, 0, -1), likeliest_count=1)
 
     @property
     def last(self) -> int:
@@ -75,8 +75,8 @@ class ScoreTree(Operation):
             rows = model.tree(self.text, self.parents, request.sampler)
         except Stopped:
             return None
-        looked_at = rows[len(rows) - self.looked :]
-        likeliest = tuple(looked_at.argmax(-1).tolist())
+        last_rows = rows[len(rows) - self.likeliest_count :]
+        likeliest = tuple(last_rows.argmax(-1).tolist())
         return Raw(likeliest, rows)
 
     def result(

@@ -1,7 +1,7 @@
 """What the KV caches of the devices hold, from event to event.
 
-An operation keeps the first places of its device's cache, cuts the others off, and adds
-a place for each token that it is fed. So a trace tells what every cache holds::
+An operation keeps the first slots of its device's cache, cuts the others off, and adds
+a slot for each token that it is fed. So a trace tells what every cache holds::
 
     before      a b c d e x y     the text goes on with d e f: x and y are stale
     cut         a b c d e
@@ -20,11 +20,11 @@ from speclib.errors import BadValue
 from .events import COMMIT, Event, Trace
 
 EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
-OF_THE_PROMPT = -1  # in place of a token of the prompt, which a trace need not know
+OF_THE_PROMPT = -1  # stands for a token of the prompt, which a trace need not know
 
 
-class Place(NamedTuple):
-    """A place of a KV cache: the token that was fed, and the kind of pass it was."""
+class Slot(NamedTuple):
+    """A slot of a KV cache: the token that was fed, and the kind of pass it was."""
 
     token: int
     kind: str
@@ -35,11 +35,11 @@ class CacheMoment(NamedTuple):
 
     event        an operation, or a commit
     text_length  tokens of the text, prompt included
-    kinds        by device, the kind of every place: "exact"; "fuzzy", where a pass of
+    kinds        by device, the kind of every slot: "exact"; "fuzzy", where a pass of
                  EasySpec's draft has filled it; "stale", where a token differs from the
                  text, and after that
-    cut          places that the operation cut off before it added its own
-    added        places that it added
+    cut          slots that the operation cut off before it added its own
+    added        slots that it added
     """
 
     event: Event
@@ -52,14 +52,14 @@ class CacheMoment(NamedTuple):
 def cache_moments(trace: Trace) -> list[CacheMoment]:
     """A moment for each operation and each commit, in the order of their ends.
 
-    Raises BadValue for a trace with trees or several sequences of drafts: their places
-    are no places in the text.
+    Raises BadValue for a trace with trees or several sequences of drafts: the slots of
+    those do not follow the positions of the text.
     """
     _check_lines(trace)
     text = [OF_THE_PROMPT] * trace.prompt_length
     text_lengths = [len(text)]  # after so many rounds
-    caches: dict[str, list[Place]] = {device: [] for device in trace.devices}
-    # By device and place in the text: the token that it drafted last.
+    caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
+    # By device and position in the text: the token that it drafted last.
     drafted: dict[str, dict[int, int]] = {device: {} for device in trace.devices}
     moments = []
     for event in trace.events:
@@ -73,18 +73,18 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
 
         cache = caches[event.device]
         cut = len(cache) - event.kept
-        fuzzy = event.payload.fuzzy_places
+        fuzzy = event.payload.fuzzy_slots
         text_then = text[: text_lengths[event.round]]
         tokens = _fed_tokens(event, text_then, drafted[event.device])
         kinds = [EXACT] * (len(tokens) - fuzzy) + [FUZZY] * fuzzy
-        cache[event.kept :] = map(Place, tokens, kinds)
+        cache[event.kept :] = map(Slot, tokens, kinds)
         if event.is_drafting:
             own_drafts = enumerate(event.tokens, start=event.text_length)
             drafted[event.device].update(own_drafts)
         moment = CacheMoment(event, len(text), _kinds(caches, text), cut, len(tokens))
         moments.append(moment)
 
-        if fuzzy and event.payload.drops_fuzzy_places:
+        if fuzzy and event.payload.drops_fuzzy_slots:
             del cache[-fuzzy:]
     return moments
 
@@ -112,29 +112,29 @@ def _fed_tokens(
     if not event.is_drafting:
         return list(event.tokens[: event.fed])
     tokens = []
-    for place in range(event.kept, event.text_length):
-        token = text[place] if place < len(text) else drafted[place]
+    for position in range(event.kept, event.text_length):
+        token = text[position] if position < len(text) else drafted[position]
         tokens.append(token)
     return tokens + list(event.tokens[: event.drafts_fed])
 
 
 def _kinds(
-    caches: Mapping[str, Sequence[Place]], text: Sequence[int]
+    caches: Mapping[str, Sequence[Slot]], text: Sequence[int]
 ) -> dict[str, tuple[str, ...]]:
-    """The kind of every place, as the text is now."""
+    """The kind of every slot, as the text is now."""
     kinds = {}
     for device, cache in caches.items():
         right = _common_length(cache, text)
-        own_kinds = [place.kind for place in cache]
+        own_kinds = [slot.kind for slot in cache]
         if right < min(len(cache), len(text)):
             own_kinds[right:] = [STALE] * (len(cache) - right)
         kinds[device] = tuple(own_kinds)
     return kinds
 
 
-def _common_length(cache: Sequence[Place], text: Sequence[int]) -> int:
-    """How many places hold the tokens of the text before the first that does not."""
-    for length, (place, token) in enumerate(zip(cache, text, strict=False)):
-        if token not in (place.token, OF_THE_PROMPT):
+def _common_length(cache: Sequence[Slot], text: Sequence[int]) -> int:
+    """How many slots hold the tokens of the text before the first that does not."""
+    for length, (slot, token) in enumerate(zip(cache, text, strict=False)):
+        if token not in (slot.token, OF_THE_PROMPT):
             return length
     return min(len(cache), len(text))

@@ -119,7 +119,7 @@ class Event(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Of every drafted token: how many of its event come before it on its way."""
+        """How many tokens of its event come before each drafted token on its way."""
         return self.payload.depths(self.tokens)
 
 
@@ -225,7 +225,7 @@ def _read_event(raw: dict[str, Any]) -> Event:
 
 
 def _with_tuples(raw: dict[str, Any]) -> dict[str, Any]:
-    """The same with tuples in place of JSON's lists."""
+    """The same with tuples instead of JSON's lists."""
     return {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in raw.items()

@@ -93,11 +93,11 @@ def with_tail(trace: Trace) -> TokensInTime:
 
 
 def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
-    """After each commit: how many drafted tokens still await the target.
+    """How many drafted tokens still await the target after each commit.
 
     They are those that the next round's first pass scores, unless they were drafted in
     that round. After a last commit that the limit ended there is no next round: then
-    they are the drafts made during the last pass, after a first token that passed.
+    they are the drafts made during the last pass, after a first token that is accepted.
     """
     if not trace.commits:
         return []
@@ -133,7 +133,7 @@ def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
 
 
 def _drafted_beside(last_round: list[Event]) -> int:
-    """Drafts beside the last round's pass that go on from a token that passed."""
+    """Drafts beside the last round's pass that go on from an accepted token."""
     target_pass = _first_pass(last_round)
     if target_pass is None:
         return 0

@@ -8,10 +8,10 @@ trials, and a few disturbed trials do not move a median.
 
 The interval lies between two of the sorted ratios. Each ratio is above the true median
 or below it with the same chance, so that the binomial distribution says between which
-two the median lies; nothing is assumed of how the durations spread.
+two the median lies; nothing is assumed of how the durations are distributed.
 
 Trials go on until the interval settles round(c). We look after 8, 16, ... trials, and
-an interval that is looked at six times misses more often than once. So each look has a
+an interval that is judged six times misses more often than once. So each look has a
 sixth of the 5 % that the interval may miss in all (Bonferroni).
 
 What it does not know: whether somebody else keeps one of the cores busy all the while.
@@ -33,10 +33,10 @@ from typing import NamedTuple
 from speclib.core.counts import nearest_count
 
 MAY_MISS = 0.05
-LOOKS = (8, 16, 32, 64, 128, 256)  # after so many trials the interval is looked at
+LOOKS = (8, 16, 32, 64, 128, 256)  # after so many trials the interval is judged
 
 # A burst of other work may last as long as a few passes: what is settled sooner than
-# this is looked at again. The next look doubles the time; none is begun that would end
+# this is judged again. The next look doubles the time; none is begun that would end
 # after the limit.
 LEAST_SECONDS = 1.0
 MOST_SECONDS = 10.0
@@ -104,10 +104,10 @@ def measure(take_trial: Callable[[], Trial], now: Callable[[], float]) -> CostRa
             trials.append(take_trial())
         ratio = read(trials)
 
-        passed = now()
-        if ratio.is_settled and passed >= LEAST_SECONDS:
+        seconds_so_far = now()
+        if ratio.is_settled and seconds_so_far >= LEAST_SECONDS:
             break
-        if 2 * passed > MOST_SECONDS:
+        if 2 * seconds_so_far > MOST_SECONDS:
             break
     return ratio
 

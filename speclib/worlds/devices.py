@@ -1,6 +1,6 @@
 """Named devices, and futures of what they were asked to do.
 
-They know neither time nor place.
+They know neither time nor hardware.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Submits(Protocol):
 
 
 class Device:
-    """A named place where one model runs. It submits; it knows nothing of when or
+    """A name under which one model runs. It submits; it knows nothing of when or
     where.
 
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
@@ -158,9 +158,9 @@ class Device:
         self.index = int(number or 1) - 1
 
     def ask(self, operation: Operation) -> AnyFuture:
-        """Future of ``operation``, as far as the models' context has room for it."""
-        room = max(0, self.world.context - len(operation.text))
-        return self.world.submit(self.name, operation.within(room))
+        """Future of ``operation``, as far as it fits into the models' context."""
+        tokens_left = max(0, self.world.context - len(operation.text))
+        return self.world.submit(self.name, operation.within(tokens_left))
 
     def propose(
         self,
@@ -182,7 +182,7 @@ class Device:
         tokens: Sequence[int],
         parents: Sequence[int],
         candidates: int,
-        looked: int = 0,
+        likeliest_count: int = 0,
     ) -> Future[Phrase]:
         """Future of 1 to ``n`` Drafted tokens after ``text``, of one pass.
 
@@ -190,7 +190,7 @@ class Device:
         ``DraftPhrase`` for the others.
         """
         whole = as_text(text) + tuple(tokens)
-        operation = DraftPhrase(whole, tuple(parents), n, candidates, looked)
+        operation = DraftPhrase(whole, tuple(parents), n, candidates, likeliest_count)
         return self.ask(operation)
 
     def draft_sequences(
@@ -244,16 +244,16 @@ class Device:
         text: Sequence[int],
         tokens: Sequence[int],
         parents: Sequence[int],
-        looked: int = 0,
+        likeliest_count: int = 0,
         tested: bool = False,
     ) -> Future[Rows]:
         """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
 
         ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
-        ``ScoreTree`` for ``looked`` and ``tested``.
+        ``ScoreTree`` for ``likeliest_count`` and ``tested``.
         """
         whole = as_text(text) + tuple(tokens)
-        operation = ScoreTree(whole, tuple(parents), looked, tested)
+        operation = ScoreTree(whole, tuple(parents), likeliest_count, tested)
         return self.ask(operation)
 
     def score_tree_features(

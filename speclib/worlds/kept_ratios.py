@@ -5,9 +5,9 @@ the two models with their weights, where each device is, the number format, the 
 that computes, the machine and the libraries. Where one of them changes, no file is
 found, and c is measured anew. A file that is damaged counts as missing.
 
-A ratio with a wide interval is not kept, nor is one of a busy machine. Two processes
-may measure at once: the first one to finish keeps its ratio, and the other one takes it
-over.
+A ratio with a wide interval is not stored, nor is one of a busy machine. Two processes
+may measure at once: the first one to finish stores its ratio, and the other one takes
+it over.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ BUSY = 1.5  # runnable processes per core in the last minute; our own are at mos
 
 
 def key_of(opened: OpenPair, dtype: str, servers: int) -> str | None:
-    """What the ratio of a pair with so many ``servers`` is kept under.
+    """What the ratio of a pair with so many ``servers`` is stored under.
 
-    None where it is not known which weights a model has: then nothing is kept.
+    None where it is not known which weights a model has: then nothing is stored.
     """
     pair, place = opened.pair, opened.place
     weights = [fingerprint.of_weights(spec) for spec in (pair.target, pair.draft)]
@@ -60,32 +60,32 @@ def key_of(opened: OpenPair, dtype: str, servers: int) -> str | None:
 
 
 def load_or_measure(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
-    """The ratio that is kept under ``key``; else one that is measured now."""
-    kept = load(key)
-    if kept is not None:
-        return kept
+    """The ratio that is stored under ``key``; else one that is measured now."""
+    stored = load(key)
+    if stored is not None:
+        return stored
     measured = measure()
 
-    # Another process may have kept its own in the meantime.
-    kept = load(key)
-    if kept is not None:
-        return kept
-    _keep_if_worth(key, measured)
+    # Another process may have stored its own in the meantime.
+    stored = load(key)
+    if stored is not None:
+        return stored
+    _store_if_worth(key, measured)
     return measured
 
 
 def measure_anew(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
-    """A ratio that is measured now, whatever was kept before."""
+    """A ratio that is measured now, whatever was stored before."""
     measured = measure()
-    _keep_if_worth(key, measured)
+    _store_if_worth(key, measured)
     return measured
 
 
-def _keep_if_worth(key: str, ratio: CostRatio) -> None:
-    """Keeps ``ratio``, unless the machine was too disturbed to tell it.
+def _store_if_worth(key: str, ratio: CostRatio) -> None:
+    """Stores ``ratio``, unless the machine was too disturbed to tell it.
 
     Where others compete for the cores all the while, an interval may be narrow about a
-    wrong value, and a wrong value that is kept stays wrong.
+    wrong value, and a wrong value that is stored stays wrong.
     """
     if ratio.is_worth_keeping and machine.load() <= BUSY:
         save(key, ratio)
@@ -93,7 +93,7 @@ def _keep_if_worth(key: str, ratio: CostRatio) -> None:
 
 # -- files -----------------------------------------------------------------------------
 def load(key: str) -> CostRatio | None:
-    """The ratio that was kept under ``key``; None if there is none that is whole."""
+    """The ratio that was stored under ``key``; None if there is none that is whole."""
     try:
         stored = json.loads(_file_of(key).read_text("utf-8"))
         check = stored.pop("check")
@@ -104,7 +104,7 @@ def load(key: str) -> CostRatio | None:
 
 
 def save(key: str, ratio: CostRatio) -> None:
-    """Keeps ``ratio`` in place of what was kept before.
+    """Stores ``ratio`` instead of what was stored before.
 
     Where the disk does not take it, later runs measure again, and this one goes on.
     """

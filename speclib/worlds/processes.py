@@ -38,7 +38,7 @@ class Processes(RealDevices[Worker]):
     may take before its device counts as hung; ``start_timeout``: the same for building
     a model. ``emulate``: a latency; then undilated models compute the tokens, and every
     operation lasts as long as it says. ``remeasure``: measure c = t_target / t_draft
-    anew, and keep that, even where an earlier run has kept it (see ``cost_ratio``).
+    anew, and store that, even where an earlier run has stored it (see ``cost_ratio``).
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is one whose message an interrupt cut. Use it as a
@@ -68,7 +68,7 @@ class Processes(RealDevices[Worker]):
         self._start_missing_workers()
 
     def _refuse_what_cannot_be(self) -> None:
-        """A model that no method can run, a missing GPU, or no room for it."""
+        """A model that no method can run, a missing GPU, or too little memory."""
         place, servers = self.opened.place, len(self.targets)
         if self.emulate is None:
             preflight.check(self.pair, place, self.dtype, servers)

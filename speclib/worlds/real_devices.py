@@ -301,7 +301,7 @@ class RealDevices(World, Generic[W]):
         """An operation raised in its worker.
 
         The worker is of no more use where its device has several processes, for they
-        may be at different places, or where a GPU's error lasts. The next request gets
+        may be at different points, or where a GPU's error lasts. The next request gets
         another one. The device is lost only if one of its processes is: any other error
         would come again.
         """
@@ -354,9 +354,9 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated passes; else as an earlier run has kept it, or measured.
+        """c of the emulated passes; else as an earlier run has stored it, or measured.
 
-        What is measured on an undisturbed machine is kept for later runs, see
+        What is measured on an undisturbed machine is stored for later runs, see
         ``kept_ratios``.
         """
         if self.emulate is not None:

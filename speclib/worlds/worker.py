@@ -128,7 +128,7 @@ class LeaveRows(Protocol):
     """Leaves an operation's rows where the controller finds them."""
 
     def __call__(self, rows: Rows) -> Any:
-        """What the reply has in their place; or the rows, if they go with it."""
+        """What the reply has instead of them; or the rows, if they go with it."""
         ...
 
 

@@ -189,7 +189,7 @@ class World:
             self.going = False
 
         for drafted in self._marked[len(committed) :]:
-            self._outcomes[drafted.operation][drafted.place] = "discarded"
+            self._outcomes[drafted.operation][drafted.nth] = "discarded"
         self._marked.clear()
 
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
@@ -201,9 +201,9 @@ class World:
         """As many tokens as may be committed, and whether one is an end token."""
         tokens = tokens[: self.left]
         end = None
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             if token in self.eos:
-                end = place
+                end = index
                 break
 
         is_over = end is not None
@@ -219,7 +219,7 @@ class World:
         Methods mark in the order of the text, and before the commit.
         """
         self._marked.append(drafted)
-        self._outcomes[drafted.operation][drafted.place] = outcome
+        self._outcomes[drafted.operation][drafted.nth] = outcome
 
     def guess(self, tokens: Iterable[int]) -> tuple[Drafted, ...]:
         """``tokens`` after the text as drafts that no model made (q is one-hot).
@@ -227,11 +227,11 @@ class World:
         They go as far as the vocabulary, the context and the next end token allow. The
         trace shows them as a lookup.
         """
-        room = max(0, self.context - len(self.text))
+        tokens_left = max(0, self.context - len(self.text))
         guessed: list[int] = []
         for token in tokens:
             is_end = token in self.eos
-            if token >= self.vocab or is_end or len(guessed) == room:
+            if token >= self.vocab or is_end or len(guessed) == tokens_left:
                 break
             guessed.append(token)
 
@@ -266,8 +266,8 @@ class World:
         if rows is None:
             rows = certain(tokens, self.vocab)
         drafted = []
-        for place, (token, q) in enumerate(zip(tokens, rows, strict=False)):
-            drafted.append(Drafted(token, q, operation, place))
+        for nth, (token, q) in enumerate(zip(tokens, rows, strict=False)):
+            drafted.append(Drafted(token, q, operation, nth))
         return tuple(drafted)
 
     # -- operations --------------------------------------------------------------------

@@ -39,9 +39,9 @@ class CountedLog(list):
 
     read = 0
 
-    def __getitem__(self, place):
-        value = super().__getitem__(place)
-        self.read += len(value) if isinstance(place, slice) else 1
+    def __getitem__(self, key):
+        value = super().__getitem__(key)
+        self.read += len(value) if isinstance(key, slice) else 1
         return value
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, kstest
 
 from speclib.core.sampling import (
-    LONG_ROW,
+    LARGE_VOCAB,
     Coins,
     Drafted,
     Sampler,
@@ -198,7 +198,7 @@ def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
     assert dist[invert(dist, u)] > 0
 
 
-@pytest.mark.parametrize("length", [3, LONG_ROW + 1])
+@pytest.mark.parametrize("length", [3, LARGE_VOCAB + 1])
 def test_inverting_the_least_mass_there_is_gives_the_token_that_has_it(length):
     """Below 2**-1022 a product is rounded so coarsely that u times the mass is all of
     it. Any greater mass times the largest u is less than the mass, also in float64."""

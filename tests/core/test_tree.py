@@ -141,7 +141,7 @@ def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
     assert world.end().events[0].outcome == outcome
 
 
-def test_a_place_counts_once_whatever_the_number_of_candidates():
+def test_a_position_counts_once_whatever_the_number_of_candidates():
     world = opened()
     tree = offer(world, [(3,), (4,), (5,)])
     verified = match_tree(world, tree, certainly(9, 0, 0, 0))
@@ -274,10 +274,12 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
     assert (second.candidates, second.tokens) == (1, (5, 7))
 
 
-def test_what_the_target_finds_likeliest_after_nodes_only_looked_at_is_in_the_trace():
+def test_what_the_target_finds_likeliest_after_the_last_nodes_is_in_the_trace():
     target = Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10)
     world = opened(target=target)
-    world.wait(world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), looked=2))
+    world.wait(
+        world.target.score_tree(world.text, (4, 6, 8), (-1, 0, -1), likeliest_count=2)
+    )
     world.wait(world.target.score_tree(world.text, (4,), (-1,)))
 
     first, second = world.end().operations

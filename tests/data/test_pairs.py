@@ -22,7 +22,7 @@ CURVES = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.5]]\n"
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """write(folder, text): a file called mine.toml, in place of the project's own."""
+    """write(folder, text): a file called mine.toml, instead of the project's own."""
     monkeypatch.setattr(pairs, "DATA", tmp_path)
     monkeypatch.setattr(latency, "DATA", tmp_path)
 

@@ -60,7 +60,7 @@ def test_an_empty_chat_is_as_empty_as_an_empty_text(monkeypatch):
             encode.encode(prompt, TOYS, 5)
 
 
-def test_a_prompt_leaves_room_for_the_new_tokens():
+def test_a_prompt_leaves_context_for_the_new_tokens():
     context = TOYS.context
     assert encode.encode("x", TOYS, context - 1) == (0,)
     with pytest.raises(BadValue, match=f"exceeds the {context} tokens that pair 'toy'"):

@@ -323,7 +323,7 @@ def test_a_dtype_that_does_not_exist_is_refused_before_anything_is_built():
 HUGE = {"model": "zoo/target", "like": "llama-2-70b"}  # 276 GB in float32
 
 
-def test_models_without_room_are_refused_before_any_is_built(monkeypatch):
+def test_models_without_memory_are_refused_before_any_is_built(monkeypatch):
     """A peer's models are built in its process, and none is begun."""
 
     def begin_a_process(*_):

@@ -65,7 +65,7 @@ def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
 
 @pytest.mark.parametrize("name", ["pearl", "duodecoding"])
 def test_a_run_that_fills_its_context_is_replayed(decode, name):
-    """At its end drafts are asked for that have no room, and come back empty."""
+    """At its end drafts are asked for that do not fit, and come back empty."""
     models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
     output, trace = decode(METHODS[name], models, 15, latency=EXACT, gamma=5)
     draft_sizes = [len(e.tokens) for e in trace.operations if e.is_drafting]
@@ -251,11 +251,11 @@ def test_a_trace_that_does_not_say_enough_is_refused_naming_what_lacks(pearl, ke
 
 @pytest.mark.parametrize("kind", ["propose", "score"])
 def test_a_trace_with_an_operation_altered_or_missing_is_refused(pearl, kind):
-    places = []
-    for place, event in enumerate(pearl.events):
+    indices = []
+    for index, event in enumerate(pearl.events):
         if event.op == kind and len(event.tokens) > 1:
-            places.append(place)
-    last = places[-1]
+            indices.append(index)
+    last = indices[-1]
     event = pearl.events[last]
     changed = {
         "shorter": [event._replace(tokens=event.tokens[:-1])],

@@ -16,7 +16,7 @@ from speclib.models.toy import Random, Scripted, Toy
 from speclib.trace.metrics import stats
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 60))  # all different: an end token has one place
+WORDS = tuple(range(1, 60))  # all different: an end token has one position
 
 
 def toys(alpha: float = 1.0, words=WORDS, context: int = 128) -> dict:
@@ -91,8 +91,8 @@ def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(
     ended_by_doubt = []
     for proposed, commit in zip(drafts(trace), trace.commits, strict=False):
         chances = []  # the draft's own, of what it proposed
-        for place, token in enumerate(proposed):
-            text_before = text[: 1 + committed] + proposed[:place]
+        for index, token in enumerate(proposed):
+            text_before = text[: 1 + committed] + proposed[:index]
             (row,) = draft.rows(text_before, 0, Sampler(1.0))
             chances.append(row[token])
 
@@ -160,7 +160,7 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
     """
     prompt = (5, 6, 7, 5)
     said = (6, 8, 9, 9)
-    lines = {prompt + said[:place]: token for place, token in enumerate(said)}
+    lines = {prompt + said[:index]: token for index, token in enumerate(said)}
     models = {"draft": Scripted({}, 10), "target": Scripted(lines, 10)}
     output, trace = decode(METHODS["prompt_lookup"], models, 4, prompt=prompt)
     assert output == said
@@ -180,8 +180,8 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
 def test_on_a_text_that_repeats_itself_every_pass_commits_all_that_was_looked_up(
     decode,
 ):
-    """Period 3. The prompt's token 0 has no earlier place, nor have 1 and 2: then 1,
-    whose first place offers one period more each pass, up to 4.
+    """Period 3. The prompt's token 0 occurs nowhere before, nor do 1 and 2: then 1,
+    whose first occurrence offers one period more each pass, up to 4.
     """
     models = toys(words=(1, 2, 3))
     output, trace = decode(METHODS["prompt_lookup"], models, 20, num_tokens=4)

@@ -38,7 +38,7 @@ class Breaking(Toy):
 
 
 def toys(breaking: str = "", breaks_at: int = 0) -> dict[str, Toy]:
-    """A draft that agrees in nine of ten places, and a target; one may break."""
+    """A draft that agrees in nine of ten positions, and a target; one may break."""
     models = {}
     for name, alpha in (("draft", 0.9), ("target", None)):
         kind = Breaking if name == breaking else Toy

@@ -126,8 +126,8 @@ def test_exact_match_writes_plain_decodings_tokens_under_any_timing(schedules):
     settings(max_examples=schedules)(on_schedules)()
 
 
-class ByPlace(AnyTime):
-    """An operation lasts as its place in the text says: no token has a say in it."""
+class ByPosition(AnyTime):
+    """An operation lasts as its position in the text says: no token has a say in it."""
 
     def __init__(self, seed: int):
         super().__init__(seed, (1, 2, 3, 5))
@@ -171,11 +171,11 @@ CLOCKS = {
     "any order 0": lambda: AnyTime(0, (1, 2, 3, 5)),
     "any order 1": lambda: AnyTime(1, (1, 2, 3, 5)),
     "any order 2": lambda: AnyTime(2, (1, 2, 3, 5)),
-    "by place 0": lambda: ByPlace(0),
-    "by place 1": lambda: ByPlace(1),
-    "by place 2": lambda: ByPlace(2),
+    "by position 0": lambda: ByPosition(0),
+    "by position 1": lambda: ByPosition(1),
+    "by position 2": lambda: ByPosition(2),
 }
-CLOCKS_AT_EVERY_PUSH = ("c = 2", "any order 0", "by place 0")
+CLOCKS_AT_EVERY_PUSH = ("c = 2", "any order 0", "by position 0")
 
 
 def clocks_with_marks() -> list:
@@ -318,7 +318,7 @@ def test_as_many_servers_as_the_formula_says_keep_up(c, lookahead):
     assert times[0] == pytest.approx(times[1]) == pytest.approx(times[2])
 
 
-def test_drafting_never_stops_while_there_is_room():
+def test_drafting_never_stops_while_there_are_tokens_left():
     _, trace = run(toys(1.0, 3), Latency.ratio(6), 24, lookahead=2)
     lane = sorted((e.ts, e.end) for e in trace.operations if e.device == "draft")
     for (_, end), (next_start, _) in pairwise(lane):

@@ -96,7 +96,7 @@ def test_one_wide_it_is_the_greedy_line_of_tree_drafting():
 
 
 def test_a_token_that_cannot_be_drawn_is_no_candidate():
-    """Top-k 2 leaves two tokens at each place, however wide the tree may be."""
+    """Top-k 2 leaves two tokens at each position, however wide the tree may be."""
     operation = DraftDynamicTree((1, 2), 2, 5, 50)
     sampler = Sampler(1.0, top_k=2)
     (tokens, parents), _ = perform(operation, Random(6, 1), request(1, sampler)).raw
@@ -116,7 +116,7 @@ def test_candidates_are_certain():
 
 
 # -- features that are handed over -----------------------------------------------------
-def test_a_drafter_reads_at_each_place_the_feature_of_the_token_before():
+def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
     features = Features(2, np.array([[2.0], [3.0], [4.0]]))  # of tokens 2, 3, 4
     assert features.before(3, 6).tolist() == [[2.0], [3.0], [4.0]]
     assert features.before(5, 6).tolist() == [[4.0]]

@@ -143,8 +143,8 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
         operation = DraftTree(text, 3, 1, None, 4, calibrate)
         (tokens, _), rows = perform(operation, draft, Request(1, Coins(2), HOT)).raw
         are_exact.append([])
-        for place, row in enumerate(rows):
-            exact_row = twin.rows(text + tokens[:place], 0, HOT)[0]
+        for index, row in enumerate(rows):
+            exact_row = twin.rows(text + tokens[:index], 0, HOT)[0]
             are_exact[-1].append(bool((row == exact_row).all()))
         text += tokens[:2] + (4,)
     assert are_exact == [[True, False, False], [calibrate, False, False]]
@@ -243,8 +243,8 @@ def planted(world, gamma, q):
         rows = world.wait(scoring)
 
         tested = []
-        for place, drafted in enumerate(draft):
-            text_before = world.text + ids(draft[:place])
+        for index, drafted in enumerate(draft):
+            text_before = world.text + ids(draft[:index])
             tested.append(drafted._replace(q=q(text_before, drafted.q)))
         verdict = verify_tree(world, CandidateTree(tuple(tested), parents), rows)
         world.commit(verdict.tokens)

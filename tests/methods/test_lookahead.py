@@ -46,7 +46,7 @@ def by_hand(decode, limit: int, **settings):
 
 
 # -- the two branches ------------------------------------------------------------------
-def test_the_window_grows_to_its_levels_then_moves_a_place_a_pass(decode):
+def test_the_window_grows_to_its_levels_then_moves_a_position_a_pass(decode):
     """W = 2, N = 3.
 
     It begins as the prompt, 7 5; 8 and 6 follow these. Then 5 | 8 6: 8 follows the text
@@ -85,7 +85,7 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
     assert lookups[:2] == [(6, 7), (9, 0)]
 
 
-def test_an_ngram_met_again_is_the_latest_and_the_oldest_makes_room():
+def test_an_ngram_met_again_is_the_latest_and_the_oldest_goes():
     pool = Pool(most=2)
     for tail in ((1, 2), (3, 4), (1, 2), (5, 6)):
         pool.add((0, *tail))
@@ -104,17 +104,17 @@ def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
 
     # The window grows to its n - 1 levels; the text's last token is the first of it.
     for step, scoring in enumerate(trace.operations):
-        places = w
+        width = w
         levels = n - 1
         if step < n - 2:
-            places = w + n - 2 - step
+            width = w + n - 2 - step
             levels = step + 1
         in_window = scoring.candidates - guessed.get(scoring.round, 0)
-        assert in_window == levels * places - 1
+        assert in_window == levels * width - 1
 
 
 def test_the_window_ends_where_the_context_does(decode):
-    """9 places: 7 of the text before the last pass; the window takes 3 + 3 - 3 more."""
+    """9 positions: 7 of the text before the last pass; the window takes 3 more."""
     models = {"draft": Random(3), "target": Toy(None, 5, 0, (1, 2, 3, 4), context=9)}
     output, trace = decode(METHODS["lookahead"], models, 9, window=3, ngram=3)
     assert output == (1, 2, 3, 4, 1, 2, 3, 4, 1)
@@ -180,7 +180,7 @@ def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
 
 def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():
     """What was likeliest after a token stays under it: 22 was said after 12."""
-    window = Window((1, 2, 3, 4, 5), places=5, height=3)
+    window = Window((1, 2, 3, 4, 5), span=5, height=3)
     window.move((11, 12, 13, 14, 15))
     assert window.levels == [(2, 3, 4, 5), (11, 12, 13, 14, 15)]
     window.move((21, 22, 23, 24, 25))

@@ -96,11 +96,11 @@ def differences(
                     **settings,
                 )
                 if result.tokens != plain.tokens:
-                    place = common_prefix(result.tokens, plain.tokens)
-                    text = tuple(plain.trace.meta["prompt"]) + plain.tokens[:place]
+                    length = common_prefix(result.tokens, plain.tokens)
+                    text = tuple(plain.trace.meta["prompt"]) + plain.tokens[:length]
                     differing.append(
                         f"{prompt.id} {method} {settings} gamma={gamma}: "
-                        f"token {place}, top-2 gap {gap(judge, text):.2g}"
+                        f"token {length}, top-2 gap {gap(judge, text):.2g}"
                     )
     return differing
 

@@ -30,7 +30,7 @@ from speclib.paths import DATA
 from speclib.trace.metrics import stats, total
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 50))  # all different: an end token has one place
+WORDS = tuple(range(1, 50))  # all different: an end token has one position
 GAMMAS = range(1, 9)
 some_or_all = pytest.mark.parametrize(
     "gammas",
@@ -435,8 +435,8 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     propose, draft_phrase = Propose.result, DraftPhrase.result
 
     def see(text, drafted_tokens):
-        for place, drafted in enumerate(drafted_tokens):
-            seen.append((text + ids(drafted_tokens[:place]), drafted))
+        for index, drafted in enumerate(drafted_tokens):
+            seen.append((text + ids(drafted_tokens[:index]), drafted))
 
     def watch_line(op, raw, *rest):
         finished = propose(op, raw, *rest)
@@ -516,7 +516,7 @@ class Script:
 
     def add(self, step: dict, gamma: int) -> None:
         # The draft goes on after the window: the block of the step before, less its
-        # first token, with unprinted tokens in place of those that the paper left out.
+        # first token, with unprinted tokens instead of those that the paper left out.
         block = [self.number[word] for word in step["block"]]
         window: tuple[int, ...] = ()
         if block:
@@ -524,8 +524,8 @@ class Script:
             window = (*block[1:], *unprinted)
 
         drafted = tuple(self.number[word] for word in step["draft"])
-        for place, token in enumerate(drafted):
-            self.draft[self.text + window + drafted[:place]] = token
+        for index, token in enumerate(drafted):
+            self.draft[self.text + window + drafted[:index]] = token
         for word in step["committed"]:
             self.target[self.text] = self.number[word]
             self.text += (self.number[word],)

@@ -12,7 +12,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.verification import Verified, verify_tree
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.methods.ouroboros import agreed
+from speclib.methods.ouroboros import ngrams_of_answers
 from speclib.models.toy import Random, Toy
 from speclib.trace.events import LOOKUP
 from speclib.trace.metrics import stats
@@ -110,7 +110,7 @@ def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_
 
     The window's n-grams: pass 2, after 6, gives 6 8 9 and 5 6 7, and so on: a wrong one
     of the text's last token, a right one of the token before. In round 1 five passes
-    draft 6 to 0. The bonus 1 moves the text on by one place more than the window, so
+    draft 6 to 0. The bonus 1 moves the text on by one position more than the window, so
     from then on the n-gram of the last token is right: in round 2 passes after 1 to 5
     give 1 2 3 and so on. After the last draft, 6, the latest phrase is 7 8 of pass 3.
     In round 3 the text ends with 9, of which pass 6 gave 9 0 1 while the window stood
@@ -181,9 +181,9 @@ def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
 
 def test_a_phrase_follows_the_drafts_for_as_long_as_the_target_agrees_with_them():
     """After 5 6 7 8 the target said 6 7 0 9: it agrees with 6 and 7, not with 8."""
-    phrases = list(agreed((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
+    phrases = list(ngrams_of_answers((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
     assert phrases == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
-    assert list(agreed((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
+    assert list(ngrams_of_answers((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
 
 
 # -- where texts end -------------------------------------------------------------------

@@ -23,7 +23,7 @@ from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 60))  # all different: a token has one place
+WORDS = tuple(range(1, 60))  # all different: a token has one position
 
 
 def ran(
@@ -61,7 +61,7 @@ documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
     st.integers(1, 5),
     st.integers(1, 4),
 )
-def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(
+def test_what_follows_the_longest_end_is_what_a_search_of_every_position_finds(
     texts, text, longest, length
 ):
     expected = []
@@ -75,7 +75,7 @@ def test_what_follows_the_longest_end_is_what_a_search_of_every_place_finds(
 
 
 def continuations_by_search(texts, end, length: int) -> list[tuple[int, ...]]:
-    """Up to ``length`` tokens after every place where ``end`` stands."""
+    """Up to ``length`` tokens wherever ``end`` stands."""
     continuations = []
     for text in texts:
         for start in range(len(text)):
@@ -91,8 +91,8 @@ def test_suffixes_are_sorted_as_python_sorts_them(tokens):
     assert stores.sorted_suffixes(tokens) == by_python
 
 
-def test_of_very_many_places_evenly_chosen_ones_are_given():
-    """1,000 places after token 1, half of them followed by 2: of 500, half again."""
+def test_of_very_many_occurrences_evenly_chosen_ones_are_given():
+    """1,000 positions after token 1, half of them followed by 2: of 500, half again."""
     store = Datastore([(1, 2 + number % 2) for number in range(1000)])
     assert Counter(store.after((1,), 4, 3)) == {(2,): 250, (3,): 250}
 
@@ -131,7 +131,7 @@ def test_a_datastore_of_the_targets_own_words_gives_them_all_and_one_more_each_p
     assert (counts.accepted, counts.rejected) == (3 * length, 0)
 
 
-def test_the_tree_holds_what_most_places_share_the_heaviest_branch_first():
+def test_the_tree_holds_what_most_occurrences_share_the_heaviest_branch_first():
     """After 0: 1 2 (3 times), 1 3 (2 times), 4 5 (2 times), 6 once.
 
     The prefixes by weight: 1 (5), 12 (3), then 4, 13, 45 (2 each; shorter ones first),

@@ -295,10 +295,10 @@ def best_of_two(world, draft, parents, rows):
 
 
 def test_wider_levels_pass_more_often():
-    """At a place the chance that none of w candidates passes falls with w; three kinds
-    of token, 3 wide: every token is a candidate, so one passes.
+    """The chance that none of w candidates is accepted falls with w; three kinds
+    of token, 3 wide: every token is a candidate, so one is accepted.
 
-    Within 200 places and more, seeds fixed.
+    Within 200 positions and more, seeds fixed.
     """
     rates = []
     for width in (1, 2, 3):

@@ -230,9 +230,9 @@ def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
             new = dice.choice([1, 1, 2, 5, 9, 17, 40])
             fed_now = min(len(text), fed + new)
             model.rows(text[:fed_now], fed_now - fed - 1, PLAIN)
-            for place, logits in enumerate(model.logits, start=fed + 1):
-                known = logits_of.setdefault(place, logits)
-                assert np.array_equal(known, logits), place
+            for position, logits in enumerate(model.logits, start=fed + 1):
+                known = logits_of.setdefault(position, logits)
+                assert np.array_equal(known, logits), position
             fed = fed_now
     assert len(logits_of) == len(text) - 1
 

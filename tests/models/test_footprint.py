@@ -164,7 +164,7 @@ def whole_cache(spec: ModelSpec, length: int = 1024) -> int:
     return 2 * values * length
 
 
-def test_what_has_no_room_on_its_gpus_is_said_to_be_nowhere():
+def test_what_does_not_fit_on_its_gpus_is_said_to_be_nowhere():
     held = held_by("hub/llama-7b-70b", gpu_memory=dict.fromkeys(range(4), GPU // 2))
     left = [part for part in held if part.place == NOWHERE]
     assert left

@@ -28,7 +28,7 @@ DUO = speclib.load_pair("embedded/duo")
 
 
 # -- written and found -----------------------------------------------------------------
-def test_quantising_takes_room_away():
+def test_quantising_takes_memory_away():
     sizes = []
     for quantization in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"):
         path = export.find_or_write(DRAFT, SHAPE, quantization)

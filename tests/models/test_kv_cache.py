@@ -15,7 +15,7 @@ from helpers.snapshots import VOCAB, prompt, random_network  # noqa: E402
 from transformers.cache_utils import DynamicLayer  # noqa: E402
 
 from speclib.models.hf import HFModel  # noqa: E402
-from speclib.models.kv_cache import RoomyLayer  # noqa: E402
+from speclib.models.kv_cache import BufferedLayer  # noqa: E402
 
 
 def new_states(tokens: int):
@@ -25,7 +25,7 @@ def new_states(tokens: int):
 def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back():
     torch.manual_seed(0)
     dice = random.Random(2)
-    ours, theirs = RoomyLayer(), DynamicLayer()
+    ours, theirs = BufferedLayer(), DynamicLayer()
     for _ in range(200):
         states = new_states(dice.randint(1, 40))
         for own, expected in zip(
@@ -38,22 +38,22 @@ def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back(
         assert ours.get_seq_length() == theirs.get_seq_length()
 
 
-def test_tokens_stay_where_they_are_until_the_room_is_full():
-    layer = RoomyLayer()
+def test_tokens_stay_where_they_are_until_the_buffer_is_full():
+    layer = BufferedLayer()
     keys, _ = layer.update(*new_states(200))
-    place = keys.data_ptr()
+    address = keys.data_ptr()
     layer.crop(-50)
     for tokens in (6, 100):  # 256 in all
         keys, _ = layer.update(*new_states(tokens))
-        assert keys.data_ptr() == place
+        assert keys.data_ptr() == address
     keys, _ = layer.update(*new_states(1))
-    assert keys.data_ptr() != place
+    assert keys.data_ptr() != address
     assert keys.shape[2] == 257
 
 
-def test_a_layer_has_room_for_at_most_256_tokens_more():
+def test_a_layer_has_at_most_256_slots_more():
     """What doctor counts for a text is then nearly what it takes."""
-    layer = RoomyLayer()
+    layer = BufferedLayer()
     for tokens in (1, 255, 1, 600, 5_000):
         keys, _ = layer.update(*new_states(tokens))
         held = keys.untyped_storage().nbytes()
@@ -71,7 +71,7 @@ def test_passes_have_the_bits_that_they_have_with_transformers_own_cache(name):
     theirs.reset()
     theirs.cache = transformers.DynamicCache()
 
-    # With rejections, and beyond the first room.
+    # With rejections, and beyond the first buffer.
     for length in (46, 47, 53, 50, 240, 252, 258, 249, 251, 400):
         for last in (0, 3):
             own = ours.rows(text[:length], last, PLAIN)

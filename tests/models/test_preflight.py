@@ -143,7 +143,7 @@ def test_each_process_on_a_gpu_takes_what_cuda_takes_there():
 
 
 @pytest.mark.parametrize("spare, fits", [(0.5e9, False), (0.6e9, True)])
-def test_a_pair_is_refused_where_there_is_room_for_its_weights_alone(
+def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
     monkeypatch, spare, fits
 ):
     """By a list of GPUs that stands in for one: two processes need 0.574 GB more."""

@@ -1,4 +1,4 @@
-"""Recorded passes say what the pass itself says, at every place, and can be stopped.
+"""Recorded passes say what the pass itself says, at every position, and can be stopped.
 
 They are recorded on a CPU by ``helpers.tape``; no GPU has recorded one yet.
 """
@@ -76,7 +76,7 @@ def test_a_text_that_outgrows_its_room_is_recorded_anew():
 
 
 def test_with_a_larger_first_room_one_recording_serves_texts_that_would_outgrow_it():
-    """And its rows are those of launched passes that look at as many places."""
+    """And its rows are those of launched passes that look at as many slots."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
     recorder, room = TapeRecorder(), 2 * FIRST_ROOM
     recorded = FixedRows(networks[0], snapshots.VOCAB, COUNT, recorder, room)

@@ -64,7 +64,7 @@ def holdings(model):
 
 
 @pytest.mark.slow
-def test_a_stage_has_its_own_layers_and_a_place_for_the_others(tmp_path):
+def test_a_stage_has_its_own_layers_and_a_stand_in_for_the_others(tmp_path):
     pair = pair_over_ranks(tmp_path, 2, "stages", "target")
     worker = Worker("ranks", pair, start_rank, "target", ranks=2)
     try:
@@ -110,7 +110,7 @@ class Drafted(NamedTuple):
 
 
 def draft_blocks(world, temperature) -> Drafted:
-    """Blocks of every length, after rejections at every place of the last one."""
+    """Blocks of every length, after rejections at every position of the last one."""
     texts = [TEXT, (*TEXT, 3), (*TEXT, 3, 5, 2, 2), TEXT[:4], (*TEXT[:4], 9)]
     world.begin(TEXT, sampler=Sampler(temperature), coins=Coins(5), limit=9)
     tokens, rows = [], []

@@ -34,7 +34,7 @@ TASKS = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
 
 # The largest shapes (layers, width, heads, ffn) that the stand-ins of data/pairs embed
 # the models in.
-ROOM = {
+LARGE_SHAPES = {
     **dict.fromkeys(TARGETS, (12, 768, 12, 2048)),
     **dict.fromkeys(LADDER, (4, 320, 5, 864)),
     **dict.fromkeys(DEEP, (10, 512, 8, 352)),
@@ -171,7 +171,7 @@ def test_a_checkpoint_is_stored_in_bfloat16_and_has_the_shape_of_its_card(name):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_the_models_fit_into_their_stand_ins(name):
     sizes = ARCHITECTURES[name]
-    layers, width, heads, ffn = ROOM[name]
+    layers, width, heads, ffn = LARGE_SHAPES[name]
     assert sizes.layers <= layers
     assert sizes.width <= width
     assert sizes.heads <= heads

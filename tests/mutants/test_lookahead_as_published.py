@@ -21,7 +21,7 @@ SETTINGS = [
 class Successor(Random):
     """After token x comes x + 1, modulo the vocabulary."""
 
-    def _row(self, text, sampler):
+    def _distribution_after(self, text, sampler):
         return np.eye(self.vocab)[(text[-1] + 1) % self.vocab]
 
 

@@ -97,14 +97,14 @@ def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):
     assert operation.passes(0, 0) == []
 
 
-def test_it_fits_into_what_room_there_is(operation):
-    for room in range(4):
-        fitted = operation.within(room)
+def test_it_fits_into_what_context_there_is(operation):
+    for tokens_left in range(4):
+        fitted = operation.within(tokens_left)
         assert type(fitted) is type(operation)
         assert fitted.text == operation.text
-        model, request = Random(5, 1), Request(room, Coins(), Sampler(1.0))
+        model, request = Random(5, 1), Request(tokens_left, Coins(), Sampler(1.0))
         done = perform(fitted, model, request)
-        assert done.kept + done.fed <= len(operation.text) + room
+        assert done.kept + done.fed <= len(operation.text) + tokens_left
 
 
 def test_stopped_half_way_it_shows_no_more_than_there_was(operation):

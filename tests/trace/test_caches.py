@@ -81,7 +81,7 @@ def kinds_of_cache(cache: list[int], text: tuple[int, ...]) -> list[str]:
         ("easyspec", {"gamma": 4, "width": 1, "lp": 1}, 1),
     ],
 )
-def test_places_are_those_of_the_models_own_caches(
+def test_slots_are_those_of_the_models_own_caches(
     method, settings, targets, alpha, cancel
 ):
     models = {"draft": Toy(alpha, 7, 3), "target": Toy(None, 7, 3)}
@@ -110,18 +110,18 @@ def test_places_are_those_of_the_models_own_caches(
 def test_nothing_is_fuzzy_but_what_easyspec_drafts(trace):
     kinds = set()
     for moment in cache_moments(trace):
-        for device, places in moment.kinds.items():
-            kinds |= {(device, kind) for kind in places}
+        for device, kinds_of_slots in moment.kinds.items():
+            kinds |= {(device, kind) for kind in kinds_of_slots}
     is_easyspec = trace.meta["method"] == "easyspec"
     assert (("draft", "fuzzy") in kinds) == is_easyspec
     assert ("target", "fuzzy") not in kinds
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
-def test_calibrated_the_fuzzy_places_of_a_block_are_gone_when_it_ends(calibrate):
+def test_calibrated_the_fuzzy_slots_of_a_block_are_gone_when_it_ends(calibrate):
     """A block of five levels has one exact pass and feeds four drafts in fuzzy ones.
 
-    Not calibrated, all passes but the first of the run are fuzzy, and places stay.
+    Not calibrated, all passes but the first of the run are fuzzy, and slots stay.
     """
     settings = {"gamma": 5, "width": 1, "lp": 3, "calibrate": calibrate}
     trace = simulate("easyspec", alpha=1.0, tokens=30, **settings).trace

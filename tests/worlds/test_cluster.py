@@ -42,7 +42,7 @@ PROMPT = "def add(a, b):\n"
 
 # -- worlds that tests share -----------------------------------------------------------
 class OpenWorld:
-    """The one world that is open: for two at once the cluster has no room.
+    """The one world that is open: two at once do not fit into the cluster.
 
     Of tests that need the same world all but the first get it as it is, so that they
     stand together.
@@ -104,7 +104,7 @@ def real_models(opened):
 
 
 @pytest.fixture
-def room(ray_nodes, opened):
+def free_cluster(ray_nodes, opened):
     """The cluster with all of its places free."""
     opened.close()
     return ray_nodes
@@ -148,8 +148,8 @@ def test_every_method_gives_the_tokens_of_the_virtual_clock(world, method, tempe
     assert result.trace.meta["clock"] == "measured"
 
 
-def test_auto_servers_are_as_many_as_the_cluster_has_room_for(ray_nodes):
-    assert Cluster.room_for_targets(TOY, at_most=7) == 2
+def test_auto_servers_are_as_many_as_fit_into_the_cluster(ray_nodes):
+    assert Cluster.most_targets(TOY, at_most=7) == 2
 
 
 # -- times -----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_a_world_has_the_places_of_the_one_that_was_closed(slow):
 
 def test_places_that_others_use_are_waited_for_and_then_named(slow):
     with pytest.raises(
-        DeviceLost, match="no node of the cluster had room .* used by others"
+        DeviceLost, match="no node of the cluster could take it .* used by others"
     ):
         Cluster(TOY, start_timeout=1)
 
@@ -360,7 +360,7 @@ def test_real_models_give_the_tokens_of_processes(real_models, temperature):
     assert len(result.tokens) == 24
 
 
-def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
+def test_the_ranks_of_a_device_may_be_on_two_nodes(free_cluster):
     """They write what the same models write that are whole, and in this process."""
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}
@@ -379,8 +379,8 @@ def test_the_ranks_of_a_device_may_be_on_two_nodes(room):
 
 
 # -- what cannot be --------------------------------------------------------------------
-def test_a_pair_that_needs_more_than_the_cluster_has_is_refused_at_once(room):
-    """Waiting for room would end with another error, a DeviceLost, after minutes."""
+def test_a_pair_that_needs_more_than_the_cluster_has_is_refused_at_once(free_cluster):
+    """Waiting would end with another error, a DeviceLost, after minutes."""
     with pytest.raises(BadValue, match=r"needs 4 CPU .*3 node\(s\).* have 1 CPU; 1"):
         Cluster(TOY, servers=3)
     two_threads = TOY.model_copy(update={"place": Place(threads=2)})
@@ -394,32 +394,32 @@ def test_a_process_can_be_in_one_cluster_only(opened):
 
 
 @pytest.mark.thorough
-def test_a_node_with_another_version_is_refused(room, monkeypatch):
+def test_a_node_with_another_version_is_refused(free_cluster, monkeypatch):
     monkeypatch.setattr(fingerprint, "of_code", lambda: "0123456789abcdef")
     with pytest.raises(BadValue, match="another version of speclib .* here it is 0123"):
         Cluster(TOY)
 
 
-def test_devices_that_draft_and_target_share_stay_on_one_machine(room):
+def test_devices_that_draft_and_target_share_stay_on_one_machine(free_cluster):
     with pytest.raises(BadValue, match="share devices"):
         Cluster(TOY, emulate=Latency.ratio(4).sharing(2))
 
 
 # -- a node that dies, in every method -------------------------------------------------
 @pytest.fixture
-def other_nodes(room, nodes):
+def other_nodes(free_cluster, nodes):
     """The cluster with the first node's only processor taken: it cannot be killed."""
 
     class Taken:  # in here, or the node would look for this module
         def is_there(self) -> bool:
             return True
 
-    ray.init(address=room.address, ignore_reinit_error=True)
+    ray.init(address=free_cluster.address, ignore_reinit_error=True)
     (first,) = [node for node in ray.nodes() if node["NodeName"] == "one"]
     there = NodeAffinitySchedulingStrategy(first["NodeID"], soft=False)
     taken = ray.remote(num_cpus=1)(Taken).options(scheduling_strategy=there).remote()
     assert ray.get(taken.is_there.remote())
-    yield room
+    yield free_cluster
     ray.kill(taken)
 
 
@@ -442,7 +442,7 @@ def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("test", ["exact", "ratio"])
-def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(room, nodes, test):
+def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(free_cluster, nodes, test):
     asked = {"method": "dsi", "lookahead": 2, "servers": 2, "test": test}
     asked |= {"temperature": 1.0, "max_new_tokens": 90}
     latency = Latency.ratio(4, 0.2)

@@ -1,4 +1,4 @@
-"""What is lost in a cluster is noticed, named and replaced: tried at many places.
+"""What is lost in a cluster is noticed, named and replaced: tried at many points.
 
 Nodes and processes are a stand-in's, which die in a given operation. That they die so
 in a real cluster is tried once for each way to go on, in ``test_cluster``.
@@ -162,7 +162,7 @@ def test_a_process_that_hangs_is_given_up(ray):
         assert not hung.node.is_taken
 
 
-def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_room(ray):
+def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_resources(ray):
     """It has its place, and begins to build."""
     ray.starts_silent_actors = True
     with pytest.raises(DeviceLost, match="no answer in 0.01 s; it was stopped"):

@@ -220,7 +220,7 @@ def test_a_further_target_may_have_gpus_that_are_called_as_the_first_ones():
     assert seen.place.of("target", 2) == ("cuda:0",)
 
 
-# -- room ------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------
 PARTED = speclib.pair(
     {"model": "zoo/target", "spread": "tensors"},
     SMALL["draft"],
@@ -237,7 +237,9 @@ def needs(monkeypatch, *cpus: int):
     return nodes.needs_of(PARTED, PARTED.place, DEVICES, is_emulated=False)
 
 
-def test_a_device_is_kept_together_where_a_node_has_room_for_all_of_it(monkeypatch):
+def test_a_device_is_kept_together_where_a_node_has_resources_for_all_of_it(
+    monkeypatch,
+):
     for cpus in ((3,), (2, 1), (1, 2), (4, 4)):
         found = needs(monkeypatch, *cpus)
         assert list(found) == ["target", "draft"]  # the largest first
@@ -250,6 +252,6 @@ def test_else_its_ranks_are_on_several_nodes(monkeypatch):
 
 
 @pytest.mark.parametrize("cpus", [(), (1,), (2,), (1, 1)])
-def test_nodes_without_room_for_all_are_too_small(monkeypatch, cpus):
+def test_nodes_without_resources_for_all_are_too_small(monkeypatch, cpus):
     with pytest.raises(BadValue, match="needs 3 CPU .*target: 2 CPU in 2 processes"):
         needs(monkeypatch, *cpus)

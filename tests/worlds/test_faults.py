@@ -460,8 +460,8 @@ def check_features(asked: Asked) -> None:
     """
     features = asked.future.result().features
     whole = asked.text + asked.nodes
-    for place, feature in enumerate(features.values[:, 0], features.start):
-        path = np.array(whole[: place + 1], np.int64)
+    for position, feature in enumerate(features.values[:, 0], features.start):
+        path = np.array(whole[: position + 1], np.int64)
         assert int(feature) == crc32(path.tobytes())
     assert features.end == len(whole)
 
@@ -654,7 +654,7 @@ CASES = {
 
 @pytest.fixture
 def tmp_path():
-    """A short path: the address of a socket in it has room for about a hundred
+    """A short path: the address of a socket in it may have about a hundred
     characters.
     """
     with tempfile.TemporaryDirectory(prefix="s") as folder:

@@ -283,11 +283,11 @@ def test_with_every_target_killed_dsi_ends_and_names_one():
 @pytest.mark.parametrize("method", ["dsi", "pearl", "speculative"])
 @pytest.mark.parametrize("broken", ["draft", "target"])
 def test_an_error_in_a_worker_ends_the_run_and_is_no_lost_device(method, broken):
-    """One model has less room than the world believes, so that it refuses a text."""
-    room = {"draft": 1024, "target": 1024, broken: 64}
+    """One model has less context than the world believes, so that it refuses a text."""
+    context_of = {"draft": 1024, "target": 1024, broken: 64}
     pair = Pair(
-        target=ModelSpec(model="toy", context=room["target"]),
-        draft=ModelSpec(model="toy", alpha=0.9, context=room["draft"]),
+        target=ModelSpec(model="toy", context=context_of["target"]),
+        draft=ModelSpec(model="toy", alpha=0.9, context=context_of["draft"]),
         name="short",
     )
     settings = {"lookahead": 2} if method == "dsi" else {"gamma": 2}

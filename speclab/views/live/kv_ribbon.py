@@ -114,10 +114,10 @@ class KvRibbonPicture(LivePicture):
         words.append(f"adds {_counted_slots(self.moment.added)}")
         if event.cancelled:
             words.append(" until it is cancelled")
-        fuzzy = event.payload.fuzzy_places
+        fuzzy = event.payload.fuzzy_slots
         if fuzzy:
             words.append(f", {fuzzy} of them fuzzy")
-            if event.payload.drops_fuzzy_places:
+            if event.payload.drops_fuzzy_slots:
                 words.append(", which it forgets at its end")
         return "".join(words) + "."
 

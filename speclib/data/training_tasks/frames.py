@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
-from .tasks import Task, data, say
+from .tasks import Task, data, fill_template
 
 FILES = ("writing", "knowledge", "reading")
 
@@ -88,8 +88,8 @@ def task(rng: random.Random, category: str) -> Task:
 
     turns = []
     for question, answer in frame.keys["turns"]:
-        asked = say(rng, question, slots)
-        answered = say(rng, answer.strip(), slots)
+        asked = fill_template(rng, question, slots)
+        answered = fill_template(rng, answer.strip(), slots)
         turns.append((asked, answered))
     facts = {"answer": turns[0][1]} if len(turns) == 1 else {}
     return Task(category, tuple(turns), facts)

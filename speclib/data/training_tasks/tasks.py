@@ -48,7 +48,7 @@ def data(name: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def say(rng: random.Random, template: str, slots: Mapping[str, Any]) -> str:
+def fill_template(rng: random.Random, template: str, slots: Mapping[str, Any]) -> str:
     """Fills ``{slots}`` and draws one of every ``<a|b>`` in ``template``."""
 
     def draw(choice: re.Match[str]) -> str:

@@ -20,8 +20,9 @@ try:
 except (ImportError, OSError, RuntimeError) as error:
     raise SpeclibError(
         f"llama.cpp's Python package cannot be imported ({error}): `make llamacpp`, "
-        "or `pip install 'speclib[llamacpp]'`, compiles it from source in about six "
-        'minutes; or give the model runtime = "torch" ("auto": torch until then)'
+        "or, in the checkout, `pip install -e '.[llamacpp]'`, compiles it from source "
+        'in about six minutes; or give the model runtime = "torch" ("auto": torch '
+        "until then)"
     ) from error
 
 api = llama_cpp  # its functions in C; for the other modules here, too
@@ -37,7 +38,7 @@ latest_errors: deque[str] = deque(maxlen=3)  # what llama.cpp said of its last f
 
 
 def _listen(level: int, text: bytes, _user_data: Any) -> None:
-    """Takes llama.cpp's messages in place of standard error.
+    """Takes llama.cpp's messages instead of standard error.
 
     Errors become part of speclib's own; progress and warnings are dropped.
     """
@@ -45,7 +46,7 @@ def _listen(level: int, text: bytes, _user_data: Any) -> None:
         latest_errors.append(text.decode(errors="replace").strip())
 
 
-LISTENER = api.llama_log_callback(_listen)  # kept: C calls it from now on
+LISTENER = api.llama_log_callback(_listen)  # held, since C calls it from now on
 api.llama_log_set(LISTENER, ctypes.c_void_p(0))
 api.llama_backend_init()
 

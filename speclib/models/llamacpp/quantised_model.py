@@ -130,7 +130,7 @@ class LlamaCpp(Model):
         self.reset()
 
     def _open_context(self, model: Any, threads: int) -> Any:
-        """Opens llama.cpp's context; frees ``model`` if there is no room for it."""
+        """Opens llama.cpp's context; frees ``model`` if there is no memory for it."""
         params = api.llama_context_default_params()
         params.n_ctx = self.context
         params.n_batch = BATCH
@@ -145,7 +145,7 @@ class LlamaCpp(Model):
         if not context:
             api.llama_model_free(model)
             raise SpeclibError(
-                f"llama.cpp has no room for {self.context} tokens of {self.path}: "
+                f"llama.cpp has no memory for {self.context} tokens of {self.path}: "
                 f"{'; '.join(latest_errors)}; free memory, or take a smaller model"
             )
         return context
@@ -170,8 +170,8 @@ class LlamaCpp(Model):
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        row: Row = Sampler(1.0)(self.logits[-1:])[0]
-        return row
+        chances: Row = Sampler(1.0)(self.logits[-1:])[0]
+        return chances
 
     def continued(
         self, text: Sequence[int], starts: Sequence[Sequence[int]], n: int
@@ -278,7 +278,7 @@ class LlamaCpp(Model):
         code = api.llama_decode(self._context, self._batch)
         if code:
             reason = "; ".join(latest_errors)
-            reason = reason or "no room in its cache for so many tokens"
+            reason = reason or "too few cells in its cache for so many tokens"
             raise SpeclibError(
                 f"llama.cpp ended a pass of {self.path} with code {code}: {reason}"
             )

@@ -88,8 +88,8 @@ def fuzzy(
             if len(numbers) == 1:
                 continue  # a layer alone computes as it always does
             group = LayerGroup([layers[number] for number in numbers], ranks)
-            for place, layer in enumerate(group.layers):
-                layer.forward = group.forward_of(place)
+            for index, layer in enumerate(group.layers):
+                layer.forward = group.forward_of(index)
                 changed.append(layer)
         yield
     finally:

@@ -56,13 +56,13 @@ class Pipeline(Ranked):
                 f"this {type(network).__name__} has {len(layers)} layers, too few for "
                 f"the stages of {size} places: give it fewer places"
             )
-        for place in range(len(layers)):
-            stage = place * size // len(layers)
+        for index in range(len(layers)):
+            stage = index * size // len(layers)
             if stage != number:
-                layers[place] = Elsewhere(place)
-            next_stage = (place + 1) * size // len(layers)
+                layers[index] = Elsewhere(index)
+            next_stage = (index + 1) * size // len(layers)
             if next_stage != stage:
-                layers[place].register_forward_hook(HandOn(self, stage))
+                layers[index].register_forward_hook(HandOn(self, stage))
         if number != 0:
             network.set_output_embeddings(nn.Identity())  # a follower draws no token
 
@@ -73,9 +73,9 @@ class Elsewhere(nn.Module):
     It caches a number per token, so that the cache has one length in all layers.
     """
 
-    def __init__(self, place: int):
+    def __init__(self, layer_number: int):
         super().__init__()
-        self.place = place
+        self.layer_number = layer_number
 
     def forward(
         self, hidden: torch.Tensor, *args: Any, past_key_values: Any = None, **_: Any
@@ -83,7 +83,7 @@ class Elsewhere(nn.Module):
         """Returns ``hidden`` [1, T, width] as it is."""
         if past_key_values is not None:
             nothing = hidden.new_zeros(1, 1, hidden.shape[1], 1)
-            past_key_values.update(nothing, nothing, self.place)
+            past_key_values.update(nothing, nothing, self.layer_number)
         return hidden
 
 

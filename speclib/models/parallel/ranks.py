@@ -320,7 +320,7 @@ class Leading(Model):
 
     They are this rank and those behind ``rank.pipes``. ``stopped()`` is asked before
     each pass, not before each layer, for all ranks must compute the same layers. After
-    an error they may be at different places, and are of no use any more.
+    an error they may be at different points, and are of no use any more.
     """
 
     def __init__(self, model: Ranked, rank: Rank):

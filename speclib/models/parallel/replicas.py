@@ -78,7 +78,7 @@ class Replica(Ranked):
     def _cached(self, start: int, end: int) -> torch.Tensor:
         """Keys and values [2, layers, heads, end - start, channels] of some tokens.
 
-        On a rank that does not compute, room for them.
+        On a rank that does not compute, memory for them.
         """
         if self.ranks.rank == self.active:
             layers: list[Any] = self.cache.layers
@@ -99,8 +99,8 @@ class Replica(Ranked):
     @torch.inference_mode()
     def _add_to_cache(self, cache: torch.Tensor) -> None:
         keys, values = cache
-        for place, (own_keys, own_values) in enumerate(zip(keys, values, strict=True)):
-            self.cache.update(own_keys[None], own_values[None], place)
+        for layer, (own_keys, own_values) in enumerate(zip(keys, values, strict=True)):
+            self.cache.update(own_keys[None], own_values[None], layer)
 
 
 class LeadingReplica(Leading):

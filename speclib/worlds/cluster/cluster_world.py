@@ -134,7 +134,7 @@ class ActorWorker:
     def _why_nothing_came(self, timeout: float, setting: str) -> str:
         if placement_group_table(self._group)["state"] != PLACED:
             return (
-                f"no node of the cluster had room for it in {timeout:g} s: what it "
+                f"no node of the cluster could take it in {timeout:g} s: what it "
                 "needs is used by others, or Ray is slow to give it. Wait, or give a "
                 f"larger {setting}"
             )
@@ -193,7 +193,7 @@ class Cluster(RealDevices[ActorWorker]):
     """``pair`` on the machines of a Ray cluster: a draft and ``servers`` targets.
 
     Ray decides which node a device is on; all processes of one are on the same node
-    where one has room for them. ``address``: the cluster's, as host:port; None: what
+    where one can take them all. ``address``: the cluster's, as host:port; None: what
     RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
     are those of Processes; c is measured anew in every world.
 
@@ -237,8 +237,8 @@ class Cluster(RealDevices[ActorWorker]):
         self._needs_now()
 
     @staticmethod
-    def room_for_targets(pair: Pair, at_most: int) -> int:
-        """How many targets of ``pair`` the running cluster has room for."""
+    def most_targets(pair: Pair, at_most: int) -> int:
+        """How many targets of ``pair`` fit into the running cluster."""
         nodes.join()
         return nodes.most_targets(pair, at_most)
 
@@ -253,8 +253,8 @@ class Cluster(RealDevices[ActorWorker]):
         missing = super()._missing()
         if not missing:
             return []
-        # Nodes come and go: whether there is room for all is asked anew each time. What
-        # takes most room comes first, while there is some.
+        # Nodes come and go: whether all fit is asked anew each time. What takes
+        # most comes first, while there is some.
         self._needs = self._needs_now()
         if self._workers:
             # Where the others are, only Ray knows: it keeps together what it can.

@@ -144,7 +144,7 @@ def needs_of(
     """What every device of ``pair`` needs, the largest first.
 
     ``devices``: name, role and index of each. An emulated device is one process and
-    needs no GPU. A device is kept together where a node has room for it beside the
+    needs no GPU. A device stays together where a node has resources for it beside the
     larger ones.
 
     Raises BadValue where the nodes have too few CPUs or GPUs, whether or not something
@@ -177,7 +177,7 @@ def _too_small(
     bundles_of: dict[str, tuple[Resources, ...]],
     capacities: Sequence[Resources],
 ) -> BadValue:
-    """The error for a cluster that has no room for all of these devices."""
+    """The error for a cluster that cannot take all of these devices."""
     wanted = []
     for name, bundles in bundles_of.items():
         processes = f" in {len(bundles)} processes" if len(bundles) > 1 else ""
@@ -194,14 +194,14 @@ def _too_small(
 def _take(bundles: Sequence[Resources], free: list[Resources]) -> bool:
     """Takes each of ``bundles`` from some node that has it; whether all were there.
 
-    Each comes from the smallest node that has room. Nothing is taken unless all is.
+    Each comes from the smallest node that has it. Nothing is taken unless all is.
     """
     left = [dict(node) for node in free]
     for bundle in bundles:
-        roomy = [node for node in left if _has(node, bundle)]
-        if not roomy:
+        fitting = [node for node in left if _has(node, bundle)]
+        if not fitting:
             return False
-        smallest = min(roomy, key=lambda node: _size([node]))
+        smallest = min(fitting, key=lambda node: _size([node]))
         for name, amount in bundle.items():
             smallest[name] -= amount
     free[:] = left
@@ -209,7 +209,7 @@ def _take(bundles: Sequence[Resources], free: list[Resources]) -> bool:
 
 
 def most_targets(pair: Pair, at_most: int) -> int:
-    """How many target devices the cluster has room for beside one draft, at least 1."""
+    """How many target devices fit into the cluster beside one draft, at least 1."""
     place = place_in_cluster(pair)
     devices: list[tuple[str, Role, int]] = [("draft", "draft", 0)]
     for index in range(at_most):
