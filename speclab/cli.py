@@ -60,7 +60,7 @@ def reproduce(
         )
     except KeyboardInterrupt:
         print(
-            "\ninterrupted; finished cells are kept, run again to go on",
+            "\ninterrupted; finished cells are stored, run again to go on",
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
@@ -74,7 +74,8 @@ def reproduce(
         _print_failures(outcome.failed)
     if outcome.interrupted:
         print(
-            "interrupted; finished cells are kept, run again to go on", file=sys.stderr
+            "interrupted; finished cells are stored, run again to go on",
+            file=sys.stderr,
         )
         raise typer.Exit(130)
     if outcome.failed:
@@ -106,7 +107,7 @@ def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
     from speclab.views.tables.failed_cells import group_by_reason
 
-    heading = f"{len(errors)} failed; all others are kept, run again to retry:"
+    heading = f"{len(errors)} failed; all others are stored, run again to retry:"
     print(heading, file=sys.stderr)
     for failure in group_by_reason(errors):
         print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)
@@ -152,7 +153,7 @@ def doctor(
     """Say what this machine can run, and what is missing for the papers' pairs."""
     from speclab.doctor import report as reports
 
-    report = reports.run(dtype, length)
+    report = reports.examine_machine(dtype, length)
     if as_json:
         print(reports.as_json(report))
     else:
@@ -202,8 +203,8 @@ def merge(
     """Add another machine's measurements to reports/ledger.csv, beside our own."""
     from speclab.reproduce.publish import merge_ledger
 
-    new_rows = merge_ledger(ledger)
-    print(f"{new_rows} new rows in reports/ledger.csv; `make reproduce` shows them")
+    new_lines = merge_ledger(ledger)
+    print(f"{new_lines} new lines in reports/ledger.csv; `make reproduce` shows them")
 
 
 @app.command("run-notebook")

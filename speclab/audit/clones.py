@@ -1,6 +1,6 @@
 """Clones of published code: whether the lines that were read are still what was read.
 
-A line of published code is never kept here. An item keeps a digest of the lines that
+A line of published code is never stored here. An item keeps a digest of the lines that
 decide it, and who has a clone can check them::
 
     python -m speclab audit --code FOLDER
@@ -152,7 +152,7 @@ def _check(
 
     lines_today = ""
     today: Today = "changed"
-    for start in _places_of(piece, _lines_of(clone, "HEAD", piece.file)):
+    for start in _first_lines_of(piece, _lines_of(clone, "HEAD", piece.file)):
         today = "the same" if start == first else "moved"
         lines_today = f"{start}-{start + last - first}" if last > first else f"{start}"
         if today == "the same":
@@ -166,7 +166,7 @@ def _lines_of(clone: Path, commit: str, file: str) -> list[str]:
     return [] if text is None else text.split("\n")
 
 
-def _places_of(piece: CodeRead, lines: Sequence[str]) -> Iterator[int]:
+def _first_lines_of(piece: CodeRead, lines: Sequence[str]) -> Iterator[int]:
     """The numbers of the lines at which text of the same digest begins."""
     first, last = piece.first_and_last
     count = last - first + 1

@@ -80,7 +80,7 @@ class PrintedTwice(_Piece):
 
 
 class Words(_Piece):
-    """The same fact in two places; each of them is the place and what it says."""
+    """The same fact in two sources; each of them is the source and what it says."""
 
     sort: Literal["words"]
     one: tuple[str, str]
@@ -175,7 +175,7 @@ class Repository(_Strict):
     branch: str = ""
 
 
-class Place(_Strict):
+class Source(_Strict):
     """Where something stands: a cell of a table that we have, or other words.
 
     Of a ``cell`` row and column may be empty: then the whole table is meant. ``at`` is
@@ -187,9 +187,9 @@ class Place(_Strict):
     document: str = "paper"
 
     @model_validator(mode="after")
-    def _names_one_place(self) -> Self:
+    def _names_one_source(self) -> Self:
         if (self.cell is None) == (not self.at):
-            raise ValueError("a place has either `cell` or `at`")
+            raise ValueError("a source has either `cell` or `at`")
         return self
 
 
@@ -202,7 +202,7 @@ class AuditItem(_Strict):
     about             what it is about
     whose             whose statement is judged; ours are not counted
     claimed           what is claimed or printed, with its qualifier
-    where             the places at which that stands
+    where             the sources in which that stands
     found             what we found
     changes           what that changes for a reader of the paper
     answer            the best answer that its authors could give
@@ -210,7 +210,7 @@ class AuditItem(_Strict):
     rank              1 to 10 for the gravest findings of the whole audit
     evidence          what decides it
     clock_follows     what shows that our simulated clock follows this paper's own
-                      numbers at this place; without it the clock settles nothing
+                      numbers of this item; without it the clock settles nothing
     errata            cells whose errata, in the paper's own tables, say the same
     """
 
@@ -220,7 +220,7 @@ class AuditItem(_Strict):
     about: Subject
     whose: Whose = "authors"
     claimed: str
-    where: Annotated[tuple[Place, ...], Field(min_length=1)]
+    where: Annotated[tuple[Source, ...], Field(min_length=1)]
     found: str
     changes: str
     answer: str

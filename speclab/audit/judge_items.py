@@ -7,7 +7,7 @@ The verdict is about what a paper claims or prints, and nobody types it in:
     supported       all evidence bears it out
 
 Two rules are in favour of who is judged. Our simulated clock settles nothing alone,
-unless it is shown to follow the paper's own numbers at that place. And where the best
+unless it is shown to follow the paper's own numbers there. And where the best
 answer of the authors would explain what contradicts them, the item stays open.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclib.errors import BadValue, SpeclibError
 
 from .item_schema import (
@@ -49,7 +49,7 @@ from .quantity import (
     compare,
     digits,
 )
-from .runs import experiment, run
+from .runs import experiment, run_experiment
 from .verdicts_of_tables import claim_of, printed_numbers_of, verdict_on
 
 Verdict = Literal["supported", "not supported", "open"]
@@ -166,7 +166,7 @@ def judge_item(item: AuditItem, paper: str, requests: int = REQUESTS) -> JudgedI
 
 
 def is_trusted(clock_follows: Iterable[Finding]) -> bool:
-    """Whether our clock is shown to follow a paper's own numbers at some place."""
+    """Whether our clock is shown to follow a paper's own numbers somewhere."""
     answers = [finding.answer for finding in clock_follows]
     return bool(answers) and all(answer == "yes" for answer in answers)
 
@@ -268,7 +268,7 @@ BASIS_OF_KIND: dict[str, Basis] = {
 
 
 def _lines_of_claim(
-    evidence: ClaimVerdict, paper: str, row: ClaimRow | None
+    evidence: ClaimVerdict, paper: str, row: VerdictLine | None
 ) -> list[str]:
     """The numbers that a claim is judged on: on the print cell by cell."""
     if evidence.kind == "paper":
@@ -289,7 +289,7 @@ def _answer_of_claim(holds: str, bears_out: str) -> Answer:
 
 
 def _from_run(evidence: Run, requests: int) -> Finding:
-    quantities = run(evidence.run, requests, evidence.settings)
+    quantities = run_experiment(evidence.run, requests, evidence.settings)
     left, relation, right = evidence.compare
     answer = compare(
         _look_up(left, quantities),
@@ -304,7 +304,7 @@ def _from_run(evidence: Run, requests: int) -> Finding:
     lines = []
     for name, number in quantities.items():
         mark = f" ({number.kind})" if len(kinds) > 1 else ""
-        lines.append(f"{name} = {write(number)}{mark}")
+        lines.append(f"{name} = {write_quantity(number)}{mark}")
     return Finding(
         basis=experiment(evidence.run).basis,
         kinds=kinds,
@@ -329,7 +329,7 @@ def _name(operand: Operand) -> str:
     return operand if isinstance(operand, str) else f"{operand:g}"
 
 
-def write(number: Quantity) -> str:
+def write_quantity(number: Quantity) -> str:
     """A quantity with its range, if it has one."""
     if abs(number.value) < ROUNDING and number.is_exact:
         return "0"

@@ -63,8 +63,8 @@ def _load_publication(path: Path) -> Publication:
     except ValidationError as error:
         problems = []
         for problem in error.errors():
-            place = ".".join(str(part) for part in problem["loc"])
-            problems.append(f"{place}: {problem['msg']}")
+            field = ".".join(str(part) for part in problem["loc"])
+            problems.append(f"{field}: {problem['msg']}")
         raise BadValue(f"{path}: {'; '.join(problems)}") from error
 
     if loaded.key != path.stem:
@@ -72,7 +72,7 @@ def _load_publication(path: Path) -> Publication:
     for item in loaded.items:
         try:
             _check_errata(loaded, item)
-            _check_places(loaded, item)
+            _check_sources(loaded, item)
             _check_code(loaded, item)
         except SpeclibError as error:
             raise BadValue(f"{path}, item {item.id!r}: {error}") from error
@@ -89,14 +89,14 @@ def _check_errata(loaded: Publication, item: AuditItem) -> None:
             )
 
 
-def _check_places(loaded: Publication, item: AuditItem) -> None:
-    """Each place must be in a document that is named, or in a table that we have."""
-    for place in item.where:
-        if place.cell is not None:
-            _check_cell(loaded, place.cell)
-        elif place.document not in loaded.documents:
-            problem = f"{place.at!r} is in no document {place.document!r}"
-            raise unknown_name(problem, place.document, loaded.documents)
+def _check_sources(loaded: Publication, item: AuditItem) -> None:
+    """Each source must be in a document that is named, or in a table that we have."""
+    for source in item.where:
+        if source.cell is not None:
+            _check_cell(loaded, source.cell)
+        elif source.document not in loaded.documents:
+            problem = f"{source.at!r} is in no document {source.document!r}"
+            raise unknown_name(problem, source.document, loaded.documents)
 
 
 def _check_cell(loaded: Publication, cell: CellName) -> None:
@@ -149,7 +149,7 @@ def _check_ids(publications: dict[str, Publication]) -> None:
 
 
 def _check_ranks(publications: dict[str, Publication]) -> None:
-    """Of the gravest findings no two have the same rank."""
+    """No two of the gravest findings may have the same rank."""
     owners: dict[int, str] = {}
     for loaded in publications.values():
         for item in loaded.items:

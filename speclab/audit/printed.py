@@ -117,10 +117,10 @@ def _as_arithmetic(
 
 
 def compare_words(evidence: Words) -> Worked:
-    """Two places that should say the same."""
+    """Two statements that should say the same."""
     lines = []
-    for place, says in (evidence.one, evidence.other):
-        lines.append(f"{place}: {says}")
+    for source, says in (evidence.one, evidence.other):
+        lines.append(f"{source}: {says}")
     is_same = evidence.one[1] == evidence.other[1]
     statement = f"{evidence.one[0]} and {evidence.other[0]} say the same"
     return Worked({}, tuple(lines), statement, "yes" if is_same else "no")
@@ -159,7 +159,7 @@ def _half_a_digit(decimals: int) -> float:
 
 # -- formulas --------------------------------------------------------------------------
 def _all_combinations(printed: Mapping[str, Quantity]) -> dict[str, Values]:
-    """By name the values to be tried: those of one place of the arrays go together."""
+    """The values to be tried, by name: those of one index of the arrays go together."""
     uncertain = [name for name, number in printed.items() if not number.is_exact]
     if len(uncertain) > MOST_NUMBERS:
         raise BadValue(
@@ -172,8 +172,8 @@ def _all_combinations(printed: Mapping[str, Quantity]) -> dict[str, Values]:
     tried = {}
     for name, number in printed.items():
         tried[name] = np.full(1 + len(combinations), number.value)
-    for place, name in enumerate(uncertain):
-        tried[name][1:] = [combination[place] for combination in combinations]
+    for index, name in enumerate(uncertain):
+        tried[name][1:] = [combination[index] for combination in combinations]
     return tried
 
 
@@ -206,8 +206,8 @@ def name_cell(cell: CellName) -> str:
 
 
 def _line_of_cell(name: str, cell: CellName, number: Quantity, where: str = "") -> str:
-    place = f"{name_cell(cell)}, {where}" if where else name_cell(cell)
-    return f"{name} = {digits(number.value, 6)} ({place})"
+    source = f"{name_cell(cell)}, {where}" if where else name_cell(cell)
+    return f"{name} = {digits(number.value, 6)} ({source})"
 
 
 def _line_of_step(name: str, formula: str, tried: Mapping[str, Values]) -> str:

@@ -15,7 +15,7 @@ Answer = Literal["yes", "no", "open"]
 Kind = Literal["paper", "virtual", "emulated", "measured", "arithmetic"]
 Relation = Literal["equals", "at most", "at least"]
 
-# What an answer rests on: two printed places, arithmetic on what is printed, a walk
+# What an answer rests on: two printed statements, arithmetic on what is printed, a walk
 # over every outcome, our simulated clock, published code as we read it, or a run that
 # was timed.
 Basis = Literal["print", "arithmetic", "every outcome", "clock", "code", "measured"]

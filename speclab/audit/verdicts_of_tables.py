@@ -13,7 +13,7 @@ from speclab.experiment.spec import FULL
 from speclab.papers.claim_numbers import Cell, NotedNumbers, TableNumbers
 from speclab.papers.claims import judge
 from speclab.papers.fill import collect_all
-from speclab.papers.ledger import ClaimRow, read_claims
+from speclab.papers.ledger import VerdictLine, read_claims
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim
 from speclab.papers.table_result import TableResult
@@ -34,7 +34,7 @@ def claim_of(paper: str, item: str, claim: str) -> Claim:
     raise unknown_name(problem, claim, [known.id for known in table.claims])
 
 
-def verdict_on(paper: str, item: str, claim: str, kind: str) -> ClaimRow | None:
+def verdict_on(paper: str, item: str, claim: str, kind: str) -> VerdictLine | None:
     """The verdict on a claim for one kind of number; None where there is none yet."""
     claim_of(paper, item, claim)
     rows = _judged_on_the_print(paper, item) if kind == "paper" else _last_verdicts()
@@ -71,7 +71,7 @@ def printed_numbers_of(paper: str, item: str, claim: str) -> list[str]:
     return lines
 
 
-def _judged_on_the_print(paper: str, item: str) -> tuple[ClaimRow, ...]:
+def _judged_on_the_print(paper: str, item: str) -> tuple[VerdictLine, ...]:
     """All claims of a table, judged by what is printed."""
     return tuple(_filled_from_the_print(paper, item).claims)
 
@@ -82,6 +82,6 @@ def _filled_from_the_print(paper: str, item: str) -> TableResult:
     return collect_all(load_paper(paper), FULL, {}, [item], kinds=())[item]
 
 
-def _last_verdicts() -> tuple[ClaimRow, ...]:
+def _last_verdicts() -> tuple[VerdictLine, ...]:
     path = paths.REPORTS / "claims.csv"
     return tuple(read_claims(path)) if path.is_file() else ()

@@ -100,8 +100,10 @@ def median_row(
     at_most: bool = False,
 ) -> BenchRow:
     """The median of ``values`` as a row; their range goes into the note."""
-    spread = f"median of {len(values)}: {min(values):.4g} .. {max(values):.4g}"
-    return BenchRow(name, median(values), unit, aim, at_most, join_notes(spread, note))
+    range_of_values = f"median of {len(values)}: {min(values):.4g} .. {max(values):.4g}"
+    return BenchRow(
+        name, median(values), unit, aim, at_most, join_notes(range_of_values, note)
+    )
 
 
 def join_notes(*notes: str) -> str:

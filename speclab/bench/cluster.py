@@ -6,7 +6,7 @@ A cluster must be running (``ray start --head``). The models are toys, which tak
 any time; what is shown is an operation's time for the controller less that which its
 device worked. Both worlds take turns.
 
-Rows are greedy, or sampled, and of these none is looked at as a whole, or one is, as
+Rows are greedy, or sampled, and of these none is read as a whole, or one is, as
 after a rejection.
 """
 
@@ -51,7 +51,7 @@ class Cost(NamedTuple):
 
 
 def measure() -> Iterator[Cost]:
-    """Of every vocabulary, of all kinds of rows, in both worlds."""
+    """The costs for every vocabulary and all kinds of rows, in both worlds."""
     from speclib.worlds.cluster.cluster_world import Cluster
 
     for vocab in VOCABULARIES:
@@ -75,7 +75,7 @@ def measure() -> Iterator[Cost]:
 def message_times(world: World, temperature: float, whole: int) -> list[float]:
     """Milliseconds that the messages of each of MESSAGES target passes took.
 
-    ``whole``: so many of its rows are looked at in whole.
+    ``whole``: so many of its rows are read in whole.
     """
     limit = 2 * (WARM_UP + MESSAGES)
     world.begin((BOS,), sampler=Sampler(temperature), coins=Coins(), limit=limit)

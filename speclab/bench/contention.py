@@ -103,7 +103,7 @@ def _measure_latency(
 def _seconds_of_passes(
     world: World, passes: int, roles: tuple[str, ...], fed: int
 ) -> dict[str, list[float]]:
-    """By device: seconds of its passes that feed ``fed`` tokens.
+    """Seconds of each device's passes that feed ``fed`` tokens.
 
     Each has always something to do until the slowest has done its ``passes``:
 

@@ -21,8 +21,8 @@ WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD
 FIXED_ROWS = 16
 NOTHING: Mapping[str, Any] = MappingProxyType({})  # no settings
 
-# The methods whose target scores trees. A tree's nodes stand at other places than the
-# same tokens in a line, so that in bfloat16 nothing is promised of their last bits.
+# The methods whose target scores trees. A tree's nodes stand at other positions than
+# the same tokens in a line, so that in bfloat16 nothing is promised of their last bits.
 WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
 
 
@@ -36,7 +36,7 @@ class Arithmetic(NamedTuple):
     fixed_rows: int | None = None
     recorded: bool = False
 
-    def of(self, pair: Pair) -> Pair:
+    def apply_to(self, pair: Pair) -> Pair:
         """The pair with such a target."""
         if self.fixed_rows is None:
             return pair
@@ -109,18 +109,18 @@ def divergences(
     for number, text in enumerate(texts):
         (output,) = written(world, method, [text], tokens, ignore_eos, settings)
         if output != plain[number]:
-            place = _first_difference(output, plain[number])
+            position = _first_difference(output, plain[number])
             prompt = world.text[: len(world.text) - len(output)]
-            gap = _gap_after(world, prompt + plain[number][:place])
-            found.append(Divergence(number, place, gap))
+            gap = _gap_after(world, prompt + plain[number][:position])
+            found.append(Divergence(number, position, gap))
     return found
 
 
 def _first_difference(one: Tokens, other: Tokens) -> int:
-    """The first place at which they differ; where one ends, if that is first."""
-    for place, (token, other_token) in enumerate(zip(one, other, strict=False)):
+    """The first position at which they differ; where one ends, if that is first."""
+    for position, (token, other_token) in enumerate(zip(one, other, strict=False)):
         if token != other_token:
-            return place
+            return position
     return min(len(one), len(other))
 
 

@@ -47,7 +47,7 @@ def differing(
     tokens: int,
     methods: Sequence[str] = METHODS,
 ) -> dict[str, list[Divergence]]:
-    """By method: where its outputs leave plain decoding's.
+    """Where each method's outputs leave plain decoding's, by its name.
 
     The models are the embedded ones, undilated; every method runs on the virtual clock.
     """
@@ -60,7 +60,7 @@ def differing(
         wanted = [method for method in drafting_so if method in methods]
         if not wanted:
             continue
-        described = arithmetic.of(own_pair)
+        described = arithmetic.apply_to(own_pair)
         with open_world("virtual", described, dtype=arithmetic.dtype) as world:
             plain = written(world, PLAIN, texts, tokens, ignore_eos=False)
             for method in wanted:

@@ -88,7 +88,7 @@ def cancelled(size: Size) -> Iterator[BenchRow]:
 
 
 def seconds_of_a_target_pass(world: Processes) -> float:
-    """Of one token, as the world's devices take them."""
+    """Seconds of a pass over one token, as the world's devices take them."""
     assert isinstance(world.latency, Latency)  # measured: nothing is emulated here
     return world.latency.target(1)
 

@@ -21,8 +21,8 @@ VOCABULARIES = (32_000, 152_000, 256_000)
 AIMED_AT = 152_000  # the vocabulary that the aims are for; others' are in proportion
 TOP_P = 0.9
 GAMMA = 5
-SPREAD = 3.0  # of logits from token to token; a real model's rows are steeper
-SPREAD_OF_FLAT = 1.0  # then 0.9 of the mass is on three tokens of five
+DEVIATION = 3.0  # of logits from token to token; a real model's are steeper
+DEVIATION_OF_FLAT = 1.0  # then 0.9 of the mass is on three tokens of five
 DISAGREEMENT = 0.3  # how far the draft's logits are from the target's
 
 LONG_TEXT = 32_000  # tokens
@@ -43,15 +43,15 @@ def sampling(size: Size) -> Iterator[BenchRow]:
 
 def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
     random = np.random.default_rng(vocab)
-    logits = random.normal(0, SPREAD, (GAMMA + 1, vocab)).astype(np.float32)
+    logits = random.normal(0, DEVIATION, (GAMMA + 1, vocab)).astype(np.float32)
     noise = random.normal(0, DISAGREEMENT, (GAMMA, vocab)).astype(np.float32)
     q_rows = Sampler(1.0)(logits[:GAMMA] + noise)
-    p_row = Sampler(1.0)(logits[:1])[0]
-    flat_row = logits[:1] * np.float32(SPREAD_OF_FLAT / SPREAD)
+    p = Sampler(1.0)(logits[:1])[0]
+    flat_logits = logits[:1] * np.float32(DEVIATION_OF_FLAT / DEVIATION)
 
     nucleus = Sampler(1.0, top_p=TOP_P)
     size_of_nucleus = np.count_nonzero(nucleus(logits[:1]))
-    size_of_flat = np.count_nonzero(nucleus(flat_row))
+    size_of_flat = np.count_nonzero(nucleus(flat_logits))
     rounds = [Round(Coins(seed), q_rows) for seed in range(_count(size))]
 
     measures: dict[str, tuple[Callable[[int], object], float | None, str]] = {
@@ -61,9 +61,9 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
             f"the sampler with top_p {TOP_P}, which keeps {size_of_nucleus:,} tokens",
         ),
         "top_p, a nearly flat row": (
-            lambda number: nucleus(flat_row),
+            lambda number: nucleus(flat_logits),
             None,
-            f"the same, of which {size_of_flat:,} tokens are kept",
+            f"the same, which keeps {size_of_flat:,} tokens",
         ),
         f"sampler, {GAMMA + 1} rows": (
             lambda number: Sampler(1.0)(logits),
@@ -71,7 +71,7 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
             "temperature 1",
         ),
         "a coin": (
-            lambda number: Coins(number).choose(p_row, 0, "draft"),
+            lambda number: Coins(number).choose(p, 0, "draft"),
             0.2,
             "",
         ),

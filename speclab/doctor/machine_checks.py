@@ -1,6 +1,6 @@
 """What this machine has: versions, processors, memory, network, and kinds of number.
 
-Each check is one line: what was looked at, what was found, whether it will do, and what
+Each check is one line: what was examined, what was found, whether it will do, and what
 to do about it if not.
 """
 
@@ -40,7 +40,7 @@ State = Literal["yes", "differs", "no"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """One thing that was examined.
 
     name    of the thing
     found   what there is, in words
@@ -267,7 +267,7 @@ def _cache_disk() -> Check:
 
 
 def hub_cache() -> Path:
-    """Where files of the hub are kept on this machine."""
+    """Where files of the hub are stored on this machine."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE)

@@ -65,7 +65,9 @@ def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport
         pair = load_pair(f"hub/{name}")
         try:
             held = _parts(pair, dtype, length, free)
-            missing = _lacking_room(held, free) + _lacking_weights(pair, hub_is_silent)
+            missing = _lacking_memory(held, free) + _lacking_weights(
+                pair, hub_is_silent
+            )
         except SpeclibError as error:
             held, missing = [], [str(error)]
 
@@ -101,7 +103,7 @@ def _needed(held: Iterable[Part]) -> dict[str, int]:
     return needed
 
 
-def _lacking_room(held: Iterable[Part], free: Mapping[str, int]) -> list[str]:
+def _lacking_memory(held: Iterable[Part], free: Mapping[str, int]) -> list[str]:
     """Which GPUs and how much memory this machine lacks, in words."""
     problems = []
     needed = _needed(held)
@@ -114,7 +116,7 @@ def _lacking_room(held: Iterable[Part], free: Mapping[str, int]) -> list[str]:
 
     for memory, size in needed.items():
         if memory == NOWHERE:
-            problems.append(f"room for {size / GB:.1f} GB more on its GPUs")
+            problems.append(f"{size / GB:.1f} GB more on its GPUs")
         elif memory in free and size > free[memory]:
             problems.append(
                 f"{size / GB:.1f} GB on {memory}, which has {free[memory] / GB:.1f}"

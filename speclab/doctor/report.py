@@ -35,7 +35,7 @@ class Report:
     pairs         what the papers' pairs take, and lack here
     dtype         in which the pairs are counted
     length        tokens of the text whose KV cache is counted
-    pairs_reason  why no pair was looked at; empty if they were
+    pairs_reason  why no pair was examined; empty if they were
     runs_default  whether the embedded default can run
     """
 
@@ -50,8 +50,8 @@ class Report:
 
 
 @checked
-def run(dtype: str = "bfloat16", length: Count = 4096) -> Report:
-    """Looks at this machine, and at every pair of the papers."""
+def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
+    """Examines this machine, and every pair of the papers."""
     check_dtype(dtype)
     hub_is_silent = why_hub_is_out_of_reach()
     default_reason = why_default_cannot_run()

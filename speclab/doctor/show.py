@@ -26,7 +26,7 @@ def show(report: Report, console: Console) -> None:
     console.print(_checks_table(f"This machine, {report.machine}", report.checks))
     console.print(_checks_table("Kinds of number", report.kinds))
     if report.pairs_reason:
-        console.print(f"The papers' pairs were not looked at: {report.pairs_reason}.")
+        console.print(f"The papers' pairs were not examined: {report.pairs_reason}.")
     else:
         _show_pairs(report, console)
     if report.runs_default:

@@ -32,18 +32,18 @@ from speclib.atomic_files import write_atomically
 from .cache_keys import digest
 
 Header = TypeVar("Header")
-Row = TypeVar("Row")
+Line = TypeVar("Line")
 
 
 @dataclass(frozen=True)
-class StoredCell(Generic[Header, Row]):
-    """What the cache holds of a cell: its header, and a row per finished request."""
+class StoredCell(Generic[Header, Line]):
+    """What the cache holds of a cell: its header, and a line per finished request."""
 
     header: Header
-    rows: list[Row]
+    lines: list[Line]
 
 
-def rows_folder() -> Path:
+def cells_folder() -> Path:
     """Where the files of the cells lie."""
     return paths.CACHE / "rows"
 
@@ -54,18 +54,18 @@ def exists(key: str) -> bool:
 
 
 # -- dataclasses ---------------------------------------------------------------------
-def save(key: str, header: Any, rows: Sequence[Any]) -> None:
+def save(key: str, header: Any, lines: Sequence[Any]) -> None:
     """Store a cell, whole or in part.
 
-    ``header`` and each of ``rows``, one per request done so far, are dataclasses.
+    ``header`` and each of ``lines``, one per request done so far, are dataclasses.
     """
-    write(key, asdict(header), [asdict(row) for row in rows])
+    write(key, asdict(header), [asdict(line) for line in lines])
 
 
 def load(
-    key: str, header_type: type[Header], row_type: type[Row]
-) -> StoredCell[Header, Row] | None:
-    """Read a cell whose header and rows are dataclasses of the given types.
+    key: str, header_type: type[Header], line_type: type[Line]
+) -> StoredCell[Header, Line] | None:
+    """Read a cell whose header and lines are dataclasses of the given types.
 
     Returns None if the cell is missing, its file is not what was written, or it was
     written by code that stored something else.
@@ -75,11 +75,11 @@ def load(
         return None
     try:
         header = _reader(header_type).validate_python(cell.header)
-        row_reader = _reader(row_type)
-        rows = [row_reader.validate_python(row) for row in cell.rows]
+        line_reader = _reader(line_type)
+        lines = [line_reader.validate_python(line) for line in cell.lines]
     except ValueError:
         return None
-    return StoredCell(header, rows)
+    return StoredCell(header, lines)
 
 
 # What turns JSON's dicts and lists into a dataclass; building one takes long.
@@ -118,19 +118,19 @@ def load_or_compute(key: str, compute: Callable[[], list[Any]]) -> list[Any]:
         write(key, {}, [{"values": compute()}])
         cell = read(key)
         assert cell is not None  # it was written just now
-    values: list[Any] = cell.rows[0]["values"]
+    values: list[Any] = cell.lines[0]["values"]
     return values
 
 
-def write(key: str, header: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Store a header and rows that are JSON already."""
-    body = [json.dumps(row) for row in rows]
+def write(key: str, header: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+    """Store a header and lines that are JSON already."""
+    body = [json.dumps(line) for line in lines]
     head = json.dumps({"key": key, "check": _checksum(header, body), **header})
     write_atomically(_file_of(key), "\n".join([head, *body]) + "\n")
 
 
 def read(key: str) -> StoredCell[dict[str, Any], dict[str, Any]] | None:
-    """Read a header and rows as JSON has them.
+    """Read a header and lines as JSON has them.
 
     Returns None if the cell is missing or its file is not what was written.
     """
@@ -163,14 +163,14 @@ def take_in(key: str, text: str, at_least_as_many: bool = False) -> None:
     here = read(key)
     if here is not None:
         coming = len(text.splitlines()) - 1
-        is_better = coming > len(here.rows)
-        if not is_better and not (at_least_as_many and coming == len(here.rows)):
+        is_better = coming > len(here.lines)
+        if not is_better and not (at_least_as_many and coming == len(here.lines)):
             return
     write_atomically(_file_of(key), text)
 
 
 def _file_of(key: str) -> Path:
-    return rows_folder() / f"{key}.jsonl"
+    return cells_folder() / f"{key}.jsonl"
 
 
 def _checksum(header: dict[str, Any], body: list[str]) -> str:

@@ -2,8 +2,8 @@
 
 Code enters a key through the modules that a cell imports, directly or not, without
 their comments and docstrings. An edit elsewhere, or of prose, leaves the key as it was.
-The modules in ``experiment/cells/`` are the places where that walk through the imports
-begins; a measured cell also names the modules of the models it loads.
+The walk through the imports begins at the modules in ``experiment/cells/``; a measured
+cell also names the modules of the models it loads.
 
 Knows no method and no statistic.
 """

@@ -1,8 +1,8 @@
 """The machines whose cells count here: this one, and in a cluster its nodes, too.
 
-A measured cell is kept under a key that names the machine (see ``cache_keys``). Where
+A measured cell is stored under a key that names the machine (see ``cache_keys``). Where
 nodes of a cluster have measured, a table shows their cells beside its own; so what
-tells these machines apart is kept in the cache.
+tells these machines apart is stored in the cache.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def of_cluster(is_measuring: bool) -> Iterator[None]:
             os.environ[IN_CLUSTER] = before
 
 
-def known() -> list[Environment]:
+def known_environments() -> list[Environment]:
     """This machine's; in a cluster also those of the nodes that have measured."""
     found = [machine.environment()]
     if os.environ.get(IN_CLUSTER) == "cluster":

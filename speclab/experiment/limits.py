@@ -15,8 +15,8 @@ class Limits:
     requests   of each cell, at most; None: as many as its spec says. A virtual cell is
                run whole or not at all.
     deadline   on the clock of ``time.monotonic``; None: none. What is under way when
-               it passes is finished, and nothing more is begun.
-    end        on the same clock; None: none. What models are doing when it passes is
+               it comes is finished, and nothing more is begun.
+    end        on the same clock; None: none. What models are doing when it comes is
                given up at the next request, for it was not needed.
     """
 
@@ -32,7 +32,7 @@ class Limits:
 
     @property
     def is_over(self) -> bool:
-        """Whether the deadline has passed."""
+        """Whether the deadline has come."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     @property

@@ -2,7 +2,7 @@
 
 Who asks decides which cells a node does next, a few requests at a time. A node keeps
 its workers open from one question to the next, and what it finishes in its own cache.
-Each report brings the cells' files, which are kept here, too. So an interrupted run
+Each report brings the cells' files, which are stored here, too. So an interrupted run
 goes on where it stopped.
 """
 
@@ -134,12 +134,12 @@ class Nodes:
 
     @property
     def names(self) -> list[str]:
-        """Of the nodes that are not lost."""
+        """Names of the nodes that are not lost."""
         return list(self._helpers.alive)
 
     @property
     def idle(self) -> list[str]:
-        """Of those that do nothing now."""
+        """Names of the nodes that do nothing now."""
         return list(self._helpers.idle)
 
     @property
@@ -147,7 +147,7 @@ class Nodes:
         """Why, by its name, a node is not used."""
         return dict(self._helpers.left_out)
 
-    def order(
+    def order_cells(
         self,
         node: str,
         specs: Iterable[Spec],
@@ -164,7 +164,7 @@ class Nodes:
         specs = tuple(specs)
         files = {}
         for spec in specs:
-            for environment in environments.known():
+            for environment in environments.known_environments():
                 key = key_of(spec, environment)
                 text = cache.text_of(key)
                 if text:
@@ -173,8 +173,8 @@ class Nodes:
         self._ordered[node] = specs
         self._helpers.ask(node, Order(specs, requests, seconds, again, files))
 
-    def first(self) -> Answer:
-        """Waits until some node answers, and keeps the cells' files."""
+    def wait_for_answer(self) -> Answer:
+        """Waits until some node answers, and stores the cells' files."""
         from speclib.worlds.devices import DeviceLost
 
         node, answer = self._helpers.first()

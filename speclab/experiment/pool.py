@@ -52,7 +52,7 @@ def on_every_core(
     except BrokenProcessPool as error:
         raise SpeclibError(
             "a process that computes cells died: it was killed, by the system "
-            "perhaps, for lack of memory. Finished cells are kept: run again to go "
+            "perhaps, for lack of memory. Finished cells are stored: run again to go "
             "on"
         ) from error
     finally:

@@ -29,7 +29,7 @@ class CellsFailed(SpeclibError):
         reasons = "\n".join(f"  {spec.name}: {error}" for spec, error in errors.items())
         super().__init__(
             f"{len(errors)} of {len(results) + len(errors)} cells failed; the others "
-            f"are kept. Run again to retry:\n{reasons}"
+            f"are stored. Run again to retry:\n{reasons}"
         )
 
 
@@ -68,9 +68,9 @@ class Runner:
 
         # One kind after the other: all but the virtual ones are timed.
         by_kind = self._by_kind(specs)
-        self.errors |= virtual.run(by_kind["virtual"], self.bar, limits)
-        self.errors |= emulated.run(by_kind["emulated"], self.bar, limits)
-        self.errors |= measured.run(
+        self.errors |= virtual.run_missing(by_kind["virtual"], self.bar, limits)
+        self.errors |= emulated.run_missing(by_kind["emulated"], self.bar, limits)
+        self.errors |= measured.run_missing(
             by_kind["measured"], self.bar, limits, self._workers
         )
 
@@ -79,7 +79,7 @@ class Runner:
     ) -> None:
         """Run requests again beside which other programs kept the machine busy.
 
-        Each is run ``MOST_TRIES`` times at most, and its quietest run is kept. One that
+        Each is run ``MOST_TRIES`` times at most, and its quietest run stays. One that
         fails now keeps what it has.
         """
         from .engines import emulated, measured
@@ -162,7 +162,7 @@ def run_all(
 
 
 def example_trace(result: CellResult, tokens: int = 64) -> Trace:
-    """One request of a cell, for figures: the one kept, or a virtual one run anew."""
+    """One request of a cell, for figures: the stored one, or a virtual one run anew."""
     if result.trace is not None:
         return Trace.from_json(result.trace)
     from .engines import virtual

@@ -180,7 +180,7 @@ class Spec(BaseModel):
             )
         return self
 
-    def but(self, **changes: object) -> Spec:
+    def changed(self, **changes: object) -> Spec:
         """This cell with other values, checked."""
         return Spec(**(self.model_dump() | changes))
 
@@ -193,7 +193,9 @@ class Spec(BaseModel):
         if self.over is None:
             return self.plain_decoding
         method, gamma = self.over
-        return self.but(method=method, gamma=gamma, settings=(), over=None, cancel=None)
+        return self.changed(
+            method=method, gamma=gamma, settings=(), over=None, cancel=None
+        )
 
     @property
     def plain_decoding(self) -> Spec:
@@ -210,7 +212,7 @@ class Spec(BaseModel):
         if self.kind != "measured":
             # It never asks the draft, so cells of every alpha share one baseline.
             changes["alpha"] = 1.0
-        return self.but(**changes)
+        return self.changed(**changes)
 
     @property
     def worker_pool(self) -> WorkerPool:

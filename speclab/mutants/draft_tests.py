@@ -82,12 +82,12 @@ def all_accepted(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
     return Verified(ids(drafted), ())
 
 
-def tested_twice_at_one_place(
+def tested_twice_at_one_position(
     world: World, drafted: Drafts, rows: TargetRows
 ) -> Verified:
     """The first draft alone, and then the others without a commit in between.
 
-    Both tests take the coins of the place where the text ends.
+    Both tests take the coins of the position where the text ends.
     """
     first = verify(world, drafted[:1], rows[:1])
     if first.extra:

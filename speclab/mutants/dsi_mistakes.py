@@ -1,7 +1,7 @@
-"""Mistakes in what DSI commits, when a row of the target has come.
+"""Mistakes in what DSI commits, when a distribution of the target has come.
 
-Each function takes the world, the target's rows by the text that they follow, and the
-draft after the committed text. It commits, and gives what is left of the draft.
+Each function takes the world, the target's distributions by the text that they follow,
+and the draft after the committed text. It commits, and gives what is left of the draft.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KnownRows: TypeAlias = Mapping[AnyText, Row]
 
 
 def commit_known(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """No mistake: tests the next draft as long as the row after the text is known."""
+    """No mistake: tests the next draft as long as its distribution is known."""
     while world.going and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
         world.commit(tested.tokens)
@@ -28,7 +28,7 @@ def commit_known(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def untested(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """The next draft is committed as soon as the row before it is there."""
+    """The next draft is committed as soon as its distribution is there."""
     while world.going and world.text in rows:
         own = match(world, (), [rows[world.text]]).tokens
         world.commit(ids(draft[:1]) or own)
@@ -37,18 +37,18 @@ def untested(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def row_off_by_one(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """A draft is tested with the row after it."""
+    """A draft is tested with the distribution after it."""
     while world.going and world.text + ids(draft[:1]) in rows:
-        row = rows[world.text + ids(draft[:1])]
-        tested = match(world, draft[:1], [row])
+        p = rows[world.text + ids(draft[:1])]
+        tested = match(world, draft[:1], [p])
         world.commit(tested.tokens)
         draft = () if tested.extra else draft[1:]
     return draft
 
 
 def one_row_at_a_time(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """One row is used, although more may be known."""
-    only = {text: row for text, row in rows.items() if text == world.text}
+    """One distribution is used, although more may be known."""
+    only = {text: p for text, p in rows.items() if text == world.text}
     return commit_known(world, only, draft)
 
 
@@ -74,7 +74,7 @@ def returns_whole_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def waits_for_drafts(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """Rows are used only while there is a draft to be tested."""
+    """Distributions are used only while there is a draft to be tested."""
     while world.going and draft and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
         world.commit(tested.tokens)

@@ -14,7 +14,7 @@ from .draft_tests import Drafts, DraftTest, Method, TargetRows
 MOST = 8  # sequences, as in its published code
 Draft: TypeAlias = tuple[Drafted, ...]
 Sequences: TypeAlias = tuple[Draft, ...]
-# choose(window_passed, sequences, target_token) gives the next window.
+# choose(was_accepted, sequences, target_token) gives the next window.
 Choose: TypeAlias = Callable[[bool, Sequences, Tokens], Draft]
 
 
@@ -30,42 +30,44 @@ def duodecoding_with(choose: Choose, test: DraftTest = match) -> Method:
                 world.draft.draft_sequences(text, gamma, None, MOST),
             )
             tested = test(world, window, rows)
-            passed = len(tested.accepted) == len(window)
-            window = choose(passed, sequences, tested.extra)
+            was_accepted = len(tested.accepted) == len(window)
+            window = choose(was_accepted, sequences, tested.extra)
             world.commit(tested.tokens)
 
     return run
 
 
-def chosen(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+def chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
     """What follows the target's own token in the sequence that begins with it."""
     for sequence in sequences:
-        if passed and sequence and ids(sequence[:1]) == token:
+        if was_accepted and sequence and ids(sequence[:1]) == token:
             return sequence[1:]
     return ()
 
 
-def chosen_token_twice(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+def chosen_token_twice(
+    was_accepted: bool, sequences: Sequences, token: Tokens
+) -> Draft:
     """The whole sequence, with the token that is committed already."""
     for sequence in sequences:
-        if passed and sequence and ids(sequence[:1]) == token:
+        if was_accepted and sequence and ids(sequence[:1]) == token:
             return sequence
     return ()
 
 
-def none_chosen(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+def none_chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
     """No sequence, whichever token is written."""
     return ()
 
 
 def chosen_after_a_rejection(
-    passed: bool, sequences: Sequences, token: Tokens
+    was_accepted: bool, sequences: Sequences, token: Tokens
 ) -> Draft:
     """A sequence, though it may follow a text that is not written."""
     return chosen(True, sequences, token)
 
 
-def likeliest_always(passed: bool, sequences: Sequences, token: Tokens) -> Draft:
+def likeliest_always(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
     """The first sequence, whichever token is written."""
     return sequences[0][1:]
 

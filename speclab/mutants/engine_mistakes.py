@@ -58,14 +58,14 @@ def _drawn_afresh(world: World, count: int) -> tuple[Drafted, ...]:
 def pearl_that_ends_untested(world: World, gamma: int) -> None:
     """PEARL with greedy drafts, whose last drafts are written without a test.
 
-    When a whole block has passed, and the next one would fill what is left of the text,
-    that next one is written at once.
+    When a whole block was accepted, and the next one would fill what is left of the
+    text, that next one is written at once.
     """
     _pearl_with_best_tokens(world, gamma, tests_the_end=False)
 
 
 def pearl_that_tests_to_the_end(world: World, gamma: int) -> None:
-    """The same without the mistake: nothing is written before the target's row."""
+    """The same without the mistake: nothing is written that was not scored before."""
     _pearl_with_best_tokens(world, gamma, tests_the_end=True)
 
 
@@ -87,24 +87,24 @@ def _pearl_with_best_tokens(world: World, gamma: int, *, tests_the_end: bool) ->
 
 
 # -- a draft that no model made --------------------------------------------------------
-def random_drafts_kept_by_argmax(world: World, gamma: int) -> None:
-    """Random drafts, kept as long as each is the target's likeliest token.
+def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
+    """Random drafts, accepted as long as each is the target's likeliest token.
 
-    The token after them is drawn from the target's row.
+    The token after them is drawn from the target's distribution.
     """
     while world.going:
         drafted = _random_drafts(world, gamma)
         rows = world.wait(
             world.target.score(world.text + ids(drafted), last=len(drafted))
         )
-        kept: Tokens = ()
-        for draft, row in zip(drafted, rows, strict=False):
-            if draft.token != int(np.argmax(row)):
+        accepted: Tokens = ()
+        for draft, p in zip(drafted, rows, strict=False):
+            if draft.token != int(np.argmax(p)):
                 break
-            kept += (draft.token,)
-        position = len(world.text) + len(kept)
-        after = world.coins.choose(rows[len(kept)], position, "target")
-        world.commit((*kept, after))
+            accepted += (draft.token,)
+        position = len(world.text) + len(accepted)
+        after = world.coins.choose(rows[len(accepted)], position, "target")
+        world.commit((*accepted, after))
 
 
 def random_drafts_tested(world: World, gamma: int) -> None:
@@ -121,8 +121,8 @@ def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
     """Tokens of which each is as likely as any other, new in every round."""
     alike = np.full(world.vocab, 1 / world.vocab)
     tokens: Tokens = ()
-    for place in range(count):
-        position = len(world.text) + place
+    for index in range(count):
+        position = len(world.text) + index
         tokens += (world.coins.choose(alike, position, "draft", world.round),)
     return tuple(guess._replace(q=alike) for guess in world.guess(tokens))
 
@@ -131,8 +131,8 @@ def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
 def branch_chosen_by_the_target(world: World) -> None:
     """The draft's likeliest tokens, of which only the target's favourite is tested.
 
-    It passes with probability min(1, p / q), though nobody drew it from q. Where it
-    fails, the token with the largest p - q is written.
+    It is accepted with probability min(1, p / q), though nobody drew it from q. Where
+    it fails, the token with the largest p - q is written.
     """
     while world.going:
         q = _row_after(world, ())
@@ -160,7 +160,7 @@ def branches_tested_in_turn(world: World) -> None:
 
 
 def _comes_up(world: World, chance: float, position: int) -> bool:
-    """A coin of this round and this place."""
+    """A coin of this round and this position."""
     outcomes = np.array((chance, 1 - chance))
     outcome = world.coins.choose(outcomes, position, "accept", world.round)
     return outcome == ACCEPT
@@ -168,10 +168,10 @@ def _comes_up(world: World, chance: float, position: int) -> bool:
 
 # -- a block tested as one -------------------------------------------------------------
 def block_tested_by_products(world: World, certain: bool = False) -> None:
-    """A block of which the longest part passes whose ratios outweigh its coins.
+    """A block of which the longest part is accepted whose ratios outweigh its coins.
 
     The ratios p / q of its drafts are multiplied, and cut at 1 after each; so are the
-    coins. After the part that passed the token is drawn from norm(max(0, p - q)), as if
+    coins. After the accepted part the token is drawn from norm(max(0, p - q)), as if
     each draft had been tested alone. ``certain``: the drafts are the draft's likeliest
     tokens, and their q is certain of them.
     """
@@ -205,8 +205,8 @@ def _block_test(world: World, row_behind: int, certain: bool) -> None:
             weight = weights[tried]
             chance = weight
             if tried < BLOCK:
-                place = tried - row_behind
-                lacking = weight * rows[place] - drafted[place].q
+                row_number = tried - row_behind
+                lacking = weight * rows[row_number] - drafted[row_number].q
                 mass = float(np.maximum(lacking, 0).sum())
                 chance = mass / (mass + 1 - weight) if mass > 0 else 0.0
             if _comes_up(world, chance, len(world.text) + tried):
@@ -228,8 +228,8 @@ def _block_and_rows(world: World, certain: bool) -> tuple[tuple[Drafted, ...], R
 def _prefix_weights(drafted: Sequence[Drafted], rows: Rows) -> list[float]:
     """The product of p / q over the first 0, 1, 2 ... drafts, cut at 1 after each."""
     weights = [1.0]
-    for draft, row in zip(drafted, rows, strict=False):
-        ratio = float(row[draft.token]) / float(draft.q[draft.token])
+    for draft, p in zip(drafted, rows, strict=False):
+        ratio = float(p[draft.token]) / float(draft.q[draft.token])
         weights.append(min(1.0, weights[-1] * ratio))
     return weights
 
@@ -237,7 +237,7 @@ def _prefix_weights(drafted: Sequence[Drafted], rows: Rows) -> list[float]:
 def _commit_block(
     world: World, drafted: Sequence[Drafted], rows: Rows, length: int, weight: float
 ) -> None:
-    """Writes the part that passed, and one more token."""
+    """Writes the accepted part, and one more token."""
     position = len(world.text) + length
     if length == len(drafted):
         after = world.coins.choose(rows[length], position, "target")
@@ -248,11 +248,11 @@ def _commit_block(
 
 
 def chances_by_products(bounds: Sequence[float]) -> Row:
-    """How likely 0, 1, 2 and 3 drafts pass a test by products of coins.
+    """How likely 0, 1, 2 and 3 drafts are accepted by a test of products of coins.
 
-    n drafts pass if n is the last number for which the product of the first n coins is
-    at most ``bounds[n - 1]``. The integrals over three coins are worked out here, since
-    the enumerator's coins decide between outcomes and cannot be multiplied.
+    n drafts are accepted if n is the last number for which the product of the first n
+    coins is at most ``bounds[n - 1]``. The integrals over three coins are worked out
+    here, since the enumerator's coins decide between outcomes and cannot be multiplied.
     """
     first, second, third = bounds
     three = third * (1 - _log(third) + _log(third) ** 2 / 2) if third > 0 else 0.0
@@ -288,7 +288,7 @@ ENGINE_MUTANTS = {
         pearl_that_ends_untested, pearl_that_tests_to_the_end, {"gamma": 2}, 4
     ),
     "random drafts kept": Mutant(
-        random_drafts_kept_by_argmax, random_drafts_tested, {"gamma": 1}, 3
+        random_drafts_accepted_by_argmax, random_drafts_tested, {"gamma": 1}, 3
     ),
     "branch by the target": Mutant(
         branch_chosen_by_the_target, branches_tested_in_turn, {}, 3

@@ -23,8 +23,8 @@ def lookahead_as_published(
 ) -> None:
     """Takes the passes of the published code, and gives the same text as ``lookahead``.
 
-    Where all tokens of an n-gram pass, the token that the pass gives after them is
-    thrown away: a pass gives ``ngram`` - 1 tokens at most. The window begins with
+    Where all tokens of an n-gram are accepted, the token that the pass gives after them
+    is thrown away: a pass gives ``ngram`` - 1 tokens at most. The window begins with
     tokens of the prompt that are drawn at random.
     """
     require_window(window, ngram, guesses)
@@ -37,10 +37,10 @@ def lookahead_as_published(
 
 
 def draw_from_text(world: World, count: int) -> Tokens:
-    """``count`` tokens of the text, each drawn from all of its places alike."""
+    """``count`` tokens of the text, each drawn from all of its positions alike."""
     shares = np.bincount(tuple(world.text), minlength=world.vocab) / len(world.text)
     tokens = []
-    for place in range(count):
-        position = len(world.text) + place
+    for index in range(count):
+        position = len(world.text) + index
         tokens.append(world.coins.choose(shares, position, "draft"))
     return tuple(tokens)

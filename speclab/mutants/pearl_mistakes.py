@@ -22,8 +22,8 @@ def pearl_with_an_untested_first_draft(world: World, gamma: int) -> None:
     """PEARL without pre-verify, in which the first draft of a block is never tested.
 
     Each rejection starts a block anew. Its first draft is committed at once, and the
-    target's row that could test it is not used. The others are tested one round later,
-    as in PEARL.
+    target's distribution that could test it is not used. The others are tested one
+    round later, as in PEARL.
     """
     window: Window = ()
     while world.going:
@@ -47,7 +47,7 @@ def _round_of_pearl(world: World, window: Window, gamma: int) -> Window:
 
 
 def _tested(world: World, drafted: Window, rows: Rows) -> Window:
-    """Commits what the rows let pass; gives the next window."""
+    """Commits what the rows accept; gives the next window."""
     verified = verify(world, drafted, rows)
     world.commit(verified.tokens)
     return next_window(drafted, verified)
@@ -61,21 +61,21 @@ def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
     """
     coins = world.coins
     window: Window = ()
-    first_has_just_passed = False
+    first_was_just_accepted = False
     while world.going:
-        if first_has_just_passed:
-            place = len(world.text)
-            world.coins = OtherTosses(coins, partial(_repeated_at, place=place))
+        if first_was_just_accepted:
+            position = len(world.text)
+            world.coins = OtherTosses(coins, partial(_repeated_at, position=position))
         was_pre_verify = not window
         window = _round_of_pearl(world, window, gamma)
         world.coins = coins
-        first_has_just_passed = was_pre_verify and bool(window)
+        first_was_just_accepted = was_pre_verify and bool(window)
 
 
-def _repeated_at(toss: Toss, place: int) -> Toss:
-    """The accept coin of ``place`` is that of the place before."""
-    if toss.role == "accept" and toss.position == place:
-        return replace(toss, position=place - 1)
+def _repeated_at(toss: Toss, position: int) -> Toss:
+    """The accept coin of ``position`` is that of the position before."""
+    if toss.role == "accept" and toss.position == position:
+        return replace(toss, position=position - 1)
     return toss
 
 
@@ -85,7 +85,7 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
     In post-verify a draft is tested with the row *after* it, the first one once more.
     """
     coins = world.coins
-    block: Window = ()  # drafted and not committed; its first has passed pre-verify
+    block: Window = ()  # drafted, not committed; pre-verify accepted its first
     while world.going:
         rows, drafted = world.all(
             world.target.score(world.text + ids(block), last=len(block)),
@@ -95,14 +95,14 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
             world.coins = OtherTosses(coins, _independent)
             verified = verify(world, block, rows[1:])
             world.coins = coins
-        else:  # lines 3 to 20; what passes is committed when it has passed twice
+        else:  # lines 3 to 20; what is accepted twice is committed then
             verified = verify(world, drafted[:1], rows)._replace(accepted=())
         world.commit(verified.tokens)
         block = () if verified.extra else drafted
 
 
 def _independent(toss: Toss) -> Toss:
-    """Another coin for the same place."""
+    """Another coin for the same position."""
     return replace(toss, index=toss.index + 1)
 
 
@@ -122,7 +122,7 @@ def window_thrown_away(world: World, window: Window, gamma: int) -> Window:
     return ()
 
 
-def one_draft_kept(world: World, window: Window, gamma: int) -> Window:
+def one_draft_left(world: World, window: Window, gamma: int) -> Window:
     """A round that leaves one draft to the next one."""
     return _round_of_pearl(world, window, gamma)[:1]
 
@@ -133,7 +133,7 @@ def one_draft_more(world: World, window: Window, gamma: int) -> Window:
 
 
 def one_row_more(world: World, window: Window, gamma: int) -> Window:
-    """A round whose first row is one of a place that is committed already."""
+    """A round whose first row is of a position that is committed already."""
     text = world.text + ids(window)
     rows, drafted = world.all(
         world.target.score(text, last=len(window) + 1),

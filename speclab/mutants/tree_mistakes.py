@@ -13,8 +13,8 @@ CANDIDATES: tuple[Tokens, ...] = ((1,), (2,))  # of one token each, so that hand
 def tree_with_a_draw_per_branch(world: World) -> None:
     """Candidates of which every branch draws for itself what the target would say.
 
-    The branch that agrees longest with its own draws is kept, and the token after it is
-    drawn once more.
+    The branch that agrees longest with its own draws is accepted, and the token after
+    it is drawn once more.
     """
     while world.going:
         tree = offer(world, CANDIDATES)

@@ -65,8 +65,8 @@ class TableNumbers:
 
     def _measured_cost_ratio(self, row: str, column: str) -> float | None:
         for (own_row, own_column, kind), cell in self._result.cell_results.items():
-            same_place = row in (own_row, "*") and column in (own_column, "*")
-            if kind == "measured" and same_place:
+            is_match = row in (own_row, "*") and column in (own_column, "*")
+            if kind == "measured" and is_match:
                 return cell.c
         return None
 

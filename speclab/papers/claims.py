@@ -23,7 +23,7 @@ from .claim_numbers import (
     TableNumbers,
 )
 from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
-from .ledger import ClaimRow
+from .ledger import VerdictLine
 from .orders import judge_argmax, judge_order
 from .paper_schema import Claim, Table
 from .table_result import TableResult
@@ -38,20 +38,20 @@ JUDGES = {
 }
 
 
-def judge_in_result(claim: Claim, result: TableResult, kind: str) -> ClaimRow:
+def judge_in_result(claim: Claim, result: TableResult, kind: str) -> VerdictLine:
     """The verdict on a claim for one kind of a table's numbers.
 
     It is n/a where the claim asks for a cell during which other programs kept the
     machine busy, and open where it asks for one that has not been run yet.
     """
     numbers = NotedNumbers(TableNumbers(result, kind))
-    row = judge(claim, result.table, numbers)
-    return _with_what_is_missing(row, result, numbers.asked, result.left_out)
+    line = judge(claim, result.table, numbers)
+    return _with_what_is_missing(line, result, numbers.asked, result.left_out)
 
 
 def judge_over_same_devices(
     claim: Claim, result: TableResult, kind: str
-) -> ClaimRow | None:
+) -> VerdictLine | None:
     """The verdict on a claim if a speed-up is one over the same devices.
 
     None where the claim asks for no speed-up that has such a number, or will have one,
@@ -59,31 +59,31 @@ def judge_over_same_devices(
     decoding on all devices was not run yet, or not while the machine was quiet.
     """
     numbers = NotedNumbers(NumbersOverSameDevices(result, kind))
-    row = judge(claim, result.table, numbers)
+    line = judge(claim, result.table, numbers)
     has_number, lacks_number = False, False
     for cell in numbers.asked:
-        place = cell.row, cell.column, kind
+        key = cell.row, cell.column, kind
         if cell.item != result.table.item:
             return None
-        if place in result.over_same_devices or place in result.lacks_plain:
+        if key in result.over_same_devices or key in result.lacks_plain:
             has_number = True
-        elif result.estimate(*place) is not None:
+        elif result.estimate(*key) is not None:
             lacks_number = True
     if lacks_number or not has_number:
         return None
     missing = result.left_out | result.lacks_plain
-    return _with_what_is_missing(row, result, numbers.asked, missing)
+    return _with_what_is_missing(line, result, numbers.asked, missing)
 
 
 def _with_what_is_missing(
-    row: ClaimRow,
+    line: VerdictLine,
     result: TableResult,
     asked: Sequence[Cell],
     left_out: Container[tuple[str, str, str]],
-) -> ClaimRow:
+) -> VerdictLine:
     """The verdict, unless it asked for cells that are disturbed or ``left_out``."""
-    disturbed_cells = _name_those_in(result.disturbed, asked, result, row.kind)
-    left_out_cells = _name_those_in(left_out, asked, result, row.kind)
+    disturbed_cells = _name_those_in(result.disturbed, asked, result, line.kind)
+    left_out_cells = _name_those_in(left_out, asked, result, line.kind)
     notes = []
     if disturbed_cells:
         cells = join_reasons(disturbed_cells)
@@ -91,27 +91,27 @@ def _with_what_is_missing(
     if left_out_cells:
         notes.append(f"not run yet: {join_reasons(left_out_cells)}")
     if not notes:
-        return row
+        return line
     holds = "n/a" if disturbed_cells else "open"
-    return row._replace(holds=holds, note="; ".join(notes))
+    return line._replace(holds=holds, note="; ".join(notes))
 
 
 def _name_those_in(
-    places: Container[tuple[str, str, str]],
+    cell_keys: Container[tuple[str, str, str]],
     asked: Iterable[Cell],
     result: TableResult,
     kind: str,
 ) -> list[str]:
-    """The cells that were asked for and are among ``places``, as "row / column"."""
+    """The cells that were asked for and are among ``cell_keys``, as "row / column"."""
     names = []
     for cell in asked:
         is_own = cell.item == result.table.item
-        if is_own and (cell.row, cell.column, kind) in places:
+        if is_own and (cell.row, cell.column, kind) in cell_keys:
             names.append(f"{cell.row} / {cell.column}")
     return names
 
 
-def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
+def judge(claim: Claim, table: Table, numbers: Numbers) -> VerdictLine:
     """The verdict on a claim of ``table`` for one kind of number.
 
     Raises SpeclibError naming the claim, if its fields do not fit its kind.
@@ -122,7 +122,7 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> ClaimRow:
     else:
         verdict = Verdict("n/a", "", "", "a claim about the print")
 
-    return ClaimRow(
+    return VerdictLine(
         paper=table.paper.key,
         item=table.item,
         claim=claim.id,

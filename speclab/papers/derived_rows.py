@@ -43,11 +43,11 @@ def _add_means_of_row(
             others.append(estimate)
 
     for column in mean_columns:
-        place = (row, column, kind)
+        key = (row, column, kind)
         if is_left_out:
-            result.left_out.add(place)
+            result.left_out.add(key)
         if is_disturbed:
-            result.disturbed.add(place)
+            result.disturbed.add(key)
         if others and not is_left_out:
             _add_mean(result, row, column, kind, others)
             add_mean_of_second_numbers(result, row, column, kind, len(others))
@@ -63,17 +63,17 @@ def _add_mean(
 
 def _add_derived(
     result: TableResult,
-    place: tuple[str, str, str],
+    key: tuple[str, str, str],
     value: Estimate,
     setup: str,
     note: str,
 ) -> None:
     """Adds a number that was computed from others, with its resamples.
 
-    ``place``: its row, column and kind.
+    ``key``: its row, column and kind.
     """
-    result.samples[place] = value.resamples
-    result.add(*place, value, setup=setup, note=note)
+    result.samples[key] = value.resamples
+    result.add(*key, value, setup=setup, note=note)
 
 
 def add_quotients(result: TableResult) -> None:
@@ -95,20 +95,20 @@ def add_quotients(result: TableResult) -> None:
 def _add_quotient(
     result: TableResult, row: str, column: str, kind: str, top: str, bottom: str
 ) -> None:
-    place = (row, column, kind)
-    for places in (result.left_out, result.disturbed):
-        if (top, column, kind) in places or (bottom, column, kind) in places:
-            places.add(place)
+    key = (row, column, kind)
+    for keys in (result.left_out, result.disturbed):
+        if (top, column, kind) in keys or (bottom, column, kind) in keys:
+            keys.add(key)
     of = result.estimate(top, column, kind)
     by = result.estimate(bottom, column, kind)
-    if of is None or by is None or place in result.left_out:
+    if of is None or by is None or key in result.left_out:
         return
 
     quotient = divide(of, by)
     if result.table.settings_of(row, column)["unit"] == "%":
         quotient = quotient.times(100)
     setup = result.setup_of_row(top, kind)
-    _add_derived(result, place, quotient, setup, f"{top} over {bottom}")
+    _add_derived(result, key, quotient, setup, f"{top} over {bottom}")
 
 
 def _kinds_that_were_run(result: TableResult) -> list[str]:

@@ -88,7 +88,7 @@ def _rules(
     tokens: int,
     repeats: int | None = None,
 ) -> Heatmaps:
-    """``heatmaps`` of these arguments, computed once and kept."""
+    """``heatmaps`` of these arguments, computed once and stored."""
 
     def times() -> list[list[list[float]]]:
         computed = heatmaps(si_lookaheads, tokens, repeats, dsi_lookahead)

@@ -56,7 +56,7 @@ class Share(NamedTuple):
     sequences: slice
     among: tuple[int, ...]
 
-    def of(self, counts: np.ndarray) -> float:
+    def share_in(self, counts: np.ndarray) -> float:
         """The share in ``counts``, see ``count_draftings``; NaN of no draftings."""
         whole = counts[:, list(self.among)].sum()
         if not whole:

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .ledger import LedgerRow
+from .ledger import LedgerLine
 from .paper_schema import Table
 
 
 def earlier_numbers(
     table: Table,
     left_out: Iterable[tuple[str, str, str]],
-    own_rows: Iterable[LedgerRow],
-) -> dict[tuple[str, str, str], LedgerRow]:
-    """By (row, column, kind) of cells that were left out, their row in the ledger.
+    own_lines: Iterable[LedgerLine],
+) -> dict[tuple[str, str, str], LedgerLine]:
+    """The ledger's lines of cells that were left out, by (row, column, kind).
 
-    ``own_rows`` are those of the ledger that no other machine has timed.
+    ``own_lines`` are those of the ledger that no other machine has timed.
     """
     wanted = set(left_out)
     found = {}
-    for row in own_rows:
-        place = row.row, row.column, row.kind
-        if row.item != table.item or row.value is None or place not in wanted:
+    for line in own_lines:
+        key = line.row, line.column, line.kind
+        if line.item != table.item or line.value is None or key not in wanted:
             continue
         # A cell may have a second number, such as its speed with prefill.
-        if row.metric == table.settings_of(row.row, row.column)["metric"]:
-            found[place] = row
+        if line.metric == table.settings_of(line.row, line.column)["metric"]:
+            found[key] = line
     return found

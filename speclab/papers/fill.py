@@ -2,7 +2,7 @@
 
     paper = load_paper("pearl")
     result = fill(paper.table("table-5"), FULL)
-    result.frame(), result.rows, result.claims
+    result.frame(), result.lines, result.claims
 
 Knows no file format.
 """
@@ -18,7 +18,7 @@ from speclab.progress import Progress
 from .paper_schema import ENGINE_KINDS, Paper, Table
 from .table_cells import TableCell, cells_to_run
 from .table_result import TableResult
-from .table_rows import add_rows_and_verdicts
+from .table_rows import add_lines_and_verdicts
 
 
 def fill(
@@ -120,6 +120,6 @@ def _results(
     results = {}
     for item, own_cells in cells.items():
         result = TableResult(paper.table(item), profile)
-        add_rows_and_verdicts(result, own_cells, cell_results, errors, kinds, run=run)
+        add_lines_and_verdicts(result, own_cells, cell_results, errors, kinds, run=run)
         results[item] = result
     return results

@@ -30,7 +30,7 @@ SAME_DEVICES_SUFFIX = "@same-devices"
 RESTORE = "restore it, for instance with `git checkout`, or remove it and run again"
 
 
-class LedgerRow(NamedTuple):
+class LedgerLine(NamedTuple):
     """One number.
 
     ``setup`` says where it comes from:
@@ -44,7 +44,7 @@ class LedgerRow(NamedTuple):
     ``low`` and ``high`` are the 95 % interval over ``n`` requests (see ``estimates``).
     They are empty for one request, and for a number that needs no requests.
 
-    A speed-up has further rows in the same place, of other metrics: with the prefill,
+    A speed-up has further lines for the same cell, of other metrics: with the prefill,
     over the same devices, and the device-seconds per token.
     """
 
@@ -64,7 +64,7 @@ class LedgerRow(NamedTuple):
     note: str = ""
 
 
-class ClaimRow(NamedTuple):
+class VerdictLine(NamedTuple):
     """A claim's verdict for one kind of number.
 
     ``holds`` is yes or no where the numbers' 95 % intervals settle it, else open. It is
@@ -85,36 +85,36 @@ class ClaimRow(NamedTuple):
 
 
 # -- writing ---------------------------------------------------------------------------
-def write_ledger(path: Path, rows: Iterable[LedgerRow]) -> None:
+def write_ledger(path: Path, lines: Iterable[LedgerLine]) -> None:
     """Writes ledger.csv, whole or not at all.
 
-    Raises BadValue if two rows share a key.
+    Raises BadValue if two lines share a key.
     """
-    rows = list(rows)
+    lines = list(lines)
     seen = set()
-    for row in rows:
-        key = row[:KEY]
+    for line in lines:
+        key = line[:KEY]
         if key in seen:
             raise BadValue(
-                f"two ledger rows share the key {key}: give them setups or "
+                f"two ledger lines share the key {key}: give them setups or "
                 "metrics that differ"
             )
         seen.add(key)
-    write_atomically(path, to_csv(rows, LedgerRow._fields))
+    write_atomically(path, to_csv(lines, LedgerLine._fields))
 
 
-def write_claims(path: Path, rows: Iterable[ClaimRow]) -> None:
+def write_claims(path: Path, lines: Iterable[VerdictLine]) -> None:
     """Writes claims.csv, whole or not at all."""
-    write_atomically(path, to_csv(rows, ClaimRow._fields))
+    write_atomically(path, to_csv(lines, VerdictLine._fields))
 
 
-def to_csv(rows: Iterable[Iterable[object]], columns: Iterable[str]) -> str:
+def to_csv(lines: Iterable[Iterable[object]], columns: Iterable[str]) -> str:
     """Rows as CSV with a header, the same on every system."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_to_text(value) for value in row])
+    for line in lines:
+        writer.writerow([_to_text(value) for value in line])
     return out.getvalue()
 
 
@@ -131,59 +131,59 @@ def _to_text(value: object) -> str:
 # -- reading ---------------------------------------------------------------------------
 def read_ledger(
     path: Path, items: Mapping[str, Collection[str]] | None = None
-) -> list[LedgerRow]:
-    """The rows of a ledger.
+) -> list[LedgerLine]:
+    """The lines of a ledger.
 
     ``items``: by paper, those that there are; None: whatever the file has.
 
     Raises BadValue naming the file, and the line that does not fit the columns, or
     whose numbers, kind, paper or item cannot be.
     """
-    rows = []
-    for number, texts in _read_csv(path, LedgerRow._fields, "ledger"):
+    lines = []
+    for number, texts in _read_csv(path, LedgerLine._fields, "ledger"):
         values: dict[str, Any] = dict(texts)
         try:
             for name in ("value", "low", "high"):
                 values[name] = _read_number(texts[name])
             values["n"] = int(texts["n"]) if texts["n"] else None
-            row = LedgerRow(**values)
-            _check(row, items)
+            line = LedgerLine(**values)
+            _check(line, items)
         except ValueError as error:
             raise BadValue(f"{path}, line {number}: {error}; {RESTORE}") from error
-        rows.append(row)
-    return rows
+        lines.append(line)
+    return lines
 
 
-def _check(row: LedgerRow, items: Mapping[str, Collection[str]] | None) -> None:
-    """Raises BadValue for a row that says what cannot be."""
-    if row.kind not in KINDS:
-        raise unknown_name(f"unknown kind {row.kind!r}", row.kind, KINDS)
-    if row.n is not None and row.n < 1:
-        raise BadValue(f"n is {row.n}: a number rests on 1 request or more")
-    if (row.low is None) != (row.high is None):
-        given, missing = ("low", "high") if row.high is None else ("high", "low")
+def _check(line: LedgerLine, items: Mapping[str, Collection[str]] | None) -> None:
+    """Raises BadValue for a line that says what cannot be."""
+    if line.kind not in KINDS:
+        raise unknown_name(f"unknown kind {line.kind!r}", line.kind, KINDS)
+    if line.n is not None and line.n < 1:
+        raise BadValue(f"n is {line.n}: a number rests on 1 request or more")
+    if (line.low is None) != (line.high is None):
+        given, missing = ("low", "high") if line.high is None else ("high", "low")
         raise BadValue(f"{given} is given and {missing} is not")
-    if row.low is not None and row.high is not None and row.low > row.high:
-        raise BadValue(f"low is {row.low:g}, which is above high, {row.high:g}")
+    if line.low is not None and line.high is not None and line.low > line.high:
+        raise BadValue(f"low is {line.low:g}, which is above high, {line.high:g}")
 
     if items is None:
         return
-    if row.paper not in items:
-        raise unknown_name(f"unknown paper {row.paper!r}", row.paper, items)
-    if row.item not in items[row.paper]:
-        problem = f"unknown item {row.item!r} of {row.paper!r}"
-        raise unknown_name(problem, row.item, items[row.paper])
+    if line.paper not in items:
+        raise unknown_name(f"unknown paper {line.paper!r}", line.paper, items)
+    if line.item not in items[line.paper]:
+        problem = f"unknown item {line.item!r} of {line.paper!r}"
+        raise unknown_name(problem, line.item, items[line.paper])
 
 
-def read_claims(path: Path) -> list[ClaimRow]:
+def read_claims(path: Path) -> list[VerdictLine]:
     """The verdicts of a claims file; none if there is no such file.
 
     Raises BadValue naming the file, and the line where one does not fit the columns.
     """
     if not path.exists():
         return []
-    rows = _read_csv(path, ClaimRow._fields, "list of claims")
-    return [ClaimRow(**texts) for _, texts in rows]
+    lines = _read_csv(path, VerdictLine._fields, "list of claims")
+    return [VerdictLine(**texts) for _, texts in lines]
 
 
 def _read_number(text: str) -> float | None:
@@ -198,11 +198,11 @@ def _read_number(text: str) -> float | None:
 def _read_csv(
     path: Path, columns: tuple[str, ...], what: str
 ) -> list[tuple[int, dict[str, str]]]:
-    """The rows of a CSV file: the line that each ends in, and its texts by column.
+    """The lines of a CSV file: the number of each, and its texts by column.
 
     ``what`` says in errors what the file should be.
     """
-    rows = []
+    lines = []
     number = 0
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -221,7 +221,7 @@ def _read_csv(
                         f"{path}, line {number}: {len(texts)} values, expected "
                         f"{len(columns)}; {RESTORE}"
                     )
-                rows.append((number, dict(zip(columns, texts, strict=True))))
+                lines.append((number, dict(zip(columns, texts, strict=True))))
     except csv.Error as error:
         raise BadValue(
             f"{path}, after line {number}: {error}: a quote is not closed, or a field "
@@ -233,7 +233,7 @@ def _read_csv(
         ) from error
     except OSError as error:
         raise BadValue(f"cannot read {path}: {error.strerror}") from error
-    return rows
+    return lines
 
 
 def _shorten(names: list[str]) -> str:
@@ -243,11 +243,11 @@ def _shorten(names: list[str]) -> str:
 
 
 # -- merging ---------------------------------------------------------------------------
-def merge(ours: Iterable[LedgerRow], theirs: Iterable[LedgerRow]) -> list[LedgerRow]:
-    """Both ledgers' rows; where a key is in both, ours.
+def merge(ours: Iterable[LedgerLine], theirs: Iterable[LedgerLine]) -> list[LedgerLine]:
+    """Both ledgers' lines; where a key is in both, ours.
 
-    Another machine's rows have another setup, so they stay beside ours.
+    Another machine's lines have another setup, so they stay beside ours.
     """
-    rows = {row[:KEY]: row for row in theirs}
-    rows |= {row[:KEY]: row for row in ours}
-    return list(rows.values())
+    lines = {line[:KEY]: line for line in theirs}
+    lines |= {line[:KEY]: line for line in ours}
+    return list(lines.values())

@@ -102,11 +102,11 @@ def _load_table(path: Path) -> Table:
 
 
 def _print_order(table: Table) -> tuple[int, int, str, str]:
-    """What tables are sorted by: place of the item's word, number, letter, word."""
+    """What tables are sorted by: rank of the item's word, number, letter, word."""
     word, _, number = table.item.rpartition("-")
-    place = ITEM_ORDER.index(word) if word in ITEM_ORDER else len(ITEM_ORDER)
+    rank = ITEM_ORDER.index(word) if word in ITEM_ORDER else len(ITEM_ORDER)
     digits = re.match(r"\d+", number)
-    return place, int(digits[0]) if digits else 0, number, word
+    return rank, int(digits[0]) if digits else 0, number, word
 
 
 # -- checks ----------------------------------------------------------------------------

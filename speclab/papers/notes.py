@@ -17,7 +17,7 @@ DTYPES = {"auto": "float32"}  # what a setting stands for
 
 # -- setups ----------------------------------------------------------------------------
 def setup_of(spec: Spec, result: CellResult | None) -> str:
-    """The ``setup`` of a cell's row in the ledger; of no result, on this machine."""
+    """The ``setup`` of a cell's line in the ledger; of no result, on this machine."""
     if spec.kind == "virtual":
         return str(spec.latency)
     machine_name = result.machine if result else machine.name()

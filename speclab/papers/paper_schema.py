@@ -57,7 +57,7 @@ MOST_WORDS = 30  # of the sentence that says what to look at in a table
 # A sentence that another one follows. The dot of "DSI vs. SI" ends none.
 ENDED_SENTENCE = re.compile(r'(?<!\bvs)[.!?]\s+["(]?[A-Z]')
 
-Place = tuple[str, str]  # row and column, as printed
+CellName = tuple[str, str]  # row and column, as printed
 PrintedCell = tuple[str, str, FiniteFloat]  # row, column and value
 
 
@@ -99,7 +99,7 @@ class Erratum(_Strict):
     ``beside`` says that the number in brackets is meant, not the cell's own.
     """
 
-    cells: tuple[Place, ...]
+    cells: tuple[CellName, ...]
     kind: Literal["text", "arithmetic", "conflict", "ceiling", "prose"]
     note: str
     computed: FiniteFloat | None = None
@@ -112,8 +112,8 @@ class Step(_Strict):
     """One step of a printed run, as the texts of its tokens.
 
     ``start`` is in draft passes. ``block`` is what the round before drafted and left to
-    be verified, ``draft`` what this step drafts. ``instead`` is the target's token in
-    place of the ``rejected`` one.
+    be verified, ``draft`` what this step drafts. ``instead`` is the target's token for
+    the ``rejected`` one.
     """
 
     step: int
@@ -167,9 +167,9 @@ class Table(_Strict):
     printed_on: str | None = None  # None: in the paper itself
     printed_unit: str | None = None
     beside: Beside | None = None
-    lost: tuple[Place, ...] = ()
-    absent: tuple[Place, ...] = ()
-    clock_from: tuple[Place, ...] = ()
+    lost: tuple[CellName, ...] = ()
+    absent: tuple[CellName, ...] = ()
+    clock_from: tuple[CellName, ...] = ()
     settings: Settings = {}
     row: dict[str, Settings] = {}
     column: dict[str, Settings] = {}
@@ -266,10 +266,10 @@ class Table(_Strict):
         return matches_any(self.clock_from, row, column)
 
 
-def matches_any(places: tuple[Place, ...], row: str, column: str) -> bool:
-    """Whether one of ``places`` is this cell; "*" stands for every row or column."""
-    for place_row, place_column in places:
-        if place_row in (row, "*") and place_column in (column, "*"):
+def matches_any(names: tuple[CellName, ...], row: str, column: str) -> bool:
+    """Whether one of ``names`` is this cell; "*" stands for every row or column."""
+    for named_row, named_column in names:
+        if named_row in (row, "*") and named_column in (column, "*"):
             return True
     return False
 

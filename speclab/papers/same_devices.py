@@ -74,7 +74,7 @@ def plain_specs(spec: Spec) -> tuple[Spec, ...]:
     for name in names_under(DATA / "pairs" / ALL_CORES):
         plain_pair = load_pair(f"{ALL_CORES}/{name}")
         if _has_all_places_of(plain_pair, pair):
-            specs.append(spec.plain_decoding.but(pair=plain_pair.name))
+            specs.append(spec.plain_decoding.changed(pair=plain_pair.name))
     return tuple(specs)
 
 
@@ -155,7 +155,7 @@ def read_statistic(stat: str, result: CellResult, scaled_tokens: int = 0) -> Est
 
 
 def plain_gain(result: CellResult, bound: Bound) -> float:
-    """By what plain decoding gets faster if it has the devices of a virtual run.
+    """How much faster plain decoding gets if it has the devices of a virtual run.
 
     Where the run is compared with another method, that one's devices count too: it is
     the quotient of both gains.

@@ -19,28 +19,28 @@ def add_second_number(
     result: TableResult, cell: TableCell, cell_results: dict[Spec, CellResult]
 ) -> None:
     """A speed-up over the best plain decoding on the same devices, and their time."""
-    place = cell.place
-    if place not in result.cell_results or not same_devices.is_speedup(cell.stat):
+    key = cell.key
+    if key not in result.cell_results or not same_devices.is_speedup(cell.stat):
         return
-    cell_result = result.cell_results[place]
+    cell_result = result.cell_results[key]
     plain = _quiet_results(cell.plain_specs, cell_results)
     has_all_plain = len(plain) == len(cell.plain_specs)
     is_alone = cell.kind == "measured" and reserved_devices(cell_result) == 1
     if not has_all_plain and not is_alone:
-        result.lacks_plain.add(place)  # the best of some would be too slow a best
+        result.lacks_plain.add(key)  # the best of some would be too slow a best
         return
     second = same_devices.second_number(cell.stat, cell_result, plain)
     if second is None:
         return
 
-    result.over_same_devices[place] = second.estimate
+    result.over_same_devices[key] = second.estimate
     if cell.spec.method == "autoregressive":
-        result.over_same_devices[place] = Estimate(1.0)  # what claims compare with
+        result.over_same_devices[key] = Estimate(1.0)  # what claims compare with
     source = f"{cell.kind} {cell_result.created}"
     if cell.kind == "virtual":
         source = f"data/latency/{cell.spec.latency}.toml, data/hardware"
     result.add(
-        *cell.place,
+        *cell.key,
         second.estimate,
         metric=OVER_SAME_DEVICES,
         setup=setup_of(cell.spec, cell_result),
@@ -51,7 +51,7 @@ def add_second_number(
     )
     device_seconds = same_devices.read_statistic(DEVICE_SECONDS, cell_result)
     result.add(
-        *cell.place,
+        *cell.key,
         device_seconds,
         metric=DEVICE_SECONDS,
         unit="s",
@@ -66,7 +66,7 @@ def add_second_number(
 def _quiet_results(
     specs: Iterable[Spec], cell_results: dict[Spec, CellResult]
 ) -> list[CellResult]:
-    """Of cells that were run, those beside which no program kept the machine busy."""
+    """The results of cells beside which no other program kept the machine busy."""
     results = []
     for spec in specs:
         cell_result = cell_results.get(spec)

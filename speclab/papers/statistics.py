@@ -131,13 +131,13 @@ def seconds(run: Totals) -> float:
 
 @statistic
 def draft_seconds(run: Totals) -> float:
-    """Of ``seconds``, those in which the draft model works."""
+    """The part of ``seconds`` in which the draft model works."""
     return run.counts.per_100(run.counts.step_draft)
 
 
 @statistic
 def verify_seconds(run: Totals) -> float:
-    """Of ``seconds``, those in which the target works or drafts are compared."""
+    """The part of ``seconds`` in which the target works or drafts are compared."""
     return run.counts.per_100(run.counts.step_target + run.counts.step_verify)
 
 
@@ -296,7 +296,7 @@ def speed_variance(speeds: np.ndarray, times: np.ndarray) -> float:
 
 
 # Statistics of the requests' own speeds instead of their summed counts.
-SPREADS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+STATISTICS_OF_SPEEDS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "speed_variance": speed_variance,
 }
 
@@ -323,12 +323,12 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
     known statistics, if there is none of that name.
     """
     if name in SHARES:
-        return SHARES[name].of(np.sum(_draftings_by_request(result), axis=0))
-    if name in SPREADS:
+        return SHARES[name].share_in(np.sum(_draftings_by_request(result), axis=0))
+    if name in STATISTICS_OF_SPEEDS:
         n = len(result.stats)
         if n < 2:
             return float("nan")
-        return SPREADS[name](_speeds(result), np.ones(n, int))
+        return STATISTICS_OF_SPEEDS[name](_speeds(result), np.ones(n, int))
     totals = Totals(
         total(result.stats),
         total(result.baseline),
@@ -356,9 +356,11 @@ def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> Resamples
     times = draw_resamples(n)
     if name in SHARES:
         values = _resample_share(name, result, times)
-    elif name in SPREADS:
+    elif name in STATISTICS_OF_SPEEDS:
         speeds = _speeds(result)
-        values = np.array([SPREADS[name](speeds, drawn) for drawn in times])
+        values = np.array(
+            [STATISTICS_OF_SPEEDS[name](speeds, drawn) for drawn in times]
+        )
     else:
         values = _resample_totals(name, result, times, scaled_tokens)
     if np.isnan(values).all():
@@ -369,7 +371,7 @@ def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> Resamples
 def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndarray:
     by_request = np.array(_draftings_by_request(result))
     by_resample = np.tensordot(times, by_request, 1)
-    return np.array([SHARES[name].of(draftings) for draftings in by_resample])
+    return np.array([SHARES[name].share_in(draftings) for draftings in by_resample])
 
 
 def _resample_totals(
@@ -408,6 +410,6 @@ def _speeds(result: CellResult) -> np.ndarray:
 
 def _find(name: str) -> Statistic:
     if name not in STATISTICS:
-        known = [*STATISTICS, *SHARES, *SPREADS]
+        known = [*STATISTICS, *SHARES, *STATISTICS_OF_SPEEDS]
         raise unknown_name(f"unknown statistic {name!r}", name, known)
     return STATISTICS[name]

@@ -47,7 +47,7 @@ class TableCell(NamedTuple):
     plain_specs: tuple[Spec, ...] = ()
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str, str]:
         """Its row, its column and its kind."""
         return self.row, self.column, self.kind
 
@@ -63,7 +63,7 @@ def cells_to_run(
     """The cells of ``table`` that are run for ``kinds``, where [fill] allows them."""
     kinds = [kind for kind in kinds if table.paper.fills(table.item, kind)]
     cells = []
-    for row, column in _places(table):
+    for row, column in _cells_to_fill(table):
         for kind in kinds:
             settings = table.settings_of(row, column, kind)
             if _is_run(settings, kind):
@@ -72,7 +72,7 @@ def cells_to_run(
 
 
 # -- which cells -----------------------------------------------------------------------
-def _places(table: Table) -> Iterator[tuple[str, str]]:
+def _cells_to_fill(table: Table) -> Iterator[tuple[str, str]]:
     """The printed cells, and those of rows or columns that print none at all."""
     printed_rows = {row for row, _, _ in table.cells}
     printed_columns = {column for _, column, _ in table.cells}
@@ -148,8 +148,8 @@ def _with_found_window(spec: Spec) -> tuple[Spec, str]:
     """
     found = found_window(spec)
     if found is None:
-        return spec.but(gamma="auto"), ""
-    return spec.but(gamma=found.gamma), found.machine
+        return spec.changed(gamma="auto"), ""
+    return spec.changed(gamma=found.gamma), found.machine
 
 
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:

@@ -12,7 +12,7 @@ from speclab.experiment.spec import CellResult, Profile
 from .bootstrap import Resamples
 from .estimates import Estimate, ledger_interval
 from .figures import Figure
-from .ledger import ClaimRow, LedgerRow
+from .ledger import LedgerLine, VerdictLine
 from .paper_schema import KINDS, Table
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ DISTURBED = "disturbed: other programs kept the machine busy"
 class TableResult:
     """A table of a paper with everything that is known of it.
 
-    ``rows`` and ``claims`` are what the ledger and the list of verdicts get. ``values``
-    are the numbers that tables and charts show: by kind, then by (row, column). By
-    (row, column, kind), ``cell_results`` holds what came of each cell that was run, and
-    ``samples`` the bootstrap resamples of its number, which may be compared with those
-    of another cell one by one (see ``bootstrap``). A number without ``samples``, or
-    with None, is exact. ``figure`` is what a view needs to render a figure that is no
-    table. ``errors`` says by the name of a cell why it failed.
+    ``lines`` and ``claims`` are what the ledger and the list of verdicts get.
+    ``values`` are the numbers that tables and charts show: by kind, then by (row,
+    column). By (row, column, kind), ``cell_results`` holds what came of each cell that
+    was run, and ``samples`` the bootstrap resamples of its number, which may be
+    compared with those of another cell one by one (see ``bootstrap``). A number without
+    ``samples``, or with None, is exact. ``figure`` is what a view needs to render a
+    figure that is no table. ``errors`` says by the name of a cell why it failed.
 
     ``over_same_devices`` are second numbers, of speed-ups: over the best that the same
     devices can do with plain decoding (see ``same_devices``). Plain decoding itself has
@@ -47,14 +47,14 @@ class TableResult:
     Cells of which claims are not judged as usual, by (row, column, kind): ``left_out``
     are those for which there was no time, so a claim on them is open; ``disturbed`` are
     those during which other programs kept the machine busy, so a claim on them cannot
-    be judged. Both must be known before rows and verdicts are added. ``earlier`` holds
-    the ledger's rows of cells that were left out, where it has any.
+    be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
+    the ledger's lines of cells that were left out, where it has any.
     """
 
     table: Table
     profile: Profile
-    rows: list[LedgerRow] = field(default_factory=list)
-    claims: list[ClaimRow] = field(default_factory=list)
+    lines: list[LedgerLine] = field(default_factory=list)
+    claims: list[VerdictLine] = field(default_factory=list)
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
     cell_results: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
     samples: dict[tuple[str, str, str], Resamples | None] = field(default_factory=dict)
@@ -62,12 +62,12 @@ class TableResult:
         default_factory=dict
     )
     lacks_plain: set[tuple[str, str, str]] = field(default_factory=set)
-    claims_over_same_devices: list[ClaimRow] = field(default_factory=list)
+    claims_over_same_devices: list[VerdictLine] = field(default_factory=list)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
     disturbed: set[tuple[str, str, str]] = field(default_factory=set)
-    earlier: dict[tuple[str, str, str], LedgerRow] = field(default_factory=dict)
+    earlier: dict[tuple[str, str, str], LedgerLine] = field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -89,9 +89,9 @@ class TableResult:
         note: str = "",
         show: bool = True,
     ) -> None:
-        """Adds a row to the ledger, and with ``show`` its number to the table's values.
+        """Adds a line to the ledger; with ``show`` its number goes to the table, too.
 
-        The arguments are those of ``LedgerRow``, where an Estimate as ``value`` brings
+        The arguments are those of ``LedgerLine``, where an Estimate as ``value`` brings
         its interval, and the number of its requests unless ``n`` is given. Metric and
         unit are those that the table sets for the cell, unless others are given. A
         number that is undefined, such as the length of a run without a rejection,
@@ -113,7 +113,7 @@ class TableResult:
         if (row, column, kind) in self.disturbed:
             note = f"{note}; {DISTURBED}" if note else DISTURBED
 
-        ledger_row = LedgerRow(
+        ledger_line = LedgerLine(
             paper=self.table.paper.key,
             item=self.table.item,
             row=row,
@@ -129,7 +129,7 @@ class TableResult:
             source=source,
             note=note,
         )
-        self.rows.append(ledger_row)
+        self.lines.append(ledger_line)
         if show and value is not None:
             self.values.setdefault(kind, {})[row, column] = value
 
@@ -142,9 +142,9 @@ class TableResult:
 
     def setup_of_row(self, row: str, kind: str) -> str:
         """The setup that the numbers of a row share."""
-        for ledger_row in self.rows:
-            if (ledger_row.row, ledger_row.kind) == (row, kind):
-                return ledger_row.setup
+        for ledger_line in self.lines:
+            if (ledger_line.row, ledger_line.kind) == (row, kind):
+                return ledger_line.setup
         return ""
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:

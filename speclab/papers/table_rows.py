@@ -1,4 +1,4 @@
-"""Ledger rows and verdicts of one table, from its print and its cells' results."""
+"""Ledger lines and verdicts of one table, from its print and its cells' results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .table_result import TableResult, is_disturbed
 MOST_OVERRUNS = 0.01
 
 
-def add_rows_and_verdicts(
+def add_lines_and_verdicts(
     result: TableResult,
     cells: Sequence[TableCell],
     cell_results: dict[Spec, CellResult],
@@ -35,11 +35,11 @@ def add_rows_and_verdicts(
 ) -> None:
     """Completes ``result``.
 
-    It gets the printed rows, a row per cell that was run or failed, the numbers that
+    It gets the printed lines, a line per cell that was run or failed, the numbers that
     need no cell, means over columns, and the verdicts on its claims. With ``run=False``
     nothing is computed that the cache could have and lacks.
     """
-    _add_printed_rows(result)
+    _add_printed_lines(result)
     for cell in cells:
         if cell.spec in cell_results:
             _add_cell(result, cell, cell_results[cell.spec])
@@ -48,7 +48,7 @@ def add_rows_and_verdicts(
         elif cell.spec in errors:
             _add_failed_cell(result, cell, errors[cell.spec])
         else:
-            result.left_out.add(cell.place)
+            result.left_out.add(cell.key)
     add_scripted_numbers(result, kinds, run=run)
     add_means(result)
     add_quotients(result)
@@ -56,7 +56,7 @@ def add_rows_and_verdicts(
 
 
 # -- the print -------------------------------------------------------------------------
-def _add_printed_rows(result: TableResult) -> None:
+def _add_printed_lines(result: TableResult) -> None:
     table = result.table
     source = table.printed_on or table.paper.address
     for row, column, value in table.cells:
@@ -67,8 +67,8 @@ def _add_printed_rows(result: TableResult) -> None:
             row, column, "paper", float(value), source=source, note="; ".join(notes)
         )
     _add_numbers_in_brackets(result, source)
-    _add_missing_rows(result, source, table.lost, "lost")
-    _add_missing_rows(result, source, table.absent, "not printed")
+    _add_missing_lines(result, source, table.lost, "lost")
+    _add_missing_lines(result, source, table.absent, "not printed")
 
 
 def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
@@ -90,12 +90,12 @@ def _add_numbers_in_brackets(result: TableResult, source: str) -> None:
         )
 
 
-def _add_missing_rows(
-    result: TableResult, source: str, places: Sequence[tuple[str, str]], note: str
+def _add_missing_lines(
+    result: TableResult, source: str, cells: Sequence[tuple[str, str]], note: str
 ) -> None:
-    """Adds a row without a value per cell that the print lacks; labels may be "*"."""
+    """Adds a line without a value per cell that the print lacks; labels may be "*"."""
     table = result.table
-    for row, column in places:
+    for row, column in cells:
         settings = table.column.get(column, {}) | table.row.get(row, {})
         result.add(
             row,
@@ -150,7 +150,7 @@ def _add_unreported_cell(
 ) -> None:
     note = note_of(cell, cell_result)
     result.add(
-        *cell.place,
+        *cell.key,
         None,
         setup=setup_of(cell.spec, cell_result),
         note="not reported: the machine is too slow or busy to emulate these latencies "
@@ -161,10 +161,10 @@ def _add_unreported_cell(
 def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
     """The cell's statistic with its interval; a virtual one is compared with print."""
     estimate = same_devices.read_statistic(cell.stat, cell_result, cell.scaled_tokens)
-    result.cell_results[cell.place] = cell_result
-    result.samples[cell.place] = estimate.resamples
+    result.cell_results[cell.key] = cell_result
+    result.samples[cell.key] = estimate.resamples
     if is_disturbed(cell_result):
-        result.disturbed.add(cell.place)
+        result.disturbed.add(cell.key)
 
     note = note_of(cell, cell_result)
     source = f"{cell.kind} {cell_result.created}"
@@ -175,7 +175,7 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
             note += f"; {100 * (estimate.value / printed - 1):+.1f} % against print"
 
     result.add(
-        *cell.place,
+        *cell.key,
         estimate,
         setup=setup_of(cell.spec, cell_result),
         n=len(cell_result.stats),
@@ -192,7 +192,7 @@ def _add_speedup_with_prefill(
     value = statistics.compute("speedup_e2e", cell_result)
     samples = statistics.resample("speedup_e2e", cell_result)
     result.add(
-        *cell.place,
+        *cell.key,
         Estimate(value, samples),
         metric="speedup_e2e",
         setup=setup_of(cell.spec, cell_result),
@@ -207,7 +207,7 @@ def _add_failed_cell(result: TableResult, cell: TableCell, error: Exception) -> 
     name = f"{result.table.item}, {cell.row}, {cell.column}: {cell.spec.name}"
     result.errors[name] = str(error)
     result.add(
-        *cell.place, None, setup=setup_of(cell.spec, None), note=f"failed: {error}"
+        *cell.key, None, setup=setup_of(cell.spec, None), note=f"failed: {error}"
     )
 
 

@@ -18,7 +18,7 @@ from speclib.atomic_files import write_atomically
 
 from .ledger import to_csv
 
-Place: TypeAlias = tuple[str, str, str, str]  # pair, task, method, settings
+WindowKey: TypeAlias = tuple[str, str, str, str]  # pair, task, method, settings
 
 
 class FoundWindow(NamedTuple):
@@ -34,22 +34,22 @@ class FoundWindow(NamedTuple):
 
 def found_window(spec: Spec) -> FoundWindow | None:
     """What an earlier search found for a measured cell; None where none was made."""
-    return read_windows().get(_place(spec))
+    return read_windows().get(_window_key(spec))
 
 
-def read_windows() -> dict[Place, FoundWindow]:
+def read_windows() -> dict[WindowKey, FoundWindow]:
     """All that were found, by pair, task, method and settings.
 
     A line that cannot be read is left out.
     """
-    found: dict[Place, FoundWindow] = {}
+    found: dict[WindowKey, FoundWindow] = {}
     try:
         with open(_file(), newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 with contextlib.suppress(ValueError, KeyError, TypeError):
-                    place = row["pair"], row["task"], row["method"], row["settings"]
+                    key = row["pair"], row["task"], row["method"], row["settings"]
                     gamma = int(row["gamma"])
-                    found[place] = FoundWindow(*place, gamma, row["machine"])
+                    found[key] = FoundWindow(*key, gamma, row["machine"])
     except (OSError, UnicodeDecodeError, csv.Error):
         pass  # what could be read until then
     return found
@@ -60,14 +60,14 @@ def write_windows(results: Iterable[CellResult]) -> None:
     known = read_windows()
     for result in results:
         if "searched" in result.facts and result.gamma is not None:
-            place = _place(result.spec)
-            known[place] = FoundWindow(*place, result.gamma, result.machine)
+            key = _window_key(result.spec)
+            known[key] = FoundWindow(*key, result.gamma, result.machine)
     if known:
-        rows = [known[place] for place in sorted(known)]
+        rows = [known[key] for key in sorted(known)]
         write_atomically(_file(), to_csv(rows, FoundWindow._fields))
 
 
-def _place(spec: Spec) -> Place:
+def _window_key(spec: Spec) -> WindowKey:
     settings = " ".join(f"{name}={value}" for name, value in spec.settings)
     return str(spec.pair), str(spec.task), spec.method, settings
 

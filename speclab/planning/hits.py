@@ -71,12 +71,12 @@ class Hit(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """By which share the first choice is slower than the fastest."""
+        """The share by which the first choice is slower than the fastest."""
         return 1 - self.measured / self.best
 
 
 def hit_of(made: Plan) -> Hit:
-    """What is kept of a plan."""
+    """What is stored of a plan."""
     first = made.speedup(made.first_choice)
     return Hit(
         pair=made.pair,
@@ -170,7 +170,7 @@ def main() -> None:
     """Makes the plans that are missing."""
     hits = read_hits(PATH)
     known = {(hit.pair, hit.task) for hit in hits if hit.machine == machine.name()}
-    missing = [place for place in product(PAIRS, TASKS) if place not in known]
+    missing = [work for work in product(PAIRS, TASKS) if work not in known]
     with Progress("plans", total=len(missing)) as bar:
         for pair, task in missing:
             made = plan(

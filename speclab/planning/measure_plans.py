@@ -17,7 +17,7 @@ from speclib.trace.metrics import Stats, total
 from speclib.worlds.world import World
 
 from .candidates import PLAIN, Candidate
-from .rank import run
+from .rank import run_candidate
 
 TRIES = 2  # of a request beside which other programs kept the machine busy
 
@@ -112,7 +112,7 @@ def _watched_run(
     tries = []
     for _ in range(TRIES):
         start = other_load.read_clocks()
-        stats = run(world, candidate, prompt, max_new_tokens).stats
+        stats = run_candidate(world, candidate, prompt, max_new_tokens).stats
         others = other_load.others_since(start)
         tries.append((stats, others))
         if not other_load.is_disturbed(others):

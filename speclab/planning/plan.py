@@ -30,7 +30,7 @@ BUSY = "the machine was busy with other programs: make the plan again"
 class Plan:
     """What to use, and how sure that is.
 
-    cost_ratio   c with both models at work, as an earlier run has kept it or measured
+    cost_ratio   c with both models at work, as an earlier run has stored it or measured
     virtual      speed-up over plain decoding by candidate, the fastest first
     measured     plain decoding, and the best candidate of each of the first few methods
     """

@@ -66,7 +66,7 @@ def works_at_once(trace: Trace) -> bool:
 
 
 def best_of_each_method(ranked: Iterable[Candidate]) -> list[Candidate]:
-    """Of candidates in their order, the first one of each method but plain decoding.
+    """The first candidate, in their order, of each method but plain decoding.
 
     Settings of one method that lie beside each other hardly differ: measuring three of
     them would answer one question.
@@ -92,14 +92,19 @@ def _runs_by_own_times(
     world.latency = times.alone
     runs = []
     for prompt in prompts:
-        runs.append(run(world, candidate, prompt, max_new_tokens))
+        runs.append(run_candidate(world, candidate, prompt, max_new_tokens))
         if works_at_once(runs[-1].trace):
             world.latency = times.together
-            return [run(world, candidate, each, max_new_tokens) for each in prompts]
+            return [
+                run_candidate(world, candidate, each, max_new_tokens)
+                for each in prompts
+            ]
     return runs
 
 
-def run(world: World, candidate: Candidate, prompt: Any, max_new_tokens: int) -> Result:
+def run_candidate(
+    world: World, candidate: Candidate, prompt: Any, max_new_tokens: int
+) -> Result:
     """One prompt, decoded by a candidate in an open world."""
     settings: dict[str, Any] = dict(candidate.settings)
     return decode(

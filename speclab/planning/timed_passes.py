@@ -49,7 +49,7 @@ class TimedPasses:
         return self.passes.c
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Of an operation, with the messages around it."""
+        """Seconds of an operation, with the messages around it."""
         return self.message + self.passes.seconds(device, op, kept, fed)
 
 

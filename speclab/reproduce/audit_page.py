@@ -36,7 +36,7 @@ def expected_seconds() -> float:
     return Pace.read().expect(KIND) if is_wanted() else 0.0
 
 
-def make() -> None:
+def make_page() -> None:
     """Runs the notebook, and writes audit.html and audit.md.
 
     Raises SpeclibError naming the cell of the notebook that failed.

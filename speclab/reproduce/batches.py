@@ -88,7 +88,7 @@ class Batch:
 
     @property
     def fewest_requests(self) -> int:
-        """Of those cells that lack any: how many requests the one has that lacks most.
+        """How many requests the cell has that lacks most, of those that lack any.
 
         Where none lacks any, as many as are wanted.
         """

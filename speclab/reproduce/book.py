@@ -23,7 +23,7 @@ from speclab.experiment.spec import FULL, QUICK, CellResult
 from speclab.papers.earlier import earlier_numbers
 from speclab.papers.figures import ReplayedSteps
 from speclab.papers.fill import cells_of, collect_all, fill_all
-from speclab.papers.ledger import LedgerRow, read_ledger
+from speclab.papers.ledger import LedgerLine, read_ledger
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from speclib.drawing.timeline.widget import Timeline
 
-# Of which kind a table's runs are shown: the first of these that it has.
+# A table's runs are shown of one kind: the first of these that it has.
 OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
 PREFERRED_KINDS = ("measured", "virtual", "emulated")
 
@@ -107,9 +107,9 @@ class Book:
             return fill_all(self.paper, self.profile, only, kinds=self.kinds)
         errors = failures.read(self.paper.key)
         filled = collect_all(self.paper, self.profile, errors, only, self.kinds)
-        own_rows = [row for row in self._ledger if not of_another_machine(row)]
+        own_lines = [line for line in self._ledger if not of_another_machine(line)]
         for result in filled.values():
-            result.earlier = earlier_numbers(result.table, result.left_out, own_rows)
+            result.earlier = earlier_numbers(result.table, result.left_out, own_lines)
         return filled
 
     def cells(self) -> dict[str, list[TableCell]]:
@@ -131,17 +131,17 @@ class Book:
         return count
 
     @cached_property
-    def others(self) -> list[LedgerRow]:
+    def others(self) -> list[LedgerLine]:
         """What other machines measured, from the merged ledger."""
-        return [row for row in self._ledger if of_another_machine(row)]
+        return [line for line in self._ledger if of_another_machine(line)]
 
     @cached_property
-    def _ledger(self) -> list[LedgerRow]:
-        """The paper's rows in the ledger as it is now; none without a ledger."""
+    def _ledger(self) -> list[LedgerLine]:
+        """The paper's lines in the ledger as it is now; none without a ledger."""
         path = paths.REPORTS / "ledger.csv"
         if not path.exists():
             return []
-        return [row for row in read_ledger(path) if row.paper == self.paper.key]
+        return [line for line in read_ledger(path) if line.paper == self.paper.key]
 
     @checked
     def item(self, name: str) -> TableResult:
@@ -223,14 +223,14 @@ def kinds_to_run(measured: bool = True) -> tuple[str, ...]:
     return ("virtual", "emulated")
 
 
-def of_another_machine(row: LedgerRow) -> bool:
-    """Whether a ledger row was timed on another machine.
+def of_another_machine(line: LedgerLine) -> bool:
+    """Whether a ledger line was timed on another machine.
 
     The machine stands in ``setup``: <pair>@<machine>/..., or <latency>@<machine> where
-    the row is emulated.
+    the line is emulated.
     """
-    _, at_sign, place = row.setup.partition("@")
-    return bool(at_sign) and place.split("/")[0] != machine.name()
+    _, at_sign, origin = line.setup.partition("@")
+    return bool(at_sign) and origin.split("/")[0] != machine.name()
 
 
 # -- timelines -------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def _replayed_run(steps: ReplayedSteps) -> ShownRun:
 
 def _is_left_out(result: TableResult, column: str | None) -> bool:
     """Whether a column that should be run has no run yet."""
-    has_runs = any(place[1] == column for place in result.cell_results)
-    is_wanted = any(place[1] == column for place in result.left_out)
+    has_runs = any(key[1] == column for key in result.cell_results)
+    is_wanted = any(key[1] == column for key in result.left_out)
     return is_wanted and not has_runs
 
 

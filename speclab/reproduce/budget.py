@@ -20,7 +20,7 @@ class Budget:
     started: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def of(cls, minutes: float | None) -> Budget:
+    def of_minutes(cls, minutes: float | None) -> Budget:
         """The budget; raises BadValue if it is no time at all."""
         if minutes is not None and not 0 < minutes < float("inf"):
             raise BadValue(

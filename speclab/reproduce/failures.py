@@ -1,4 +1,4 @@
-"""Why cells of a paper failed, kept for the process that runs its notebook."""
+"""Why cells of a paper failed, stored for the process that runs its notebook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from speclib.atomic_files import write_atomically
 from speclib.errors import SpeclibError
 
 
-def keep(key: str, errors: Mapping[Spec, Exception]) -> None:
+def store(key: str, errors: Mapping[Spec, Exception]) -> None:
     """Writes down why cells failed in the last run of a paper."""
     reasons = {spec.model_dump_json(): str(error) for spec, error in errors.items()}
     write_atomically(_file_of(key), json.dumps(reasons))

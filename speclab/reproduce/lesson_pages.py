@@ -142,9 +142,9 @@ def _reports_to_link_to() -> list[Path]:
 def _hash_of_inputs(sources: dict[Path, Path]) -> str:
     """A hash of the sources, the code of pages, and what they may lead to."""
     code = [Path(__file__)]
-    for room in ("speclib/drawing", "speclab/views"):
+    for folder in ("speclib/drawing", "speclab/views"):
         for pattern in ("*.py", "*.css", "*.html"):
-            code += sorted((cache_keys.FOLDER / room).rglob(pattern))
+            code += sorted((cache_keys.FOLDER / folder).rglob(pattern))
     return cache_keys.digest(
         cache_keys.hash_of_files(*sources, *code),
         machine.version_of("nbconvert"),

@@ -69,7 +69,7 @@ class MeasuringOnNodes:
                     self._order(node, next_piece, until, again)
             if not under_way:
                 return
-            answer = self.nodes.first()
+            answer = self.nodes.wait_for_answer()
             piece = under_way.pop(answer.node)
             goes_on = self._take(answer, piece)
             if goes_on:
@@ -124,7 +124,7 @@ class MeasuringOnNodes:
         self.runner.bar.grow(1)
         specs = [spec for spec in batch.specs if spec not in self.runner.errors]
         self._node_of_pool[batch.pool] = node
-        self.nodes.order(node, specs, _next_requests(piece), until, again)
+        self.nodes.order_cells(node, specs, _next_requests(piece), until, again)
 
     def _take(self, answer: Answer, piece: Piece) -> bool:
         """Notes what came of a piece; says whether some node should go on with it."""

@@ -45,7 +45,7 @@ def run_notebook(
         raise BadValue(f"no notebook {path}: give the path of an .ipynb file")
     _check_parameters(path, parameters)
 
-    # Charts are kept as data: pages render them.
+    # Charts are stored as data: pages render them.
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
     part = out.with_name(f"{out.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -100,10 +100,10 @@ def in_words(error: Exception) -> str:
 def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
-    Outputs that a page can show are kept: text, tables, pictures. Widgets, whose state
-    would be missing, and the times of execution are not. A lesson finds no exercise
-    tried before, and leaves no record of its own. Buttons that run real models are
-    clicked.
+    Outputs that a page can show are stored: text, tables, pictures. Widgets, whose
+    state would be missing, and the times of execution are not. A lesson finds no
+    exercise tried before, and leaves no record of its own. Buttons that run real models
+    are clicked.
     """
     with tempfile.TemporaryDirectory() as folder:
         settings = {

@@ -1,7 +1,7 @@
 """How long work takes, by what its like took the last time.
 
 What is alike is decoded by the same workers, or on the same clock for the same paper.
-What this machine has seen is kept under the cache, so the next run knows it.
+What this machine has seen is stored under the cache, so the next run knows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The files under ``reports/``: ledger, claims, Markdown, pages, index.
 
-Each is written whole or left untouched. Rows of other papers and of other machines are
-kept. What the files look like is the business of ``views``.
+Each is written whole or left untouched. Lines of other papers and of other
+machines stay. What the files look like is the business of ``views``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from speclab.experiment.spec import CellResult
 from speclab.papers import windows
 from speclab.papers.ledger import (
     SAME_DEVICES_SUFFIX,
-    ClaimRow,
-    LedgerRow,
+    LedgerLine,
+    VerdictLine,
     merge,
     read_claims,
     read_ledger,
@@ -51,57 +51,57 @@ def write_tables(book: Book) -> None:
 
 
 def _update_ledger(book: Book) -> None:
-    """Puts the paper's rows into the ledger, in place of those they make stale."""
-    rows: list[LedgerRow] = []
+    """Puts the paper's lines into the ledger, in place of those they make stale."""
+    lines: list[LedgerLine] = []
     for result in book.filled.values():
-        rows += result.rows
-    kept = [row for row in _read_own_ledger() if _is_kept(row, book)]
-    _write_own_ledger(merge(rows, kept))
+        lines += result.lines
+    staying = [line for line in _read_own_ledger() if _stays(line, book)]
+    _write_own_ledger(merge(lines, staying))
 
 
-def _is_kept(row: LedgerRow, book: Book) -> bool:
-    """Whether a row of the ledger stays when a paper's rows are written anew.
+def _stays(line: LedgerLine, book: Book) -> bool:
+    """Whether a line of the ledger stays when a paper's lines are written anew.
 
     Those of other papers and of other machines do, numbers of a kind that this call did
     not look at, and those of cells that it did not reach.
     """
-    if row.paper != book.paper.key or of_another_machine(row):
+    if line.paper != book.paper.key or of_another_machine(line):
         return True
-    if row.item in book.filled:
-        left_out = book.filled[row.item].left_out
-        if (row.row, row.column, row.kind) in left_out:
-            return row.value is not None
-    is_of_another_kind = row.kind not in ("paper", *book.kinds)
-    return is_of_another_kind and row.value is not None
+    if line.item in book.filled:
+        left_out = book.filled[line.item].left_out
+        if (line.row, line.column, line.kind) in left_out:
+            return line.value is not None
+    is_of_another_kind = line.kind not in ("paper", *book.kinds)
+    return is_of_another_kind and line.value is not None
 
 
 def _update_claims(book: Book) -> None:
     """Puts the verdicts on the paper's claims in place of those that were there."""
     path = paths.REPORTS / "claims.csv"
-    rows: list[ClaimRow] = []
-    for row in read_claims(path):
-        if row.paper != book.paper.key:
-            rows.append(row)
+    lines: list[VerdictLine] = []
+    for line in read_claims(path):
+        if line.paper != book.paper.key:
+            lines.append(line)
     for result in book.filled.values():
-        rows += result.claims
-        for row in result.claims_over_same_devices:
-            rows.append(row._replace(claim=row.claim + SAME_DEVICES_SUFFIX))
-    write_claims(path, sorted(rows, key=lambda row: row.paper))
+        lines += result.claims
+        for line in result.claims_over_same_devices:
+            lines.append(line._replace(claim=line.claim + SAME_DEVICES_SUFFIX))
+    write_claims(path, sorted(lines, key=lambda line: line.paper))
 
 
 def merge_ledger(path: Path) -> int:
-    """Adds the rows of another machine's ledger to ours.
+    """Adds the lines of another machine's ledger to ours.
 
-    Where a key is in both, our row stays. Returns how many rows are new. Raises
-    SpeclibError if ``path`` is no ledger, or has a row of what there is not here.
+    Where a key is in both, our line stays. Returns how many lines are new. Raises
+    SpeclibError if ``path`` is no ledger, or has a line of what there is not here.
     """
     if not path.is_file():
         raise BadValue(
             f"no ledger {path}: give the path of another machine's ledger.csv"
         )
     ours = _read_own_ledger()
-    rows = read_ledger(path, items_by_paper())
-    theirs = [row for row in rows if of_another_machine(row)]
+    lines = read_ledger(path, items_by_paper())
+    theirs = [line for line in lines if of_another_machine(line)]
     merged = merge(ours, theirs)
     _write_own_ledger(merged)
     return len(merged) - len(ours)
@@ -116,14 +116,14 @@ def items_by_paper() -> dict[str, list[str]]:
     return items
 
 
-def _read_own_ledger() -> list[LedgerRow]:
+def _read_own_ledger() -> list[LedgerLine]:
     path = paths.REPORTS / "ledger.csv"
     return read_ledger(path) if path.exists() else []
 
 
-def _write_own_ledger(rows: Iterable[LedgerRow]) -> None:
+def _write_own_ledger(lines: Iterable[LedgerLine]) -> None:
     """Writes ledger.csv with the papers in alphabetical order."""
-    in_order = sorted(rows, key=lambda row: row.paper)
+    in_order = sorted(lines, key=lambda line: line.paper)
     write_ledger(paths.REPORTS / "ledger.csv", in_order)
 
 
@@ -144,8 +144,8 @@ def write_front_figure(book: Book) -> None:
 
 def _has_measured(result: TableResult, column: str) -> bool:
     """Whether a column of a table has measured runs, and none of them is left out."""
-    for places, is_wanted in ((result.left_out, False), (result.cell_results, True)):
-        has_some = any((place[1], place[2]) == (column, "measured") for place in places)
+    for keys, is_wanted in ((result.left_out, False), (result.cell_results, True)):
+        has_some = any((key[1], key[2]) == (column, "measured") for key in keys)
         if has_some != is_wanted:
             return False
     return True
@@ -210,7 +210,7 @@ def write_index(book: Book) -> None:
 
 
 def write_index_page() -> None:
-    """Writes index.html over all papers of which a summary is kept.
+    """Writes index.html over all papers of which a summary is stored.
 
     Its links lead to the pages that are there, so it is written after them. Without a
     summary there is no index.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .pace import Pace
     from .schedule import Schedule
 
-LAST = 1000  # the place of a paper whose file does not say it
+LAST = 1000  # the rank of a paper whose file does not say it
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 Say = Callable[[str], None]  # where progress is told
@@ -88,10 +88,10 @@ def reproduce(
             folder = paths.DATA / "papers"
             raise unknown_name(f"no paper {key!r} under {folder}", key, all_papers)
 
-    Budget.of(minutes)  # a budget of nothing is refused before waiting
+    Budget.of_minutes(minutes)  # a budget of nothing is refused before waiting
     with one_at_a_time(say), environments.of_cluster(on_nodes):
-        budget = Budget.of(minutes)
-        remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.rows_folder())
+        budget = Budget.of_minutes(minutes)
+        remove_leftovers(paths.REPORTS, paths.CACHE / "reports", cache.cells_folder())
         outcome = Outcome()
         call = Call(quick, measured, on_nodes, budget, say, outcome)
         were_current = [key for key in all_papers if call.is_current(key)]
@@ -111,11 +111,11 @@ def reproduce(
 
 def list_papers() -> list[str]:
     """The papers that have a folder of tables, in the order in which they are run."""
-    places = {}
+    ranks = {}
     for path in sorted(paths.DATA.glob("papers/*/paper.toml")):
         facts = read_toml(path.parent, "paper", f"no {path}")
-        places[path.parent.name] = facts.get("place", LAST)
-    return sorted(places, key=places.__getitem__)
+        ranks[path.parent.name] = facts.get("place", LAST)
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 class Call:
@@ -162,11 +162,11 @@ class Call:
             batches += _batches_of(book)
 
         def on_main_table(key: str) -> None:
-            failures.keep(key, runner.errors)
+            failures.store(key, runner.errors)
             self._say_main_table(books[key])
 
         for key in keys:
-            failures.keep(key, {})
+            failures.store(key, {})
         with Progress("cells") as bar, Runner(bar) as runner, ExitStack() as stack:
             nodes = stack.enter_context(Nodes()) if self.on_nodes else None
             if nodes is not None:
@@ -186,7 +186,7 @@ class Call:
         self.outcome.failed |= schedule.script_errors
 
         for key in keys:
-            failures.keep(key, runner.errors)
+            failures.store(key, runner.errors)
         started = time.monotonic()
         self._write_reports(keys)
         if not self.outcome.failed and not self.outcome.interrupted:
@@ -206,7 +206,7 @@ class Call:
         notebook = freshness.notebook_of(freshness.AUDIT)
         self.say(f"audit: running {notebook.relative_to(paths.ROOT)}")
         try:
-            audit_page.make()
+            audit_page.make_page()
         except Exception as error:  # all other pages are written
             self.outcome.failed[notebook.name] = in_words(error)
             return
@@ -319,7 +319,7 @@ def _batches_of(book: Book) -> list[Batch]:
 
 # -- pages -----------------------------------------------------------------------------
 def _kind_of_pages(books: dict[str, Book]) -> str:
-    """By which kind the pace of writing reports is known."""
+    """The kind under which the pace of writing reports is known."""
     profile = next(iter(books.values())).profile
     return f"{profile.name}-pages"
 
@@ -333,7 +333,7 @@ def _seconds_of_writing(books: dict[str, Book], pace: Pace) -> float:
 def _note_seconds_of_writing(
     books: dict[str, Book], seconds: float, pace: Pace
 ) -> None:
-    """Notes how long it took; what one core would have taken is kept."""
+    """Notes how long it took; what one core would have taken is stored."""
     by_one_core = seconds * min(machine.cores(), len(books))
     pace.note(_kind_of_pages(books), units=len(books), seconds=by_one_core)
 
@@ -373,7 +373,7 @@ def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | N
 
 
 def _parameters_of(book: Book) -> dict[str, object]:
-    """Of the notebook that shows a paper: nothing is run that is not there yet."""
+    """Parameters of the notebook that shows a paper: it runs nothing anew."""
     return {
         "paper": book.paper.key,
         "quick": book.profile.name == "quick",

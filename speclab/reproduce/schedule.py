@@ -3,7 +3,7 @@
 Work is cut into pieces, and ``order`` says in which order they come. A piece that would
 not end before the deadline, by what its like took the last time, is left out. One that
 takes longer all the same is stopped at the deadline, and its finished requests are
-kept. What other programs disturbed is run again at the end, as far as there is time.
+stored. What other programs disturbed is run again at the end, as far as there is time.
 
 With nodes of a cluster, measured pieces that follow each other are run there, each
 pair's on one node. The other kinds are run here.
@@ -145,7 +145,7 @@ class Schedule:
             self._on_nodes.run(measured, self.deadline, again=True)
             if self._on_nodes.are_all_lost:
                 self.script_errors["nodes of the cluster"] = (
-                    "all are lost; finished cells are kept, run again to go on"
+                    "all are lost; finished cells are stored, run again to go on"
                 )
         for piece in pieces:
             if not self._is_for_nodes(piece):

@@ -81,7 +81,7 @@ SD = MethodExercise(
             "reused coin",
             "Do two decisions share a coin? verify takes the coins of the position at "
             "which the text ends, so it can be called once before each commit.",
-            speculative_with(draft_tests.tested_twice_at_one_place),
+            speculative_with(draft_tests.tested_twice_at_one_position),
         ),
         _row_off_by_one(speculative_with),
         _greedy_q(speculative_with),
@@ -118,7 +118,7 @@ PEARL = MethodExercise(
         Mistake(
             "one draft of the window kept",
             "All drafts that are left follow the text. How many of them do you return?",
-            method_repeating(pearl_mistakes.one_draft_kept),
+            method_repeating(pearl_mistakes.one_draft_left),
         ),
         Mistake(
             "one draft too many",

@@ -83,7 +83,7 @@ def pearl_speed(
     A full step takes max(gamma * draft, target). Without "pre-verify" a rejection costs
     a drafting phase of gamma * draft in which the target idles and nothing is
     committed. Without "post-verify" a block is verified in a phase of ``target`` alone,
-    with a bonus when all pass. Raises BadValue for another ``without``.
+    with a bonus when all are accepted. Raises BadValue for another ``without``.
     """
     step = max(gamma * draft, target)
     block = geometric(alpha, gamma)
@@ -153,10 +153,10 @@ def duodecoding_speed(
     """Tokens per second of DuoDecoding with always ``k`` sequences.
 
     Each sequence has n = gamma // k tokens. A round without a window commits one token;
-    one with a window (n - 1 tokens) commits 1 + ... + alpha^(n-1). If all of it passed,
-    the next round has a window with the chance ``right_among``. A round takes one pass
-    of the draft for all first tokens, then k (n - 1). With k = 1 it is PEARL's chain,
-    so PEARL's speed. Source: ours, from Algorithm 1 of Lv et al. 2025.
+    one with a window (n - 1 tokens) commits 1 + ... + alpha^(n-1). If all of it was
+    accepted, the next round has a window with the chance ``right_among``. A round takes
+    one pass of the draft for all first tokens, then k (n - 1). With k = 1 it is PEARL's
+    chain, so PEARL's speed. Source: ours, from Algorithm 1 of Lv et al. 2025.
     """
     k = min(k, gamma)
     n = gamma // k

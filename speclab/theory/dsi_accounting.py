@@ -210,16 +210,16 @@ def dsi_time(
 
     def run(right: int, left: int) -> tuple[int, Grid]:
         gained = right + rules.corrected
-        room: float = left - rules.corrected  # drafts that can still be used
+        most_usable: float = left - rules.corrected  # drafts that can still be used
         if rules.unverified_end:
             if gained > left:
                 return gained, 1.0  # the pass on no drafts is the first to return
-            room = math.inf
+            most_usable = math.inf
 
-        usable = min(right, room)
+        usable = min(right, most_usable)
         whole_blocks, rest = divmod(usable, lookahead)
         blocks = whole_blocks + bool(rest or rules.late)
-        waits = min(blocks * lookahead, room) * share
+        waits = min(blocks * lookahead, most_usable) * share
         if rules.beside:
             one_by_one = whole_blocks * lookahead * share + rest + rules.late
             waits = np.minimum(waits, one_by_one)

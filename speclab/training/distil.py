@@ -24,7 +24,7 @@ from .tokenizer import PROMPT_WEIGHT, Document, Writer
 # The weight of the cross-entropy against the target's likeliest token; the divergence's
 # is 1.
 HARD_WEIGHT = 0.5
-# Of the target's output, chunk by chunk: mostly greedy, some sampled for sampling runs.
+# Of the target, chunk by chunk: mostly greedy, some sampled for sampling runs.
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 
@@ -72,7 +72,7 @@ def answers(
     return documents
 
 
-def again(documents: list[Document], seed: int) -> Iterator[Document]:
+def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
     """The documents for ever, in a new order every time."""
     rng = random.Random(seed)
     while True:

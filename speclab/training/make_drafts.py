@@ -97,7 +97,7 @@ def _make_draft(
     steps = _second_pass_steps(options, recipe)
     if steps:
         plan = options.plan(steps, options.draft_minutes, rate=1e-3)
-        output = distil.again(teachers_output(recipe.teacher), seed + 4)
+        output = distil.repeat_shuffled(teachers_output(recipe.teacher), seed + 4)
         stream = batches(output, plan.batch, plan.length)
 
         def save(step: int, model: PreTrainedModel) -> None:

@@ -32,7 +32,7 @@ class DraftRecipe:
 
 
 # In the order in which they are trained: target-qwen, the teacher of draft-qwen, is
-# itself a draft of zoo/target. A draft's place in this order is part of its seed.
+# itself a draft of zoo/target. A draft's index in this order is part of its seed.
 DRAFTS = {
     "draft-good": DraftRecipe(
         DRAFT,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from helpers.audit_items import values_of_run
 
-from speclab.audit.runs import run
+from speclab.audit.runs import run_experiment
 from speclib.errors import SpeclibError
 
 
@@ -21,21 +21,21 @@ class Counts(NamedTuple):
 
 
 def count_one_text(agrees: tuple[bool, ...], limit: int, length: int) -> Counts:
-    """The published loop on a text where the draft is right at these places.
+    """The published loop on a text where the draft is right at these positions.
 
-    A place is a place of the text: what is drafted there is right or wrong, whenever it
+    A position is one of the text: what is drafted there is right or wrong, whenever it
     is drafted.
     """
     tested = untested = passes = 0
     drafted = 1  # in the first round
     while tested + untested < limit:
         passes += 1
-        places = agrees[tested : tested + untested + 1]
-        if all(places):
-            tested += len(places)
+        block = agrees[tested : tested + untested + 1]
+        if all(block):
+            tested += len(block)
             untested = drafted - 1
         else:
-            tested += places.index(False) + 1
+            tested += block.index(False) + 1
             untested = 0
         drafted = length
     return Counts(tested + untested, tested, passes)
@@ -98,7 +98,7 @@ def test_sequences_must_share_the_budget():
 def test_the_best_window_is_that_of_the_formula():
     """At 0.637: 1 + a + ... + a^5 over 1 + 5 * 0.143 is Table 1's 1.50 on code."""
     settings = {"target": "Vicuna", "task": "Code"}
-    quantities = run("speculative decoding at its best", 1, settings)
+    quantities = run_experiment("speculative decoding at its best", 1, settings)
     alpha = quantities["acceptance rate"].value
 
     def speed(drafts: int) -> float:
@@ -115,4 +115,4 @@ def test_the_best_window_is_that_of_the_formula():
 def test_a_task_that_is_not_printed_is_refused():
     settings = {"target": "Vicuna", "task": "Poems"}
     with pytest.raises(SpeclibError, match="no speed-up"):
-        run("speculative decoding at its best", 1, settings)
+        run_experiment("speculative decoding at its best", 1, settings)

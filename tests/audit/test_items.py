@@ -70,7 +70,7 @@ def test_the_pointers_of_an_item_lead_somewhere(name):
 
 
 def test_what_holds_is_told_as_what_does_not():
-    """Of each paper the audit confirms something: its losslessness, first."""
+    """The audit confirms something of each paper: its losslessness, first."""
     for key in ("pearl", "easyspec", "duodecoding", "dsi"):
         names = [item.id for item in AUDIT[key].items]
         assert f"{key}-lossless" in names
@@ -90,7 +90,7 @@ def test_the_gravest_findings_are_about_what_authors_say_and_are_no_typos(name):
 
 
 @every_item
-def test_what_two_places_of_the_print_contradict_has_an_answer(name):
+def test_what_two_statements_of_the_print_contradict_has_an_answer(name):
     """An item with a contradiction that is found by reading alone."""
     owner, item = OWNERS[name]
     is_read_alone = all(isinstance(p, Words | PrintedTwice) for p in item.evidence)

@@ -11,7 +11,7 @@ from speclab.audit.item_schema import Arithmetic, Run
 from speclab.audit.judge_items import judge_item, produce
 from speclab.audit.load_items import publication
 from speclab.audit.printed import work_out
-from speclab.audit.runs import run
+from speclab.audit.runs import run_experiment
 from speclib.errors import SpeclibError
 
 ITEMS = {item.id: item for item in publication("dsi").items}
@@ -21,7 +21,7 @@ PHI_3_ALPACA = (49.6, 33.4, 0.87)
 
 
 def value(quantity: str, name: str, **settings) -> float:
-    return run(name, 2, settings)[quantity].value
+    return run_experiment(name, 2, settings)[quantity].value
 
 
 # -- the print -------------------------------------------------------------------------
@@ -97,9 +97,9 @@ def test_the_grid_of_figure_1_has_settings_at_which_dsi_is_only_as_fast():
 def test_two_rules_of_the_simulator_together_and_alone():
     """What is left without them is what is there with them, over their worth."""
     name = "worth of a rule"
-    both = run(name, 2, {"rule": "bonus and restart_pass"})
-    bonus = run(name, 2, {"rule": "bonus"})
-    extra_pass = run(name, 2, {"rule": "restart_pass"})
+    both = run_experiment(name, 2, {"rule": "bonus and restart_pass"})
+    bonus = run_experiment(name, 2, {"rule": "bonus"})
+    extra_pass = run_experiment(name, 2, {"rule": "restart_pass"})
     for alone in (bonus, extra_pass):
         assert alone["least gain"].value < both["least gain"].value
         assert alone["most gain"].value < both["most gain"].value
@@ -109,7 +109,7 @@ def test_two_rules_of_the_simulator_together_and_alone():
     assert both["most gain"].value == pytest.approx(1.98, abs=0.005)
     assert both["least without"].value == pytest.approx(0.855, abs=0.001)
     with pytest.raises(SpeclibError, match="no rule 'seed'"):
-        run(name, 2, {"rule": "bonus and seed"})
+        run_experiment(name, 2, {"rule": "bonus and seed"})
 
 
 # -- Algorithm 1 -----------------------------------------------------------------------

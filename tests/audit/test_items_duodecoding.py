@@ -17,7 +17,7 @@ AUDIT = publication("duodecoding")
 ITEMS = {item.id: item for item in AUDIT.items}
 
 
-# Of each item the quantities that its arithmetic must give, worked out from the print.
+# The quantities that each item's arithmetic must give, worked out from the print.
 BY_HAND = {
     "duodecoding-tail-qa": [
         {"sps_qa": 1.30, "sps_code": 1.71},

@@ -20,7 +20,7 @@ from speclib.worlds.enumerator import outcomes
 
 ITEMS = {item.id: item for item in publication("easyspec").items}
 
-# Of each item the quantities that its arithmetic must give, from the printed cells.
+# The quantities that each item's arithmetic must give, from the printed cells.
 BY_HAND = {
     "easyspec-peak-speedup": [{"gain": 7.63 / 2.87, "claimed": 4.17}],
     "easyspec-humaneval-total": [

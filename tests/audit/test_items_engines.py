@@ -15,7 +15,7 @@ from speclab.audit.item_schema import Arithmetic
 from speclab.audit.judge_items import judge_item
 from speclab.audit.load_items import publication
 from speclab.audit.printed import work_out
-from speclab.audit.runs import run
+from speclab.audit.runs import run_experiment
 from speclab.mutants import engine_mistakes
 from speclab.mutants.engine_mistakes import ENGINE_MUTANTS, chances_by_products
 from speclib.errors import SpeclibError
@@ -80,7 +80,9 @@ def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
         drawn = (1 - drafts_the_likeliest) * p()[x]
         return drafts_the_likeliest * is_likeliest + drawn
 
-    assert_distribution(engine_mistakes.random_drafts_kept_by_argmax, 1, one, gamma=1)
+    assert_distribution(
+        engine_mistakes.random_drafts_accepted_by_argmax, 1, one, gamma=1
+    )
 
 
 def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
@@ -159,12 +161,12 @@ def test_random_drafts_of_torch_in_bfloat16_have_small_ids():
 @pytest.mark.parametrize("token", [-1, 100])
 def test_a_token_outside_the_vocabulary_is_refused(token):
     with pytest.raises(SpeclibError, match="token is"):
-        run("random draft", 1, {"vocab": 100, "digits": 8, "token": token})
+        run_experiment("random draft", 1, {"vocab": 100, "digits": 8, "token": token})
 
 
 def test_an_unknown_mistake_names_all_that_are_known():
     with pytest.raises(SpeclibError, match="untested end"):
-        run("mistake of an engine", 1, {"mistake": "untested ends"})
+        run_experiment("mistake of an engine", 1, {"mistake": "untested ends"})
 
 
 @pytest.mark.slow

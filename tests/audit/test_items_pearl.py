@@ -25,7 +25,7 @@ PEARL = publication("pearl")
 ITEMS = {item.id: item for item in PEARL.items}
 TEXTS = 164  # prompts of HumanEval, each of at most 1,024 tokens: Appendix C.1
 
-# Of each item the quantities that its arithmetic must give, from the printed cells.
+# The quantities that each item's arithmetic must give, from the printed cells.
 BY_HAND = {
     "pearl-table-2-pair": [
         {"table_2": 3.82, "speedup": 26.47 / 9.22},
@@ -151,17 +151,17 @@ def test_a_number_that_is_printed_twice_is_shown_beside_the_other(name):
         assert worked.answer == "no"
 
 
-def test_with_table_4s_number_the_kept_share_of_a_block_falls_with_the_window():
+def test_with_table_4s_number_the_accepted_share_of_a_block_falls_with_the_window():
     """CodeLlama 7&70B: a step is the longer one of Table 10's passes."""
     printed = {2: 16.28, 3: 23.14, 4: 29.65, 5: 40.72, 6: 35.39}
     with_table_4 = printed | {5: 3.79 * 9.20}
 
     def shares(speeds: dict[int, float]) -> list[float]:
-        kept = []
+        shares = []
         for window, speed in speeds.items():
             step = max(window / 49.34, 1 / 9.20)
-            kept.append(round(speed * step / window, 2))
-        return kept
+            shares.append(round(speed * step / window, 2))
+        return shares
 
     assert shares(with_table_4) == [0.88, 0.84, 0.81, 0.76, 0.72]
     assert shares(printed) == [0.88, 0.84, 0.81, 0.89, 0.72]
@@ -175,7 +175,7 @@ def test_the_gpu_of_the_paper_is_that_of_its_facts():
 
 # -- formulas, by hand -----------------------------------------------------------------
 def test_a_run_has_two_tokens_at_acceptance_one_half():
-    """Of runs one half has 0 accepted drafts, a quarter 1, and so on: 1 on average."""
+    """Half of the runs have 0 accepted drafts, a quarter 1, and so on: 1 on average."""
     values = values_of_run("tokens of a run", alpha=0.5)
     assert values["accepted drafts"] == pytest.approx(1)
     assert values["accepted drafts and the target's token"] == pytest.approx(2)

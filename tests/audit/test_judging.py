@@ -28,13 +28,13 @@ def arithmetic(**fields) -> Arithmetic:
 def item_with(*evidence: dict, **fields) -> AuditItem:
     words = dict.fromkeys(("claimed", "found", "changes", "answer"), "Words.")
     kinds = {"id": "an-item", "title": "So", "reach": "detail", "about": "theory"}
-    place = {"where": [{"at": "Section 1"}]}
+    source = {"where": [{"at": "Section 1"}]}
     return AuditItem.model_validate(
-        kinds | words | place | fields | {"evidence": evidence}
+        kinds | words | source | fields | {"evidence": evidence}
     )
 
 
-# The same words at two places of the print, and different words.
+# The same words in two sources, and different words.
 SAME = {
     "sort": "words",
     "says": "same",

@@ -6,7 +6,7 @@ import pytest
 from helpers.audit_items import values_of_run
 from helpers.printed import load_folder
 
-from speclab.audit.runs import RUNS, run
+from speclab.audit.runs import RUNS, run_experiment
 from speclab.audit.runs.number_formats import to_bfloat16
 from speclab.audit.runs.walks import Near
 from speclib.core.sampling import Sampler
@@ -31,8 +31,10 @@ def test_unverified_tokens_by_hand():
 
 def test_a_simulated_number_has_an_interval_that_narrows_with_requests():
     settings = {"method": "pearl", "c": 4.0, "alpha": 0.8, "tokens": 32}
-    few = run("unverified tokens", 10, settings)["published over committed"]
-    many = run("unverified tokens", 160, settings)["published over committed"]
+    few = run_experiment("unverified tokens", 10, settings)["published over committed"]
+    many = run_experiment("unverified tokens", 160, settings)[
+        "published over committed"
+    ]
 
     assert few.low < few.value < few.high
     assert many.high - many.low < (few.high - few.low) / 2
@@ -41,7 +43,7 @@ def test_a_simulated_number_has_an_interval_that_narrows_with_requests():
 def test_two_counts_of_both_methods_are_those_of_their_formulas():
     """SD's count per pass is what it was calibrated with, Table 7's 5.27."""
     settings = {"latency": "pearl/codellama-7-34", "alpha": "codellama-7-34"}
-    quantities = run("two counts", 10, {**settings, "tokens": 1024})
+    quantities = run_experiment("two counts", 10, {**settings, "tokens": 1024})
     per_pass = quantities["speculative decoding, per target pass"]
     # The last round of a text is cut, which takes less than 2 % here.
     assert per_pass.value == pytest.approx(5.27, rel=0.02)
@@ -107,7 +109,9 @@ def test_a_tie_and_a_late_block_by_hand():
     written. At a tie the second pass takes all of it: its five drafts and one token
     more. Just below c the block comes a little after the pass has ended.
     """
-    quantities = run("ties of DSI", 3, {"c": 5.0, "alpha": 1.0, "tokens": 12})
+    quantities = run_experiment(
+        "ties of DSI", 3, {"c": 5.0, "alpha": 1.0, "tokens": 12}
+    )
     assert quantities["at c over just above"].value == pytest.approx(1, abs=0.01)
     assert quantities["just below"].value > quantities["at c"].value + 0.5
 
@@ -126,12 +130,12 @@ def test_the_share_of_ids_that_bfloat16_keeps_is_torchs(vocab):
     """Eight binary digits hold every number below 256, and not all above it."""
     torch = pytest.importorskip("torch")
     ids = torch.arange(vocab)
-    kept = int((ids.to(torch.bfloat16).to(ids.dtype) == ids).sum())
-    assert (kept == vocab) == (vocab == 256)
+    unchanged = int((ids.to(torch.bfloat16).to(ids.dtype) == ids).sum())
+    assert (unchanged == vocab) == (vocab == 256)
 
     quantities = values_of_run("ids in bfloat16", token=255, vocab=vocab)
 
-    assert quantities["share of ids that stay"] == kept / vocab
+    assert quantities["share of ids that stay"] == unchanged / vocab
 
 
 def test_dsi_over_si_by_rules_is_what_the_errata_of_table_1_say():
@@ -182,11 +186,11 @@ def test_plain_decoding_on_all_devices_by_hand():
 
 def test_an_unknown_run_or_setting_is_named():
     with pytest.raises(SpeclibError, match="no run 'planted'.*planted mistake"):
-        run("planted", 2, {})
+        run_experiment("planted", 2, {})
     with pytest.raises(SpeclibError, match="no planted mistake 'coin'"):
-        run("planted mistake", 2, {"mistake": "coin"})
+        run_experiment("planted mistake", 2, {"mistake": "coin"})
     with pytest.raises(SpeclibError, match="run 'two counts' with"):
-        run("two counts", 2, {"gamma": 3})
+        run_experiment("two counts", 2, {"gamma": 3})
     assert len(RUNS) > 10
 
 

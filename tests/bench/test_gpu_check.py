@@ -57,8 +57,8 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
             assert f", {method}, bfloat16 in passes of 16" in every_name
             assert f", {method}, float32" in every_name
     assert "\nPEARL over plain decoding" in every_name
-    for spread in ("tensors", "stages"):
-        assert f"plain decoding, target by {spread}" in every_name
+    for layout in ("tensors", "stages"):
+        assert f"plain decoding, target by {layout}" in every_name
 
     folder = tmp_path / "gpu"
     report = report_in(folder)

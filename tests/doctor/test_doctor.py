@@ -41,7 +41,7 @@ def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess:
 @pytest.fixture(scope="module")
 def findings() -> dict:
     """What it says of this machine, to programs."""
-    return json.loads(report.as_json(report.run()))
+    return json.loads(report.as_json(report.examine_machine()))
 
 
 SHOWN_PAIRS = ("llama-68m-7b", "phi3-4b-14b")
@@ -199,4 +199,4 @@ def test_disk_is_counted_where_a_folder_would_be(tmp_path):
 )
 def test_bad_settings_are_refused(settings, says):
     with pytest.raises(BadValue, match=says):
-        report.run(**settings)
+        report.examine_machine(**settings)

@@ -22,10 +22,10 @@ class ComputedCell(NamedTuple):
 
 
 @pytest.fixture(autouse=True)
-def rows_folder(tmp_path, monkeypatch) -> Path:
+def cells_folder(tmp_path, monkeypatch) -> Path:
     """Where this test's own cache keeps its cells."""
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    return cache.rows_folder()
+    return cache.cells_folder()
 
 
 @pytest.fixture

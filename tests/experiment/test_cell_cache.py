@@ -197,11 +197,11 @@ def with_a_line_before(text: str) -> str:
         with_a_line_before,
     ],
 )
-def test_a_corrupt_cell_is_computed_again_not_trusted(rows_folder, computed, damage):
+def test_a_corrupt_cell_is_computed_again_not_trusted(cells_folder, computed, damage):
     spec = virtual_spec()
     truth = run_all([spec])[spec].stats
     key = virtual_cell.key_of(spec)
-    file = rows_folder / f"{key}.jsonl"
+    file = cells_folder / f"{key}.jsonl"
     file.write_text(damage(file.read_text()))
 
     before = len(computed)
@@ -220,11 +220,11 @@ def test_a_cell_that_holds_something_else_is_computed_again(computed):
     assert len(computed) == before + 1
 
 
-def test_a_file_of_another_key_is_not_taken_for_this_one(rows_folder):
+def test_a_file_of_another_key_is_not_taken_for_this_one(cells_folder):
     run_all([virtual_spec()])
     ours = virtual_cell.key_of(virtual_spec())
     other = virtual_cell.key_of(virtual_spec(gamma=4))
-    shutil.copy(rows_folder / f"{ours}.jsonl", rows_folder / f"{other}.jsonl")
+    shutil.copy(cells_folder / f"{ours}.jsonl", cells_folder / f"{other}.jsonl")
     assert cache.read(ours) is not None
     assert cache.read(other) is None
 

@@ -63,7 +63,7 @@ def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
         emulated_spec(temperature=temperature),
         emulated_spec("speculative", 4, alpha=0.6, temperature=temperature),
     ):
-        twin = spec.but(kind="virtual")
+        twin = spec.changed(kind="virtual")
         results = run_all([spec, twin])
         assert counts(results[spec]) == counts(results[twin])
         trace = example_trace(results[spec])
@@ -74,7 +74,7 @@ def test_an_emulated_cell_decides_as_the_virtual_one(temperature):
 
 def test_no_cell_is_faster_than_its_virtual_twin_and_says_by_how_much():
     spec = emulated_spec()
-    twin = spec.but(kind="virtual")
+    twin = spec.changed(kind="virtual")
     results = run_all([spec, twin])
     seconds = total(results[spec].stats).seconds
     twin_seconds = total(results[twin].stats).seconds
@@ -103,7 +103,7 @@ def test_methods_of_a_latency_share_one_emulated_baseline():
 
 def test_the_best_window_is_that_of_the_virtual_search():
     spec = emulated_spec("speculative", "best", requests=1)
-    twin = spec.but(kind="virtual")
+    twin = spec.changed(kind="virtual")
     results = run_all([spec, twin])
     assert results[spec].gamma == results[twin].gamma
     assert results[spec].facts["searched"] == results[twin].facts["searched"]
@@ -112,8 +112,8 @@ def test_the_best_window_is_that_of_the_virtual_search():
 def test_operations_too_fast_to_emulate_are_overruns():
     spec = emulated_spec(latency="impossible", requests=1)
     result = run_all([spec])[spec]
-    kept = 1  # the target's prefill, which takes no time
-    overruns = 1 - kept / result.stats[0].operations
+    on_time = 1  # the target's prefill, which takes no time
+    overruns = 1 - on_time / result.stats[0].operations
     assert result.facts["overruns"] == overruns > 0.9
 
 
@@ -163,7 +163,7 @@ def test_a_cell_that_fails_leaves_the_others(monkeypatch):
 
 
 def test_a_cell_depends_on_processes_machine_and_latency(tmp_path, monkeypatch):
-    keys = {virtual_cell.key_of(emulated_spec().but(kind="virtual"))}
+    keys = {virtual_cell.key_of(emulated_spec().changed(kind="virtual"))}
     keys.add(emulated.key_of(emulated_spec()))
     monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))
     keys.add(emulated.key_of(emulated_spec()))

@@ -1,4 +1,4 @@
-"""`make reproduce` stopped at any time: whole files, finished cells kept.
+"""`make reproduce` stopped at any time: whole files, finished cells stored.
 
 Each run is a process of its own in a home with two of PEARL's tables to fill (see
 helpers.reproduce_home).
@@ -116,10 +116,10 @@ def cells(home: Path) -> dict[Path, CellFile]:
 
 def assert_another_run_goes_on(home: Path, whole: WholeRun) -> None:
     """What is there is whole; another run keeps it and ends with the same reports."""
-    kept = cells(home)
+    stored = cells(home)
     run(home, *REPRODUCE)
     now = cells(home)
-    for path, cell in kept.items():
+    for path, cell in stored.items():
         assert now[path] == cell
     for name in SAME_EVERY_TIME:
         assert reports(home)[name] == whole.reports[name]
@@ -221,7 +221,7 @@ def test_a_run_one_of_whose_processes_is_killed_says_so_and_another_goes_on(
         assert process.returncode == 2
         assert len(err.splitlines()) == 1
         assert "was killed" in err
-        assert "Finished cells are kept: run again" in err
+        assert "Finished cells are stored: run again" in err
         assert_nothing_lives(process)
     finally:
         for pid in living_in_session(process.pid):

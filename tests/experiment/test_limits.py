@@ -54,9 +54,9 @@ def test_a_cell_has_a_result_from_its_first_request_on(runner, spec):
 
 def test_how_many_requests_are_asked_for_does_not_name_the_cell(runner):
     spec = measured_spec()
-    runner.run([spec.but(requests=2)])
+    runner.run([spec.changed(requests=2)])
     assert len(stored(spec).stats) == 2
-    assert len(stored(spec.but(requests=1)).stats) == 1
+    assert len(stored(spec.changed(requests=1)).stats) == 1
 
 
 def test_a_search_is_made_once_whatever_asks_for_its_answer(runner, monkeypatch):
@@ -85,7 +85,7 @@ def test_after_the_deadline_nothing_is_begun(runner, make):
     assert is_complete(spec)
 
 
-def test_workers_of_a_pair_are_kept_from_call_to_call(runner, monkeypatch):
+def test_workers_of_a_pair_stay_from_call_to_call(runner, monkeypatch):
     spec = measured_spec()
     runner.run([spec], Limits(requests=1))
     assert not is_complete(spec)
@@ -117,7 +117,7 @@ def test_a_cell_that_failed_is_not_tried_again_in_the_same_run(runner, monkeypat
 def change_rows(key: str, changes: dict[int, dict]) -> None:
     """Changes stored requests of a cell, as if another day had been different."""
     cell = cache.read(key)
-    rows = [row | changes.get(number, {}) for number, row in enumerate(cell.rows)]
+    rows = [row | changes.get(number, {}) for number, row in enumerate(cell.lines)]
     cache.write(key, cell.header, rows)
 
 
@@ -128,7 +128,7 @@ def key_of(spec) -> str:
 
 @pytest.mark.slow
 @both_kinds
-def test_a_disturbed_request_is_run_again_and_the_quietest_run_is_kept(runner, spec):
+def test_a_disturbed_request_is_run_again_and_the_quietest_run_stays(runner, spec):
     runner.run([spec])
     quiet = stored(spec).stats
     calm, busy = {"others": 0.0}, {"others": 1.0}
@@ -136,7 +136,7 @@ def test_a_disturbed_request_is_run_again_and_the_quietest_run_is_kept(runner, s
     assert stored(spec).facts["others"][1] == 1.0
 
     runner.repeat_disturbed([spec])
-    row = cache.read(key_of(spec)).rows[1]
+    row = cache.read(key_of(spec)).lines[1]
     assert row["tries"] >= 2
     assert row["others"] < 1.0
     again = stored(spec)
@@ -151,9 +151,9 @@ def test_a_request_is_not_run_more_often_than_three_times(runner, spec):
     runner.run([spec])
     calm, always_busy = {"others": 0.0}, {"others": 1.0, "tries": 3}
     change_rows(key_of(spec), {0: always_busy, 1: calm, 2: calm})
-    before = cache.read(key_of(spec)).rows
+    before = cache.read(key_of(spec)).lines
     runner.repeat_disturbed([spec])
-    assert cache.read(key_of(spec)).rows == before
+    assert cache.read(key_of(spec)).lines == before
 
 
 # -- what fails ------------------------------------------------------------------------
@@ -168,17 +168,17 @@ def test_the_results_of_all_others_come_with_the_error():
 def test_a_repeat_for_fewer_requests_keeps_those_beyond(runner):
     spec = measured_spec(requests=3)
     runner.run([spec])
-    before = cache.read(key_of(spec)).rows
+    before = cache.read(key_of(spec)).lines
     change_rows(key_of(spec), {number: {"others": 0.0} for number in range(3)})
     change_rows(key_of(spec), {0: {"others": 1.0}})
-    runner.repeat_disturbed([spec.but(requests=1)])
-    after = cache.read(key_of(spec)).rows
+    runner.repeat_disturbed([spec.changed(requests=1)])
+    after = cache.read(key_of(spec)).lines
     assert after[0]["tries"] > 1
     assert len(after) == 3
     assert after[2]["stats"] == before[2]["stats"]
 
 
-def test_a_search_is_kept_before_the_first_prompt_is_done(runner, monkeypatch):
+def test_a_search_is_stored_before_the_first_prompt_is_done(runner, monkeypatch):
     spec = measured_spec("speculative", "best")
     measure_prompt = measured.Measurement._measure_prompt
 

@@ -53,7 +53,7 @@ def test_measured_cells_share_prompts_workers_and_baseline(monkeypatch):
         assert again[spec].pieces == results[spec].pieces
 
 
-def test_cells_of_later_runs_go_by_the_c_that_was_kept(monkeypatch):
+def test_cells_of_later_runs_go_by_the_c_that_was_stored(monkeypatch):
     """Whichever cell is measured first: both ask for "auto" and get one window."""
     c_of_each_measurement = iter([2.2, 6.2])
 

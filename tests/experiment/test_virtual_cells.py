@@ -160,14 +160,14 @@ def test_a_failing_cell_leaves_the_others_and_is_named(monkeypatch):
     assert isinstance(failed.value, SpeclibError)
 
 
-def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, rows_folder):
+def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, cells_folder):
     specs = [virtual_spec(gamma=gamma, tokens=60) for gamma in range(1, 11)]
     on_all_cores = run_all(specs)
-    files = list(rows_folder.glob("*.jsonl"))
+    files = list(cells_folder.glob("*.jsonl"))
     assert len(files) == 11  # in this cache, plain decoding once
 
     monkeypatch.setattr(machine, "cores", lambda: 1)
-    shutil.rmtree(rows_folder)
+    shutil.rmtree(cells_folder)
     on_one_core = run_all(specs)
     for spec in specs:
         assert on_one_core[spec].stats == on_all_cores[spec].stats

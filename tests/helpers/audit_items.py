@@ -9,7 +9,7 @@ import pytest
 
 from speclab.audit.item_schema import Arithmetic, AuditItem
 from speclab.audit.printed import work_out
-from speclab.audit.runs import run
+from speclab.audit.runs import run_experiment
 
 ByHand = Mapping[str, Sequence[Mapping[str, float]]]  # by item, of each arithmetic
 
@@ -21,7 +21,7 @@ def pieces(item: AuditItem, sort: type) -> list[Any]:
 
 def values_of_run(name: str, requests: int = 1, **settings: Any) -> dict[str, float]:
     """The quantities that an experiment of the audit gives, without their ranges."""
-    quantities = run(name, requests, settings)
+    quantities = run_experiment(name, requests, settings)
     return {name: quantity.value for name, quantity in quantities.items()}
 
 

@@ -34,7 +34,7 @@ class Lab(NamedTuple):
     """A running server: its port, and the folder of its notebooks."""
 
     port: int
-    books: Path
+    notebooks: Path
 
     def address(self, name: str) -> str:
         """Where the notebook of this name opens, in a workspace of its own."""
@@ -47,8 +47,8 @@ class Lab(NamedTuple):
 @contextmanager
 def running_lab(home: Path) -> Iterator[Lab]:
     """A server whose reader's home is the empty folder ``home``."""
-    books = home / "books"
-    books.mkdir()
+    notebooks = home / "notebooks"
+    notebooks.mkdir()
     write_settings(home)
     port = free_port()
     log = home / "log"
@@ -58,7 +58,7 @@ def running_lab(home: Path) -> Iterator[Lab]:
                 sys.executable,
                 *SERVER,
                 f"--ServerApp.port={port}",
-                f"--ServerApp.root_dir={books}",
+                f"--ServerApp.root_dir={notebooks}",
             ],
             env=environment(home),
             stdout=file,
@@ -66,7 +66,7 @@ def running_lab(home: Path) -> Iterator[Lab]:
         )
     try:
         wait_until_running(server, log)
-        yield Lab(port, books)
+        yield Lab(port, notebooks)
     finally:
         server.terminate()  # ends its kernels too
         server.wait(60)

@@ -16,7 +16,7 @@ import pytest
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
-Place = tuple[str, str]  # row and column
+CellName = tuple[str, str]  # row and column
 Cell = tuple[str, str, str]  # item, row and column
 
 
@@ -36,7 +36,7 @@ def load_item(paper: str, item: str) -> dict[str, Any]:
 
 
 # -- printed numbers -------------------------------------------------------------------
-def numbers_of(table: dict[str, Any]) -> dict[Place, float]:
+def numbers_of(table: dict[str, Any]) -> dict[CellName, float]:
     """The printed numbers of one table, by row and column."""
     numbers = {}
     for row, column, value in table.get("cells", []):
@@ -48,8 +48,8 @@ def printed_cells(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
     """The printed number of every cell of these tables."""
     cells = {}
     for item, table in tables.items():
-        for place, value in numbers_of(table).items():
-            cells[item, *place] = value
+        for cell, value in numbers_of(table).items():
+            cells[item, *cell] = value
     return cells
 
 
@@ -57,8 +57,8 @@ def numbers_in_brackets(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
     """The second number of every cell that prints one."""
     cells = {}
     for item, table in tables.items():
-        for place, value in numbers_of(table.get("beside", {})).items():
-            cells[item, *place] = value
+        for cell, value in numbers_of(table.get("beside", {})).items():
+            cells[item, *cell] = value
     return cells
 
 
@@ -73,7 +73,9 @@ def column_labels(table: dict[str, Any]) -> list[str]:
 
 
 # -- what else a file says -------------------------------------------------------------
-def computed_in_errata(table: dict[str, Any], kind: str) -> dict[Place, float | None]:
+def computed_in_errata(
+    table: dict[str, Any], kind: str
+) -> dict[CellName, float | None]:
     """What the errata of one kind compute, by row and column."""
     computed = {}
     for entry in table.get("errata", []):

@@ -10,7 +10,7 @@ import pytest
 from speclab.experiment.run_cells import CellsFailed
 from speclab.experiment.spec import CellResult, Profile, Spec
 from speclab.papers.fill import fill, fill_all
-from speclab.papers.ledger import ClaimRow, LedgerRow
+from speclab.papers.ledger import LedgerLine, VerdictLine
 from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_result import TableResult
 from speclab.progress import Progress
@@ -123,10 +123,10 @@ def every_cell(table: Table) -> list[tuple[str, str]]:
     return cells
 
 
-def rows_of_kind(result: TableResult, kind: str) -> list[LedgerRow]:
-    return [row for row in result.rows if row.kind == kind]
+def lines_of_kind(result: TableResult, kind: str) -> list[LedgerLine]:
+    return [line for line in result.lines if line.kind == kind]
 
 
-def verdicts_of_kind(result: TableResult, kind: str) -> dict[str, ClaimRow]:
+def verdicts_of_kind(result: TableResult, kind: str) -> dict[str, VerdictLine]:
     """The verdicts on a table's claims, by claim."""
     return {row.claim: row for row in result.claims if row.kind == kind}

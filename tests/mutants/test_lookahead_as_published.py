@@ -68,12 +68,12 @@ class PublishedLoop:
         """The likeliest token after each token of the lowest level."""
         line, *columns = self.levels
         written = []
-        for place in range(len(self.levels[-1])):
+        for index in range(len(self.levels[-1])):
             if columns:
-                column = [level[place] for level in columns]
-                token = self.likeliest_after(*line[:place], *column)
+                column = [level[index] for level in columns]
+                token = self.likeliest_after(*line[:index], *column)
             else:
-                token = self.likeliest_after(*line[: place + 1])
+                token = self.likeliest_after(*line[: index + 1])
             written.append(token)
         return written
 
@@ -100,11 +100,11 @@ class PublishedLoop:
         """Each column and what was written below it, by the token before it."""
         line, *columns = self.levels
         first_tokens = [self.text[-1], *line]
-        for place in range(self.window):
-            column = [level[place] for level in columns]
-            tail = (*column, written[place])
+        for index in range(self.window):
+            column = [level[index] for level in columns]
+            tail = (*column, written[index])
 
-            tails = self.pool.setdefault(first_tokens[place], [])
+            tails = self.pool.setdefault(first_tokens[index], [])
             if tail in tails:
                 tails.remove(tail)
             tails.append(tail)

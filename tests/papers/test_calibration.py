@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.tables import every_cell, rows_of_kind
+from helpers.tables import every_cell, lines_of_kind
 
 from speclab.papers.load_papers import load_paper
 from speclab.theory import closed_forms
@@ -28,7 +28,7 @@ def test_every_calibration_of_the_paper_has_a_solution(pearl):
 def test_virtual_cells_that_only_echo_their_calibration_say_so(pearl_results):
     result = pearl_results["table-7"]
     echoes = []
-    for row in rows_of_kind(result, "virtual"):
+    for row in lines_of_kind(result, "virtual"):
         if "calibration" in row.note:
             echoes.append(row)
     assert {row.row for row in echoes} == {"Speculative Decoding"}

@@ -22,7 +22,7 @@ from speclab.papers.claim_numbers import Cell
 from speclab.papers.claims import judge, judge_in_result
 from speclab.papers.estimates import Estimate
 from speclab.papers.fill import fill_all
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim, Paper, Table
 from speclab.papers.table_result import TableResult
@@ -92,7 +92,7 @@ class NoNumbers:
         return None
 
 
-def verdict(samples: Samples | None = None, **fields: Any) -> ClaimRow:
+def verdict(samples: Samples | None = None, **fields: Any) -> VerdictLine:
     """The verdict on a claim with these fields about the print of TABLE."""
     claim = Claim(id="x", text="", source="", **fields)
     return judge(claim, TABLE, MadeUpNumbers(samples or {}))
@@ -539,7 +539,7 @@ def test_a_number_on_its_limit_is_settled_by_no_number_of_requests():
 
 
 # -- cells that may not be judged ------------------------------------------------------
-def judged_of(result: TableResult, **fields: Any) -> ClaimRow:
+def judged_of(result: TableResult, **fields: Any) -> VerdictLine:
     claim = Claim(id="x", text="", source="", **fields)
     return judge_in_result(claim, result, "virtual")
 

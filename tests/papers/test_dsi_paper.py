@@ -186,7 +186,7 @@ def test_what_a_run_is_compared_with_has_no_part_in_its_cell():
     cells_stored = []
     for over in (("speculative", 1), ("speculative", 5), None):
         run(over=over)
-        cells_stored.append(len(list(cache.rows_folder().iterdir())))
+        cells_stored.append(len(list(cache.cells_folder().iterdir())))
     assert cells_stored == [2, 3, 4]  # the run itself is the first one's
 
 

@@ -28,7 +28,7 @@ from speclab.experiment.run_cells import run_all
 from speclab.experiment.spec import FULL, QUICK, CellResult, Spec
 from speclab.papers.duodecoding_sequences import SHARES, count_draftings
 from speclab.papers.estimates import Estimate
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
 from speclab.papers.statistics import apply_accounting, compute, resample
@@ -290,7 +290,7 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
     assert np.isnan(compute("sequences 1", cell_with([])))
 
 
-def test_branches_of_real_runs_are_kept_with_their_cell():
+def test_branches_of_real_runs_are_stored_with_their_cell():
     first, again = run(doubt=0.5, alpha=0.6), run(doubt=0.5, alpha=0.6)
     assert again.cached
     assert first.stats == again.stats
@@ -429,8 +429,8 @@ def test_measured_numbers_are_drawn_one_panel_per_unit_or_kind(paper):
     by_length.values["measured"] = {}
     for length in (64, 128, 1024):
         for column in by_length.table.column_labels:
-            place = f"{length} tokens", column
-            by_length.values["measured"][place] = length / 64
+            cell = f"{length} tokens", column
+            by_length.values["measured"][cell] = length / 64
     lines = chart(by_length).data
     assert [list(line.x) for line in lines] == [[64, 128, 1024]] * 3
     assert len({line.yaxis for line in lines}) == 2  # a quotient, and seconds
@@ -462,7 +462,7 @@ def test_every_item_is_filled_judged_and_drawn(paper, tmp_path):
             assert len(figure.data) > 2, item
             assert all(len(part.y) for part in figure.data), item
 
-    def verdict(item: str, claim: str) -> ClaimRow:
+    def verdict(item: str, claim: str) -> VerdictLine:
         return verdicts_of_kind(results[item], "virtual")[claim]
 
     assert verdict("figure-1", "eight-drafts-match-one-verification").holds == "no"

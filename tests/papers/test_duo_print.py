@@ -49,15 +49,15 @@ def plain_speed(target: str, task: str) -> float:
 # -- Table 1 ---------------------------------------------------------------------------
 def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
     printed = set(numbers_of(TABLES["table-1"]))
-    lost = [tuple(place) for place in TABLES["table-1"]["lost"]]
+    lost = [tuple(cell) for cell in TABLES["table-1"]["lost"]]
 
-    every_place = set()
+    every_cell = set()
     for row in row_labels(TABLES["table-1"]):
         for task in [*TASKS, "Avg."]:
-            every_place |= {(row, f"{task} / TPS"), (row, f"{task} / speedup")}
-    assert printed | set(lost) == every_place
+            every_cell |= {(row, f"{task} / TPS"), (row, f"{task} / speedup")}
+    assert printed | set(lost) == every_cell
     assert len(lost) == len(set(lost)) == 90
-    assert len(every_place) == 192
+    assert len(every_cell) == 192
 
 
 @pytest.mark.parametrize("target", TARGETS)

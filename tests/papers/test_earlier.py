@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from speclab.papers.earlier import earlier_numbers
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 
 ROW, COLUMN = "PEARL (ours)", "CodeLlama 7&34B"
 
 
-def ledger_row(**changes) -> LedgerRow:
-    row = LedgerRow(
+def ledger_line(**changes) -> LedgerLine:
+    row = LedgerLine(
         paper="pearl",
         item="table-1",
         row=ROW,
@@ -26,12 +26,12 @@ def ledger_row(**changes) -> LedgerRow:
 
 def test_only_what_was_left_out_and_has_a_number_is_taken():
     table = load_paper("pearl").table("table-1")
-    good = ledger_row()
+    good = ledger_line()
     rows = [
-        ledger_row(item="table-2"),
-        ledger_row(value=None),
-        ledger_row(metric="speedup_e2e", value=1.0),
-        ledger_row(kind="measured"),
+        ledger_line(item="table-2"),
+        ledger_line(value=None),
+        ledger_line(metric="speedup_e2e", value=1.0),
+        ledger_line(kind="measured"),
         good,
     ]
     left_out = {(ROW, COLUMN, "virtual"), (ROW, COLUMN, "emulated")}

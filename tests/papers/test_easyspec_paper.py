@@ -16,7 +16,7 @@ import pytest
 from helpers.tables import (
     assert_filled_as_the_paper_says,
     fill_virtually,
-    rows_of_kind,
+    lines_of_kind,
     verdicts_of_kind,
 )
 
@@ -295,25 +295,25 @@ def test_virtual_times_without_a_draft_are_100_passes(results):
     assert values[row, "TP / total"] == pytest.approx(100 * TARGET)
 
 
-def calibrated_places(result: TableResult) -> set[tuple[str, str]]:
+def calibrated_cells(result: TableResult) -> set[tuple[str, str]]:
     """The virtual cells whose printed numbers set the clock or the rate."""
-    places = set()
-    for row in rows_of_kind(result, "virtual"):
+    cells = set()
+    for row in lines_of_kind(result, "virtual"):
         if row.note.startswith("calibration"):
-            places.add((row.row, row.column))
-    return places
+            cells.add((row.row, row.column))
+    return cells
 
 
 def test_cells_that_made_the_clock_or_the_rate_say_so(results):
     table_1 = results["table-1"]
-    virtual_rows = rows_of_kind(table_1, "virtual")
-    places = {(row.row, row.column) for row in virtual_rows}
-    assert calibrated_places(table_1) == places
-    assert len(places) == 15
+    virtual_rows = lines_of_kind(table_1, "virtual")
+    cells = {(row.row, row.column) for row in virtual_rows}
+    assert calibrated_cells(table_1) == cells
+    assert len(cells) == 15
 
     table_2 = results["table-2"]
     drafting, shares = set(), set()
-    for row, column in calibrated_places(table_2):
+    for row, column in calibrated_cells(table_2):
         if column.endswith(" / d"):
             drafting.add((row, column))
         if "alpha" in column:

@@ -84,7 +84,7 @@ def iteration(row: str, method: str, stage: str, n: int) -> float:
 
 
 def verifying_over_a_pass(n: int) -> list[float]:
-    """Of every row: the time of a verification over the TP row's one pass."""
+    """The time of a verification over the TP row's one pass, for every row."""
     ratios = []
     for row in POINTS:
         one_pass = printed(row, "TP / total") / 100
@@ -93,7 +93,7 @@ def verifying_over_a_pass(n: int) -> list[float]:
 
 
 def drafting_over_table_1(n: int) -> list[float]:
-    """Of Llama-3's rows: the time of a draft pass over that of Table 1."""
+    """The time of a draft pass over that of Table 1, for Llama-3's rows."""
     ratios = []
     for row in POINTS:
         if row.startswith("Llama-3"):
@@ -298,8 +298,8 @@ def test_easyspecs_table_2_equals_the_text():
         compared += len(ours)
 
         # A dash stands for no number; the numbers of plain decoding are two totals.
-        places = [i for i, word in enumerate(rest) if word != "-"]
-        if method == "vanilla" and len(places) == 2 and places != [2, 6]:
+        columns = [i for i, word in enumerate(rest) if word != "-"]
+        if method == "vanilla" and len(columns) == 2 and columns != [2, 6]:
             shifted.add((f"Qwen2 / {temperature} / {data}", "vanilla / total"))
 
     assert compared == 279 + 100

@@ -6,7 +6,7 @@ import pytest
 
 from speclab.experiment.spec import CellResult, Profile
 from speclab.papers.fill import fill
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
 from speclab.papers.table_cells import cells_to_run
@@ -71,11 +71,11 @@ def pearl() -> Paper:
     return load_paper("pearl")
 
 
-def emulated_row(filled: TableResult, column: str) -> LedgerRow:
+def emulated_row(filled: TableResult, column: str) -> LedgerLine:
     """Speculative decoding's emulated row in a column."""
-    for row in filled.rows:
-        place = (row.kind, row.row, row.column)
-        if place == ("emulated", "Speculative Decoding", column):
+    for row in filled.lines:
+        cell = (row.kind, row.row, row.column)
+        if cell == ("emulated", "Speculative Decoding", column):
             return row
     raise AssertionError(f"no such row in {column}")
 
@@ -119,7 +119,7 @@ def test_emulated_claims_are_judged_beside_the_printed_ones(filled):
     assert "error emulated" in filled.frame()["Llama2 7&70B"]
 
 
-def test_emulated_numbers_have_their_place_in_charts(filled):
+def test_emulated_numbers_have_a_panel_in_charts(filled):
     panels = [panel.text for panel in chart(filled).layout.annotations]
     assert panels == ["paper", "emulated"]
 

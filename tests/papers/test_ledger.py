@@ -10,8 +10,8 @@ import pytest
 
 from speclab.papers.ledger import (
     KEY,
-    ClaimRow,
-    LedgerRow,
+    LedgerLine,
+    VerdictLine,
     merge,
     read_claims,
     read_ledger,
@@ -39,14 +39,14 @@ COLUMNS = [
     "note",
 ]
 
-ROW = LedgerRow("pearl", "table-1", "r", "c", "speedup", "x", "paper", "", 1.0)
+ROW = LedgerLine("pearl", "table-1", "r", "c", "speedup", "x", "paper", "", 1.0)
 
 
 # -- what is written -------------------------------------------------------------------
 def test_the_ledger_comes_back_as_written_with_its_columns(pearl_results, tmp_path):
     rows = []
     for result in pearl_results.values():
-        rows += result.rows
+        rows += result.lines
     path = tmp_path / "ledger.csv"
     write_ledger(path, rows)
     with open(path, newline="") as file:
@@ -61,7 +61,7 @@ def test_the_ledger_comes_back_as_written_with_its_columns(pearl_results, tmp_pa
 
 
 def test_a_ledger_refuses_two_numbers_for_one_key_and_foreign_columns(tmp_path):
-    with pytest.raises(SpeclibError, match="two ledger rows share the key"):
+    with pytest.raises(SpeclibError, match="two ledger lines share the key"):
         write_ledger(tmp_path / "ledger.csv", [ROW, ROW._replace(value=2.0)])
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(SpeclibError, match=r"other\.csv is no ledger.*a, b"):
@@ -79,7 +79,7 @@ def test_merging_keeps_ours_and_adds_other_machines():
 def test_claims_come_back_as_written_and_are_none_without_a_file(tmp_path):
     path = tmp_path / "claims.csv"
     assert read_claims(path) == []
-    row = ClaimRow("pearl", "table-1", "x", "paper", "yes", "1", "1", "a, b")
+    row = VerdictLine("pearl", "table-1", "x", "paper", "yes", "1", "1", "a, b")
     write_claims(path, [row])
     assert read_claims(path) == [row]
 
@@ -204,7 +204,7 @@ def test_a_claims_file_with_other_columns_is_named(tmp_path):
     message = error_of(read_claims, path, "paper,item,verdict\npearl,table-1,yes\n")
     assert "is no list of claims: its columns are paper, item, verdict" in message
     assert "expected paper, item, claim, kind, holds, value, expected, note" in message
-    header = ",".join(ClaimRow._fields)
+    header = ",".join(VerdictLine._fields)
     assert "7 values, expected 8" in error_of(
         read_claims, path, f"{header}\na,b,c,d,e,f,g\n"
     )

@@ -80,12 +80,12 @@ def quotients(numbers: Numbers, row: str, by: str) -> list[float]:
     return values
 
 
-def spread(values: list[float]) -> float:
+def ratio_of_extremes(values: list[float]) -> float:
     return max(values) / min(values)
 
 
 def fastest_rows(numbers: Numbers) -> dict[str, str]:
-    """By column the row with the highest number."""
+    """The row with the highest number, by column."""
     columns = {column for _, column in numbers}
     best = {}
     for column in columns:
@@ -126,7 +126,9 @@ def test_pearl_table_3_the_quotient_varies_less_than_either_row():
     numbers = printed("pearl", "table-3")
     quotient = quotients(numbers, "PEARL (ours)", "Speculative Decoding")
     for row in ("PEARL (ours)", "Speculative Decoding"):
-        assert spread(quotient) < spread(quotients(numbers, row, "Auto Regressive"))
+        assert ratio_of_extremes(quotient) < ratio_of_extremes(
+            quotients(numbers, row, "Auto Regressive")
+        )
 
 
 def test_pearl_table_4_leaving_out_post_verify_costs_more():
@@ -198,9 +200,9 @@ def test_pearl_tables_17_and_18_lose_little_where_gpus_are_shared(
 ):
     numbers = printed("pearl", item)
     for pair in pairs:
-        kept = quotients(numbers, f"{pair} (RC)", pair)
-        assert least <= min(kept)
-        assert max(kept) <= most
+        shares = quotients(numbers, f"{pair} (RC)", pair)
+        assert least <= min(shares)
+        assert max(shares) <= most
 
 
 def test_pearl_blog_figure_1_quotes_llama_3_1():

@@ -7,7 +7,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from helpers.tables import SMALL, rows_of_kind, verdicts_of_kind
+from helpers.tables import SMALL, lines_of_kind, verdicts_of_kind
 
 from speclab.experiment.run_cells import example_trace, run_all
 from speclab.experiment.spec import Spec
@@ -109,7 +109,7 @@ def test_measured_best_draft_lengths_are_of_the_run_itself(
     assert len(lengths) == len(accepted) > 10
     assert min(accepted) < 4
     assert [min(4, best) for best in lengths[:-1]] == accepted[:-1]
-    for row in rows_of_kind(result, "measured"):
+    for row in lines_of_kind(result, "measured"):
         assert row.setup.startswith("toy@")
         assert "window is 4" in row.note
 

@@ -335,17 +335,17 @@ def test_settings_name_calibrations_and_clocks_that_are_there():
 
 
 def check_names(item: str, row: str, column: str) -> None:
-    place = item, row, column
-    alpha = setting(*place, "alpha")
+    cell = item, row, column
+    alpha = setting(*cell, "alpha")
     if isinstance(alpha, str):
-        name = alpha.format(series=setting(*place, "series"))
-        assert name in CALIBRATION, place
+        name = alpha.format(series=setting(*cell, "series"))
+        assert name in CALIBRATION, cell
 
-    latency, printed_c = setting(*place, "latency"), setting(*place, "printed_c")
+    latency, printed_c = setting(*cell, "latency"), setting(*cell, "printed_c")
     if printed_c:
         times = LATENCY[latency.removeprefix("pearl/")]
         c = times["draft"]["printed"] / times["target"]["printed"]
-        assert printed_c == round(c), place
+        assert printed_c == round(c), cell
 
 
 # -- the paper's text, read a second time ----------------------------------------------
@@ -402,11 +402,11 @@ def join_row_labels(body: list[list[str]]) -> list[list[str]]:
 def test_every_cell_equals_the_text(item):
     raw = read_table(item)
     numbers = {}
-    for place, text in raw.items():
-        numbers[place] = re.findall(r"\d+(?:\.\d+)?", text)
+    for cell, text in raw.items():
+        numbers[cell] = re.findall(r"\d+(?:\.\d+)?", text)
 
     scale = 1000 if "printed_unit" in TABLES[item] else 1
-    ours = {tuple(place): [] for place in TABLES[item].get("absent", [])}
+    ours = {tuple(cell): [] for cell in TABLES[item].get("absent", [])}
     for cell in CELLS:
         if cell[0] != item:
             continue
@@ -432,8 +432,8 @@ def test_a_percent_sign_stands_where_the_errata_say(item):
 
 def test_the_steps_of_table_9_equal_the_text():
     raw = {}
-    for place, text in read_table("table-9").items():
-        raw[place] = re.sub(r"\s", "", text)
+    for cell, text in read_table("table-9").items():
+        raw[cell] = re.sub(r"\s", "", text)
 
     output = ""
     for row, step in zip(

@@ -8,29 +8,29 @@ import pytest
 from helpers.tables import (
     SMALL,
     fill_with,
-    rows_of_kind,
+    lines_of_kind,
     two_measured_requests,
     verdicts_of_kind,
 )
 
 from speclab.experiment.spec import CellResult, Spec
 from speclab.papers.fill import fill
-from speclab.papers.ledger import KEY, LedgerRow
+from speclab.papers.ledger import KEY, LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Table
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
-from speclab.papers.table_rows import add_rows_and_verdicts
+from speclab.papers.table_rows import add_lines_and_verdicts
 from speclib.trace.metrics import Stats
 
-Place = tuple[str, str, str]  # row, column, kind
+CellKey = tuple[str, str, str]  # row, column, kind
 
 
 @pytest.mark.slow
 def test_every_kind_has_its_own_rows_and_no_key_twice(pearl_results):
     rows = []
     for result in pearl_results.values():
-        rows += result.rows
+        rows += result.lines
     assert len({row[:KEY] for row in rows}) == len(rows)
     assert {row.kind for row in rows} == {"paper", "virtual"}
     for row in rows:
@@ -40,20 +40,20 @@ def test_every_kind_has_its_own_rows_and_no_key_twice(pearl_results):
         else:
             assert row.setup
 
-    for row in rows_of_kind(pearl_results["table-4"], "virtual"):
+    for row in lines_of_kind(pearl_results["table-4"], "virtual"):
         assert row.low <= row.value <= row.high
         assert row.n == (8 if "Llama 2" in row.column else 2)
 
 
 def test_lost_and_absent_cells_are_rows_without_a_value(pearl):
     table_1 = fill(pearl.table("table-1"), SMALL, kinds=())
-    absent = [row for row in table_1.rows if row.note == "not printed"]
+    absent = [row for row in table_1.lines if row.note == "not printed"]
     assert {(row.row, row.column) for row in absent} == {
         ("Ouroboros", "Llama3.1 8&70B"),
         ("Lookahead Decoding", "Llama3.1 8&70B"),
     }
     figure_2a = fill(pearl.table("figure-2a"), SMALL, kinds=())
-    lost = [row for row in figure_2a.rows if row.note == "lost"]
+    lost = [row for row in figure_2a.lines if row.note == "lost"]
     assert [(row.row, row.value) for row in lost] == [("bars", None)]
 
 
@@ -78,7 +78,7 @@ def test_a_failed_cell_is_an_empty_row_and_an_error_with_its_name(pearl):
 
     assert len(result.errors) == 15
     assert all(name.startswith("table-5, ") for name in result.errors)
-    failed_rows = rows_of_kind(result, "virtual")
+    failed_rows = lines_of_kind(result, "virtual")
     assert {row.value for row in failed_rows} == {None}
     assert "out of memory" in failed_rows[0].note
     assert result.values["paper"]
@@ -99,7 +99,7 @@ def test_measured_rows_name_pair_machine_dtype_and_threads(pearl):
     result = fill_with(measured_result, pearl.table("table-1"), "measured")
 
     by_metric = {}
-    for row in rows_of_kind(result, "measured"):
+    for row in lines_of_kind(result, "measured"):
         if (row.row, row.column) == ("PEARL (ours)", "CodeLlama 7&34B"):
             by_metric[row.metric] = row
     row = by_metric["speedup"]
@@ -127,7 +127,7 @@ def uneven_result(spec: Spec) -> CellResult:
     return result
 
 
-def filled_table_1(table: Table, **sets: set[Place]) -> TableResult:
+def filled_table_1(table: Table, **sets: set[CellKey]) -> TableResult:
     """DuoDecoding's Table 1 with the same two requests in all of its columns.
 
     What is left out is not run.
@@ -138,7 +138,7 @@ def filled_table_1(table: Table, **sets: set[Place]) -> TableResult:
         if (cell.row, cell.column, cell.kind) not in result.left_out:
             cells.append(cell)
     results = {cell.spec: uneven_result(cell.spec) for cell in cells}
-    add_rows_and_verdicts(result, cells, results, {}, ("measured",))
+    add_lines_and_verdicts(result, cells, results, {}, ("measured",))
     return result
 
 
@@ -147,12 +147,12 @@ def duo_table_1() -> Table:
     return load_paper("duodecoding").table("table-1")
 
 
-def measured_rows(result: TableResult, row: str) -> dict[str, LedgerRow]:
+def measured_rows(result: TableResult, row: str) -> dict[str, LedgerLine]:
     """The measured rows of the table's metric, by column."""
     rows = {}
-    for ledger_row in rows_of_kind(result, "measured"):
-        if ledger_row.row == row and ledger_row.metric == "speedup":
-            rows[ledger_row.column] = ledger_row
+    for ledger_line in lines_of_kind(result, "measured"):
+        if ledger_line.row == row and ledger_line.metric == "speedup":
+            rows[ledger_line.column] = ledger_line
     return rows
 
 

@@ -9,7 +9,7 @@ from helpers.specs import measured_spec, virtual_spec
 from helpers.tables import (
     SMALL,
     fill_with,
-    rows_of_kind,
+    lines_of_kind,
     two_measured_requests,
     verdicts_of_kind,
 )
@@ -76,7 +76,7 @@ def test_virtual_devices_are_those_of_the_paper():
 
 def test_every_target_server_is_a_device():
     spec = virtual_spec("dsi", None, latency="dsi/vicuna-13b-alpaca")
-    spec = spec.but(settings=(("lookahead", 1), ("servers", 7)))
+    spec = spec.changed(settings=(("lookahead", 1), ("servers", 7)))
     assert reserved_devices(made_up(spec)) == 8
 
 
@@ -95,10 +95,10 @@ def test_all_cores_of_a_pair_have_the_same_target_and_the_same_conditions():
     pairs = {plain_spec.pair for plain_spec in plain}
     assert pairs == {"all-cores/threads", "all-cores/tensors"}
 
-    kept = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
+    shared = {"task", "tokens", "requests", "temperature", "seed", "dtype"}
     for plain_spec in plain:
         assert plain_spec.method == "autoregressive"
-        assert plain_spec.model_dump(include=kept) == spec.model_dump(include=kept)
+        assert plain_spec.model_dump(include=shared) == spec.model_dump(include=shared)
 
 
 def test_a_pair_whose_target_stands_on_no_other_pair_has_no_second_number():
@@ -142,7 +142,7 @@ def test_a_virtual_speed_up_is_over_the_stated_cost_of_all_its_gpus():
 
 def test_over_another_method_each_is_taken_over_its_own_devices():
     spec = virtual_spec("dsi", None, latency="dsi/vicuna-13b-alpaca")
-    spec = spec.but(
+    spec = spec.changed(
         settings=(("lookahead", 1), ("servers", 7)), over=("speculative", 5)
     )
     result = made_up(spec)
@@ -174,14 +174,14 @@ def table_1(pearl) -> TableResult:
 
 def test_rows_of_a_speed_up_have_keys_of_their_own_and_change_no_shown_number(table_1):
     values = {}
-    for row in rows_of_kind(table_1, "measured"):
+    for row in lines_of_kind(table_1, "measured"):
         if (row.row, row.column) == PEARL_CELL:
             values[row.metric] = row.value
 
     assert values["speedup"] == pytest.approx(2.5)
     assert values[OVER_SAME_DEVICES] == pytest.approx(2.0)
     assert values[DEVICE_SECONDS] == pytest.approx(0.4)
-    assert len({row[:KEY] for row in table_1.rows}) == len(table_1.rows)
+    assert len({row[:KEY] for row in table_1.lines}) == len(table_1.lines)
     assert table_1.values["measured"][PEARL_CELL] == 2.5
 
 
@@ -221,7 +221,7 @@ def test_plain_decoding_beside_which_others_were_busy_does_not_count(pearl):
     result = fill_with(disturbed_on_one, pearl.table("table-1"), "measured")
 
     assert (*PEARL_CELL, "measured") in result.lacks_plain
-    for row in rows_of_kind(result, "measured"):
+    for row in lines_of_kind(result, "measured"):
         assert (row.metric, row.row) != (OVER_SAME_DEVICES, "PEARL (ours)")
 
 

@@ -19,7 +19,7 @@ LANGUAGE = "thai"
     "pair, t_draft, t_target",
     [("llama 2", 1 / 49.94, 1 / 9.22), ("llama 3.1", 1 / 44.37, 1 / 9.00)],
 )
-def test_what_is_kept_is_what_moving_the_cache_leaves(
+def test_what_is_left_is_what_moving_the_cache_leaves(
     pearl_results, pair, t_draft, t_target
 ):
     """Five drafts and a target of three stages never meet (Appendix G).
@@ -30,8 +30,8 @@ def test_what_is_kept_is_what_moving_the_cache_leaves(
     apart = max(t_target, 5 * t_draft)
     shared = max(t_target, 5 * t_draft + 2 * 0.0013)
     result = pearl_results["table-18"]
-    kept = result.values["virtual"][f"{pair} (RC)", LANGUAGE]
-    assert kept == pytest.approx(apart / shared, rel=1e-3)
+    left = result.values["virtual"][f"{pair} (RC)", LANGUAGE]
+    assert left == pytest.approx(apart / shared, rel=1e-3)
 
 
 def test_a_quotient_row_has_the_mean_and_a_note_of_its_rows(pearl_results):
@@ -43,7 +43,7 @@ def test_a_quotient_row_has_the_mean_and_a_note_of_its_rows(pearl_results):
     assert virtual["llama 3.1 (RC)", "average"] == pytest.approx(speeds[0] / speeds[1])
     notes = {
         row.note
-        for row in result.rows
+        for row in result.lines
         if row.row == "llama 3.1 (RC)" and row.kind == "virtual"
     }
     assert notes == {"llama 3.1, shared over llama 3.1, apart"}

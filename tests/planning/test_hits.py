@@ -1,4 +1,4 @@
-"""What is kept of plans: it is read back as it was, and counted by hand."""
+"""What is stored of plans: it is read back as it was, and counted by hand."""
 
 from __future__ import annotations
 

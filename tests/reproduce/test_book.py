@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from speclab.papers.fill import fill_all
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.reproduce.book import Book, of_another_machine
 from speclib import SpeclibError, machine, paths
 
@@ -58,7 +58,7 @@ def test_unknown_papers_items_and_columns_list_the_known(book):
 
 
 def test_only_rows_measured_elsewhere_are_another_machines():
-    measured = LedgerRow(
+    measured = LedgerLine(
         paper="pearl",
         item="table-1",
         row="a",

@@ -81,7 +81,7 @@ class Lecture(NamedTuple):
 
     page: object
     errors: list[str]
-    book: Path
+    notebook: Path
     picture: object
     cells: list
     timelines: int
@@ -111,23 +111,23 @@ def opened_lecture(browser, lab, request):
     All tests of a lecture share it, and its page is closed before the next one opens:
     pages that nobody looks at would take processor time from the one that is tested.
     """
-    book = lab.books / f"{request.param}.ipynb"
-    copy_without_outputs(ROOT / "notebooks" / "learn" / book.name, book)
+    notebook = lab.notebooks / f"{request.param}.ipynb"
+    copy_without_outputs(ROOT / "notebooks" / "learn" / notebook.name, notebook)
     page, errors = new_page(browser)
     try:
         page.goto(lab.address(request.param))
-        cells = run_all_cells(page, book)
+        cells = run_all_cells(page, notebook)
         wait_until_still(page)
         picture = page.locator(
             ".widget-vbox:has(.widget-slider) .speclib-timeline > svg"
         )
         timelines = page.locator(".speclib-timeline > svg").count()
-        yield Lecture(page, errors, book, picture, cells, timelines)
+        yield Lecture(page, errors, notebook, picture, cells, timelines)
     finally:
         page.close()
 
 
-def run_all_cells(page, book: Path) -> list:
+def run_all_cells(page, notebook: Path) -> list:
     """Runs a lecture by the menu; its code cells as they are saved then."""
     # Before the kernel is idle, Run is ignored.
     page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=180_000)
@@ -139,7 +139,7 @@ def run_all_cells(page, book: Path) -> list:
 
     for button in page.locator("button.widget-toggle-button").all():
         button.click()  # "More": unfolds the other sliders
-    return code_cells(late.nbformat.read(book, as_version=4))
+    return code_cells(late.nbformat.read(notebook, as_version=4))
 
 
 def copy_without_outputs(source: Path, target: Path) -> None:
@@ -157,7 +157,7 @@ def code_cells(notebook) -> list:
 def lecture(opened_lecture, request):
     """The lecture, once nothing on its page moves any more."""
     if request.config.getoption("loadgroup", False):
-        group = f"@{opened_lecture.book.stem}"
+        group = f"@{opened_lecture.notebook.stem}"
         assert request.node.nodeid.endswith(group), "tests are not shared out in groups"
     wait_until_still(opened_lecture.page)
     yield opened_lecture
@@ -476,7 +476,7 @@ class Exercise(NamedTuple):
 
 def exercises_of(lecture) -> list[Exercise]:
     """Those that the lecture's file with answers has."""
-    with_answers = ROOT / "notebooks" / "solutions" / lecture.book.name
+    with_answers = ROOT / "notebooks" / "solutions" / lecture.notebook.name
     exercises = []
     for cell in code_cells(late.nbformat.read(with_answers, as_version=4)):
         if "exercise" not in cell.metadata.get("tags", []):
@@ -561,14 +561,14 @@ def test_at_alpha_0_nothing_is_accepted_and_at_alpha_1_nothing_is_rejected(lectu
 @lectures("20_pearl")
 def test_a_zoom_stays_while_a_slider_moves_and_a_double_click_ends_it(lecture):
     first_width = bars(lecture, 0)[0].width
-    place = {"x": 400, "y": 80}
-    lecture.picture.hover(position=place)
+    spot = {"x": 400, "y": 80}
+    lecture.picture.hover(position=spot)
     lecture.page.keyboard.down("Control")
     lecture.page.mouse.wheel(0, -300)  # pixels; 300 of them are a factor of e
     lecture.page.keyboard.up("Control")
     drag(lecture, "γ", 1, "PEARL γ = 12")
     assert bars(lecture, 0)[0].width == pytest.approx(first_width * math.e, rel=0.05)
-    lecture.picture.dblclick(position=place)
+    lecture.picture.dblclick(position=spot)
     assert bars(lecture, 0)[0].width == pytest.approx(first_width, abs=0.02)
 
 
@@ -807,13 +807,13 @@ def test_titles_of_the_heatmaps_panels_do_not_overlap_on_a_narrow_page(
 
 
 @of_reports
-def test_every_link_of_the_pages_leads_to_a_place_that_exists(reports, offline):
-    places = {}
+def test_every_link_of_the_pages_leads_to_an_anchor_that_exists(reports, offline):
+    anchors = {}
     addresses_on = {}
     for name in PAGES:
         offline.goto((reports / name).as_uri())
         ids = offline.locator("[id]").evaluate_all("all => all.map(e => e.id)")
-        places[name] = set(ids)
+        anchors[name] = set(ids)
         links = offline.locator("a")
         addresses_on[name] = links.evaluate_all("""all => all.map(
             a => a.href.baseVal === undefined ? a.href : a.href.baseVal)""")
@@ -826,7 +826,7 @@ def test_every_link_of_the_pages_leads_to_a_place_that_exists(reports, offline):
             assert link.scheme == "file"
             assert target.is_file(), address
             if link.fragment:
-                assert link.fragment in places[target.name], address
+                assert link.fragment in anchors[target.name], address
                 links_between.add((name, target.name))
     assert links_between >= {
         ("index.html", "pearl.html"),
@@ -922,7 +922,7 @@ def test_the_index_is_filtered_by_paper_kind_and_verdict_and_its_address_says_ho
         ("words=second%20pearl", ["second of pearl"]),
         ("paper=nobody", []),
         ("sort=nothing&verdict=", ALL_CLAIMS),
-        ("pearl.second-of-pearl", ALL_CLAIMS),  # a place, not a view
+        ("pearl.second-of-pearl", ALL_CLAIMS),  # an anchor, not a view
     ],
 )
 def test_a_view_that_is_linked_is_shown(index, offline, fragment, claims):

@@ -1,4 +1,4 @@
-"""Measured cells on nodes of a cluster: what one machine would do, and kept here."""
+"""Measured cells on nodes of a cluster: what one machine would do, and stored here."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _own_cache(own_cache):
 
 
 # -- cells from elsewhere --------------------------------------------------------------
-def test_of_two_files_of_a_cell_the_one_with_more_requests_is_kept():
+def test_of_two_files_of_a_cell_the_one_with_more_requests_stays():
     spec = measured_spec()
-    run_all([spec.but(requests=1)])
+    run_all([spec.changed(requests=1)])
     short = cache.text_of(key_of(spec))
     run_all([spec])
     long = cache.text_of(key_of(spec))
@@ -52,7 +52,7 @@ def test_of_two_files_of_a_cell_the_one_with_more_requests_is_kept():
     assert cache.text_of(key_of(spec)) == long
     cache.take_in(key_of(spec), short, at_least_as_many=True)
     assert cache.text_of(key_of(spec)) == long
-    (cache.rows_folder() / f"{key_of(spec)}.jsonl").write_text(short)
+    (cache.cells_folder() / f"{key_of(spec)}.jsonl").write_text(short)
     cache.take_in(key_of(spec), long)
     assert len(stored(spec).stats) == 3
 
@@ -79,9 +79,9 @@ def test_machines_are_remembered_once_and_a_damaged_list_counts_as_none(monkeypa
     monkeypatch.setenv(environments.IN_CLUSTER, "cluster")
     for _ in range(2):
         environments.remember(FASTER)
-    assert environments.known() == [machine.environment(), FASTER]
+    assert environments.known_environments() == [machine.environment(), FASTER]
     (paths.CACHE / "environments.json").write_text("[[1")
-    assert environments.known() == [machine.environment()]
+    assert environments.known_environments() == [machine.environment()]
 
 
 # -- nodes -------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def batch_of(name: str, *specs, is_main: bool = False) -> Batch:
 
 
 def batches() -> list[Batch]:
-    """Cells of four pools, which is more than the nodes have room for at once.
+    """Cells of four pools, which is more than the nodes can do at once.
 
     Their keys are fresh: the nodes' cache outlives a test.
     """
@@ -138,7 +138,7 @@ batches.calls = 0
 
 
 def specs_of(measured: list[Batch]) -> list[Spec]:
-    """Of all cells, in order."""
+    """The specs of all cells, in order."""
     specs: list[Spec] = []
     for batch in measured:
         specs += batch.specs
@@ -158,14 +158,14 @@ def schedule_of(measured: list[Batch], runner: Runner, nodes: Nodes, deadline=No
 
 
 class NodesThatTell(Nodes):
-    """Nodes that call ``after_a_step`` when the first report has been kept here."""
+    """Nodes that call ``after_a_step`` when the first report has been stored here."""
 
     def __init__(self, after_a_step: Callable[[], object]):
         super().__init__()
         self._after_a_step: Callable[[], object] | None = after_a_step
 
-    def first(self) -> Answer:
-        answer = super().first()
+    def wait_for_answer(self) -> Answer:
+        answer = super().wait_for_answer()
         if self._after_a_step is not None:
             after_a_step, self._after_a_step = self._after_a_step, None
             after_a_step()
@@ -193,7 +193,7 @@ def do_on_nodes(
 
 
 @pytest.mark.slow
-def test_every_cell_is_done_and_kept_here_and_names_its_node(ray_nodes):
+def test_every_cell_is_done_and_stored_here_and_names_its_node(ray_nodes):
     measured = batches()
     runner = do_on_nodes(measured)
     assert not runner.errors
@@ -216,7 +216,7 @@ def test_what_is_here_already_is_not_done_again(nodes, monkeypatch):
     monkeypatch.setattr(other_load, "others_between", lambda start, end: 0.0)
     measured = batches()
     specs = specs_of(measured)
-    run_all([spec.but(requests=2) for spec in specs])
+    run_all([spec.changed(requests=2) for spec in specs])
     before = {spec: stored(spec).stats for spec in specs}
     do_on_nodes(measured)
     for spec, stats in before.items():
@@ -301,7 +301,7 @@ def test_a_budget_ends_a_sweep(nodes, monkeypatch):
     monkeypatch.setattr(measuring_on_nodes, "time", clock)
     measured = batches()
     for batch in measured:
-        batch.specs = [spec.but(requests=1000) for spec in batch.specs]
+        batch.specs = [spec.changed(requests=1000) for spec in batch.specs]
 
     do_on_nodes(measured, seconds=HOUR, after_a_step=clock.leap)
 

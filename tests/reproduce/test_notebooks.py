@@ -204,7 +204,7 @@ def test_marks_of_a_solution_that_do_not_match_are_named():
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=stem)
 def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
-    """Of the notebook, what it imports, the solutions and their checks are run."""
+    """What the notebook imports, the solutions and their checks are run."""
     monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
     names: dict = {}
     cards = []

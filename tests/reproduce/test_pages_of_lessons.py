@@ -52,7 +52,7 @@ def ids_of(html: str) -> set[str]:
 
 
 def dead_links(page: Path) -> list[str]:
-    """The links of a page that lead to no file, or to no place in one."""
+    """The links of a page that lead to no file, or to no anchor in one."""
     html = page.read_text("utf-8")
     dead = []
     for address in re.findall(r'<a\b[^>]*href="([^"]*)"', html):

@@ -35,7 +35,7 @@ from speclab.papers.ledger import (
     DEVICE_SECONDS,
     OVER_SAME_DEVICES,
     SAME_DEVICES_SUFFIX,
-    LedgerRow,
+    LedgerLine,
     read_claims,
     read_ledger,
     write_ledger,
@@ -62,7 +62,7 @@ def home(finished_home, tmp_path):
     return Path(shutil.copytree(finished_home, tmp_path / "home"))
 
 
-def ledger_of(home: Path) -> list[LedgerRow]:
+def ledger_of(home: Path) -> list[LedgerLine]:
     return read_ledger(home / "reports" / "ledger.csv")
 
 
@@ -133,7 +133,7 @@ def with_a_tenth_of_each_pass(latency: str) -> str:
     return re.sub(r"\[\[1, ([\d.]+)\]\]", shorten, latency)
 
 
-def cells_of_kind(rows: list[LedgerRow], kind: str) -> set[tuple[str, ...]]:
+def cells_of_kind(rows: list[LedgerLine], kind: str) -> set[tuple[str, ...]]:
     """Item, row, column, metric and unit of all first numbers of a kind."""
     second = (OVER_SAME_DEVICES, DEVICE_SECONDS)
     return {
@@ -198,7 +198,7 @@ def test_a_changed_cell_changes_the_reports_and_no_run_is_repeated(home):
 
 
 # -- interruptions ---------------------------------------------------------------------
-def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
+def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_stored(tmp_path):
     home = make_home(tmp_path / "home")
     rows = home / ".cache" / "rows"
     process = command(home, *REPRODUCE)
@@ -210,8 +210,8 @@ def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
-    kept = times_of_change(rows.glob("*.jsonl"))
-    for path in kept:
+    stored = times_of_change(rows.glob("*.jsonl"))
+    for path in stored:
         head, *body = path.read_text().splitlines()
         assert json.loads(head)["key"] == path.stem
         for line in body:
@@ -219,7 +219,7 @@ def test_a_killed_run_leaves_whole_files_only_and_its_cells_are_kept(tmp_path):
     assert not (home / "reports" / "ledger.csv").exists()
 
     run(home, *REPRODUCE)
-    assert times_of_change(kept) == kept
+    assert times_of_change(stored) == stored
     assert ledger_of(home)
 
 
@@ -246,7 +246,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "finished cells are kept" in err, out + err
+    assert "finished cells are stored" in err, out + err
 
 
 # -- mistakes --------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path, monkeypa
         tmp_path / "home", virtual=["table-7"], measured=["table-7"], brief=True
     )
     out = run(home, *WITH_REAL_MODELS, status=1)
-    assert "failed; all others are kept" in out
+    assert "failed; all others are stored" in out
     assert "codellama-7b-34b" in out
 
     virtual_values = []
@@ -292,7 +292,7 @@ def test_a_run_with_cells_that_fail_is_not_taken_for_finished(tmp_path):
 @pytest.fixture
 def ledger_of_another_machine(home):
     """A measured speed of its own, beside rows that are ours already."""
-    row = LedgerRow(
+    row = LedgerLine(
         paper="pearl",
         item="table-5",
         row="3",
@@ -314,7 +314,7 @@ def ledger_of_another_machine(home):
 def test_another_machines_numbers_stand_beside_ours_and_survive_the_next_run(
     home, ledger_of_another_machine
 ):
-    assert "1 new rows" in run(home, "merge", str(ledger_of_another_machine))
+    assert "1 new lines" in run(home, "merge", str(ledger_of_another_machine))
     for options in ((), ("--paper", "pearl")):
         run(home, *REPRODUCE, *options)
         assert "| measured @ epyc-64c-4gpu-0a1b2c |" in markdown_of(home)

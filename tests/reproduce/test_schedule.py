@@ -316,7 +316,7 @@ def test_work_takes_what_its_like_took_last_else_what_its_kind_took_last():
     assert pace.expect("script", "a") == 5.0
 
 
-def test_what_was_seen_is_kept_and_a_damaged_file_counts_as_empty():
+def test_what_was_seen_is_stored_and_a_damaged_file_counts_as_empty():
     pace = Pace.read()
     pace.note("measured", "toy", 10, seconds=4.0)
     assert Pace.read().expect("measured", "toy", 5) == 2.0
@@ -338,29 +338,29 @@ def test_work_is_counted_by_its_cells_and_tokens():
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
 def test_a_budget_of_nothing_is_refused(minutes):
     with pytest.raises(BadValue, match=r"minutes is .*: give a number of minutes"):
-        Budget.of(minutes)
+        Budget.of_minutes(minutes)
 
 
 def test_a_budget_below_the_cheapest_cell_says_what_the_least_is():
     with pytest.raises(BadValue, match=r"take about 1\.5 here; give at least that"):
-        Budget.of(0.5).check_least(90)
-    Budget.of(2).check_least(90)
-    Budget.of(None).check_least(90)
+        Budget.of_minutes(0.5).check_least(90)
+    Budget.of_minutes(2).check_least(90)
+    Budget.of_minutes(None).check_least(90)
 
 
 def test_what_comes_after_the_cells_is_taken_from_the_budget():
-    budget = Budget.of(5)
+    budget = Budget.of_minutes(5)
     assert budget.deadline(reserved=60) == pytest.approx(budget.started + 240)
-    assert Budget.of(None).deadline(reserved=60) is None
+    assert Budget.of_minutes(None).deadline(reserved=60) is None
 
 
 def test_the_least_that_is_told_is_enough():
     """Rounded down to a tenth of a minute, it would be refused in turn."""
     seconds = 2.14 * 60
     with pytest.raises(BadValue) as refused:
-        Budget.of(1).check_least(seconds)
+        Budget.of_minutes(1).check_least(seconds)
     (least,) = re.findall(r"take about ([\d.]+) here", str(refused.value))
-    Budget.of(float(least)).check_least(seconds)
+    Budget.of_minutes(float(least)).check_least(seconds)
 
 
 def test_durations_read_as_people_say_them():

@@ -295,7 +295,7 @@ def published_run(
 )
 @pytest.mark.parametrize("lookahead", [1, 5, 10])
 @pytest.mark.parametrize("method, formula", [("si", si_time), ("dsi", dsi_time)])
-def test_the_simulators_books_are_its_control_flow(
+def test_the_simulators_accounting_is_its_control_flow(
     share, alpha, lookahead, method, formula
 ):
     rng = random.Random(11)

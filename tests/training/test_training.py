@@ -267,7 +267,7 @@ def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture
     plan = fit.Plan(steps=20, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
     answers = distil.answers(target, writer, 8, seed=1, new=20)
     loss = distil.likeness(target)
-    stream = batches(distil.again(answers, 0), plan.batch, plan.length)
+    stream = batches(distil.repeat_shuffled(answers, 0), plan.batch, plan.length)
     held_out = next(stream)
     before = loss(draft, *held_out).item()
     fit.fit(draft, stream, plan, loss=loss, say=silent)
@@ -391,7 +391,7 @@ def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
 ):
     """As its card says; computed here in float64, position by position, without noise.
 
-    The token at a place goes in with the target's feature of the token before it.
+    The token at a position goes in with the target's feature of the token before it.
     """
     monkeypatch.setattr(make_head, "NOISE", 0.0)
     target = fit.build(TINY, 0).eval().requires_grad_(False)

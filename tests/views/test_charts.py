@@ -34,7 +34,7 @@ def add_with_interval(result: TableResult, low: float, high: float) -> None:
         value=1.5,
         n=2,
     )
-    result.rows[-1] = result.rows[-1]._replace(low=low, high=high)
+    result.lines[-1] = result.lines[-1]._replace(low=low, high=high)
 
 
 def test_an_interval_that_is_many_times_its_bar_leaves_the_panel_at_the_top():

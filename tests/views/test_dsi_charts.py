@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from speclab.papers.figures import HeatmapFigure
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.theory.dsi_heatmaps import heatmaps
 from speclab.views.charts.choose import chart
@@ -27,7 +27,7 @@ def extra_1(**means: float):
             value = means.get(column, 1.0)
             values[row, column] = value
             rows.append(
-                LedgerRow(
+                LedgerLine(
                     "dsi", "extra-1", row, column, "speedup", "x", "virtual", "", value
                 )
             )

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 from speclab.experiment.spec import QUICK
-from speclab.papers.ledger import DEVICE_SECONDS, ClaimRow, LedgerRow
+from speclab.papers.ledger import DEVICE_SECONDS, LedgerLine, VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclab.views.tables.cell_text import write_difference
@@ -25,7 +25,7 @@ from speclab.views.tables.markdown import section_md, summary_md
 from speclab.views.tables.tally import count
 
 PAPER = Source("paper")
-ELSEWHERE = LedgerRow(
+ELSEWHERE = LedgerLine(
     paper="pearl",
     item="table-5",
     row="3",
@@ -177,13 +177,13 @@ def test_another_machines_numbers_are_a_column_of_their_own(results):
 
 def test_a_cell_that_failed_is_shown_as_failed(results):
     result = results["table-5"]
-    rows = list(result.rows)
+    rows = list(result.lines)
     first_virtual = next(i for i, row in enumerate(rows) if row.kind == "virtual")
     failed_row = rows[first_virtual]._replace(value=None, note="failed: no <file>")
     rows[first_virtual] = failed_row
     errors = {"table-5, 2: pearl": "no <file>"}
 
-    html = section_html(replace(result, rows=rows, claims=[], errors=errors))
+    html = section_html(replace(result, lines=rows, claims=[], errors=errors))
     assert ">failed</td>" in html
     assert "no &lt;file&gt;" in html
     assert "no <file>" not in html
@@ -196,7 +196,7 @@ def test_a_number_of_an_earlier_run_has_a_sign_and_a_line_explains_it(results):
 
     row, column = "3", "CodeLlama 7&34"
     rows = [
-        r for r in result.rows if (r.row, r.column, r.kind) == (row, column, "virtual")
+        r for r in result.lines if (r.row, r.column, r.kind) == (row, column, "virtual")
     ]
     place = (row, column, "virtual")
     empty = TableResult(result.table, result.profile, earlier={place: rows[0]})
@@ -230,7 +230,7 @@ def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(re
             value=value,
             note="c 3.1",
         )
-    notes = [row.note for row in disturbed.rows]
+    notes = [row.note for row in disturbed.lines]
     assert notes == [
         "c 3.1",
         "c 3.1; disturbed: other programs kept the machine busy",
@@ -291,7 +291,9 @@ def test_open_verdicts_are_counted_apart_and_listed_with_what_would_settle_them(
     note = "not settled: ...; about 23 prompts would settle it"
     verdicts = []
     for claim in (own, papers):
-        row = ClaimRow("pearl", "table-1", claim.id, "measured", "open", "", "", note)
+        row = VerdictLine(
+            "pearl", "table-1", claim.id, "measured", "open", "", "", note
+        )
         verdicts.append(row)
     measured = replace(result, claims=verdicts)
 

@@ -87,7 +87,7 @@ def experiment(name: str) -> Experiment:
     return RUNS[name]
 
 
-def run(name: str, requests: int, settings: Mapping[str, Any]) -> Quantities:
+def run_experiment(name: str, requests: int, settings: Mapping[str, Any]) -> Quantities:
     """The quantities of the experiment ``name``.
 
     Raises SpeclibError listing what is known, for an unknown name or setting.

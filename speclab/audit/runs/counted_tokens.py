@@ -8,7 +8,7 @@ with one sequence of four tokens, of which three were drafted and not tested bef
     drafted now                 d d d d
 
 If all u and the first d are right, the text grows by four, of which three are not
-tested. Else it ends with the target's own token at the first place that was wrong.
+tested. Else it ends with the target's own token at the first position that was wrong.
 """
 
 from __future__ import annotations

@@ -76,16 +76,16 @@ class AlgorithmOne:
         while self._verifier in self._written:
             parent = self._verifier[:-1]
             token = self._written[self._verifier][-1]
-            kept = None
+            survivor = None
             for number in sorted(self._models):
                 sibling = (*parent, number)
                 said = self._written[sibling][-1]
-                if said == token and kept is None:
-                    kept = sibling  # line 9
+                if said == token and survivor is None:
+                    survivor = sibling  # line 9
                 else:
                     self._terminated.add(sibling)  # lines 8 and 10
-            assert kept is not None  # the verifier itself said this token
-            self._verifier = (*kept, TARGET)  # line 11
+            assert survivor is not None  # the verifier itself said this token
+            self._verifier = (*survivor, TARGET)  # line 11
 
     def _is_terminated(self, thread: Thread) -> bool:
         """Whether the thread, or one that it originates from, has been terminated."""
@@ -119,8 +119,8 @@ def every_text_of_algorithm_1(
         pairs += 1
 
         right_drafts = 0
-        for place in range(tokens - 1):
-            right_drafts += draft[right[:place]] == right[place]
+        for position in range(tokens - 1):
+            right_drafts += draft[right[:position]] == right[position]
         formula = drafter * right_drafts + (tokens - right_drafts)
         over_formula.append(returned.time / formula)
         over_plain.append(returned.time / tokens)

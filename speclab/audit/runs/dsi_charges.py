@@ -40,7 +40,7 @@ class RowOfTable1:
         self.tokens = paper.facts["protocol"]["simulated_tokens"]
         self.lookaheads = paper.facts["protocol"]["lookahead"]
 
-    def by(self, rules: Accounting) -> float:
+    def dsi_over_si(self, rules: Accounting) -> float:
         """DSI over SI by these rules, each side at its best lookahead."""
         lookaheads = tuple(self.lookaheads)
         return _dsi_over_si(self.share, self.alpha, self.tokens, rules, lookaheads)
@@ -67,8 +67,8 @@ def dsi_over_si_by_rules(requests: int) -> Quantities:
     rows = list(rows_of_table_1())
     columns = {
         "printed": [row.printed for row in rows],
-        "listing": [row.by(LISTING) for row in rows],
-        "simulator": [row.by(SIMULATOR) for row in rows],
+        "listing": [row.dsi_over_si(LISTING) for row in rows],
+        "simulator": [row.dsi_over_si(SIMULATOR) for row in rows],
     }
     quantities = {}
     for name, values in columns.items():
@@ -76,7 +76,9 @@ def dsi_over_si_by_rules(requests: int) -> Quantities:
         quantities[f"{name}, lowest"] = Quantity.exact(min(values), kind)
         quantities[f"{name}, highest"] = Quantity.exact(max(values), kind)
 
-    above = [row for row in rows if row.printed - HALF_A_DIGIT > row.by(LISTING)]
+    above = [
+        row for row in rows if row.printed - HALF_A_DIGIT > row.dsi_over_si(LISTING)
+    ]
     quantities["rows printed above the listing"] = Quantity.exact(
         len(above), "arithmetic"
     )
@@ -96,8 +98,8 @@ def worth_of_a_rule(requests: int, rule: str) -> Quantities:
     without = _simulator_without(rule.split(" and "))
     ratios, gains = [], []
     for row in rows_of_table_1():
-        ratios.append(row.by(without))
-        gains.append(row.by(SIMULATOR) / row.by(without))
+        ratios.append(row.dsi_over_si(without))
+        gains.append(row.dsi_over_si(SIMULATOR) / row.dsi_over_si(without))
     return {
         "least gain": Quantity.exact(min(gains), "arithmetic"),
         "most gain": Quantity.exact(max(gains), "arithmetic"),

@@ -73,9 +73,10 @@ def random_draft(requests: int, vocab: int, digits: int, token: int) -> Quantiti
 
 
 def block_of_sure_drafts(requests: int, chance: float) -> Quantities:
-    """How often a whole block passes whose drafts each have this chance at the target.
+    """How often a block is accepted whose drafts each have this chance at the target.
 
-    The drafts are certain, so a block must pass as often as the target would write it.
+    The drafts are certain, so a block must be accepted as often as the target would
+    write it.
     """
     must_be = chance**BLOCK
     bounds = [chance, chance**2, must_be]

@@ -13,9 +13,9 @@ def to_bfloat16(number: int) -> int:
 
 def ids_in_bfloat16(requests: int, token: int, vocab: int) -> Quantities:
     """What becomes of a token id that is stored as bfloat16, and of all ids."""
-    kept = sum(to_bfloat16(number) == number for number in range(vocab))
+    unchanged = sum(to_bfloat16(number) == number for number in range(vocab))
     return {
         "id": Quantity.exact(token, "arithmetic"),
         "id as bfloat16": Quantity.exact(to_bfloat16(token), "arithmetic"),
-        "share of ids that stay": Quantity.exact(kept / vocab, "arithmetic"),
+        "share of ids that stay": Quantity.exact(unchanged / vocab, "arithmetic"),
     }

@@ -71,7 +71,7 @@ def tokens_of_a_run(requests: int, alpha: float) -> Quantities:
     """Tokens from one rejection to the next, by their chances and by Theorem 2.
 
     A run of k accepted drafts has the chance alpha^k (1 - alpha); after it the target's
-    own token stands in place of the rejected draft.
+    own token stands for the rejected draft.
     """
     accepted = 0.0
     length, chance = 0, 1 - alpha
@@ -79,7 +79,7 @@ def tokens_of_a_run(requests: int, alpha: float) -> Quantities:
         accepted += length * chance
         length, chance = length + 1, chance * alpha
 
-    passed_pre_verify = accepted / alpha if alpha else 1.0
+    accepted_after_pre_verify = accepted / alpha if alpha else 1.0
     return {
         "by the theorem": Quantity.exact(theorem_2(alpha), "arithmetic"),
         "accepted drafts": Quantity.exact(accepted, "arithmetic"),
@@ -87,7 +87,7 @@ def tokens_of_a_run(requests: int, alpha: float) -> Quantities:
             accepted + 1, "arithmetic"
         ),
         "the same, where the first draft has passed": Quantity.exact(
-            passed_pre_verify + 1, "arithmetic"
+            accepted_after_pre_verify + 1, "arithmetic"
         ),
     }
 

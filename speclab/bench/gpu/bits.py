@@ -110,15 +110,16 @@ def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
 
 
 def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
-    """The share of places of a text whose logits are the same to the last bit."""
+    """The share of positions of a text whose logits are the same to the last bit."""
     is_same = (some == others).all(axis=-1)
     distance = float(np.abs(some - others).max())
     return BenchRow(
-        f"places with the same logits, {how}, {DTYPE} in passes of {FIXED_ROWS} tokens",
+        f"positions with the same logits, {how}, {DTYPE} in passes of "
+        f"{FIXED_ROWS} tokens",
         float(is_same.mean()),
         "share",
         aim=1.0,
-        note=f"{len(some)} places; at most {distance:.3g} apart",
+        note=f"{len(some)} positions; at most {distance:.3g} apart",
     )
 
 

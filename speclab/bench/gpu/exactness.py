@@ -27,7 +27,7 @@ from .setup import Setup
 
 TASK = "humaneval"
 
-# Of methods that take their counts from c = t_target / t_draft; to measure it takes
+# The counts of methods that take them from c = t_target / t_draft; to measure it takes
 # seconds in each world, and any count is exact.
 COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
@@ -36,7 +36,7 @@ ONE_SHAPE = Arithmetic("bfloat16", FIXED_ROWS)
 RECORDED = Arithmetic("bfloat16", FIXED_ROWS, recorded=True)
 ANY_SHAPE = Arithmetic("bfloat16")
 
-# Of what is shown and not promised: of passes of any shape in bfloat16.
+# What is shown and not promised: passes of any shape in bfloat16.
 SHOWN_PROMPTS = 2
 SHOWN_TOKENS = 64
 
@@ -75,7 +75,9 @@ def in_bfloat16(setup: Setup) -> Generator[BenchRow]:
     """
     shown = shortened(setup)
     how = f"{ANY_SHAPE}, prompts: {shown.prompts}, tokens of each: {shown.tokens}"
-    with Processes(ANY_SHAPE.of(setup.exact_pair()), dtype=ANY_SHAPE.dtype) as world:
+    with Processes(
+        ANY_SHAPE.apply_to(setup.exact_pair()), dtype=ANY_SHAPE.dtype
+    ) as world:
         yield from compared_in(world, shown, WITH_OWN_DRAFT, how, promised=())
 
 
@@ -96,7 +98,7 @@ def _compared(
     promised: Sequence[str] = (),
 ) -> Generator[BenchRow]:
     """A row for each of ``methods``, all of them in one world."""
-    with Processes(arithmetic.of(pair), dtype=arithmetic.dtype) as world:
+    with Processes(arithmetic.apply_to(pair), dtype=arithmetic.dtype) as world:
         yield from compared_in(world, setup, methods, str(arithmetic), promised)
 
 

@@ -20,7 +20,7 @@ CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
 DEVICES = ("cuda", "cpu")
 MINUTES = 9.5  # with what ends by itself that is less than ten
 DRAFT_ROWS = 8  # of every recorded pass of the draft
-RACE_ROOM = 512  # the prompts and what is written after them, with drafts
+RACE_CAPACITY = 512  # the prompts and what is written after them, with drafts
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Setup:
             }
         )
 
-    def spread_pair(self, target: str, draft: str) -> Pair:
-        """The same models on two ranks each; ``target``, ``draft``: how to spread."""
+    def pair_on_two_ranks(self, target: str, draft: str) -> Pair:
+        """The same models on two ranks each; ``target``, ``draft``: their layouts."""
         pair = self.exact_pair()
         return pair.model_copy(
             update={
@@ -98,10 +98,10 @@ class Setup:
     def recorded_pair(self) -> Pair:
         """The same with passes of one shape, of both models, that the GPU records.
 
-        They have room for all of a text: or one would be recorded while it is timed.
+        Their caches hold all of a text: or one would be recorded while it is timed.
         """
         return self.speed_pair().with_fixed_rows(
-            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_ROOM
+            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_CAPACITY
         )
 
     def cpu_draft_pair(self) -> Pair:

@@ -48,7 +48,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     yield BenchRow("memory bandwidth", gibibytes, "GiB/s", note=where)
     yield from plain_decoding(setup, model, bandwidth, "launched one by one")
     del model
-    device_speed.release_memory()  # there may not be room for two
+    device_speed.release_memory()  # there may not be memory for two
 
     if setup.on_gpu:
         model = open_pair(setup.recorded_pair()).build("target", DTYPE)
@@ -98,7 +98,7 @@ def plain_decoding(
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
-    """Of passes that feed one token each; rows reach the CPU within a pass."""
+    """Seconds of passes that feed one token each; rows reach the CPU within a pass."""
     text = [1] * TEXT_LENGTH
     greedy = Sampler()
     seconds = []

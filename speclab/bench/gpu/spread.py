@@ -1,4 +1,4 @@
-"""Models that two ranks compute, each way that a model can be spread.
+"""Models that two ranks compute, in each layout that a model can have.
 
 With one GPU both ranks are on it, and their tensors meet in the machine's memory; that
 runs all of the code but NCCL. With two GPUs each rank has one, and it is NCCL.
@@ -16,23 +16,23 @@ from speclib.worlds.processes import Processes
 from .exactness import FLOAT32, compared_in, texts_of
 from .setup import Setup
 
-# How target and draft are spread, and what is run so.
-WAYS = (
+# The layouts of target and draft, and what is run so.
+LAYOUTS = (
     ("tensors", "layers", ("easyspec", "pearl")),
     ("stages", "replicas", ("pearl", "speculative")),
 )
 
 
 def on_two_ranks(setup: Setup) -> Generator[BenchRow]:
-    """Whether spread models write what a model in one process writes, in float32."""
+    """Whether models on two ranks write what one process writes, in float32."""
     whole = setup.exact_pair()
     with Processes(whole, dtype=FLOAT32.dtype) as world:
         texts = texts_of(setup)
         expected = written(world, PLAIN, texts, setup.tokens, ignore_eos=True)
 
-    for target_spread, draft_spread, methods in WAYS:
-        pair = setup.spread_pair(target_spread, draft_spread)
-        how = f"target by {target_spread}, draft by {draft_spread}, {FLOAT32}"
+    for target_layout, draft_layout, methods in LAYOUTS:
+        pair = setup.pair_on_two_ranks(target_layout, draft_layout)
+        how = f"target by {target_layout}, draft by {draft_layout}, {FLOAT32}"
         with Processes(pair, dtype=FLOAT32.dtype) as world:
             found = written(world, PLAIN, texts, setup.tokens, ignore_eos=True)
             yield _same_outputs(how, expected, found)

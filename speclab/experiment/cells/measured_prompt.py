@@ -89,7 +89,7 @@ def windows_near_c(c: float, shares: Iterable[float]) -> list[int]:
 
 
 def measure_contention(world: World, length: int = 64) -> dict[str, float]:
-    """By device: seconds of a pass while the other device is busy, over seconds alone.
+    """Seconds of a device's pass while the other is busy, over seconds alone.
 
     1 means that draft and target don't slow each other down. Where they share memory
     bandwidth it is more, and every parallel figure of the machine suffers from it.
@@ -108,7 +108,7 @@ def measure_contention(world: World, length: int = 64) -> dict[str, float]:
 def _median_seconds(
     world: World, devices: tuple[str, ...], length: int
 ) -> dict[str, float]:
-    """By device: median seconds of an operation, all ``devices`` beginning at once."""
+    """Each device's median seconds of an operation, when all begin it at once."""
     text = (1,) * length
     operations = {"target": Score(text), "draft": Propose(text, 4)}
     world.begin(text, sampler=Sampler(), coins=Coins(), limit=1)

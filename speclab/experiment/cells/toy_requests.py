@@ -22,7 +22,7 @@ from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
 IMMEDIATE = "immediate"  # what papers mean by "terminate"
-ROOM = 256  # tokens a method may draft beyond the last one it commits
+TOKENS_BEYOND = 256  # that a method may draft after the last one it commits
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ToyCell:
         """What all toys of a request share: arguments of ``Toy`` or ``ModelSpec``."""
         return {
             "seed": self.seed * 100_003 + request,
-            "context": self.tokens + ROOM,
+            "context": self.tokens + TOKENS_BEYOND,
         }
 
 

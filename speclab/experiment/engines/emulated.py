@@ -83,8 +83,8 @@ class EmulatedCell(TimedCell[TimedHeader, TimedRequest]):
                 machine=machine.name(),
                 created=f"{datetime.now():%Y-%m-%d %H:%M}",
             )
-        is_kept = self.keep(number, TimedRequest(stats=stats(trace), others=others))
-        if number == 0 and is_kept:
+        is_quietest = self.keep(number, TimedRequest(stats=stats(trace), others=others))
+        if number == 0 and is_quietest:
             self.header.trace = trace.to_json()
         self.header.seconds += round(seconds, 3)
         self.save()
@@ -104,15 +104,15 @@ class Twins:
 
 
 # -- running ---------------------------------------------------------------------------
-def run(
+def run_missing(
     specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS
 ) -> dict[Spec, Exception]:
     """Do the requests that are missing; returns the errors that cells ended with.
 
     The virtual twins come first; then every emulated cell once, whatever shares it.
     """
-    virtual_specs = {spec: spec.but(kind="virtual") for spec in specs}
-    virtual_errors = virtual.run(list(virtual_specs.values()), bar, limits)
+    virtual_specs = {spec: spec.changed(kind="virtual") for spec in specs}
+    virtual_errors = virtual.run_missing(list(virtual_specs.values()), bar, limits)
 
     cells: dict[Spec, EmulatedCell] = {}
     twins_of, errors = _all_twins(specs, cells)
@@ -142,7 +142,7 @@ def _all_twins(
     errors: dict[Spec, Exception] = {}
     for spec in specs:
         try:
-            finished = virtual.find(spec.but(kind="virtual"))
+            finished = virtual.find_finished(spec.changed(kind="virtual"))
             if finished is not None:
                 twins_of[spec] = _twins(finished, cells)
         except Exception as error:
@@ -170,7 +170,7 @@ def _twins(finished: virtual.Finished, cells: dict[Spec, EmulatedCell]) -> Twins
 
 def _emulated(virtual_spec: Spec) -> Spec:
     """A virtual cell's emulated twin; plain decoding is one cell for every method."""
-    spec = virtual_spec.but(kind="emulated")
+    spec = virtual_spec.changed(kind="emulated")
     return spec.plain_decoding if spec.method == "autoregressive" else spec
 
 
@@ -243,7 +243,7 @@ def stored(spec: Spec) -> CellResult | None:
 
     None without a request that both the cell and its baseline have done. Runs nothing.
     """
-    finished = virtual.find(spec.but(kind="virtual"))
+    finished = virtual.find_finished(spec.changed(kind="virtual"))
     if finished is None:
         return None
     twins = _twins(finished, {})

@@ -1,6 +1,6 @@
 """A method's real code over a grid of drafter latencies and acceptance rates.
 
-For heatmaps: one row is one drafter latency. A row is kept on disk when it is done, and
+For heatmaps: one row is one drafter latency. A row is stored when it is done, and
 rows are computed on every core. Knows no paper and no picture.
 """
 

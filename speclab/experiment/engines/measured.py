@@ -48,10 +48,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class OpenWorkers:
-    """The workers of the pair that was asked for last, kept from call to call.
+    """The workers of the pair that was asked for last, which stay from call to call.
 
     Starting them takes seconds, since models are built. Those of another pair are
-    stopped first: not every machine has room for two pairs. A context manager.
+    stopped first: not every machine has memory for two pairs. A context manager.
 
     ``facts``: what the results say besides of where they come from.
     """
@@ -73,7 +73,7 @@ class OpenWorkers:
         if measurement is not None:
             measurement.world.close()
 
-    def of(self, pool: WorkerPool, bar: Progress) -> Measurement:
+    def measurement_in(self, pool: WorkerPool, bar: Progress) -> Measurement:
         """The measurement that is under way in these workers."""
         if self._measurement is None or self._pool != pool:
             self.close()
@@ -105,7 +105,7 @@ def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
         raise
 
 
-def run(
+def run_missing(
     specs: list[Spec],
     bar: Progress,
     limits: Limits = NO_LIMITS,
@@ -145,7 +145,7 @@ def stored(spec: Spec) -> CellResult | None:
     that has done most.
     """
     results = []
-    for environment in environments.known():
+    for environment in environments.known_environments():
         result = MeasuredCell(spec, environment).result()
         if result is not None:
             results.append(result)
@@ -178,10 +178,10 @@ def _run(
             if limits.is_over:
                 break
             try:
-                measurement = open_workers.of(pool, bar)
+                measurement = open_workers.measurement_in(pool, bar)
                 by_conditions = _group(sharing, lambda cell: cell.conditions)
                 for conditions, alike in by_conditions.items():
-                    errors |= measurement.do(
+                    errors |= measurement.decode_prompts(
                         conditions, {cell: work[cell] for cell in alike}, bar, limits
                     )
             except Exception as error:  # the workers failed, and all that needs them
@@ -233,14 +233,14 @@ class Measurement:
         self.world_facts = world_facts
         self._warm: set[Setting] = set()
 
-    def do(
+    def decode_prompts(
         self,
         conditions: Conditions,
         work: dict[MeasuredCell, list[int]],
         bar: Progress,
         limits: Limits,
     ) -> dict[Spec, Exception]:
-        """Do prompts of cells of equal conditions; returns the errors of cells.
+        """Decode prompts for cells of equal conditions; returns the errors of cells.
 
         ``work``: the numbers of the prompts that each cell needs.
         """
@@ -338,9 +338,9 @@ class Measurement:
         bar: Progress,
         limits: Limits,
     ) -> dict[Spec, Exception]:
-        """Decode a prompt by plain decoding and by every cell, and keep what came.
+        """Decode a prompt by plain decoding and by every cell, and store what came.
 
-        Nothing is kept of a prompt whose time ran out. Returns the errors of cells.
+        Nothing is stored of a prompt whose time ran out. Returns the errors of cells.
         """
         if not cells:
             return {}

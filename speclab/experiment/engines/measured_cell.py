@@ -114,10 +114,10 @@ class MeasuredCell(TimedCell[MeasuredHeader, PromptOutcome]):
             gap=facts.departure.gap,
             others=others,
         )
-        is_kept = self.keep(number, outcome)
+        is_quietest = self.keep(number, outcome)
 
         header = present(self.header)
-        if number == 0 and is_kept:
+        if number == 0 and is_quietest:
             header.trace = result.trace.to_json()
             header.pieces = result.pieces
             header.agree = facts.agreements

@@ -67,7 +67,7 @@ def settle(spec: Spec, *, search: bool = True) -> Settled:
     not in the cache.
     """
     c = load_latency(present(spec.latency)).c
-    own_spec, facts = settle_alone(spec.but(over=None), c, search=search)
+    own_spec, facts = settle_alone(spec.changed(over=None), c, search=search)
     cell = VirtualCell(own_spec)
     if own_spec.method == "autoregressive":
         return Settled(spec, cell, cell, c, facts)  # it is its own baseline
@@ -84,7 +84,7 @@ def settle_alone(
     """A spec with its own window and settings settled, and the facts of how.
 
     A choice is made by the speed of all tokens, as a paper's grid search has it. What a
-    search found is kept in the cache.
+    search found is stored in the cache.
     """
     if not (spec.is_choice or spec.gamma == "best"):
         return settle_window(spec, c), {}
@@ -100,14 +100,14 @@ def settle_alone(
         raise NotSettled(spec.name)
 
     settings = tuple((name, value) for name, value in found.settings)
-    return spec.but(gamma=found.gamma, settings=settings), found.facts
+    return spec.changed(gamma=found.gamma, settings=settings), found.facts
 
 
 def settle_window(spec: Spec, c: float) -> Spec:
     """The spec with a number in place of "auto", "c-2", ...; nothing is tried."""
     if not isinstance(spec.gamma, str):
         return spec
-    return spec.but(gamma=gamma_at(spec.gamma, c))
+    return spec.changed(gamma=gamma_at(spec.gamma, c))
 
 
 def _best_window(spec: Spec, c: float) -> Found:
@@ -143,7 +143,7 @@ def try_windows(spec: Spec, c: float) -> dict[int, float]:
 
     def speed_at(gamma: int) -> float:
         if gamma not in speeds:
-            cell = VirtualCell(spec.but(gamma=gamma))
+            cell = VirtualCell(spec.changed(gamma=gamma))
             speeds[gamma] = total(cell.load_or_run().stats).decode_speed
         return speeds[gamma]
 

@@ -1,7 +1,7 @@
 """A timed cell under way, emulated or measured: what is known of its requests so far.
 
 What is known is on disk at once. A request may be run again where other programs kept
-the machine busy beside it; its quietest run is kept.
+the machine busy beside it; its quietest run stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TimedRequest:
     """What one request gave.
 
     others   the share of the machine that other programs took meanwhile
-    tries    how often it was run; of several, the one with the fewest others is kept
+    tries    how often it was run; of several, the one with the fewest others stays
     """
 
     stats: Stats
@@ -69,8 +69,8 @@ class TimedCell(Generic[Header, Request]):
         stored = cache.load(key, header_type, request_type)
         if stored is not None:
             self.header = stored.header
-            self.requests = stored.rows[: spec.requests]
-            self._beyond = stored.rows[spec.requests :]
+            self.requests = stored.lines[: spec.requests]
+            self._beyond = stored.lines[spec.requests :]
 
     def missing(self, limits: Limits) -> list[int]:
         """The numbers of the requests that are still to be done."""
@@ -104,5 +104,5 @@ class TimedCell(Generic[Header, Request]):
 
     def save(self) -> None:
         """Stores what is known of the cell."""
-        rows = [*self.requests, *self._beyond]
-        cache.save(self.key, present(self.header), rows)
+        requests = [*self.requests, *self._beyond]
+        cache.save(self.key, present(self.header), requests)

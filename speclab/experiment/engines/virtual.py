@@ -34,7 +34,7 @@ Attempt: TypeAlias = tuple[Spec, Exception | None]
 Errors: TypeAlias = dict[Spec, Exception]
 
 
-def run(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
+def run_missing(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
     """Run what the cache lacks; returns the errors that cells ended with."""
     missing = [spec for spec in specs if not _is_stored(spec)]
     bar.grow(len(missing))
@@ -53,11 +53,11 @@ def run(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
 
 def stored(spec: Spec) -> CellResult | None:
     """What the cache has of a cell; None where it lacks anything. Runs nothing."""
-    finished = find(spec)
+    finished = find_finished(spec)
     return None if finished is None else finished.result
 
 
-def find(spec: Spec) -> Finished | None:
+def find_finished(spec: Spec) -> Finished | None:
     """The same, with the numbers that the spec stood for."""
     try:
         settled = settle(spec, search=False)
@@ -107,7 +107,7 @@ def _finished(
 
 def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     """One request of a virtual cell, for figures: run anew, and always the same."""
-    shorter = settle(spec).cell.spec.but(tokens=tokens)
+    shorter = settle(spec).cell.spec.changed(tokens=tokens)
     return virtual_cells.trace_request(VirtualCell(shorter).toys, request)
 
 
@@ -148,6 +148,6 @@ def _pays_to_start_processes(missing: list[Spec]) -> bool:
 def _is_stored(spec: Spec) -> bool:
     """Whether the cache has a cell; what cannot be asked fails when it is run."""
     try:
-        return find(spec) is not None
+        return find_finished(spec) is not None
     except SpeclibError:
         return False

@@ -68,9 +68,9 @@ class VirtualCell:
     def load(self) -> VirtualOutcome | None:
         """What came of it, from the cache; None where it is not there."""
         stored = cache.load(self.key, VirtualHeader, RequestOutcome)
-        if stored is None or len(stored.rows) != self.spec.requests:
+        if stored is None or len(stored.lines) != self.spec.requests:
             return None
-        return VirtualOutcome(stored.header, stored.rows, cached=True)
+        return VirtualOutcome(stored.header, stored.lines, cached=True)
 
     def load_or_run(self) -> VirtualOutcome:
         """The same, and run where it is not there."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from speclab.audit.item_schema import CodeRead, Place, Publication
+from speclab.audit.item_schema import CodeRead, Publication, Source
 from speclab.audit.judge_items import Finding, JudgedItem, JudgedPublication
 from speclab.audit.printed import name_cell
 from speclab.audit.quantity import Basis
@@ -111,7 +111,7 @@ def named_bases(lines: Iterable[Line]) -> Mapping[Basis, str]:
 
 
 # -- links -----------------------------------------------------------------------------
-def _link_to_print(publication: Publication, printed: Place) -> Link:
+def _link_to_print(publication: Publication, printed: Source) -> Link:
     if printed.cell is not None:
         return _link_of_cell(publication.paper, printed.cell)
     document = publication.documents[printed.document]

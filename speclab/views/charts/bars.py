@@ -163,7 +163,7 @@ def _metric_of(table: Table, row: str) -> object:
 def _intervals(result: TableResult) -> dict[tuple[str, str, str], _Interval]:
     """The 95 % intervals of the table's metric, by (kind, row, column)."""
     intervals = {}
-    for line in result.rows:
+    for line in result.lines:
         is_of_table = line.metric == result.table.metric
         if is_of_table and line.low is not None and line.high is not None:
             cell = (line.kind, line.row, line.column)

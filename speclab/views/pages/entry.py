@@ -18,7 +18,7 @@ from speclab.papers.claim_numbers import (
 )
 from speclab.papers.comparisons import JudgedNumber, numbers_of_claim
 from speclab.papers.estimates import ledger_interval
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.paper_schema import Claim, Paper, Table
 from speclab.papers.table_result import TableResult
 from speclab.views.anchors import cell_anchor, claim_anchor
@@ -137,7 +137,7 @@ def claim_entries(paper: Paper, results: Mapping[str, TableResult]) -> list[Clai
 
 
 def _describe_claim(
-    claim: Claim, result: TableResult, lines: Sequence[ClaimRow], is_headline: bool
+    claim: Claim, result: TableResult, lines: Sequence[VerdictLine], is_headline: bool
 ) -> ClaimEntry:
     item = result.table.item
     expected = [line.expected for line in lines if line.expected]
@@ -158,7 +158,7 @@ def _describe_claim(
 
 
 def _describe_verdicts(
-    claim: Claim, result: TableResult, line: ClaimRow
+    claim: Claim, result: TableResult, line: VerdictLine
 ) -> KindVerdict:
     """A verdict, and with it the second one on the same claim, where there is one."""
     verdict = _describe_verdict(claim, line, TableNumbers(result, line.kind), result)
@@ -171,7 +171,7 @@ def _describe_verdicts(
 
 
 def _describe_verdict(
-    claim: Claim, line: ClaimRow, numbers: Numbers, result: TableResult
+    claim: Claim, line: VerdictLine, numbers: Numbers, result: TableResult
 ) -> KindVerdict:
     judged = _judged_numbers(claim, result.table, numbers)
     number = judged[0] if len(judged) == 1 else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclib.drawing.numbers import DASH
 
 
@@ -32,7 +32,7 @@ def write_difference(share: float) -> str:
     return text.replace("-", "\N{MINUS SIGN}") + " %"
 
 
-def write_interval(line: LedgerRow, scale: float, printed_decimals: int) -> str:
+def write_interval(line: LedgerLine, scale: float, printed_decimals: int) -> str:
     """The 95 % interval of a line and its n, as "1.91 .. 1.98 (n 20)".
 
     ``scale`` leads from the ledger's unit to the one that is shown. Empty where the
@@ -46,7 +46,7 @@ def write_interval(line: LedgerRow, scale: float, printed_decimals: int) -> str:
     return f"{low} .. {high} (n {line.n})"
 
 
-def decimals_of(line: LedgerRow, printed_decimals: int) -> int:
+def decimals_of(line: LedgerLine, printed_decimals: int) -> int:
     """As many decimals as the print has.
 
     A ratio of ours gets two where the print rounds to a whole number, unless it is a

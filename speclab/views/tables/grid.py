@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from speclab.papers.ledger import DEVICE_SECONDS, OVER_SAME_DEVICES, LedgerRow
+from speclab.papers.ledger import DEVICE_SECONDS, OVER_SAME_DEVICES, LedgerLine
 from speclab.papers.paper_schema import ENGINE_KINDS, KINDS, Table, matches_any
 from speclab.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
 from speclab.views.anchors import cell_anchor
@@ -167,10 +167,10 @@ class Grid:
         return in_order or self.sources[:1]
 
 
-def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
+def build_grid(result: TableResult, others: Iterable[LedgerLine] = ()) -> Grid:
     """The grid of a table's result; ``others`` are ledger lines of other machines."""
     table = result.table
-    lines_by_source = _lines_with_sources(table, result.rows, others)
+    lines_by_source = _lines_with_sources(table, result.lines, others)
     printed = {}
     for source, line in lines_by_source:
         if source.kind == "paper":
@@ -184,7 +184,7 @@ def build_grid(result: TableResult, others: Iterable[LedgerRow] = ()) -> Grid:
             anchor = cell_anchor(table.item, line.row, line.column, source.label)
             anchored = replace(entry, anchor=anchor)
             cells.setdefault(cell, {})[source] = anchored
-    for line in result.rows:
+    for line in result.lines:
         own_source = Source(line.kind)
         entries = cells.get((line.row, line.column), {})
         if line.metric == OVER_SAME_DEVICES and own_source in entries:
@@ -215,7 +215,7 @@ def shown_unit(table: Table) -> str:
     return table.unit
 
 
-def lines_of_cells(table: Table, lines: Iterable[LedgerRow]) -> list[LedgerRow]:
+def lines_of_cells(table: Table, lines: Iterable[LedgerLine]) -> list[LedgerLine]:
     """Those of the ledger's lines that are the main number of one of the table's cells.
 
     Left out are numbers in brackets, a speed-up by its second definition, and what goes
@@ -233,14 +233,14 @@ def lines_of_cells(table: Table, lines: Iterable[LedgerRow]) -> list[LedgerRow]:
     return shown
 
 
-def _asks_for(table: Table, line: LedgerRow) -> bool:
+def _asks_for(table: Table, line: LedgerLine) -> bool:
     """Whether a line's metric is the one that its cell is there for."""
     return bool(table.settings_of(line.row, line.column)["metric"] == line.metric)
 
 
 def _lines_with_sources(
-    table: Table, lines: Iterable[LedgerRow], others: Iterable[LedgerRow]
-) -> list[tuple[Source, LedgerRow]]:
+    table: Table, lines: Iterable[LedgerLine], others: Iterable[LedgerLine]
+) -> list[tuple[Source, LedgerLine]]:
     """The lines that cells show: first those of this machine, then those of others."""
     sourced = [(Source(line.kind), line) for line in lines_of_cells(table, lines)]
     for line in lines_of_cells(table, others):
@@ -268,7 +268,7 @@ def _sources_in_order(sources: Iterable[Source]) -> tuple[Source, ...]:
 
 
 # -- entries ---------------------------------------------------------------------------
-def _describe(table: Table, line: LedgerRow, printed: float | None) -> Entry:
+def _describe(table: Table, line: LedgerLine, printed: float | None) -> Entry:
     """The entry of a line; ``printed`` is what the paper prints in its cell."""
     if line.value is None:
         return _describe_empty(line)
@@ -277,7 +277,7 @@ def _describe(table: Table, line: LedgerRow, printed: float | None) -> Entry:
     return _describe_own(table, line, line.value, printed)
 
 
-def _describe_empty(line: LedgerRow) -> Entry:
+def _describe_empty(line: LedgerLine) -> Entry:
     """Why a cell has no value, or a dash."""
     text = DASH
     for reason in REASONS_FOR_EMPTY:
@@ -286,7 +286,7 @@ def _describe_empty(line: LedgerRow) -> Entry:
     return Entry(text, note="" if line.kind == "paper" else line.note)
 
 
-def _describe_printed(table: Table, line: LedgerRow, value: float) -> Entry:
+def _describe_printed(table: Table, line: LedgerLine, value: float) -> Entry:
     errata = "; ".join(_errata_of_cell(table, line))
     return Entry(
         _write_value(table, line, value),
@@ -297,7 +297,7 @@ def _describe_printed(table: Table, line: LedgerRow, value: float) -> Entry:
 
 
 def _describe_own(
-    table: Table, line: LedgerRow, value: float, printed: float | None
+    table: Table, line: LedgerLine, value: float, printed: float | None
 ) -> Entry:
     difference = ""
     is_comparable = line.kind != "measured" or line.unit in COMPARABLE_UNITS
@@ -315,7 +315,7 @@ def _describe_own(
     )
 
 
-def _with_second_number(table: Table, entry: Entry, line: LedgerRow) -> Entry:
+def _with_second_number(table: Table, entry: Entry, line: LedgerLine) -> Entry:
     """The entry of a speed-up with its number over the same devices, ``line``."""
     if line.value is None:
         return entry
@@ -326,22 +326,22 @@ def _with_second_number(table: Table, entry: Entry, line: LedgerRow) -> Entry:
     )
 
 
-def _write_value(table: Table, line: LedgerRow, value: float) -> str:
+def _write_value(table: Table, line: LedgerLine, value: float) -> str:
     decimals = decimals_of(line, _printed_decimals(table, line))
     return write_number(value * _scale(table, line), decimals)
 
 
-def _scale(table: Table, line: LedgerRow) -> float:
+def _scale(table: Table, line: LedgerLine) -> float:
     """What leads from the unit of a line to the printed one."""
     return SCALES.get((line.unit, table.printed_unit or line.unit), 1.0)
 
 
-def _printed_decimals(table: Table, line: LedgerRow) -> int:
+def _printed_decimals(table: Table, line: LedgerLine) -> int:
     decimals: int = table.settings_of(line.row, line.column)["decimals"]
     return decimals
 
 
-def _bracket(table: Table, line: LedgerRow) -> str:
+def _bracket(table: Table, line: LedgerLine) -> str:
     """The number that the cell prints in brackets, or nothing."""
     if table.beside is None:
         return ""
@@ -351,7 +351,7 @@ def _bracket(table: Table, line: LedgerRow) -> str:
     return ""
 
 
-def _errata_of_cell(table: Table, line: LedgerRow) -> list[str]:
+def _errata_of_cell(table: Table, line: LedgerLine) -> list[str]:
     """The notes of all errata that name a line's cell."""
     notes = []
     for erratum in table.errata:

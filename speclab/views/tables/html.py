@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mistune import create_markdown
 
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 from speclab.views.anchors import claim_anchor
@@ -38,7 +38,7 @@ HOLDS_IN_WORDS = {
 RENDER_MARKDOWN = create_markdown(escape=True)
 
 
-def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+def section_html(result: TableResult, others: Iterable[LedgerLine] = ()) -> str:
     """All of a table: what to look at, numbers, verdicts, errata, sources.
 
     ``others`` are ledger lines of other machines.
@@ -58,7 +58,7 @@ def section_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
     )
 
 
-def table_html(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+def table_html(result: TableResult, others: Iterable[LedgerLine] = ()) -> str:
     """A table's numbers alone, with rows and columns as printed.
 
     Rows and columns are exchanged where the table is too wide. Its numbers have no

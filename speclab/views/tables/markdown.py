@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from speclab.papers.ledger import ClaimRow, LedgerRow
+from speclab.papers.ledger import LedgerLine, VerdictLine
 from speclab.papers.paper_schema import Paper
 from speclab.papers.table_result import TableResult
 from speclab.views.templates import load_templates
@@ -42,7 +42,7 @@ class PipeTable(NamedTuple):
 
 
 def paper_md(
-    paper: Paper, results: Mapping[str, TableResult], others: Iterable[LedgerRow] = ()
+    paper: Paper, results: Mapping[str, TableResult], others: Iterable[LedgerLine] = ()
 ) -> str:
     """The whole page of one paper; ``others`` are ledger lines of other machines."""
     others = list(others)
@@ -51,7 +51,7 @@ def paper_md(
     return _render("paper.md", names) + "\n"
 
 
-def section_md(result: TableResult, others: Iterable[LedgerRow] = ()) -> str:
+def section_md(result: TableResult, others: Iterable[LedgerLine] = ()) -> str:
     """One table: what to look at, its numbers, verdicts, errata, sources."""
     return _render("section.md", _names_of_section(gather_section(result, others)))
 
@@ -187,7 +187,7 @@ def _claims(claims: ClaimTable) -> PipeTable:
     return PipeTable(heads, rows, left=len(heads))
 
 
-def _write_verdict(verdict: ClaimRow | None) -> str:
+def _write_verdict(verdict: VerdictLine | None) -> str:
     """Whether the claim holds, what was found, and why it does not hold or is open."""
     if verdict is None:
         return DASH

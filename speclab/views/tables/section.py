@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.paper_schema import Erratum, Table
 from speclab.papers.table_result import TableResult
 
@@ -45,7 +45,7 @@ class Section:
     sources: dict[str, list[str]]
 
 
-def gather_section(result: TableResult, others: Iterable[LedgerRow] = ()) -> Section:
+def gather_section(result: TableResult, others: Iterable[LedgerLine] = ()) -> Section:
     """All of a table's result; ``others`` are ledger lines of other machines."""
     others = list(others)
     table = result.table

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from speclab.papers.ledger import LedgerRow
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.table_result import TableResult
 
 from .grid import lines_of_cells
 
 
 def list_sources(
-    result: TableResult, others: Iterable[LedgerRow] = ()
+    result: TableResult, others: Iterable[LedgerLine] = ()
 ) -> dict[str, list[str]]:
     """Lines by kind: latency files and texts, or machines with the models they ran."""
-    ledger_lines = lines_of_cells(result.table, result.rows)
+    ledger_lines = lines_of_cells(result.table, result.lines)
     ledger_lines += lines_of_cells(result.table, others)
 
     # kind -> line -> models; dicts, since they keep the order
@@ -33,7 +33,7 @@ def list_sources(
     return sources
 
 
-def _describe_source(ledger_line: LedgerRow) -> str:
+def _describe_source(ledger_line: LedgerLine) -> str:
     """A file; or the machine, n and day of what was timed, as far as they are known."""
     _, at_sign, machine = ledger_line.setup.partition("@")
     if not at_sign:
@@ -42,7 +42,7 @@ def _describe_source(ledger_line: LedgerRow) -> str:
     return ", ".join(part for part in (machine, f"n = {ledger_line.n}", day) if part)
 
 
-def _models_of(ledger_line: LedgerRow) -> str:
+def _models_of(ledger_line: LedgerLine) -> str:
     """The pair of models that was timed."""
     pair = ledger_line.setup.partition("@")[0]
     return f"{pair} (dilated)" if "dilated" in ledger_line.note else pair

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.paper_schema import KINDS, Claim
 from speclab.papers.table_result import TableResult
 
@@ -70,7 +70,7 @@ def _count_kind(
 
 
 def _count_verdicts(
-    verdicts: Iterable[ClaimRow],
+    verdicts: Iterable[VerdictLine],
     kind: str,
     own_checks: Container[str],
     counts: dict[str, int],

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from speclab.papers.ledger import ClaimRow
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.paper_schema import KINDS, Claim
 from speclab.papers.table_result import TableResult
 
@@ -35,7 +35,7 @@ class ClaimLine(NamedTuple):
 
     claim: Claim
     expected: str
-    verdicts: list[ClaimRow | None]
+    verdicts: list[VerdictLine | None]
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,19 @@ def list_claims(result: TableResult) -> ClaimTable | None:
     return ClaimTable(list(judged), lines)
 
 
-def _by_claim(verdicts: Iterable[ClaimRow], kind: str) -> dict[str, ClaimRow]:
+def _by_claim(verdicts: Iterable[VerdictLine], kind: str) -> dict[str, VerdictLine]:
     """The verdicts on one kind of number, by the id of the claim."""
     return {verdict.claim: verdict for verdict in verdicts if verdict.kind == kind}
 
 
-def _in_words(claim: Claim, verdict: ClaimRow | None) -> ClaimRow | None:
+def _in_words(claim: Claim, verdict: VerdictLine | None) -> VerdictLine | None:
     """A verdict whose value says what is counted: "in order in 6 of 7"."""
     if verdict is None or claim.kind != "order" or not verdict.value:
         return verdict
     return verdict._replace(value=f"in order in {verdict.value}")
 
 
-def _first_expected(verdicts: list[ClaimRow | None]) -> str:
+def _first_expected(verdicts: list[VerdictLine | None]) -> str:
     """What the first verdict that says so expects."""
     for verdict in verdicts:
         if verdict is not None and verdict.expected:
@@ -92,7 +92,7 @@ def _first_expected(verdicts: list[ClaimRow | None]) -> str:
 class JudgedClaim(NamedTuple):
     """One verdict with the claim that it is on."""
 
-    verdict: ClaimRow
+    verdict: VerdictLine
     claim: Claim
 
 
