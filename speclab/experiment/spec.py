@@ -264,10 +264,10 @@ class Spec(BaseModel):
 
         over = f" over {self.over[0]}" if self.over else ""
         if self.kind == "measured":
-            place = f"{self.pair}, {self.task}"
+            work = f"{self.pair}, {self.task}"
         else:
-            place = f"{self.latency}, alpha={self.alpha:g}"
-        return f"{self.kind} {self.method}({', '.join(arguments)}){over} on {place}"
+            work = f"{self.latency}, alpha={self.alpha:g}"
+        return f"{self.kind} {self.method}({', '.join(arguments)}){over} on {work}"
 
 
 def _options(value: object) -> tuple[object, ...]:

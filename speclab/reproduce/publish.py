@@ -175,8 +175,8 @@ def write_page(book: Book, executed: Path) -> None:
     notebook = executed.read_text("utf-8")
     on_page = find_anchors(notebook_page(notebook, book.paper.title))
     on_traces = write_traces(book, on_page)
-    places = PageAnchors(book.paper.key, on_page, on_traces)
-    html = notebook_page(notebook, book.paper.title, places)
+    anchors = PageAnchors(book.paper.key, on_page, on_traces)
+    html = notebook_page(notebook, book.paper.title, anchors)
     write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
 
@@ -218,18 +218,18 @@ def write_index_page() -> None:
     from speclab.views.pages.index import index_page
 
     entries = []
-    places = {}
+    anchors = {}
     for path in sorted(_summaries().glob("*.summary.json")):
         key = path.name.removesuffix(".summary.json")
         with contextlib.suppress(OSError, ValueError):  # a damaged one is left out
             entries.append(json.loads(path.read_text("utf-8")))
-        places[key] = _find_places(key)
+        anchors[key] = _anchors_of_pages(key)
     if not entries:
         return
     html = index_page(
         entries,
         describe_machine(),
-        places,
+        anchors,
         has_audit=(paths.REPORTS / "audit.html").is_file(),
         lessons=list_lessons(),
         lecturers=lecturers_address(),
@@ -242,8 +242,8 @@ def _summaries() -> Path:
     return paths.CACHE / "reports"
 
 
-def _find_places(key: str) -> PageAnchors:
-    """The places in the pages of a paper, as far as these were made."""
+def _anchors_of_pages(key: str) -> PageAnchors:
+    """The anchors in the pages of a paper, as far as these were made."""
     from speclab.views.pages.places import PageAnchors, find_anchors, traces_file
 
     anchors = []
