@@ -58,8 +58,8 @@ def start_rank(pair, role, rank):
 
 def holdings(model):
     model.rows(TEXT, 0, PLAIN)
-    names = [type(layer).__name__ for layer in model.network.model.layers]
-    shapes = [tuple(layer.keys.shape) for layer in model.cache.layers]
+    names = [type(layer).__name__ for layer in model.model.network.model.layers]
+    shapes = [tuple(layer.keys.shape) for layer in model.model.cache.layers]
     return names, shapes
 
 
