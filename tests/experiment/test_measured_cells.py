@@ -172,7 +172,7 @@ def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
         raise ModuleNotFoundError("No module named 'torch'")
 
     monkeypatch.setattr(measured, "Processes", missing)
-    says = r"No module named 'torch'.*speclib\[models\]"
+    says = r"No module named 'torch'.*\.\[models\]"
     with pytest.raises(CellsFailed, match=says):
         run_all([measured_spec()])
 

@@ -198,7 +198,7 @@ def _with_advice(error: Exception) -> Exception:
         return error
     return SpeclibError(
         f"{error}: measured cells need the libraries of real models; install them "
-        "with `make setup`"
+        "with `make setup`, or, in the checkout, `pip install -e '.[models]'`"
     )
 
 
