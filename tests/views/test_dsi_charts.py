@@ -33,7 +33,7 @@ def extra_1(**means: float):
             )
     return SimpleNamespace(
         table=table,
-        rows=rows,
+        lines=rows,
         values={"virtual": values},
         earlier={},
         kinds=["virtual"],
