@@ -187,6 +187,8 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"method": "rest", "longest": "16"}, "longest is '16'"),
     (decode, {"method": "pearl", "without": 3}, "without is 3"),
     # simulate and compare
+    (speclib.simulate, {"alhpa": 0.8}, r"'pearl' has no parameter 'alhpa'.*'alpha'\?"),
+    (speclib.compare, {"method": "tree", "budgt": 3}, "'tree' has no .*'budget'"),
     (speclib.simulate, {"target": 0}, "target is 0: give a number above 0"),
     (speclib.simulate, {"target": math.inf}, "target is inf"),
     (speclib.simulate, {"target": "fast"}, "target is 'fast'"),

@@ -319,10 +319,13 @@ assert speclib.load_latency("LATENCY")
 
 import speclab
 
+pair = speclib.load_pair("embedded/llama-7b-70b")
 for ask, extra in (
     (lambda: speclib.timeline, "timeline"),
     (lambda: speclab.explorer, "lab"),
     (lambda: speclab.Book, "lab"),
+    (lambda: speclib.decode("x", pair=pair), "models"),
+    (lambda: speclib.open_world("virtual", pair), "models"),
 ):
     try:
         ask()

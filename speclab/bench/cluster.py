@@ -20,6 +20,7 @@ import numpy as np
 
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.pairs import ModelSpec, Pair
+from speclib.errors import naming_extras
 from speclib.models.toy import BOS
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
@@ -52,7 +53,8 @@ class Cost(NamedTuple):
 
 def measure() -> Iterator[Cost]:
     """The costs for every vocabulary and all kinds of rows, in both worlds."""
-    from speclib.worlds.cluster.cluster_world import Cluster
+    with naming_extras("speclab.bench.cluster"):
+        from speclib.worlds.cluster.cluster_world import Cluster
 
     for vocab in VOCABULARIES:
         target = ModelSpec(model="toy", vocab=vocab)

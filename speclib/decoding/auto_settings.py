@@ -144,14 +144,19 @@ class RequestedSettings:
 
 
 def request_settings(
-    method: str, gamma: object, settings: Mapping[str, Any]
+    method: str,
+    gamma: object,
+    settings: Mapping[str, Any],
+    caller: Callable[..., object] | None = None,
 ) -> RequestedSettings:
     """Checks what a user gave ``method``; ``settings`` are all but ``gamma``.
+
+    ``caller``: the function that was given them, see ``methods.find``.
 
     Raises SpeclibError for a method or a setting that is not known, and for a count
     that is none.
     """
-    find(method, settings)
+    find(method, settings, caller)
     known = parameters(method)
     if "gamma" not in known and gamma != AUTO:
         raise BadValue(f"method {method!r} has no gamma; leave it out")

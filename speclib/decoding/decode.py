@@ -205,7 +205,7 @@ def decode(
 
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
-    requested = request_settings(method, gamma, settings)
+    requested = request_settings(method, gamma, settings, decode)
     sampler, coins = Sampler(temperature, top_k, top_p), Coins(seed, request)
 
     if isinstance(world, World):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from inspect import signature
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
@@ -102,7 +101,7 @@ def simulate(
     Raises SpeclibError for an unknown method, setting, latency file or device in
     ``lost``, and for a value that is not of its kind.
     """
-    requested = request_settings(method, gamma, settings)
+    requested = request_settings(method, gamma, settings, simulate)
     passes = Latency.ratio(c, target)
     if latency is not None:
         passes = load_latency(latency)
@@ -221,24 +220,7 @@ def compare(
     a setting to the method. Other settings of ``method`` are taken as they are;
     ``seed`` and further keywords are ``simulate``'s.
     """
-    known = parameters(method) if method in METHODS else []
-    own_settings = {name: what.pop(name) for name in known if name in what}
-    of_clock = signature(simulate).parameters.keys() - {"method", "settings"}
-    for name in what:
-        if name not in of_clock:
-            raise unknown_name(
-                f"neither method {method!r} nor what is simulated has {name!r}",
-                name,
-                sorted({*known, *of_clock}),
-            )
     what["seed"] = seed
-    results = [
-        simulate("autoregressive", **what),
-        simulate("speculative", gamma=gamma, **what),
-    ]
-    if method in ("autoregressive", "speculative"):
-        return results
-
     settings = {
         "gamma": gamma,
         "without": without,
@@ -250,9 +232,17 @@ def compare(
         "width": width,
         "calibrate": calibrate,
     }
-    of_this_method = dict(own_settings)
+    known = parameters(method) if method in METHODS else []
+    of_this_method = {name: what.pop(name) for name in known if name in what}
     for name, value in settings.items():
         if name in known and value is not None:
             of_this_method[name] = value
-    results.append(simulate(method, **of_this_method, **what))
-    return results
+
+    # It comes first, so that what is wrong is said of the method that was asked for.
+    results = {method: simulate(method, **of_this_method, **what)}
+    if "autoregressive" not in results:
+        results["autoregressive"] = simulate("autoregressive", **what)
+    if "speculative" not in results:
+        results["speculative"] = simulate("speculative", gamma=gamma, **what)
+    in_order = dict.fromkeys(("autoregressive", "speculative", method))
+    return [results[name] for name in in_order]

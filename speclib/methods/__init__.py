@@ -77,24 +77,34 @@ METHODS = {name: in_a_world(method) for name, method in METHODS.items()}
 globals().update(METHODS)  # `from speclib.methods import pearl` gives the same
 
 
-def find(name: str, settings: Iterable[str] = ()) -> Callable[..., None]:
+def find(
+    name: str,
+    settings: Iterable[str] = (),
+    caller: Callable[..., object] | None = None,
+) -> Callable[..., None]:
     """The method registered as ``name``.
 
     ``settings``: names that it should know. ``gamma`` may be given to any method; those
-    without a draft length ignore it. Raises SpeclibError listing what is known, for an
-    unknown method or setting.
+    without a draft length ignore it. ``caller``: the function that was given them, one
+    of whose own arguments may have been meant. Raises SpeclibError listing what is
+    known, for an unknown method or setting.
     """
     if name not in METHODS:
         raise unknown_name(f"unknown method {name!r}", name, METHODS)
     known = ["gamma", *parameters(name)]
     for setting in settings:
         if setting not in known:
-            raise unknown_name(
-                f"method {name!r} has no parameter {setting!r}",
-                setting,
-                dict.fromkeys(known),
-            )
+            problem = f"method {name!r} has no parameter {setting!r}"
+            if caller is not None:
+                known += _arguments(caller)
+            raise unknown_name(problem, setting, dict.fromkeys(known))
     return METHODS[name]
+
+
+def _arguments(function: Callable[..., object]) -> list[str]:
+    """The names of a function's arguments, but for the rest that it hands on."""
+    arguments = signature(function).parameters.values()
+    return [each.name for each in arguments if each.kind is not each.VAR_KEYWORD]
 
 
 def about(method: str) -> About:

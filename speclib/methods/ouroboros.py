@@ -1,8 +1,8 @@
 """Ouroboros: speculative decoding that drafts and lengthens its drafts by phrases.
 
-The draft goes along phrases, many of which the target has made of drafts that failed. A
-phrase is a few tokens that once came after some token; the pool keeps phrases by that
-token. With gamma = 4 a round is
+A phrase is a few tokens that once came after some token; a pool keeps phrases by that
+token. Most of them the draft writes ahead of itself, in the window of ``lookahead``.
+Others are the target's answers to drafts that failed. With gamma = 4 a round is
 
     text ── d1 ── d2 ── d3 ── d4 ─┬─ a1 ── a2 ── a3      phrases that followed d4
                                   └─ b1 ── b2            before, wherever that was
@@ -45,7 +45,7 @@ def ouroboros(
     *Drafting by phrases.* The draft model is decoded by lookahead decoding, with the
     window and the n-grams of ``lookahead``: a pass drafts one token, and one more for
     each token of a phrase that the draft itself would have written. With ``window`` 0
-    the draft writes a token a pass.
+    each pass of the draft writes one token.
 
     *Lengthening.* The latest ``phrases`` of the pool that once followed the last
     drafted token stand after it, as a tree. A token x of them is accepted with
@@ -55,30 +55,39 @@ def ouroboros(
     *Phrases from the verification.* From each drafted token on that was not accepted,
     the target's answers form a phrase, up to and including the first answer that is not
     the next drafted token. A phrase that was tried is replaced by the target's answers
-    along it. Each answer follows the tried tokens, so where the first of them differs,
-    the rest is a guess. The pool keeps the latest phrases for each token, of at most
-    ``ngram`` - 1 tokens.
+    along it. Each answer follows the tried tokens: behind the first answer that is not
+    the tried token, the rest is a guess. The pool keeps the latest phrases for each
+    token, of at most ``ngram`` - 1 tokens.
 
     *Why it is lossless.* A coin belongs to a position of the text and to a purpose,
     such as drafting. In drafting, the pool changes only the number of passes. In
     lengthening, phrases are fixed before the target's pass, and are tested with coins
-    that nobody has read. One danger is left. The pool depends on drafts behind a failed
-    one, and the draft coins of their positions are read again. But the next round
-    drafts the next ``gamma`` positions, which are all of those, and phrases stand only
-    after them. So no token before such a position has depended on its draft coin. Where
-    the context cuts the draft short, no phrase is added.
+    that nobody has read. One danger is left. The pool depends on the drafts that came
+    after a failed one, and the next round reads the draft coins of their positions
+    again. But it drafts the next ``gamma`` positions, which include all of those, and
+    phrases hang on the last drafted token alone, behind them. So no token before such a
+    position has depended on its draft coin. Where the context cuts the draft short, no
+    phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
-    Faster Speculative Decoding"; the defaults are those of its published code.
+    Faster Speculative Decoding"; the defaults are those of ``ouroboros`` in its
+    published code (github.com/thunlp/Ouroboros, 7dac65b, ouroboros/ouroboros.py).
     Differences from the paper: phrases are not carried over from earlier requests (its
     warm start); each request stands alone and begins with an empty pool.
-    Differences from the published code: it is greedy only; here it is lossless with any
-    sampler. It keeps only whole phrases of the verification, here shorter ones, too; it
-    credits a phrase that matches to its end with one token less. Phrases that begin
-    alike are fed once. The window begins with the prompt's tokens in order, there with
-    random ones of it. No phrase is added to a draft that has an end token. The window
-    goes on from drafts that fail later, and is not moved back. Near the end of the
-    models' context the draft writes a token a pass.
+    Differences from that code, which
+
+    - is greedy only; here it is lossless with any sampler;
+    - keeps only whole phrases of the verification; here shorter ones, too;
+    - credits a phrase that matches to its end with one token less;
+    - mends tried phrases only where all drafts were accepted: where one failed, line
+      103 counts them before they are joined (line 115 joins them), which gives none for
+      the default three; here they are mended always;
+    - begins its window with random tokens of the prompt; here with them in order;
+    - feeds phrases that begin alike apart; here their common tokens are fed once.
+
+    Here, besides, no phrase is added to a draft that has an end token, the window goes
+    on from drafts that fail later and is not moved back, and near the end of the
+    models' context each pass of the draft writes one token.
     """
     require_counts(least=0, phrases=phrases, window=window)
     require_counts(guesses=guesses)

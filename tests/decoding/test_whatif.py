@@ -9,6 +9,7 @@ import pytest
 
 import speclib
 from speclib import DeviceLost, SpeclibError, compare, simulate
+from speclib.methods import takes_gamma
 
 
 def settings(result) -> dict:
@@ -157,3 +158,19 @@ def test_bad_settings_are_named_with_the_known():
     ]:
         with pytest.raises(SpeclibError, match=told):
             speclib.simulate(**given)
+
+
+@pytest.mark.parametrize(
+    "method, settings",
+    [
+        ("tree", {"budget": 6}),
+        ("dsi", {"test": "ratio"}),
+        ("duodecoding", {"most": 2}),
+        ("ouroboros", {"phrases": 1}),
+    ],
+)
+def test_a_method_is_compared_with_any_setting_of_its_own(method, settings):
+    *_, compared = speclib.compare(method, gamma=3, tokens=16, **settings)
+    alone = {"gamma": 3} if takes_gamma(method) else {}
+    expected = speclib.simulate(method, tokens=16, **alone, **settings)
+    assert compared.trace == expected.trace
