@@ -48,7 +48,8 @@ def dsi(
 
     Whatever ends at the same moment is known before anything is decided there; the
     paper leaves that order open. (What order and blocks cost stands in
-    docs/log/2026-11-22.md, "What ends at the same moment".)
+    docs/log/2026-11-22.md, "What ends at the same moment" and "A block that a target
+    has contradicted".)
 
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".
@@ -152,7 +153,7 @@ class Speculation:
             target, texts = self._scoring.pop(finished)
             if isinstance(error, DeviceLost):
                 self._do_without(target, error)
-            elif error is None and target in self.targets:
+            elif error is None:
                 self.known_rows.update(zip(texts, finished.result(), strict=True))
         else:
             drafter = self._writing.pop(finished)

@@ -274,6 +274,31 @@ def failures_of(code: str, names: dict) -> str:
 
 
 # -- what lectures store ---------------------------------------------------------------
+def lines_of_our_code() -> set[str]:
+    """Every line of both packages, without blanks at its end."""
+    lines = set()
+    for package in ("speclib", "speclab"):
+        for path in (ROOT / package).rglob("*.py"):
+            lines.update(map(str.rstrip, path.read_text("utf-8").splitlines()))
+    return lines
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in LEARN if "getsource" in path.read_text("utf-8")],
+    ids=stem,
+)
+def test_code_that_a_lecture_has_printed_is_the_code_of_today(path):
+    known = lines_of_our_code() | {""}
+    for cell in code_cells(path):
+        if "getsource" not in cell.source:
+            continue
+        printed = "".join(output.get("text", "") for output in cell.outputs)
+        stale = [line for line in printed.splitlines() if line.rstrip() not in known]
+        assert printed
+        assert not stale, f"store {path.name} anew (make lectures)"
+
+
 @learn_notebook
 def test_learn_notebooks_keep_no_widget_state(path):
     assert "widgets" not in read(path).metadata
