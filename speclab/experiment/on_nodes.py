@@ -65,7 +65,7 @@ class CellsOfNode:
         self._runner = Runner(Progress("cells", show=False), {"node": node})
 
     def __call__(self, order: Order) -> Report:
-        from .engines.measured_cell import key_of
+        from .engines.measured import files_of
 
         for key, text in order.files.items():
             cache.take_in(key, text, at_least_as_many=True)
@@ -80,12 +80,9 @@ class CellsOfNode:
             self._runner.run(order.specs, limits)
 
         seconds = time.monotonic() - started
-        files = {}
+        files: dict[str, str] = {}
         for spec in order.specs:
-            key = key_of(spec)
-            text = cache.text_of(key)
-            if text:
-                files[key] = text
+            files |= files_of(spec)
         return Report(
             files=files,
             errors={spec: str(why) for spec, why in self._runner.errors.items()},
@@ -198,8 +195,8 @@ class Nodes:
 
 
 def is_of(report: Report, specs: Iterable[Spec]) -> bool:
-    """Whether the files of a report are those of these cells."""
+    """Whether the files of a report are those of these cells, and of their replays."""
     from .engines.measured_cell import key_of
 
     expected = {key_of(spec, report.environment) for spec in specs}
-    return report.files.keys() <= expected
+    return not report.files or bool(expected & report.files.keys())

@@ -40,9 +40,6 @@ class Profile:
 
     virtual_tokens     per virtual cell, all its requests together
     prompts, tokens    prompts per measured cell, and tokens per prompt
-    sweep_prompts      prompts per window that a measured search tries
-    searches           whether a measured cell searches for its best window; otherwise
-                       it takes the one that an earlier search found
     emulated_requests, emulated_tokens
                        requests per emulated cell, and tokens per request
     """
@@ -51,10 +48,8 @@ class Profile:
     virtual_tokens: int
     prompts: int
     tokens: int
-    sweep_prompts: int
     emulated_requests: int
     emulated_tokens: int
-    searches: bool = True
 
 
 FULL = Profile(
@@ -62,19 +57,20 @@ FULL = Profile(
     virtual_tokens=20_480,
     prompts=8,
     tokens=64,
-    sweep_prompts=2,
     emulated_requests=8,
     emulated_tokens=64,
 )
+# Of a timed request there are so many replays: what the same cell gives on the virtual
+# clock, for that request and for others.
+REPLAYS_OF_A_REQUEST = 12
+
 QUICK = Profile(
     "quick",
     virtual_tokens=4_096,
     prompts=2,
     tokens=32,
-    sweep_prompts=1,
     emulated_requests=2,
     emulated_tokens=32,
-    searches=False,
 )
 
 
@@ -97,10 +93,10 @@ class Spec(BaseModel):
 
     method       name of the method
     gamma        its window: a number; "auto", which is round(c); "c-2", which is two
-                 less; "best", which is searched; None for a method without a window
+                 less; "best", which is searched, of a measured cell on its replays;
+                 None for a method without a window
     settings     of the method, as (name, value) pairs
     requests     how many, of ``tokens`` tokens each
-    sweep        requests per window that a measured search tries
     cancel       the world's policy for cancelled operations; None: its default
     temperature, seed
                  of the sampling
@@ -139,7 +135,6 @@ class Spec(BaseModel):
     task: str | None = None
     requests: int = 8
     tokens: int = 64
-    sweep: int = 2
     temperature: float = 0.0
     dtype: str = "auto"
     ignore_eos: bool = False
@@ -205,7 +200,6 @@ class Spec(BaseModel):
             "gamma": None,
             "settings": (),
             "over": None,
-            "sweep": 2,
             "cancel": None,
             "doubt": 0,
         }
@@ -313,6 +307,19 @@ class CellFacts(TypedDict, total=False):
     agree: list[bool] | None
 
 
+@dataclass(frozen=True)
+class Replays:
+    """A cell's requests on the virtual clock; the first are those that were timed.
+
+    As in ``CellResult``: of a measured cell by the same models and the machine's own
+    seconds, of an emulated one by its virtual twin.
+    """
+
+    stats: list[Stats]
+    baseline: list[Stats]
+    sequence_choices: list[list[tuple[int, int | None]]]
+
+
 @dataclass
 class CellResult:
     """What came of a spec.
@@ -332,6 +339,7 @@ class CellResult:
                of each request: for every drafting of several sequences how many there
                were, and which of them the target chose (see ``trace.rounds``)
     cached     whether the cache had it
+    replays    of a cell of real processes, where there are any
     """
 
     spec: Spec
@@ -347,3 +355,4 @@ class CellResult:
     pieces: dict[int, str] = field(default_factory=dict)
     sequence_choices: list[list[tuple[int, int | None]]] = field(default_factory=list)
     cached: bool = False
+    replays: Replays | None = None

@@ -23,5 +23,4 @@ DOOR = (
     "scripts",
     "table_cells",
     "table_result",
-    "windows",
 )

@@ -10,10 +10,34 @@ two cases where two numbers are compared resample by resample:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 RESAMPLES = 1000
+
+Numbers = TypeVar("Numbers", float, np.ndarray)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What brought replayed numbers to measured ones (see ``two_phase``).
+
+    by         the factor, or where ``is_factor`` is false the difference
+    error      its standard error: of a factor that of its logarithm
+    freedom    degrees of freedom behind the error
+    measured   how many requests were measured
+    """
+
+    by: float
+    is_factor: bool
+    error: float
+    freedom: float
+    measured: int
+
+    def applied(self, replayed: Numbers) -> Numbers:
+        """What was replayed, corrected."""
+        return self.by * replayed if self.is_factor else self.by + replayed
 
 
 @dataclass(frozen=True)
@@ -22,11 +46,13 @@ class Resamples:
 
     ``requests`` is how many requests each resample draws. ``signed`` says that the
     number may be negative, as a difference may, even if none of ``values`` is.
+    ``correction``: of a number that was replayed, what few measurements leave open.
     """
 
     values: np.ndarray
     requests: int
     signed: bool = False
+    correction: Correction | None = None
 
 
 def draw_resamples(n: int) -> np.ndarray:

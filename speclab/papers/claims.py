@@ -46,6 +46,7 @@ def judge_in_result(claim: Claim, result: TableResult, kind: str) -> VerdictLine
     """
     numbers = NotedNumbers(TableNumbers(result, kind))
     line = judge(claim, result.table, numbers)
+    _note_open_cells(line, result, numbers.asked)
     return _with_what_is_missing(line, result, numbers.asked, result.left_out)
 
 
@@ -71,8 +72,20 @@ def judge_over_same_devices(
             lacks_number = True
     if lacks_number or not has_number:
         return None
+    _note_open_cells(line, result, numbers.asked)
     missing = result.left_out | result.lacks_plain
     return _with_what_is_missing(line, result, numbers.asked, missing)
+
+
+def _note_open_cells(
+    line: VerdictLine, result: TableResult, asked: Iterable[Cell]
+) -> None:
+    """Notes in ``result`` which of its cells a claim asked for that is not settled."""
+    if line.holds != "open":
+        return
+    for cell in asked:
+        if cell.item == result.table.item:
+            result.open_cells.add((cell.row, cell.column, line.kind))
 
 
 def _with_what_is_missing(

@@ -27,6 +27,11 @@ Two kinds of number have no such interval. One request tells nothing about other
 interval is unbounded. And a number whose resamples are all equal (the virtual clock of
 a method without chance), or that has none (a printed one, a closed form), is exact.
 
+A number that rests on replays has a second part: its correction, from few measured
+requests (see ``two_phase``). Its half-width is t * error, with the degrees of freedom
+of the error. The two parts are independent of each other, so the half-widths' squares
+are added.
+
 What the interval does not know: that several claims are judged at once, that a number
 was picked for being the largest, that resamples in which a statistic is undefined are
 left out, and that eight prompts may not be typical of their task.
@@ -35,16 +40,18 @@ left out, and that eight prompts may not be typical of their task.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import exp, inf, log, sqrt
+from math import ceil, exp, hypot, inf, log, log1p, sqrt
 from operator import sub, truediv
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit  # scipy.stats has it too, and takes a second to load
 
-from .bootstrap import Resamples
+from speclab.experiment.spec import present
+
+from .bootstrap import Correction, Resamples
 
 SURE = 0.975  # on either side, which leaves 95 % between
 TINY = 1e-12  # resamples that differ by less than this differ by floating point alone
@@ -72,7 +79,7 @@ class Estimate:
 
     @property
     def is_exact(self) -> bool:
-        return self._standard_error == 0
+        return self._standard_error == 0 and self._error_of_correction == 0
 
     @cached_property
     def is_positive(self) -> bool:
@@ -91,7 +98,7 @@ class Estimate:
         if self.is_measured_once:
             return Interval(-inf, inf)
 
-        half_width = self._standard_error * float(_t_factor(self._requests))
+        half_width = hypot(self._half_width_of_requests, self._half_width_of_correction)
         if not self.is_positive:
             return Interval(self.value - half_width, self.value + half_width)
         with np.errstate(over="ignore"):
@@ -102,20 +109,66 @@ class Estimate:
         """The number in a unit ``factor`` times as small."""
         if self.resamples is None:
             return Estimate(factor * self.value)
-        values = factor * self.resamples.values
-        resamples = Resamples(values, self.resamples.requests, self.resamples.signed)
+        correction = self.resamples.correction
+        if correction is not None and not self.is_positive:
+            correction = replace(correction, error=abs(factor) * correction.error)
+        resamples = replace(
+            self.resamples,
+            values=factor * self.resamples.values,
+            correction=correction,
+        )
         return Estimate(factor * self.value, resamples)
 
     def requests_to_exclude(self, limit: float) -> int | None:
         """The fewest requests whose interval would not reach ``limit``.
 
         Taken that neither the number nor how much requests differ would change. None
-        where MOST_REQUESTS are too few, as for a number that is the limit itself.
+        where MOST_REQUESTS are too few, as for a number that is the limit itself. Of a
+        number that rests on replays, it is the fewest that would have to be measured;
+        None where all replays together leave it open.
         """
         distance = self._distance_to(limit)
+        if self.correction is not None:
+            return self._measured_to_reach(distance)
         of_one_request = self._standard_error * sqrt(self._requests)
         enough = np.flatnonzero(_half_widths() * of_one_request < distance)
         return int(enough[0]) + 2 if len(enough) else None
+
+    def _measured_to_reach(self, distance: float) -> int | None:
+        """How many measured requests leave no more than ``distance`` on either side."""
+        measured = present(self.correction).measured
+        left = distance**2 - self._half_width_of_requests**2
+        if left <= 0:
+            return None
+        count = ceil(measured * self._half_width_of_correction**2 / left)
+        return max(measured, count) if count <= MOST_REQUESTS else None
+
+    @property
+    def correction(self) -> Correction | None:
+        """What few measurements leave open; None where it rests on no replays."""
+        return None if self.resamples is None else self.resamples.correction
+
+    @property
+    def moved(self) -> float:
+        """The number if its correction were greater by its standard error."""
+        error = self._error_of_correction
+        return self.value * exp(error) if self.is_positive else self.value + error
+
+    @property
+    def _error_of_correction(self) -> float:
+        return 0.0 if self.correction is None else self.correction.error
+
+    @property
+    def _half_width_of_requests(self) -> float:
+        if self._standard_error == 0:
+            return 0.0
+        return self._standard_error * float(_t_factor(self._requests))
+
+    @property
+    def _half_width_of_correction(self) -> float:
+        if self.correction is None or self.correction.error == 0:
+            return 0.0
+        return self.correction.error * float(stdtrit(self.correction.freedom, SURE))
 
     @property
     def _requests(self) -> int:
@@ -218,4 +271,40 @@ def _combine(
         return Estimate(value)
     with np.errstate(divide="ignore", invalid="ignore"):
         combined = operation(*values)
-    return Estimate(value, Resamples(combined, min(requests), signed))
+    estimate = Estimate(value, Resamples(combined, min(requests), signed))
+    return _with_correction(estimate, operation, operands)
+
+
+def _with_correction(
+    estimate: Estimate, operation: Callable[..., Any], operands: Sequence[Estimate]
+) -> Estimate:
+    """``estimate``, with what the corrections of its ``operands`` leave open.
+
+    Each operand in turn is moved by its error; the squares of what the result moves by
+    are added. The degrees of freedom are Welch's and Satterthwaite's.
+    """
+    corrected = [operand for operand in operands if operand._error_of_correction]
+    if not corrected:
+        return estimate
+
+    variances, shares_of_freedom = [], []
+    for moved in corrected:
+        inputs = [
+            operand.moved if operand is moved else operand.value for operand in operands
+        ]
+        shift = float(operation(*inputs)) - estimate.value
+        if estimate.is_positive:
+            shift = log1p(max(shift / estimate.value, -1 + TINY))
+        variances.append(shift**2)
+        shares_of_freedom.append(shift**4 / present(moved.correction).freedom)
+
+    total = sum(variances)
+    correction = Correction(
+        by=1.0,
+        is_factor=estimate.is_positive,
+        error=sqrt(total),
+        freedom=total**2 / sum(shares_of_freedom) if total else 1.0,
+        measured=min(present(operand.correction).measured for operand in corrected),
+    )
+    resamples = replace(present(estimate.resamples), correction=correction)
+    return Estimate(estimate.value, resamples)

@@ -19,6 +19,7 @@ from .paper_schema import ENGINE_KINDS, Paper, Table
 from .table_cells import TableCell, cells_to_run
 from .table_result import TableResult
 from .table_rows import add_lines_and_verdicts
+from .two_phase import Peers
 
 
 def fill(
@@ -118,8 +119,11 @@ def _results(
     run: bool = True,
 ) -> dict[str, TableResult]:
     results = {}
+    peers = Peers(cell_results.values())
     for item, own_cells in cells.items():
         result = TableResult(paper.table(item), profile)
-        add_lines_and_verdicts(result, own_cells, cell_results, errors, kinds, run=run)
+        add_lines_and_verdicts(
+            result, own_cells, cell_results, errors, kinds, peers, run=run
+        )
         results[item] = result
     return results

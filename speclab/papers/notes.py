@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speclab.experiment.spec import CellResult, Spec
+from speclab.experiment.spec import CellResult, Spec, present
 from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
@@ -10,6 +10,7 @@ from speclib.models.open_pair import open_pair
 from speclib.trace.events import Trace
 from speclib.worlds.cost_ratio import CostRatio
 
+from .estimates import Estimate
 from .table_cells import TableCell
 
 DTYPES = {"auto": "float32"}  # what a setting stands for
@@ -56,6 +57,16 @@ def note_of(cell: TableCell, result: CellResult) -> str:
     return "; ".join(parts)
 
 
+def describe_correction(estimate: Estimate) -> str:
+    """Of how many requests a number is that few were measured of; "" of any other."""
+    correction = estimate.correction
+    if correction is None:
+        return ""
+    by = f"x{correction.by:.3f}" if correction.is_factor else f"{correction.by:+.3g}"
+    replayed = present(estimate.resamples).requests
+    return f"; {correction.measured} measured, {replayed} replayed, correction {by}"
+
+
 def describe_settings(spec: Spec, result: CellResult) -> list[str]:
     """A run's settings as chosen, what its world was told, its comparison."""
     chosen = result.facts.get("chosen", dict(spec.settings))
@@ -92,13 +103,11 @@ def _describe_setting(name: str, value: object, result: CellResult) -> str:
 
 def _describe_gamma(cell: TableCell, result: CellResult) -> str:
     tried = result.facts.get("searched")
-    if cell.earlier_search:
-        return f"gamma {result.gamma}, best of a search on {cell.earlier_search}"
     if not tried:
         return f"gamma {result.gamma}"
     windows = [int(window) for window in tried]
     text = f"gamma {result.gamma}, best of {min(windows)}..{max(windows)}"
-    if cell.kind == "emulated":
+    if cell.kind != "virtual":
         text += " on the virtual clock"
     return text
 

@@ -16,10 +16,7 @@ taken over the best of its own devices.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
-
-import numpy as np
 
 from speclab.experiment.spec import CellResult, Spec, present
 from speclib.data.latency import load_latency
@@ -29,10 +26,10 @@ from speclib.paths import DATA
 from speclib.theory.plain_decoding import Bound
 from speclib.trace.metrics import total
 
-from . import statistics
-from .bootstrap import Resamples
+from . import two_phase
 from .devices import hardware_of, places_of, reserved_devices
 from .estimates import Estimate, divide
+from .two_phase import NO_PEERS, Peers, plain_part
 
 # Statistics that are a speed-up, and the speed that each is a quotient of.
 SPEED_OF = {"speedup": "decode_speed", "speedup_e2e": "speed_with_prefill"}
@@ -87,7 +84,10 @@ def _has_all_places_of(plain_pair: Pair, pair: Pair) -> bool:
 
 
 def measured_second_number(
-    stat: str, result: CellResult, plain_results: Iterable[CellResult]
+    stat: str,
+    result: CellResult,
+    plain_results: Iterable[CellResult],
+    peers: Peers = NO_PEERS,
 ) -> SecondNumber | None:
     """A measured speed-up over the fastest plain decoding on the same cores.
 
@@ -98,23 +98,24 @@ def measured_second_number(
     """
     devices = reserved_devices(result)
     if devices == 1:
-        own = read_statistic(stat, result)
+        own = two_phase.read_statistic(stat, result, peers=peers)
         return SecondNumber(own, devices, "reserves one device, as plain decoding does")
 
     comparable = [r for r in plain_results if reserved_devices(r) == devices]
     if not comparable:
         return None
     speed = SPEED_OF[stat]
-    best = read_statistic(speed, replace(result, stats=result.baseline))
+    best = two_phase.read_statistic(speed, plain_part(result), peers=peers)
     where = "the target's own devices"
     for plain in comparable:
-        estimate = read_statistic(speed, plain)
+        estimate = two_phase.read_statistic(speed, plain, peers=peers)
         if estimate.value > best.value:
             best, where = estimate, str(plain.spec.pair)
     note = (
         f"{devices} devices decode plainly at best on {where}, {best.value:.4g} tok/s"
     )
-    return SecondNumber(divide(read_statistic(speed, result), best), devices, note)
+    own_speed = two_phase.read_statistic(speed, result, peers=peers)
+    return SecondNumber(divide(own_speed, best), devices, note)
 
 
 # -- plain decoding on all devices, by its cost ----------------------------------------
@@ -136,22 +137,21 @@ def virtual_second_number(stat: str, result: CellResult) -> SecondNumber | None:
         "on those of the baseline, passes bound by bandwidth; bound by compute it "
         f"would be {by_compute:.3g}"
     )
-    return SecondNumber(_scale(estimate, 1 / gain), devices, note)
+    return SecondNumber(estimate.times(1 / gain), devices, note)
 
 
 def _write_devices(devices: int) -> str:
     return "one device" if devices == 1 else f"{devices} devices"
 
 
-def read_statistic(stat: str, result: CellResult, scaled_tokens: int = 0) -> Estimate:
-    """A statistic of a cell with its resamples: one of ``statistics``, or IF_BOUND."""
+def read_statistic(
+    stat: str, result: CellResult, scaled_tokens: int = 0, peers: Peers = NO_PEERS
+) -> Estimate:
+    """A statistic of a cell: one of ``statistics``, or IF_BOUND."""
     if stat in IF_BOUND:
         gain = plain_gain(result, IF_BOUND[stat])
-        return _scale(read_statistic("speedup", result), 1 / gain)
-    return Estimate(
-        statistics.compute(stat, result, scaled_tokens),
-        statistics.resample(stat, result, scaled_tokens),
-    )
+        return read_statistic("speedup", result).times(1 / gain)
+    return two_phase.read_statistic(stat, result, scaled_tokens, peers)
 
 
 def plain_gain(result: CellResult, bound: Bound) -> float:
@@ -172,16 +172,11 @@ def plain_gain(result: CellResult, bound: Bound) -> float:
     return best_of_other / plain.best_seconds(reserved_devices(result))
 
 
-def _scale(estimate: Estimate, factor: float) -> Estimate:
-    resamples = estimate.resamples
-    if resamples is not None:
-        values = np.asarray(resamples.values) * factor
-        resamples = Resamples(values, resamples.requests, resamples.signed)
-    return Estimate(estimate.value * factor, resamples)
-
-
 def second_number(
-    stat: str, result: CellResult, plain_results: Iterable[CellResult]
+    stat: str,
+    result: CellResult,
+    plain_results: Iterable[CellResult],
+    peers: Peers = NO_PEERS,
 ) -> SecondNumber | None:
     """The second number of a virtual or measured speed-up; None where there is none.
 
@@ -192,5 +187,5 @@ def second_number(
     if result.spec.kind == "virtual":
         return virtual_second_number(stat, result)
     if result.spec.kind == "measured":
-        return measured_second_number(stat, result, plain_results)
+        return measured_second_number(stat, result, plain_results, peers)
     return None

@@ -13,10 +13,14 @@ from .ledger import DEVICE_SECONDS, OVER_SAME_DEVICES
 from .notes import setup_of
 from .table_cells import TableCell
 from .table_result import TableResult, is_disturbed
+from .two_phase import Peers
 
 
 def add_second_number(
-    result: TableResult, cell: TableCell, cell_results: dict[Spec, CellResult]
+    result: TableResult,
+    cell: TableCell,
+    cell_results: dict[Spec, CellResult],
+    peers: Peers,
 ) -> None:
     """A speed-up over the best plain decoding on the same devices, and their time."""
     key = cell.key
@@ -29,7 +33,7 @@ def add_second_number(
     if not has_all_plain and not is_alone:
         result.lacks_plain.add(key)  # the best of some would be too slow a best
         return
-    second = same_devices.second_number(cell.stat, cell_result, plain)
+    second = same_devices.second_number(cell.stat, cell_result, plain, peers)
     if second is None:
         return
 
@@ -49,7 +53,9 @@ def add_second_number(
         note=second.note,
         show=False,
     )
-    device_seconds = same_devices.read_statistic(DEVICE_SECONDS, cell_result)
+    device_seconds = same_devices.read_statistic(
+        DEVICE_SECONDS, cell_result, peers=peers
+    )
     result.add(
         *cell.key,
         device_seconds,

@@ -15,7 +15,9 @@ from . import same_devices, statistics
 from .cell_errors import naming_cell
 from .paper_schema import ENGINE_KINDS, Table
 from .pearl_figures import FROM_ONE_TRACE
-from .windows import found_window
+
+# Prompts of a measured cell: fewer have no interval.
+LEAST_MEASURED = 2
 
 # The settings without which a cell has no number of a kind.
 NEEDED_SETTINGS = {
@@ -31,9 +33,8 @@ class TableCell(NamedTuple):
     ``stat`` is the statistic that is read, of which counts of passes are scaled to
     ``scaled_tokens``. ``calibrates`` says what the printed cell
     has set of its own run, the acceptance rate or the clock; it is empty if it has set
-    nothing. ``earlier_search`` names the machine on which the cell's window was found,
-    if it was not searched for here. ``plain_specs`` are measured cells of plain
-    decoding on all cores of the pair, which a speed-up is compared with as well.
+    nothing. ``plain_specs`` are measured cells of plain decoding on all cores of the
+    pair, which a speed-up is compared with as well.
     """
 
     row: str
@@ -43,7 +44,6 @@ class TableCell(NamedTuple):
     stat: str
     scaled_tokens: int = 0
     calibrates: str = ""
-    earlier_search: str = ""
     plain_specs: tuple[Spec, ...] = ()
 
     @property
@@ -121,9 +121,6 @@ def _table_cell(
         if kind != "measured":
             calibrates = _role(table, row, column, settings)
         spec = _spec(table, settings, kind, profile)
-        earlier_search = ""
-        if spec.kind == "measured" and spec.gamma == "best" and not profile.searches:
-            spec, earlier_search = _with_found_window(spec)
         stat = statistics.apply_accounting(stat, accounting)
         plain_specs: tuple[Spec, ...] = ()
         if kind == "measured" and same_devices.is_speedup(stat):
@@ -136,20 +133,8 @@ def _table_cell(
             stat=stat,
             scaled_tokens=prompts * _longest(settings, profile),
             calibrates=calibrates,
-            earlier_search=earlier_search,
             plain_specs=plain_specs,
         )
-
-
-def _with_found_window(spec: Spec) -> tuple[Spec, str]:
-    """The cell with the best window of an earlier search, and where that was made.
-
-    Where none was made the window is round(c), and the place is empty.
-    """
-    found = found_window(spec)
-    if found is None:
-        return spec.changed(gamma="auto"), ""
-    return spec.changed(gamma=found.gamma), found.machine
 
 
 def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
@@ -170,8 +155,7 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
         pair=settings["pair"],
         task=settings["task"],
         tokens=settings.get("tokens") or tokens,
-        requests=max(1, round(profile.prompts * share)),
-        sweep=profile.sweep_prompts,
+        requests=max(LEAST_MEASURED, round(profile.prompts * share)),
         dtype=settings.get("dtype", "auto"),
         length=settings.get("length"),
         temperature=settings.get("temperature", 0.0),

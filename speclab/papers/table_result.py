@@ -48,7 +48,8 @@ class TableResult:
     are those for which there was no time, so a claim on them is open; ``disturbed`` are
     those during which other programs kept the machine busy, so a claim on them cannot
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
-    the ledger's lines of cells that were left out, where it has any.
+    the ledger's lines of cells that were left out, where it has any. ``open_cells`` are
+    those that some claim asks for which more requests would settle.
     """
 
     table: Table
@@ -68,6 +69,7 @@ class TableResult:
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
     disturbed: set[tuple[str, str, str]] = field(default_factory=set)
     earlier: dict[tuple[str, str, str], LedgerLine] = field(default_factory=dict)
+    open_cells: set[tuple[str, str, str]] = field(default_factory=set)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -193,7 +195,19 @@ class TableResult:
         return list(dict.fromkeys(labels))
 
 
+def quiet_requests(cell_result: CellResult) -> list[int]:
+    """The numbers of a cell's requests beside which no other program was busy."""
+    shares = cell_result.facts.get("others", [0.0] * len(cell_result.stats))
+    return [n for n, share in enumerate(shares) if not other_load.is_disturbed(share)]
+
+
 def is_disturbed(cell_result: CellResult) -> bool:
-    """Whether other programs kept the machine busy during some request of a cell."""
-    shares = cell_result.facts.get("others", ())
-    return any(other_load.is_disturbed(share) for share in shares)
+    """Whether other programs kept the machine busy beside a cell.
+
+    Of a cell with replays its quiet requests are enough, if there are any: the others
+    are then left out (see ``two_phase``).
+    """
+    quiet = quiet_requests(cell_result)
+    if cell_result.replays is not None:
+        return not quiet
+    return len(quiet) < len(cell_result.stats)

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from speclab.experiment.run_cells import example_trace
 from speclab.experiment.spec import CellResult, Spec, present
 
-from . import same_devices, statistics
+from . import same_devices
 from .claims import judge_in_result, judge_over_same_devices
 from .derived_rows import add_means, add_quotients
-from .estimates import Estimate
-from .notes import note_of, setup_of
+from .notes import describe_correction, note_of, setup_of
 from .paper_schema import KINDS, Table, matches_any
 from .pearl_figures import BEST_LENGTH, add_lengths, best_lengths
 from .scripts import add_scripted_numbers
 from .second_numbers import add_failed_plain, add_second_number
 from .table_cells import TableCell
 from .table_result import TableResult, is_disturbed
+from .two_phase import Peers
 
 # An emulated cell in which more operations than this share outlast their latency is not
 # reported.
@@ -30,6 +30,7 @@ def add_lines_and_verdicts(
     cell_results: dict[Spec, CellResult],
     errors: dict[Spec, Exception],
     kinds: Iterable[str],
+    peers: Peers,
     *,
     run: bool = True,
 ) -> None:
@@ -42,8 +43,8 @@ def add_lines_and_verdicts(
     _add_printed_lines(result)
     for cell in cells:
         if cell.spec in cell_results:
-            _add_cell(result, cell, cell_results[cell.spec])
-            add_second_number(result, cell, cell_results)
+            _add_cell(result, cell, cell_results[cell.spec], peers)
+            add_second_number(result, cell, cell_results, peers)
             add_failed_plain(result, cell, errors)
         elif cell.spec in errors:
             _add_failed_cell(result, cell, errors[cell.spec])
@@ -120,13 +121,15 @@ def _errata_notes(table: Table, row: str, column: str, beside: bool) -> list[str
 
 
 # -- cells that were run ---------------------------------------------------------------
-def _add_cell(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
+def _add_cell(
+    result: TableResult, cell: TableCell, cell_result: CellResult, peers: Peers
+) -> None:
     if cell.stat == BEST_LENGTH:
         _add_curve(result, cell, cell_result)
     elif cell.kind == "emulated" and cell_result.facts["overruns"] > MOST_OVERRUNS:
         _add_unreported_cell(result, cell, cell_result)
     else:
-        _add_number(result, cell, cell_result)
+        _add_number(result, cell, cell_result, peers)
 
 
 def _add_curve(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
@@ -158,9 +161,13 @@ def _add_unreported_cell(
     )
 
 
-def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -> None:
+def _add_number(
+    result: TableResult, cell: TableCell, cell_result: CellResult, peers: Peers
+) -> None:
     """The cell's statistic with its interval; a virtual one is compared with print."""
-    estimate = same_devices.read_statistic(cell.stat, cell_result, cell.scaled_tokens)
+    estimate = same_devices.read_statistic(
+        cell.stat, cell_result, cell.scaled_tokens, peers
+    )
     result.cell_results[cell.key] = cell_result
     result.samples[cell.key] = estimate.resamples
     if is_disturbed(cell_result):
@@ -173,6 +180,7 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
         printed = result.table.printed(cell.row, cell.column)
         if printed:
             note += f"; {100 * (estimate.value / printed - 1):+.1f} % against print"
+    note += describe_correction(estimate)
 
     result.add(
         *cell.key,
@@ -183,17 +191,19 @@ def _add_number(result: TableResult, cell: TableCell, cell_result: CellResult) -
         note=note,
     )
     if cell.kind == "measured" and cell.stat == "speedup":
-        _add_speedup_with_prefill(result, cell, cell_result, source)
+        _add_speedup_with_prefill(result, cell, cell_result, source, peers)
 
 
 def _add_speedup_with_prefill(
-    result: TableResult, cell: TableCell, cell_result: CellResult, source: str
+    result: TableResult,
+    cell: TableCell,
+    cell_result: CellResult,
+    source: str,
+    peers: Peers,
 ) -> None:
-    value = statistics.compute("speedup_e2e", cell_result)
-    samples = statistics.resample("speedup_e2e", cell_result)
     result.add(
         *cell.key,
-        Estimate(value, samples),
+        same_devices.read_statistic("speedup_e2e", cell_result, peers=peers),
         metric="speedup_e2e",
         setup=setup_of(cell.spec, cell_result),
         n=len(cell_result.stats),

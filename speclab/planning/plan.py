@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from speclab.experiment import other_load
+from speclab.experiment.cells.timed_passes import time_passes
 from speclab.papers.estimates import Estimate, Interval, divide
 from speclab.progress import Progress
 from speclib.arguments import Count, checked
@@ -20,7 +21,6 @@ from speclib.worlds.cost_ratio import CostRatio
 from .candidates import PLAIN, Candidate, candidates_at
 from .measure_plans import Measured, measure
 from .rank import best_of_each_method, rank
-from .timed_passes import time_passes
 
 PROBED = 2  # prompts on which passes are timed
 BUSY = "the machine was busy with other programs: make the plan again"

@@ -4,22 +4,19 @@ seconds of this machine."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
+from speclab.experiment.cells.replayed_prompt import Replay
+from speclab.experiment.cells.timed_passes import MachineTimes
 from speclab.progress import Progress
 from speclib.data.pairs import Pair
-from speclib.decoding.decode import Result, decode, open_world
-from speclib.models.remembering import remembering
-from speclib.trace.events import Trace
+from speclib.decoding.decode import Result, decode
+from speclib.models.open_pair import open_pair
+from speclib.models.remembering import Memories
 from speclib.trace.metrics import total
-from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
 from .candidates import PLAIN, Candidate
-from .timed_passes import MachineTimes
-
-TOUCHING = 1e-9  # seconds: an operation begins where another one ends
 
 
 def rank(
@@ -37,32 +34,19 @@ def rank(
     ``cancel``: when work ends that nobody wants any more, as where it is measured. A
     candidate whose devices ever work at once goes by the times of passes beside others.
     """
+    replay = Replay(open_pair(pair), times, Memories(), servers=servers, cancel=cancel)
     speeds = {}
-    with (
-        open_world(
-            "virtual", pair, latency=times.alone, servers=servers, cancel=cancel
-        ) as world,
-        Progress("virtual", total=len(candidates)) as bar,
-    ):
-        assert isinstance(world, Virtual)
-        if not pair.target.is_toy:  # candidates write the same texts
-            world.models = remembering(world.models)
+    with Progress("virtual", total=len(candidates)) as bar:
         for candidate in candidates:
-            runs = _runs_by_own_times(world, candidate, prompts, max_new_tokens, times)
+            runs = [
+                _replayed(replay, candidate, prompt, max_new_tokens)
+                for prompt in prompts
+            ]
             speeds[candidate] = total(run.stats for run in runs).decode_speed
             bar.step(candidate.name)
 
     ranked = sorted(speeds, key=speeds.__getitem__, reverse=True)
     return {candidate: speeds[candidate] / speeds[PLAIN] for candidate in ranked}
-
-
-def works_at_once(trace: Trace) -> bool:
-    """Whether two devices ever worked at the same time."""
-    events = sorted(trace.operations, key=lambda event: event.ts)
-    for before, after in pairwise(events):
-        if after.device != before.device and after.ts < before.end - TOUCHING:
-            return True
-    return False
 
 
 def best_of_each_method(ranked: Iterable[Candidate]) -> list[Candidate]:
@@ -78,28 +62,15 @@ def best_of_each_method(ranked: Iterable[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _runs_by_own_times(
-    world: Virtual,
-    candidate: Candidate,
-    prompts: Sequence[Any],
-    max_new_tokens: int,
-    times: MachineTimes,
-) -> list[Result]:
-    """A candidate's runs, by the times of passes alone or beside others.
+def _replayed(
+    replay: Replay, candidate: Candidate, prompt: Any, max_new_tokens: int
+) -> Result:
+    """A candidate's run on the virtual clock."""
 
-    One run in which devices work at once is enough to know that the others count.
-    """
-    world.latency = times.alone
-    runs = []
-    for prompt in prompts:
-        runs.append(run_candidate(world, candidate, prompt, max_new_tokens))
-        if works_at_once(runs[-1].trace):
-            world.latency = times.together
-            return [
-                run_candidate(world, candidate, each, max_new_tokens)
-                for each in prompts
-            ]
-    return runs
+    def run(world: World) -> Result:
+        return run_candidate(world, candidate, prompt, max_new_tokens)
+
+    return replay.by_own_times(run)
 
 
 def run_candidate(

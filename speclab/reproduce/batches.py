@@ -7,10 +7,9 @@ is a batch, too. A batch of real processes is run in pieces, some requests at a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from speclab.experiment.engines.measured import WINDOWS
 from speclab.experiment.run_cells import stored
 from speclab.experiment.spec import Profile, Spec, WorkerPool
 from speclab.papers import scripts
@@ -18,6 +17,8 @@ from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError
+
+FIRST_REQUESTS = 2  # of a cell, in the first round: fewer have no interval
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Batch:
     is_main  whether it belongs to the paper's main table
     script   that of the table, where it is one; then there are no cells
     pool     the worker processes that stay open between its pieces; None: it keeps none
+    wanted   cells of which more than the first requests are wanted; None: all
     """
 
     name: str
@@ -59,6 +61,7 @@ class Batch:
     specs: list[Spec] = field(default_factory=list)
     script: ScriptOfItem | None = None
     pool: WorkerPool | None = None
+    wanted: Container[Spec] | None = None
     _done: dict[Spec, int] = field(default_factory=dict, init=False)  # requests
     _is_computed: bool = field(default=False, init=False)  # a script
 
@@ -100,23 +103,27 @@ class Batch:
         return fewest
 
     def units_to(self, requests: int) -> int:
-        """How much work it is to bring every cell to so many requests, 0 if none.
+        """How much work it is to bring its cells to so many requests, 0 if none.
 
         It is counted in tokens that are decoded; a script counts 1. Measured cells are
-        decoded plainly once for all, and a window that is searched is tried first.
+        decoded plainly once for all.
         """
         if self.script is not None:
             return 0 if self._is_computed else 1
 
         tokens = 0
         most_tokens = 0  # of the cell that lacks most
-        for spec in self.specs:
+        for spec in self.specs_to(requests):
             missing = spec.tokens * self._missing_requests(spec, requests)
             most_tokens = max(most_tokens, missing)
             tokens += missing
-            if self.kind == "measured" and missing:
-                tokens += self._tokens_of_search(spec)
         return tokens + most_tokens if self.kind == "measured" else tokens
+
+    def specs_to(self, requests: int) -> list[Spec]:
+        """The cells that are to be brought to so many requests."""
+        if self.wanted is None or requests <= FIRST_REQUESTS:
+            return self.specs
+        return [spec for spec in self.specs if spec in self.wanted]
 
     @property
     def units_of_a_request(self) -> int:
@@ -128,12 +135,6 @@ class Batch:
         """What a cell lacks of so many requests; a virtual one is run as a whole."""
         wanted = min(requests, spec.requests) if self.has_requests else spec.requests
         return max(0, wanted - self._done.get(spec, 0))
-
-    def _tokens_of_search(self, spec: Spec) -> int:
-        """What is decoded to find a window, before a measured cell's first request."""
-        if spec.gamma != "best" or self._done.get(spec, 0):
-            return 0
-        return len(WINDOWS) * spec.sweep * spec.tokens
 
     def count_done(self, failed: Iterable[Spec] = ()) -> None:
         """Finds out how far its cells are; of those that failed no more can be had."""

@@ -41,8 +41,6 @@ def hash_of_inputs(
         [machine.version_of(tool) for tool in TOOLS],
         *(file.name for file in files),
         cache_keys.hash_of_files(*files),
-        # A quick run takes windows that an earlier search found.
-        cache_keys.hash_of_files(paths.REPORTS / "windows.csv") if quick else "",
     )
 
 

@@ -15,7 +15,7 @@ from speclab.experiment.spec import Spec, WorkerPool
 from speclib.errors import SpeclibError
 
 from .batches import Batch
-from .order import FIRST_REQUESTS, Piece
+from .order import Piece
 from .pace import Pace
 
 
@@ -122,9 +122,10 @@ class MeasuringOnNodes:
         assert batch.pool is not None, "what is measured has workers"
         self.runner.bar.rename(f"{batch.name} on {node}, {self._describe_rest()}")
         self.runner.bar.grow(1)
-        specs = [spec for spec in batch.specs if spec not in self.runner.errors]
+        wanted = batch.specs_to(piece.requests)
+        specs = [spec for spec in wanted if spec not in self.runner.errors]
         self._node_of_pool[batch.pool] = node
-        self.nodes.order_cells(node, specs, _next_requests(piece), until, again)
+        self.nodes.order_cells(node, specs, piece.next_requests, until, again)
 
     def _take(self, answer: Answer, piece: Piece) -> bool:
         """Notes what came of a piece; says whether some node should go on with it."""
@@ -161,15 +162,9 @@ class MeasuringOnNodes:
                 self.runner.errors[spec] = SpeclibError(why)
 
 
-def _next_requests(piece: Piece) -> int:
-    """To how many requests a node takes the cells of a piece before it reports.
-
-    They are few, since what a node has done reaches this machine with its report.
-    """
-    one_further = piece.batch.fewest_requests + 1
-    return min(piece.requests, max(FIRST_REQUESTS, one_further))
-
-
 def _units_of_order(piece: Piece) -> int:
-    """How much work that is."""
-    return piece.batch.units_to(_next_requests(piece))
+    """How much work a node does before it reports.
+
+    It is little, since what a node has done reaches this machine with its report.
+    """
+    return piece.batch.units_to(piece.next_requests)

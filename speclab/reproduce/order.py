@@ -1,8 +1,9 @@
 """In which order work is done: this page alone decides it.
 
 Work is done in rounds. The first one takes every cell of real processes to two
-requests, and each later one a request further, so that none gets its third before all
-others have had their first. Within a round comes
+requests, and each later one to twice as many. Between two rounds it is asked which
+claims are open: only the cells that these ask for are taken further, so that time goes
+where it settles something. Within a round comes
 
     opening       the virtual numbers of the main tables, and the first batch that is
                   measured for each
@@ -18,15 +19,14 @@ its workers start once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from speclab.experiment.spec import WorkerPool
+from speclab.experiment.spec import Spec, WorkerPool
 
-from .batches import Batch
+from .batches import FIRST_REQUESTS, Batch
 
-FIRST_REQUESTS = 2  # of a cell, in the first round: fewer have no interval
 KINDS = ("virtual", "script", "emulated", "measured")
 
 
@@ -41,6 +41,12 @@ class Piece:
     requests: int
     is_opening: bool = False
 
+    @property
+    def next_requests(self) -> int:
+        """To how many requests its next step takes the cells: one further, mostly."""
+        one_further = self.batch.fewest_requests + 1
+        return min(self.requests, max(FIRST_REQUESTS, one_further))
+
 
 class Stage(IntEnum):
     """The parts of a round."""
@@ -51,26 +57,38 @@ class Stage(IntEnum):
     REST = 3
 
 
-def pieces_in_order(batches: Sequence[Batch], in_rounds: bool) -> Iterator[Piece]:
+def pieces_in_order(
+    batches: Sequence[Batch],
+    in_rounds: bool,
+    ask_what_is_open: Callable[[], Container[Spec] | None] = lambda: None,
+) -> Iterator[Piece]:
     """All pieces of some papers, in the order in which they are to be run.
 
     Without ``in_rounds``, as where there is time for everything, each batch is one
-    piece. Each round asks for its order when it begins, so a batch's rank may depend on
-    what the rounds before have found.
+    piece. ``ask_what_is_open`` is asked before each round but the first one: the cells
+    of which more requests are wanted, None for all.
     """
     most = max((batch.most_requests for batch in batches), default=0)
-    goals = [most]
-    if in_rounds:
-        goals = list(range(FIRST_REQUESTS, max(most, FIRST_REQUESTS) + 1))
-
-    for goal in goals:
+    for goal in _goals(most) if in_rounds else [most]:
+        is_first_round = goal <= FIRST_REQUESTS or not in_rounds
+        if not is_first_round:
+            wanted = ask_what_is_open()
+            for batch in batches:
+                batch.wanted = wanted if batch.has_requests else None
         order = Order(batches)
-        is_first_round = goal == goals[0]
         for batch in order.of_a_round:
-            if is_first_round or batch.most_requests >= goal:
+            if is_first_round or batch.most_requests > goal // 2:
                 requests = min(goal, batch.most_requests)
                 is_opening = is_first_round and order.stage(batch) is Stage.OPENING
                 yield Piece(batch, requests, is_opening)
+
+
+def _goals(most: int) -> list[int]:
+    """To how many requests each round takes the cells."""
+    goals = [FIRST_REQUESTS]
+    while goals[-1] < most:
+        goals.append(min(most, 2 * goals[-1]))
+    return goals
 
 
 class Order:

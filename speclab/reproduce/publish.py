@@ -14,8 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speclab.experiment.spec import CellResult
-from speclab.papers import windows
 from speclab.papers.ledger import (
     SAME_DEVICES_SUFFIX,
     LedgerLine,
@@ -149,16 +147,6 @@ def _has_measured(result: TableResult, column: str) -> bool:
         if has_some != is_wanted:
             return False
     return True
-
-
-def write_windows(book: Book) -> None:
-    """Writes windows.csv: the windows that searches found best."""
-    results: list[CellResult] = []
-    for table_result in book.filled.values():
-        for cell_result in table_result.cell_results.values():
-            if cell_result.spec.kind == "measured":
-                results.append(cell_result)
-    windows.write_windows(results)
 
 
 def write_page(book: Book, executed: Path) -> None:

@@ -27,6 +27,7 @@ from .one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
     from speclab.experiment.on_nodes import Nodes
+    from speclab.experiment.spec import Spec
 
     from .batches import Batch
     from .book import Book
@@ -150,6 +151,7 @@ class Call:
         from speclab.experiment.run_cells import Runner
         from speclab.progress import Progress
 
+        from .open_cells import open_specs
         from .pace import Pace
         from .schedule import Schedule
 
@@ -171,7 +173,21 @@ class Call:
             nodes = stack.enter_context(Nodes()) if self.on_nodes else None
             if nodes is not None:
                 self._say_nodes(nodes)
-            schedule = Schedule(batches, runner, pace, deadline, on_main_table, nodes)
+
+            def ask_what_is_open() -> set[Spec]:
+                papers = [book.paper for book in books.values()]
+                book = next(iter(books.values()))
+                return open_specs(papers, book.profile, book.kinds, runner.errors)
+
+            schedule = Schedule(
+                batches,
+                runner,
+                pace,
+                deadline,
+                on_main_table,
+                nodes,
+                ask_what_is_open=ask_what_is_open,
+            )
             self._say_plan(schedule, books, writing)
             if schedule.seconds_missing():
                 self.budget.check_least(schedule.least_seconds() + writing)
@@ -279,7 +295,6 @@ class Call:
             for result in book.filled.values():
                 failed[key] |= result.errors
             publish.write_tables(book)
-            publish.write_windows(book)
             if not failed[key]:
                 publish.write_front_figure(book)
 

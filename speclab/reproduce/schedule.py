@@ -1,9 +1,9 @@
 """Work done in order, until a deadline if there is one.
 
-Work is cut into pieces, and ``order`` says in which order they come. A piece that would
-not end before the deadline, by what its like took the last time, is left out. One that
-takes longer all the same is stopped at the deadline, and its finished requests are
-stored. What other programs disturbed is run again at the end, as far as there is time.
+Work is cut into pieces, and ``order`` says in which order they come. A piece of which
+not even a request of each cell would end before the deadline, by what its like took the
+last time, is left out. One that takes longer is stopped at the deadline, and its
+finished requests are stored. What other programs disturbed is run again at the end, as far as there is time.
 
 With nodes of a cluster, measured pieces that follow each other are run there, each
 pair's on one node. The other kinds are run here.
@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from speclab.experiment.limits import Limits
 from speclab.experiment.on_nodes import Nodes
 from speclab.experiment.run_cells import Runner
+from speclab.experiment.spec import Spec
 
 from .batches import Batch, ScriptOfItem
 from .measuring_on_nodes import MeasuringOnNodes
@@ -31,7 +32,7 @@ class Schedule:
 
     ``deadline`` is on ``clock``; without one a batch is done completely before the next
     one begins. ``on_main_table(paper)`` is called when what a paper begins with, the
-    first numbers of its main table, has been run.
+    first numbers of its main table, has been run. ``ask_what_is_open``: see ``order``.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Schedule:
         on_main_table: Callable[[str], None],
         nodes: Nodes | None = None,
         clock: Callable[[], float] = time.monotonic,
+        ask_what_is_open: Callable[[], Container[Spec] | None] = lambda: None,
     ):
         self.batches = batches
         self.runner = runner
@@ -51,6 +53,7 @@ class Schedule:
         self.clock = clock
         self.script_errors: dict[str, str] = {}  # why by name of the script
         self._on_main_table = on_main_table
+        self._ask_what_is_open = ask_what_is_open
         self._on_nodes: MeasuringOnNodes | None = None
         if nodes is not None:  # of a cluster, which measure in place of this machine
             self._on_nodes = MeasuringOnNodes(nodes, runner, pace, self.describe_rest)
@@ -61,21 +64,28 @@ class Schedule:
 
     def run(self) -> None:
         """Runs piece after piece, and then again what other programs disturbed."""
-        for is_for_nodes, pieces in groupby(self._pieces(), self._is_for_nodes):
+        pieces_to_run = pieces_in_order(
+            self.batches, self._in_rounds, self._ask_what_is_open
+        )
+        for is_for_nodes, pieces in groupby(pieces_to_run, self._is_for_nodes):
             if is_for_nodes:
                 self._run_on_nodes(list(pieces))
             else:
                 self._run_here(pieces)
         self.repeat_disturbed()
 
+    @property
+    def _in_rounds(self) -> bool:
+        return self.deadline is not None
+
     def _pieces(self) -> Iterator[Piece]:
-        """All pieces in their order."""
-        return pieces_in_order(self.batches, in_rounds=self.deadline is not None)
+        """All pieces in their order, as far as it is known now."""
+        return pieces_in_order(self.batches, self._in_rounds)
 
     def _run_here(self, pieces: Iterable[Piece]) -> None:
         """Runs pieces one after the other, those that fit."""
         for piece in pieces:
-            units = piece.batch.units_to(piece.requests)
+            units = piece.batch.units_to(piece.next_requests)
             if units > 0 and self._fits(self._expected_seconds(piece.batch, units)):
                 self._run_piece(piece)
             self._count_opening(piece)
@@ -101,7 +111,8 @@ class Schedule:
         if batch.script is not None:
             self._compute(batch, batch.script)
         else:
-            self.runner.run(batch.specs, self._limits(piece))
+            specs = batch.specs_to(piece.requests)
+            self.runner.run(specs, self._limits(piece))
         seconds = self.clock() - started
 
         batch.count_done(self.runner.errors)
@@ -182,7 +193,7 @@ class Schedule:
         """How long the shortest piece takes that is missing; 0 where nothing is."""
         seconds = []
         for piece in self._pieces():
-            units = piece.batch.units_to(piece.requests)
+            units = piece.batch.units_to(piece.next_requests)
             if units > 0:
                 seconds.append(self._expected_seconds(piece.batch, units))
         return min(seconds, default=0.0)

@@ -4,6 +4,7 @@
 DOOR = (
     "auto_settings",
     "decode",
+    "encode",
     "replay",
     "simulate",
     "transformers_baselines",

@@ -17,20 +17,23 @@ Knows no method, no world and no clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, get_args
 
 import numpy as np
 
 from speclib.core.candidate_tree import paths
 from speclib.core.sampling import Row, Rows, Sampler, Tokens
+from speclib.core.settings import Role
 from speclib.errors import SpeclibError
 from speclib.operations.model import Model
 
+from .open_pair import OpenPair
 from .uncached import Uncached
 
 GREEDY = Sampler()
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class SaysLogits(Protocol):
@@ -45,7 +48,11 @@ class Memory:
 
     def __init__(self, model: Model):
         self.model = model
-        model.reset()  # what it has cached, nobody here has seen it read
+        self.forget()
+
+    def forget(self) -> None:
+        """Forgets all texts."""
+        self.model.reset()  # what it has cached, nobody has seen it read
         self.logits_after: dict[Tokens, Row] = {}
         self.feature_of: dict[Tokens, np.ndarray] = {}  # of a text's last token
 
@@ -172,19 +179,71 @@ class Remembering(Uncached):
         return np.stack([self.memory.feature_of[tuple(path)] for path in fed])
 
 
-def remembering(models: Mapping[str, Model]) -> dict[str, Model]:
-    """The same devices with models that remember: targets share one memory.
+class Memories:
+    """The models of pairs, undilated, each of which is built and asked once.
 
-    A draft that reads its target's features (EAGLE's head) stays as it is: what it says
-    hangs on these, too.
+    Pairs that share a model share what it has said: a stand-in of one paper's pair is
+    another one's at another cost.
     """
-    remembered: dict[str, Model] = {}
-    memory_of_targets: Memory | None = None
-    for name, model in models.items():
-        if not name.startswith("target"):
-            reads_features = type(model).reading is not Model.reading
-            remembered[name] = model if reads_features else Remembering(Memory(model))
-            continue
-        memory_of_targets = memory_of_targets or Memory(model)
-        remembered[name] = Remembering(memory_of_targets)
-    return remembered
+
+    def __init__(self) -> None:
+        self._memories: dict[Hashable, Memory] = {}
+
+    def models(self, opened: OpenPair, devices: Iterable[str]) -> dict[str, Model]:
+        """A model that remembers for each of a pair's devices.
+
+        Toys do not remember, since asking them costs nothing. Nor does a draft that
+        reads its target's features (EAGLE's head): what it says hangs on these, too.
+        """
+        models: dict[str, Model] = {}
+        for name in devices:
+            role: Role = "draft" if name == "draft" else "target"
+            models[name] = self._model(opened, role)
+        return models
+
+    def write(
+        self, opened: OpenPair, prompts: Sequence[Tokens], max_new_tokens: int
+    ) -> list[Tokens]:
+        """What the target writes greedily after prompts, all of them at once.
+
+        It may be another text where two tokens are equally likely, see ``many_texts``.
+        """
+        from .many_texts import write_greedily
+
+        target = self._memory(opened, "target").model
+        return write_greedily(target, prompts, max_new_tokens, opened.end_tokens)
+
+    def read(self, opened: OpenPair, prompt: Tokens, text: Tokens) -> None:
+        """Has both models read ``text`` after ``prompt`` in one pass.
+
+        If the target writes it, this is all that plain decoding will ask for, and most
+        of what a draft will be asked for. If not, it was read in vain.
+        """
+        for role in ROLES:
+            memory = self._memory(opened, role)
+            if not reads_features(memory.model):
+                memory.logits(prompt + text[:-1], len(prompt))
+
+    def forget(self) -> None:
+        """Forgets all texts, as before a prompt that begins otherwise."""
+        for memory in self._memories.values():
+            memory.forget()
+
+    def _model(self, opened: OpenPair, role: Role) -> Model:
+        if opened.is_toy:
+            toy: Model = opened.build(role)
+            return toy
+        memory = self._memory(opened, role)
+        return memory.model if reads_features(memory.model) else Remembering(memory)
+
+    def _memory(self, opened: OpenPair, role: Role) -> Memory:
+        spec = opened.pair.model(role)
+        key = (role, str(spec.undilated), opened.runtime(role), opened.vocab)
+        if key not in self._memories:
+            self._memories[key] = Memory(opened.build(role, dilated=False))
+        return self._memories[key]
+
+
+def reads_features(model: Model) -> bool:
+    """Whether what a draft says hangs on its target's features, too."""
+    return type(model).reading is not Model.reading

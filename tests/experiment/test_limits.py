@@ -194,6 +194,6 @@ def test_a_search_is_stored_before_the_first_prompt_is_done(runner, monkeypatch)
         raise AssertionError("searched again")
 
     monkeypatch.setattr(measured.Measurement, "_measure_prompt", measure_prompt)
-    monkeypatch.setattr(measured.Measurement, "_try_windows", never)
+    monkeypatch.setattr(measured.measured_cells, "windows_near_c", never)
     runner.run([spec])
     assert stored(spec).gamma == found

@@ -47,6 +47,5 @@ def measured_spec(method: str = "pearl", gamma: Any = 2, **changes: Any) -> Spec
         "task": "toy",
         "requests": 3,
         "tokens": 12,
-        "sweep": 1,
     }
     return Spec(**(defaults | changes))

@@ -22,7 +22,6 @@ SMALL = Profile(
     virtual_tokens=2_048,
     prompts=1,
     tokens=8,
-    sweep_prompts=1,
     emulated_requests=1,
     emulated_tokens=8,
 )

@@ -12,7 +12,7 @@ from speclib.data import prompts
 from speclib.decoding.decode import decode, open_world
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS, takes_gamma
-from speclib.models.remembering import Memory, Remembering, remembering
+from speclib.models.remembering import Memories, Memory, Remembering
 from speclib.models.toy import Random
 
 PAIR = "embedded/llama-7b-70b"
@@ -93,7 +93,7 @@ def test_every_method_runs_as_with_models_that_remember_nothing(method, temperat
     pair = speclib.load_pair(HEAD if method == "eagle" else PAIR)
     with open_world("virtual", pair) as world:
         expected = traces_in(world, method, temperature)
-        world.models = remembering(world.models)
+        world.models = Memories().models(world.opened, world.models)
         assert traces_in(world, method, temperature) == expected
         assert traces_in(world, method, temperature) == expected
 
@@ -104,7 +104,7 @@ def test_what_one_method_read_serves_the_next(method):
     """After plain decoding every text on the way is known: only drafts are new."""
     pytest.importorskip("torch")
     with open_world("virtual", speclib.load_pair(PAIR)) as world:
-        world.models = remembering(world.models)
+        world.models = Memories().models(world.opened, world.models)
         traces_in(world, method, 0.0)
         memory = world.models["target"].memory
         known = len(memory.logits_after)

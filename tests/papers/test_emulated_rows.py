@@ -18,7 +18,7 @@ from speclab.views.tables.markdown import section_md
 from speclib import machine
 from speclib.trace.metrics import Stats
 
-SMALL = Profile("small", 2_048, 1, 8, 1, 2, 8)
+SMALL = Profile("small", 2_048, 1, 8, 2, 8)
 
 
 def stats(rounds: int, seconds: float) -> Stats:

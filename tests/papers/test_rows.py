@@ -21,6 +21,7 @@ from speclab.papers.paper_schema import Table
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
 from speclab.papers.table_rows import add_lines_and_verdicts
+from speclab.papers.two_phase import NO_PEERS
 from speclib.trace.metrics import Stats
 
 CellKey = tuple[str, str, str]  # row, column, kind
@@ -138,7 +139,7 @@ def filled_table_1(table: Table, **sets: set[CellKey]) -> TableResult:
         if (cell.row, cell.column, cell.kind) not in result.left_out:
             cells.append(cell)
     results = {cell.spec: uneven_result(cell.spec) for cell in cells}
-    add_lines_and_verdicts(result, cells, results, {}, ("measured",))
+    add_lines_and_verdicts(result, cells, results, {}, ("measured",), NO_PEERS)
     return result
 
 

@@ -9,13 +9,14 @@ import pytest
 from helpers.brief_cost_ratio import measure_c_briefly
 
 from speclab import plan
+from speclab.experiment.cells.replayed_prompt import works_at_once
+from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses, time_passes
 from speclab.papers.bootstrap import Resamples, draw_resamples
 from speclab.papers.estimates import Estimate
 from speclab.planning.candidates import PLAIN, Candidate, candidates_at
 from speclab.planning.measure_plans import Measured
 from speclab.planning.plan import Plan
-from speclab.planning.rank import best_of_each_method, rank, works_at_once
-from speclab.planning.timed_passes import MachineTimes, TimedPasses, time_passes
+from speclab.planning.rank import best_of_each_method, rank
 from speclib import SpeclibError, load_latency, open_world, simulate
 from speclib.data import prompts
 from speclib.data.latency import Curve, Latency

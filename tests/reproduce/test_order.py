@@ -33,7 +33,7 @@ def test_workers_of_a_pair_are_started_once_whatever_needs_them_between():
     assert names(*batches) == ["virtual 1", "a 2", "c 2", "b 2"]
 
 
-def test_a_round_takes_every_cell_one_request_further():
+def test_a_round_takes_every_cell_to_twice_as_many_requests():
     few = batch("few", measured_spec(requests=2))
     many = batch("many", measured_spec(gamma=3, requests=4))
     emulated = batch("emulated", emulated_spec(requests=3))
@@ -42,7 +42,6 @@ def test_a_round_takes_every_cell_one_request_further():
         "few 2",
         "many 2",
         "emulated 3",
-        "many 3",
         "many 4",
     ]
     assert names(few, many, emulated, in_rounds=False) == [

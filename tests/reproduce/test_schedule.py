@@ -329,8 +329,6 @@ def test_work_is_counted_by_its_cells_and_tokens():
     few, many = batch("measured a", one), batch("measured b", one, two)
     assert few.units_to(2) == 2 * (50 + 50)  # each prompt is decoded plainly, too
     assert many.units_to(2) == 2 * (50 + 50 + 50)
-    searched = batch("measured c", measured_spec(gamma="best", tokens=50, sweep=2))
-    assert searched.units_to(2) == 2 * (50 + 50) + 5 * 2 * 50  # five windows are tried
     assert batch("virtual", virtual_spec()).units_to(2) == 3 * 120  # as a whole
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from speclib.data import prompts
 from speclib.errors import BadValue
 
+MOST_TOYS = 1000
 Prompt = str | list[dict[str, str]]  # a text, or a chat
 
 
@@ -49,10 +52,25 @@ def load_prompts(
     return cut_texts
 
 
+def count_prompts(task: str, length: int | None) -> int:
+    """How many prompts a task has; of toys' there are as many as anybody wants."""
+    if task == "toy":
+        return MOST_TOYS
+    all_prompts = prompts.load(task, folder=prompts.folder_to_measure(task))
+    if length is not None:
+        return len(all_prompts)
+    return sum(max(1, len(prompt.turns)) for prompt in all_prompts)
+
+
 def _turns(task: str, count: int) -> list[Prompt | Turn]:
-    """The first ``count`` turns of a task's prompts, dialogue by dialogue."""
+    """The first ``count`` turns of a task's prompts, dialogue by dialogue.
+
+    Where a task has several categories (MT-bench), these take turns: a few prompts of
+    such a task are then a few of each kind.
+    """
     turns: list[Prompt | Turn] = []
-    for prompt in prompts.load(task, folder=prompts.folder_to_measure(task)):
+    all_prompts = prompts.load(task, folder=prompts.folder_to_measure(task))
+    for prompt in _categories_in_turns(all_prompts):
         turns.append(prompt.input)
         for number in range(1, len(prompt.turns)):
             turns.append(Turn(prompt, number))
@@ -62,3 +80,12 @@ def _turns(task: str, count: int) -> list[Prompt | Turn]:
             f"{len(turns)}"
         )
     return turns[:count]
+
+
+def _categories_in_turns(all_prompts: Iterable[prompts.Prompt]) -> list[prompts.Prompt]:
+    """The first prompt of each category, then the second of each, and so on."""
+    by_category: dict[str, list[prompts.Prompt]] = {}
+    for prompt in all_prompts:
+        by_category.setdefault(prompt.task, []).append(prompt)
+    in_turns = chain.from_iterable(zip_longest(*by_category.values()))
+    return [prompt for prompt in in_turns if prompt is not None]

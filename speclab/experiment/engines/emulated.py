@@ -4,6 +4,8 @@ Each is the twin of a virtual cell: it has its toys, coins and windows, so it de
 the virtual cell does. Its time over the virtual one is what real processes, messages
 and verification cost. Devices sleep, so cells may run side by side; what that costs is
 in the same ratio. A request is stored when it is done.
+
+The virtual cell has more requests than its twin, which are the twin's replays.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from typing import TypeAlias
 from speclab.experiment import cache_keys, other_load
 from speclab.experiment.cells import emulated_request as emulated_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
-from speclab.experiment.spec import CellFacts, CellResult, Spec, present
+from speclab.experiment.spec import (
+    REPLAYS_OF_A_REQUEST,
+    CellFacts,
+    CellResult,
+    Replays,
+    Spec,
+    present,
+)
 from speclab.progress import Progress
 from speclib import machine
 from speclib.core.sampling import Tokens
@@ -111,7 +120,7 @@ def run_missing(
 
     The virtual twins come first; then every emulated cell once, whatever shares it.
     """
-    virtual_specs = {spec: spec.changed(kind="virtual") for spec in specs}
+    virtual_specs = {spec: virtual_twin(spec) for spec in specs}
     virtual_errors = virtual.run_missing(list(virtual_specs.values()), bar, limits)
 
     cells: dict[Spec, EmulatedCell] = {}
@@ -142,20 +151,27 @@ def _all_twins(
     errors: dict[Spec, Exception] = {}
     for spec in specs:
         try:
-            finished = virtual.find_finished(spec.changed(kind="virtual"))
+            finished = virtual.find_finished(virtual_twin(spec))
             if finished is not None:
-                twins_of[spec] = _twins(finished, cells)
+                twins_of[spec] = _twins(spec, finished, cells)
         except Exception as error:
             errors[spec] = error
     return twins_of, errors
 
 
-def _twins(finished: virtual.Finished, cells: dict[Spec, EmulatedCell]) -> Twins:
+def virtual_twin(spec: Spec) -> Spec:
+    """The virtual cell of an emulated one, which has more requests."""
+    return spec.changed(kind="virtual", requests=REPLAYS_OF_A_REQUEST * spec.requests)
+
+
+def _twins(
+    asked: Spec, finished: virtual.Finished, cells: dict[Spec, EmulatedCell]
+) -> Twins:
     """The twins of a virtual cell and its baseline; new ones enter ``cells``."""
     settled, result = finished
 
     def shared_cell(virtual_spec: Spec, request_stats: list[Stats]) -> EmulatedCell:
-        spec = _emulated(virtual_spec)
+        spec = _emulated(virtual_spec).changed(requests=asked.requests)
         if spec not in cells:
             seconds = [request.seconds for request in request_stats]
             cells[spec] = EmulatedCell(spec, seconds)
@@ -243,10 +259,10 @@ def stored(spec: Spec) -> CellResult | None:
 
     None without a request that both the cell and its baseline have done. Runs nothing.
     """
-    finished = virtual.find_finished(spec.changed(kind="virtual"))
+    finished = virtual.find_finished(virtual_twin(spec))
     if finished is None:
         return None
-    twins = _twins(finished, {})
+    twins = _twins(spec, finished, {})
     done = min(len(cell.requests) for cell in twins.both)
     if done == 0:
         return None
@@ -279,6 +295,12 @@ def stored(spec: Spec) -> CellResult | None:
         seconds=header.seconds,
         created=header.created,
         facts=facts,
+        sequence_choices=twins.virtual_result.sequence_choices[:done],
+        replays=Replays(
+            twins.virtual_result.stats,
+            twins.virtual_result.baseline,
+            twins.virtual_result.sequence_choices,
+        ),
     )
 
 
@@ -290,7 +312,7 @@ def _overruns(counts: Stats) -> float:
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of spec, code, latency file and this machine."""
     return cache_keys.digest(
-        spec.model_dump_json(exclude={"requests", "sweep", "over"}),
+        spec.model_dump_json(exclude={"requests", "over"}),
         cache_keys.hash_of_method(METHODS[spec.method], *CODE),
         cache_keys.hash_of_files(DATA / "latency" / f"{spec.latency}.toml"),
         machine.environment(),

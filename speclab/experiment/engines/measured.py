@@ -11,6 +11,9 @@ A machine that slows down slows all of them, and none is always the first to see
 prompt. Cells that come to the same method and window share its run. What a prompt gave
 is stored when all methods have done it. An interrupted measurement therefore goes on at
 its next prompt, and every speed-up compares runs of the same minute.
+
+Windows are searched for on replays (see ``replayed``), so that none is measured which
+no table shows. When prompts have been measured, more of them are replayed.
 """
 
 from __future__ import annotations
@@ -21,13 +24,20 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
 
-from speclab.experiment import environments, other_load
+from speclab.experiment import cache, environments, other_load
 from speclab.experiment.cells import measured_prompt as measured_cells
 from speclab.experiment.cells.measured_prompt import PLAIN, Conditions, Setting
 from speclab.experiment.cells.outputs import examine_outputs
 from speclab.experiment.cells.task_prompts import Prompt, Turn, load_prompts
+from speclab.experiment.environments import Environment
 from speclab.experiment.limits import NO_LIMITS, Limits
-from speclab.experiment.spec import CellResult, Spec, WorkerPool
+from speclab.experiment.spec import (
+    REPLAYS_OF_A_REQUEST,
+    CellResult,
+    Replays,
+    Spec,
+    WorkerPool,
+)
 from speclab.progress import Progress
 from speclib import machine
 from speclib.data.pairs import load_pair
@@ -37,11 +47,14 @@ from speclib.errors import SpeclibError
 from speclib.trace.metrics import total
 from speclib.worlds.processes import Processes
 
-from .measured_cell import MeasuredCell, MeasuredHeader
+from . import pass_times, replayed
+from .measured_cell import MeasuredCell, MeasuredHeader, key_of
+from .replayed_cell import ReplayedCell, replayed_cell
 
 WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
+SEARCHED = 24  # prompts that a search replays
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -99,7 +112,7 @@ def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
             "load": round(machine.load(), 2),
             "draft": world.opened.runtime("draft"),
         }
-        return Measurement(world, world_facts)
+        return Measurement(world, pool, world_facts)
     except BaseException:
         world.close()
         raise
@@ -146,10 +159,41 @@ def stored(spec: Spec) -> CellResult | None:
     """
     results = []
     for environment in environments.known_environments():
-        result = MeasuredCell(spec, environment).result()
+        cell = MeasuredCell(spec, environment)
+        result = cell.result()
         if result is not None:
+            result.replays = _replays(cell, environment)
             results.append(result)
     return max(results, key=lambda result: len(result.stats), default=None)
+
+
+def _replays(cell: MeasuredCell, environment: Environment) -> Replays | None:
+    """The replays of a measured cell; None where not even its own prompts have any."""
+    times = pass_times.stored(cell.spec.worker_pool, environment)
+    if times is None:
+        return None
+    own = replayed_cell(cell.spec, cell.setting, times)
+    plain = replayed_cell(cell.spec, PLAIN, times)
+    count = min(len(own.prompts), len(plain.prompts))
+    if count < len(cell.requests):
+        return None
+    return Replays(
+        stats=own.stats[:count],
+        baseline=plain.stats[:count],
+        sequence_choices=[prompt.sequence_choices for prompt in own.prompts[:count]],
+    )
+
+
+def files_of(spec: Spec) -> dict[str, str]:
+    """The files of the cache that ``stored`` reads of this machine, by their keys."""
+    pool = spec.worker_pool
+    keys = [key_of(spec), pass_times.key_of(pool)]
+    cell, times = MeasuredCell(spec), pass_times.stored(pool)
+    if cell.header is not None and times is not None:
+        for setting in (cell.setting, PLAIN):
+            keys.append(replayed_cell(spec, setting, times).key)
+    texts = {key: cache.text_of(key) for key in keys}
+    return {key: text for key, text in texts.items() if text}
 
 
 def _run(
@@ -184,6 +228,7 @@ def _run(
                     errors |= measurement.decode_prompts(
                         conditions, {cell: work[cell] for cell in alike}, bar, limits
                     )
+                    measurement.replay(alike, bar, limits)
             except Exception as error:  # the workers failed, and all that needs them
                 open_workers.close()
                 for cell in sharing:
@@ -224,13 +269,15 @@ class _Prompts:
 class Measurement:
     """Cells of one pair, under way in its workers.
 
-    world        the workers
+    world        the workers, ``pool``
     world_facts  what ``CellResult.facts`` says of them
+    times        seconds of their passes, by which prompts are replayed
     """
 
-    def __init__(self, world: Processes, world_facts: dict[str, Any]):
+    def __init__(self, world: Processes, pool: WorkerPool, world_facts: dict[str, Any]):
         self.world = world
         self.world_facts = world_facts
+        self.times = pass_times.stored_or_timed(pool, world)
         self._warm: set[Setting] = set()
 
     def decode_prompts(
@@ -251,17 +298,18 @@ class Measurement:
             load_prompts(
                 conditions.task,
                 conditions.length,
-                max(numbers[-1] + 1, max(cell.spec.sweep for cell in work)),
+                numbers[-1] + 1,
                 self.world.opened.tokenizer,
             ),
         )
         errors: dict[Spec, Exception] = {}
+        searched = self._search([cell for cell in work if _needs_search(cell)], bar)
         for cell in work:
             if limits.is_over:
                 return errors
             try:
                 self._warm_up(cell, prompts[0])
-                self._prepare(cell, prompts, bar)
+                self._prepare(cell, searched.get(cell, {}))
             except Exception as error:
                 errors[cell.spec] = error
 
@@ -288,21 +336,25 @@ class Measurement:
                 )
                 self._warm.add(setting)
 
-    def _prepare(self, cell: MeasuredCell, prompts: _Prompts, bar: Progress) -> None:
-        """Settle the cell's window and start its header, unless an earlier run did."""
+    def _prepare(self, cell: MeasuredCell, speeds: dict[int, float]) -> None:
+        """Settle the cell's window and start its header, unless an earlier run did.
+
+        ``speeds``: tokens per second by window, where windows were searched.
+        """
         if cell.header is not None:
             return
         spec, world = cell.spec, self.world
         facts = dict(self.world_facts)
-        if spec.gamma == "best":
-            speeds = self._try_windows(cell, prompts, bar)
+        gamma: int | None
+        if spec.gamma is None:
+            gamma = None
+        elif speeds:
             gamma = max(speeds, key=speeds.__getitem__)
             facts["searched"] = {str(g): speed for g, speed in speeds.items()}
-        elif spec.gamma is None:
-            gamma = None
         else:
             assert not isinstance(spec.gamma, tuple)  # a measured cell has no choice
-            gamma = draft_length(spec.gamma, world)
+            asked = "auto" if spec.gamma == "best" else spec.gamma
+            gamma = draft_length(asked, world)
         cell.header = MeasuredHeader(
             spec=spec.model_dump(mode="json"),
             gamma=gamma,
@@ -313,23 +365,46 @@ class Measurement:
         )
         cell.save()
 
-    def _try_windows(
-        self, cell: MeasuredCell, prompts: _Prompts, bar: Progress
-    ) -> dict[int, float]:
-        """Window -> tokens per second on the first prompts, of windows about c."""
-        speeds = {}
-        for gamma in measured_cells.windows_near_c(self.world.ratio, WINDOWS):
-            bar.step(f"trying gamma {gamma} of {cell.spec.name}", 0)
-            setting = Setting(cell.spec.method, gamma, cell.spec.settings)
-            request_stats = []
-            for request in range(cell.spec.sweep):
-                result = measured_cells.decode_prompt(
-                    self.world, prompts[request], setting, cell.conditions, request
-                )
-                request_stats.append(result.stats)
-            speeds[gamma] = total(request_stats).decode_speed
+    # -- replays -----------------------------------------------------------------------
+    def _search(
+        self, cells: list[MeasuredCell], bar: Progress
+    ) -> dict[MeasuredCell, dict[int, float]]:
+        """Of each cell window -> tokens per second on replays, of windows about c."""
+        if not cells:
+            return {}
+        bar.step(f"searching windows of {cells[0].spec.pair}", 0)
+        windows = measured_cells.windows_near_c(self.world.ratio, WINDOWS)
+        replays = {}
+        for cell in cells:
+            for gamma in windows:
+                setting = Setting(cell.spec.method, gamma, cell.spec.settings)
+                replays[cell, gamma] = replayed_cell(cell.spec, setting, self.times)
+        replayed.replay(replays.values(), SEARCHED)
+
+        speeds: dict[MeasuredCell, dict[int, float]] = {cell: {} for cell in cells}
+        for (cell, gamma), replay in replays.items():
+            if replay.prompts:
+                first_prompts = replay.stats[:SEARCHED]
+                speeds[cell][gamma] = total(first_prompts).decode_speed
         return speeds
 
+    def replay(self, cells: list[MeasuredCell], bar: Progress, limits: Limits) -> None:
+        """Replay more prompts of each cell that has any, and of plain decoding."""
+        wanted: dict[int, list[ReplayedCell]] = {}
+        for cell in cells:
+            if cell.header is None or not cell.requests:
+                continue
+            count = REPLAYS_OF_A_REQUEST * len(cell.requests)
+            for setting in (cell.setting, PLAIN):
+                replay = replayed_cell(cell.spec, setting, self.times)
+                wanted.setdefault(count, []).append(replay)
+        for count, replays in wanted.items():
+            if limits.is_over:
+                return
+            bar.step(f"replaying {cells[0].spec.pair}, {cells[0].spec.task}", 0)
+            replayed.replay(replays, count)
+
+    # -- one prompt --------------------------------------------------------------------
     def _measure_prompt(
         self,
         number: int,
@@ -392,6 +467,11 @@ class Measurement:
                 if setting == PLAIN:
                     break
         return runs, errors
+
+
+def _needs_search(cell: MeasuredCell) -> bool:
+    """Whether its window is the best one, and none was found yet."""
+    return cell.header is None and cell.spec.gamma == "best"
 
 
 def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

@@ -21,6 +21,7 @@ from speclib.paths import DATA
 from speclib.trace.metrics import Stats
 from speclib.trace.rounds import sequence_choices
 
+from .replayed_cell import conditions_of
 from .timed_cell import TimedCell, TimedHeader, TimedRequest
 
 # Modules that enter the key, with all that they import: the cell's own, and what works
@@ -87,15 +88,7 @@ class MeasuredCell(TimedCell[MeasuredHeader, PromptOutcome]):
     @property
     def conditions(self) -> Conditions:
         """What other cells must share to be compared with this one prompt by prompt."""
-        spec = self.spec
-        return Conditions(
-            task=present(spec.task),
-            length=spec.length,
-            tokens=spec.tokens,
-            temperature=spec.temperature,
-            seed=spec.seed,
-            ignore_eos=spec.ignore_eos,
-        )
+        return conditions_of(self.spec)
 
     def add(
         self,

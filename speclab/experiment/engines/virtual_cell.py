@@ -110,7 +110,7 @@ def toy_cell(spec: Spec) -> ToyCell:
 def key_of(spec: Spec) -> str:
     """The cell's name: a hash of the spec, of the code it runs, of its latency file."""
     return cache_keys.digest(
-        spec.model_dump_json(exclude={"sweep", "over"}),
+        spec.model_dump_json(exclude={"over"}),
         cache_keys.hash_of_method(METHODS[spec.method], *CODE),
         cache_keys.hash_of_files(DATA / "latency" / f"{spec.latency}.toml"),
     )

@@ -1,0 +1,84 @@
+"""One replayed prompt: what a measured one would take by the seconds of its passes.
+
+The pair's own models write the text, undilated, so the tokens and the rounds are those
+of the measured run, at a few per cent of its cost. A virtual clock goes by the seconds
+that passes took on the machine (see ``timed_passes``). Models that remember what they
+said let one method find what another one asked.
+
+What it does not know: what a busy machine, its caches and its messages do to one run
+and not to another. A replay is never shown alone: see ``papers.replays``.
+
+Knows no paper and no cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from speclib.decoding.decode import Result
+from speclib.models.open_pair import OpenPair
+from speclib.models.remembering import Memories
+from speclib.trace.events import Trace
+from speclib.worlds.devices import device_names
+from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
+
+from .measured_prompt import Conditions, Setting, decode_prompt
+from .task_prompts import Prompt
+from .timed_passes import MachineTimes
+
+TOUCHING = 1e-9  # seconds: an operation begins where another one ends
+
+
+class Replay:
+    """A pair on a virtual clock that goes by ``times``.
+
+    ``memories``: of its models; ``servers``, ``cancel``: as where it is measured.
+    """
+
+    def __init__(
+        self,
+        opened: OpenPair,
+        times: MachineTimes,
+        memories: Memories,
+        *,
+        servers: int = 1,
+        cancel: str = "after-op",
+    ):
+        models = memories.models(opened, device_names(servers))
+        opened.set_threads()
+        self.times = times
+        self.world = Virtual(models, times.alone, cancel=cancel, opened=opened)
+
+    def decode(
+        self, prompt: Prompt, setting: Setting, conditions: Conditions, request: int
+    ) -> Result:
+        """Decode a prompt, see ``by_own_times``."""
+
+        def run(world: World) -> Result:
+            return decode_prompt(world, prompt, setting, conditions, request)
+
+        return self.by_own_times(run)
+
+    def by_own_times(self, run: Callable[[World], Result]) -> Result:
+        """What ``run`` gives by the seconds of passes alone.
+
+        If two devices ever worked at once, what it gives by those of passes beside
+        others.
+        """
+        self.world.latency = self.times.alone
+        result = run(self.world)
+        if not works_at_once(result.trace):
+            return result
+        self.world.latency = self.times.together
+        return run(self.world)
+
+
+def works_at_once(trace: Trace) -> bool:
+    """Whether two devices ever worked at the same time."""
+    events = sorted(trace.operations, key=lambda event: event.ts)
+    for before, after in pairwise(events):
+        if after.device != before.device and after.ts < before.end - TOUCHING:
+            return True
+    return False

@@ -1,0 +1,207 @@
+"""A number of all prompts of a task, of which a few were measured.
+
+Requests differ by which drafts are accepted, and that is known without measuring: a
+replay writes the same tokens in the same rounds on a virtual clock (see
+``experiment.engines.replayed``). What a replay does not know is by how much passes and
+messages take longer when they are really run. That differs little from request to
+request, so a few measured requests tell it::
+
+    request          1    2    3    4  ...  96
+    measured         x    x
+    replayed         x    x    x    x  ...  x
+
+    correction  =  measured over replayed, of the requests that have both
+    number      =  replayed, of all requests, times the correction
+
+This is the ratio estimator of two-phase sampling. Its interval has two parts, of which
+the squares are added: what few prompts leave open about the task, by the bootstrap over
+all replays; and what few measurements leave open about the correction, by how much the
+single requests' corrections differ. Two measured requests hardly tell that. So all
+cells of the same method that were measured on the machine are asked, too (see
+``spread``).
+
+Requests beside which other programs kept the machine busy are left out of the
+correction, if a quiet one is left.
+
+A replay that is wrong makes the interval wider and the correction another one; it does
+not make the number wrong. A number that may be negative is corrected by a difference,
+not by a factor. Numbers that need several requests, such as a variance, and those that
+no single request has, are taken from the measured requests alone.
+
+Sources: Cochran, Sampling Techniques, third edition, 1977, chapter 12.9; Angelopoulos
+et al., Prediction-Powered Inference, 2023 (arXiv:2301.09633), for the same idea with a
+model's predictions as the first phase.
+
+What it does not know: whether the first prompts are typical in how they are corrected;
+that cells which share plain decoding share its disturbances, which makes the interval
+of their quotient a little too wide.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from math import isfinite, sqrt
+
+import numpy as np
+
+from speclab.experiment.spec import CellResult, Replays, present
+
+from . import statistics
+from .bootstrap import Correction, Resamples
+from .estimates import Estimate
+from .spread import Spread, pooled_spread
+from .table_result import quiet_requests
+
+
+class Peers:
+    """Cells by which it is judged how much corrections differ from request to request.
+
+    ``results``: of all cells that were run; of those without replays nothing is asked.
+    """
+
+    def __init__(self, results: Iterable[CellResult] = ()):
+        self._groups: dict[Hashable, list[CellResult]] = defaultdict(list)
+        for result in results:
+            if result.replays is not None:
+                self._groups[_group_of(result)].append(result)
+        self._spreads: dict[Hashable, Spread | None] = {}
+
+    def spread(
+        self, stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
+    ) -> Spread | None:
+        """How much the corrections of a statistic differ in cells like ``result``.
+
+        None where none of them has two requests to compare. ``as_factor``: of the
+        logarithms of factors; else of differences.
+        """
+        key = stat, scaled_tokens, as_factor, _group_of(result)
+        if key not in self._spreads:
+            group = self._groups.get(_group_of(result), [])
+            spreads = [
+                own_spread(stat, each, scaled_tokens, as_factor) for each in group
+            ]
+            self._spreads[key] = pooled_spread(spreads)
+        return self._spreads[key]
+
+
+NO_PEERS = Peers()
+
+
+def _group_of(result: CellResult) -> Hashable:
+    """What the cells share whose corrections are taken to differ alike."""
+    return result.spec.kind, result.spec.method, result.machine
+
+
+def own_spread(
+    stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
+) -> Spread:
+    """The spread of a cell's own corrections; fewer than two of them say nothing."""
+    corrections = _single_corrections(stat, result, scaled_tokens, as_factor)
+    if len(corrections) < 2:
+        return Spread(0.0, 0)
+    return Spread(float(corrections.var(ddof=1)), len(corrections) - 1)
+
+
+def _single_corrections(
+    stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
+) -> np.ndarray:
+    """The correction of each measured request, on the scale on which it is averaged."""
+    replays = present(result.replays)
+    corrections = []
+    for number in quiet_requests(result):
+        measured = statistics.compute(stat, _requests(result, [number]), scaled_tokens)
+        again = _requests(as_replayed(result, replays), [number])
+        replayed = statistics.compute(stat, again, scaled_tokens)
+        if as_factor:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                corrections.append(float(np.log(measured) - np.log(replayed)))
+        else:
+            corrections.append(measured - replayed)
+    return np.array([each for each in corrections if isfinite(each)])
+
+
+# -- results in part, and as replayed --------------------------------------------------
+def as_replayed(result: CellResult, replays: Replays) -> CellResult:
+    """A cell's result if its requests had been ``replays``."""
+    return replace(
+        result,
+        stats=replays.stats,
+        baseline=replays.baseline,
+        sequence_choices=replays.sequence_choices,
+        replays=None,
+    )
+
+
+def plain_part(result: CellResult) -> CellResult:
+    """Plain decoding as it was run beside a cell, as a result of its own."""
+    replays = result.replays
+    if replays is not None:
+        replays = replace(replays, stats=replays.baseline)
+    spec = result.spec.changed(method="autoregressive", gamma=None, settings=())
+    return replace(result, spec=spec, stats=result.baseline, replays=replays)
+
+
+def _requests(result: CellResult, numbers: Sequence[int]) -> CellResult:
+    """Some of a cell's requests, as a result of their own."""
+    choices = result.sequence_choices
+    return replace(
+        result,
+        stats=[result.stats[number] for number in numbers],
+        baseline=[result.baseline[number] for number in numbers],
+        sequence_choices=[choices[number] for number in numbers] if choices else [],
+    )
+
+
+# -- the number ------------------------------------------------------------------------
+def read_statistic(
+    stat: str, result: CellResult, scaled_tokens: int = 0, peers: Peers = NO_PEERS
+) -> Estimate:
+    """The statistic ``stat`` of a cell, by its replays where it has any."""
+    corrected = _corrected(stat, result, scaled_tokens, peers)
+    if corrected is not None:
+        return corrected
+    return Estimate(
+        statistics.compute(stat, result, scaled_tokens),
+        statistics.resample(stat, result, scaled_tokens),
+    )
+
+
+def _corrected(
+    stat: str, result: CellResult, scaled_tokens: int, peers: Peers
+) -> Estimate | None:
+    """The same by its replays; None where they cannot tell it."""
+    replays = result.replays
+    if replays is None or stat in statistics.SETTINGS:
+        return None
+    replayed = as_replayed(result, replays)
+    resamples = statistics.resample(stat, replayed, scaled_tokens)
+    if resamples is None:
+        return None
+
+    numbers = quiet_requests(result) or list(range(len(result.stats)))
+    measured = statistics.compute(stat, _requests(result, numbers), scaled_tokens)
+    of_all = Estimate(statistics.compute(stat, replayed, scaled_tokens), resamples)
+    of_same = statistics.compute(stat, _requests(replayed, numbers), scaled_tokens)
+    as_factor = of_all.is_positive and measured > 0 and of_same > 0
+    spread = peers.spread(stat, result, scaled_tokens, as_factor)
+    if spread is None or not (isfinite(measured) and isfinite(of_same)):
+        return None
+
+    correction = Correction(
+        by=measured / of_same if as_factor else measured - of_same,
+        is_factor=as_factor,
+        error=sqrt(spread.variance / len(numbers)),
+        freedom=spread.freedom,
+        measured=len(numbers),
+    )
+    return Estimate(
+        correction.applied(of_all.value),
+        Resamples(
+            correction.applied(resamples.values),
+            requests=resamples.requests,
+            signed=resamples.signed,
+            correction=correction,
+        ),
+    )
