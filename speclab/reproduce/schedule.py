@@ -3,7 +3,8 @@
 Work is cut into pieces, and ``order`` says in which order they come. A piece of which
 not even a request of each cell would end before the deadline, by what its like took the
 last time, is left out. One that takes longer is stopped at the deadline, and its
-finished requests are stored. What other programs disturbed is run again at the end, as far as there is time.
+finished requests are stored. What other programs disturbed is run again at the end, as
+far as there is time.
 
 With nodes of a cluster, measured pieces that follow each other are run there, each
 pair's on one node. The other kinds are run here.
