@@ -34,6 +34,7 @@ from .exact_outputs import (
 )
 
 PAIR = "embedded/llama-7b-70b"
+PER_TASK = 12  # prompts at most, so that not all are of one task
 TASKS = ("humaneval", "gsm8k", "qa", "summarization", "translation", "rag", "mt_bench")
 TEXT_LENGTH = 100  # tokens of the text behind which passes are timed
 METHODS = (*WITH_OWN_DRAFT, WITH_HEAD)
@@ -124,7 +125,7 @@ def main() -> None:
 
     texts: list[Any] = []
     for task in TASKS:
-        texts += [prompt.input for prompt in prompts.load(task)]
+        texts += [prompt.input for prompt in prompts.load(task, PER_TASK)]
     texts = texts[: asked.prompts]
     for dtype in asked.dtypes:
         for fixed_rows in (None, FIXED_ROWS):

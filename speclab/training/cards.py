@@ -30,11 +30,11 @@ questions weighted 0.2 and answers 1: smooth L1 between the features that the he
 predicts and the target's own, plus a tenth of the cross-entropy between what the
 target's LM head makes of both, in nats."""
 HEAD_ACCEPTANCE = """\
-By the target. Greedy, in float32, twelve shipped prompts per task, up to 96 new tokens
-each: the share of positions along the target's own output where the head's most likely
-token is the target's, when the head reads the target's own features. That is the first
-token of a draft; those after it are drafted from the head's own features, and fewer of
-them are accepted."""
+By the target. Greedy, in float32, the first twelve shipped prompts of each task, up to
+96 new tokens each: the share of positions along the target's own output where the
+head's most likely token is the target's, when the head reads the target's own features.
+That is the first token of a draft; those after it are drafted from the head's own
+features, and fewer of them are accepted."""
 QWEN2_TOKENIZER = """\
 The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast` loads it;
 `AutoTokenizer` keeps the tokens but cuts words as Qwen2's own does."""
@@ -77,9 +77,9 @@ class Card:
     def _acceptance_section(self) -> str:
         return (
             f"## Acceptance\n\nBy zoo/{self.teacher}, which it was distilled from. "
-            "Greedy, in float32, twelve shipped prompts per task, up to 96 new tokens "
-            "each: the share of positions along the target's own output where the "
-            "draft's most likely token is the target's.\n\n"
+            "Greedy, in float32, the first twelve shipped prompts of each task, up to "
+            "96 new tokens each: the share of positions along the target's own output "
+            "where the draft's most likely token is the target's.\n\n"
             + _table(self.acceptance, ("task", "accepted / tested"))
         )
 

@@ -91,7 +91,7 @@ def by_task(
     count: int = 12,
     new: int = 96,
 ) -> dict[str, float]:
-    """Acceptance on `count` shipped prompts of every category.
+    """Acceptance on the first `count` shipped prompts of every category.
 
     `overall` is the micro average: over all positions.
     """

@@ -43,9 +43,12 @@ def files() -> dict[str, str]:
         if category.startswith("mgsm"):
             texts[f"{category}.tsv"] = _mgsm(corpus.shipped(category))
 
+    # Further prompts come last: those that were there keep their lines and numbers.
     mt_bench: list[Task] = []
     for category in MT_BENCH:
-        mt_bench += corpus.shipped(category)
+        mt_bench += corpus.shipped(category)[: corpus.FIRST]
+    for category in MT_BENCH:
+        mt_bench += corpus.shipped(category)[corpus.FIRST :]
     texts["mt_bench.jsonl"] = _dialogues(mt_bench, first_id=1)
 
     for number, category in enumerate(SPEC_BENCH, 1):

@@ -34,9 +34,9 @@ def test_other_tasks_have_one_turn():
 
 def test_more_prompts_than_there_are_turns_are_refused():
     with pytest.raises(
-        BadValue, match="asked for 25 prompts of writing.*choose 1 to 24"
+        BadValue, match="asked for 193 prompts of writing.*choose 1 to 192"
     ):
-        load_prompts("writing", None, 25, None)
+        load_prompts("writing", None, 193, None)
 
 
 def test_a_second_turn_follows_what_plain_decoding_answered_to_the_first():

@@ -1,6 +1,7 @@
 """The training text is valid, repeatable and true to itself; a fit learns."""
 
 import doctest
+import hashlib
 import json
 import random
 import re
@@ -39,6 +40,19 @@ from speclib.data.training_tasks import (  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models import eagle_head  # noqa: E402
 
+# How many tasks the embedded models were trained on at most, by seed: see their cards.
+# The rows of a pass were filled with tasks alone, and 5 % were added.
+TRAINED_ON = {
+    1: 68_500,  # the target
+    5: 22_400,  # its second pass
+    2: 18_800,  # draft-good, and its snapshots
+    12: 16_400,  # draft-deep
+    22: 40_400,  # target-qwen
+    32: 12_400,  # draft-qwen
+    72: 5_200,  # the head
+    3: 3_000,  # what teachers answered
+    11: 16_000,  # the tokenizer
+}
 TINY = fit.ZooArchitecture(layers=1, width=64, heads=1, ffn=96)
 TINY_QWEN = replace(TINY, family="qwen2")
 COMMAND = "python -m speclab.training"
@@ -49,6 +63,18 @@ def some(category, count, seed=0):
     generators = corpus.GENERATORS | corpus.SHIPPED_ONLY
     rng = random.Random(seed)
     return [generators[category](rng) for _ in range(count)]
+
+
+def training_tasks(seed):
+    """What a seed gave to the embedded models."""
+    return corpus.tasks(seed, corpus.COPYING if seed == 5 else corpus.WEIGHT)
+
+
+def held_out_tasks(category):
+    """The further prompts of a category, and what the datastore has of it."""
+    further = corpus.shipped(category)[corpus.FIRST :]
+    name = "gsm8k" if category == "mgsm_en" else category
+    return further + [t for t in corpus.datastore_tasks() if t.category == name]
 
 
 def silent(*_, **__):
@@ -70,7 +96,7 @@ def test_the_same_seed_gives_the_same_tasks(category):
 
 @pytest.mark.parametrize("category", corpus.CATEGORIES)
 def test_every_template_is_filled_and_every_answer_is_there(category):
-    for task in some(category, 100):
+    for task in some(category, 100) + held_out_tasks(category):
         for question, answer in task.turns:
             assert question.strip()
             assert answer.strip()
@@ -107,7 +133,7 @@ def test_every_equation_is_true_and_leads_to_the_stated_answer(language):
 
 @pytest.mark.parametrize("category", reasoning.KINDS_OF)
 def test_equations_in_reasoning_and_math_are_true(category):
-    for task in some(category, 200):
+    for task in some(category, 200) + held_out_tasks(category):
         for _, answer in task.turns:
             assert_equations_are_true(answer)
 
@@ -159,21 +185,82 @@ def test_shipped_prompts_are_what_the_generators_make():
         assert shipped == text, f"{name}: make models"
 
 
-@pytest.mark.slow
-def test_no_shipped_prompt_is_in_the_training_text():
-    """Unless they are left out, each category that can draw one does so in 1,500."""
-    held_out = corpus.held_out()
-    assert len(held_out) == len(corpus.CATEGORIES) * corpus.SHIPPED
-    keys = {task.key for task in islice(corpus.tasks(1), 5_000)}
-    assert not keys & held_out
+def test_every_category_has_96_prompts_and_fewer_are_the_first_of_them():
+    for category in corpus.CATEGORIES:
+        tasks = corpus.shipped(category)
+        assert len({task.key for task in tasks}) == len(tasks) == 96
+        assert corpus.shipped(category, 12) == tasks[:12]
 
+
+def test_what_is_held_out_is_all_different():
+    shipped = len(corpus.CATEGORIES) * corpus.SHIPPED
+    stored = {task.key for task in corpus.datastore_tasks()}
+    assert len(stored) > 1_800
+    assert len(corpus.held_out()) == shipped + len(stored)
+
+
+def digest(tasks_per_seed):
+    """Of the first tasks of every seed that was used, with their answers."""
+    text = hashlib.sha256()
+    for seed in TRAINED_ON:
+        for task in islice(training_tasks(seed), tasks_per_seed):
+            text.update(repr(task.turns).encode())
+    return text.hexdigest()
+
+
+def test_training_draws_what_it_drew_when_twelve_prompts_were_held_out():
+    """The digest is of that time."""
+    expected = "b282b2283acaaf37faae1f4cb6a37088b90bf2768ac9fcb459d9e78e88152149"
+    assert digest(300) == expected
+
+
+@pytest.mark.thorough
+def test_training_draws_20000_tasks_as_it_drew_them_then():
+    expected = "5546a3a5f2478fdbfe1a9d3c9adbd919280274d0ae4fc71a75f8e069a7c214c4"
+    assert digest(20_000) == expected
+
+
+def drawn_in_training(seed, count, monkeypatch):
+    """The keys of the first ``count`` tasks of a seed, if nothing new is held out."""
+    old = {t.key for c in corpus.CATEGORIES for t in corpus.shipped(c, corpus.FIRST)}
+    monkeypatch.setattr(corpus, "held_out", lambda: old)
+    return {task.key for task in islice(training_tasks(seed), count)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", TRAINED_ON)
+def test_nothing_held_out_is_in_the_training_text(seed, monkeypatch):
+    held_out = corpus.held_out()
+    assert not drawn_in_training(seed, 3_000, monkeypatch) & held_out
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", TRAINED_ON)
+def test_nothing_held_out_is_in_all_of_the_training_text(seed, monkeypatch):
+    held_out = corpus.held_out()
+    assert not drawn_in_training(seed, TRAINED_ON[seed], monkeypatch) & held_out
+
+
+@pytest.mark.slow
+def test_no_line_of_the_prompt_files_is_a_question_of_the_training_text():
+    """Unless they are left out, each category that can draw one does so in 1,500."""
     questions = set()
-    for key in keys:
-        _category, question = key.split("\n", 1)
-        questions.add(question)
+    for task in islice(corpus.tasks(1), 5_000):
+        questions.add(task.turns[0][0])
     for task in prompts.tasks():
         shipped = {prompt.text or prompt.turns[0] for prompt in prompts.load(task)}
         assert not questions & shipped
+
+
+def test_a_file_that_grew_begins_as_it_did():
+    """MT-bench's first twelve of each category come before all further ones."""
+    lines = (PROMPTS / "mt_bench.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    categories = list(prompt_files.MT_BENCH)
+    first = [category for category in categories for _ in range(12)]
+    further = [category for category in categories for _ in range(84)]
+    assert [row["category"] for row in rows] == first + further
+    assert [row["question_id"] for row in rows] == list(range(1, 769))
 
 
 # -- tokens ----------------------------------------------------------------------------

@@ -8,11 +8,14 @@ of the other categories.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from .tasks import Task, Turn
 
 TwoTurns: TypeAlias = tuple[Turn, Turn]
+Kinds: TypeAlias = Mapping[str, Sequence[Callable[[random.Random], TwoTurns]]]
 
 NAMES = ("Anna", "Ben", "Clara", "Leo", "Emma", "Max", "Nora", "Paul", "Julia", "Tom")
 ORDERS = (
@@ -53,11 +56,11 @@ def order(rng: random.Random) -> TwoTurns:
     return (question, answer), (follow_up, reply)
 
 
-def syllogism(rng: random.Random) -> TwoTurns:
+def syllogism(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
     """Whether something can be, by what is said of all and of nothing."""
     a, b = rng.sample(KINDS, 2)
     t, u = rng.sample(TRAITS, 2)
-    name = rng.choice(NAMES)
+    name = rng.choice(names)
     question = (
         f"All {a} in this story are {t}. Nothing that is {t} is {u}. {name} owns some "
         f"of the {a}. Can any of the {a} be {u}?"
@@ -77,9 +80,9 @@ def syllogism(rng: random.Random) -> TwoTurns:
     return (question, answer), (follow_up, reply)
 
 
-def walk(rng: random.Random) -> TwoTurns:
+def walk(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
     """Where somebody looks after three turns."""
-    name, heading = rng.choice(NAMES), rng.randrange(4)
+    name, heading = rng.choice(names), rng.randrange(4)
     first_heading = heading
     turns = [rng.choice(["right", "left"]) for _ in range(3)]
     steps = []
@@ -113,9 +116,9 @@ def walk(rng: random.Random) -> TwoTurns:
     return (question, answer), (follow_up, reply)
 
 
-def rectangle(rng: random.Random) -> TwoTurns:
-    """Area and perimeter of a rectangle."""
-    a, b, k = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 4)
+def rectangle(rng: random.Random, lengths: tuple[int, int] = (2, 9)) -> TwoTurns:
+    """Area and perimeter of a rectangle; ``lengths``: the least and the most."""
+    a, b, k = rng.randint(*lengths), rng.randint(2, 9), rng.randint(2, 4)
     question = (
         f"A rectangle is {a} metres long and {b} metres wide. "
         f"What are its area and its perimeter?"
@@ -138,9 +141,9 @@ def rectangle(rng: random.Random) -> TwoTurns:
     return (question, answer), (follow_up, reply)
 
 
-def equation(rng: random.Random) -> TwoTurns:
-    """The solution of a linear equation."""
-    a, x, b = rng.randint(2, 9), rng.randint(2, 9), rng.randint(2, 15)
+def equation(rng: random.Random, added: tuple[int, int] = (2, 15)) -> TwoTurns:
+    """The solution of ax + b = c; ``added``: the least and the most that b can be."""
+    a, x, b = rng.randint(2, 9), rng.randint(2, 9), rng.randint(*added)
     c = a * x + b
     question = rng.choice(["Solve the equation {}.", "What is x in {}?"])
     question = question.format(f"{a}x + {b} = {c}")
@@ -184,13 +187,39 @@ def average(rng: random.Random) -> TwoTurns:
     return (question, answer), (follow_up, reply)
 
 
-KINDS_OF = {
+KINDS_OF: Kinds = {
     "reasoning": (order, syllogism, walk),
     "math": (rectangle, equation, average),
 }
 
+# With names and numbers that training never draws, where it has drawn all others.
+HELD_OUT_NAMES = (
+    "Grace",
+    "Oscar",
+    "Iris",
+    "Hugo",
+    "Alice",
+    "Simon",
+    "Ruth",
+    "Peter",
+    "Helen",
+    "Victor",
+)
+HELD_OUT_KINDS_OF: Kinds = {
+    "reasoning": (
+        order,
+        partial(syllogism, names=HELD_OUT_NAMES),
+        partial(walk, names=HELD_OUT_NAMES),
+    ),
+    "math": (
+        partial(rectangle, lengths=(10, 14)),
+        partial(equation, added=(16, 18)),
+        average,
+    ),
+}
 
-def task(rng: random.Random, category: str) -> Task:
+
+def task(rng: random.Random, category: str, kinds_of: Kinds = KINDS_OF) -> Task:
     """One two-turn task of category `reasoning` or `math`."""
-    draw = rng.choice(KINDS_OF[category])
+    draw = rng.choice(kinds_of[category])
     return Task(category, draw(rng))
