@@ -10,6 +10,7 @@ two cases where two numbers are compared resample by resample:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -55,10 +56,13 @@ class Resamples:
     correction: Correction | None = None
 
 
+@cache
 def draw_resamples(n: int) -> np.ndarray:
     """How often each of ``n`` requests is drawn in each resample, [RESAMPLES, n]."""
     rng = np.random.default_rng(n)
-    return rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    times = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    times.flags.writeable = False  # it is everybody's
+    return times
 
 
 def measured_once(value: float) -> Resamples:

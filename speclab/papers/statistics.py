@@ -8,8 +8,9 @@ same requests, and the draft length and cost ratio of the run. The counts are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -374,21 +375,29 @@ def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndar
     return np.array([SHARES[name].share_in(draftings) for draftings in by_resample])
 
 
+class _HasZero(Exception):
+    """A count that is zero in some resample, which a statistic looks at."""
+
+
+class _Column(np.ndarray):
+    """One count in all resamples at once; it is true if it is zero in none."""
+
+    def __bool__(self) -> bool:
+        if np.all(np.asarray(self) != 0):
+            return True
+        raise _HasZero
+
+
 def _resample_totals(
     name: str, result: CellResult, times: np.ndarray, scaled_tokens: int
 ) -> np.ndarray:
     function = _find(name)
     counts = times @ np.array([astuple(request) for request in result.stats])
     plain = times @ np.array([astuple(request) for request in result.baseline])
-
-    # Few requests are often drawn as before: each different draw is computed once.
-    _, first, draws = np.unique(times, axis=0, return_index=True, return_inverse=True)
-    own_totals, plain_totals = counts[first].tolist(), plain[first].tolist()
-
     devices = reserved_devices(result)
-    values = []
-    for own, baseline in zip(own_totals, plain_totals, strict=True):
-        totals = Totals(
+
+    def totals(own: Iterable[Any], baseline: Iterable[Any]) -> Totals:
+        return Totals(
             Stats(*own),
             Stats(*baseline),
             result.gamma,
@@ -396,8 +405,22 @@ def _resample_totals(
             scaled_tokens,
             devices,
         )
-        values.append(function(totals))
-    return np.array(values)[draws.ravel()]
+
+    try:
+        own_columns, plain_columns = counts.T.view(_Column), plain.T.view(_Column)
+        values = np.asarray(function(totals(own_columns, plain_columns)), float)
+        return np.broadcast_to(values, len(times))
+    except _HasZero:
+        pass  # where a count is zero, a statistic has its own rule: one by one
+
+    # Few requests are often drawn as before: each different draw is computed once.
+    _, first, draws = np.unique(times, axis=0, return_index=True, return_inverse=True)
+    own_totals, plain_totals = counts[first].tolist(), plain[first].tolist()
+    each = [
+        function(totals(own, baseline))
+        for own, baseline in zip(own_totals, plain_totals, strict=True)
+    ]
+    return np.array(each)[draws.ravel()]
 
 
 def _draftings_by_request(result: CellResult) -> list[np.ndarray]:
