@@ -78,6 +78,15 @@ class Estimate:
         return self.resamples is not None and self.resamples.requests == 1
 
     @property
+    def requests(self) -> int | None:
+        """How many requests it rests on: of replayed ones, those that were timed."""
+        if self.resamples is None:
+            return None
+        if self.correction is not None:
+            return self.correction.measured
+        return self.resamples.requests
+
+    @property
     def is_exact(self) -> bool:
         return self._standard_error == 0 and self._error_of_correction == 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
@@ -30,6 +31,10 @@ SAME_DEVICES_SUFFIX = "@same-devices"
 RESTORE = "restore it, for instance with `git checkout`, or remove it and run again"
 
 
+# What the note says of a number that rests on replays (see ``two_phase``).
+OF_REPLAYS = re.compile(r"\d+ (measured|emulated), \d+ replayed")
+
+
 class LedgerLine(NamedTuple):
     """One number.
 
@@ -42,7 +47,9 @@ class LedgerLine(NamedTuple):
       the draft where that is not torch.
 
     ``low`` and ``high`` are the 95 % interval over ``n`` requests (see ``estimates``).
-    They are empty for one request, and for a number that needs no requests.
+    They are empty for one request, and for a number that needs no requests. Of a number
+    that rests on replays, ``n`` is how many requests were timed; the note says how many
+    were replayed, and by how much they were corrected.
 
     A speed-up has further lines for the same cell, of other metrics: with the prefill,
     over the same devices, and the device-seconds per token.
@@ -62,6 +69,12 @@ class LedgerLine(NamedTuple):
     n: int | None = None
     source: str = ""
     note: str = ""
+
+
+def requests_in_words(line: LedgerLine) -> str:
+    """How many requests a number rests on: "n 20", or "2 measured, 24 replayed"."""
+    replayed = OF_REPLAYS.search(line.note)
+    return replayed[0] if replayed else f"n {line.n}"
 
 
 class VerdictLine(NamedTuple):

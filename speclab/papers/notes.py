@@ -57,14 +57,17 @@ def note_of(cell: TableCell, result: CellResult) -> str:
     return "; ".join(parts)
 
 
-def describe_correction(estimate: Estimate) -> str:
-    """Of how many requests a number is that few were measured of; "" of any other."""
+def describe_correction(estimate: Estimate, kind: str) -> str:
+    """On how many requests a number of a kind rests that were timed and replayed.
+
+    Empty where none were replayed.
+    """
     correction = estimate.correction
     if correction is None:
         return ""
     by = f"x{correction.by:.3f}" if correction.is_factor else f"{correction.by:+.3g}"
     replayed = present(estimate.resamples).requests
-    return f"; {correction.measured} measured, {replayed} replayed, correction {by}"
+    return f"; {correction.measured} {kind}, {replayed} replayed, correction {by}"
 
 
 def describe_settings(spec: Spec, result: CellResult) -> list[str]:

@@ -128,11 +128,16 @@ def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
         return f"one {request} settles nothing; at least 2 are needed"
 
     count = _requests_needed(decisive)
+    rests_on_replays = any(finding.estimate.correction for finding in decisive)
+    if count is None and rests_on_replays:
+        return f"the {request}s that were replayed leave it open: it takes more of them"
     if count is None:
         return (
             "too close to the limit: no number of "
             f"{request}s up to {MOST_REQUESTS:,} would settle it"
         )
+    if rests_on_replays:
+        return f"about {count} timed {request}s would settle it"
     return f"about {count} {request}s would settle it"
 
 

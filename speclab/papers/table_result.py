@@ -106,8 +106,8 @@ class TableResult:
         interval = None
         if isinstance(value, Estimate):
             interval = ledger_interval(value)
-            if n is None and value.resamples is not None:
-                n = value.resamples.requests
+            if n is None:
+                n = value.requests
             value = value.value
         if value is not None and isnan(value):
             value = None

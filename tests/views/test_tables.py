@@ -167,7 +167,7 @@ def test_another_machines_numbers_are_a_column_of_their_own(results):
     assert "measured @ epyc-64c" in text
     assert "51.50" in text
     assert "77.7" not in text
-    source = "epyc-64c/bfloat16/1, n = 8, measured 2026-01-01: hub/x (dilated)"
+    source = "epyc-64c/bfloat16/1, n 8, measured 2026-01-01: hub/x (dilated)"
     assert f"measured: {source}" in text
 
     html = section_html(result, [ELSEWHERE])

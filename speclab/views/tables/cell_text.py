@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from speclab.papers.ledger import LedgerLine
+from speclab.papers.ledger import LedgerLine, requests_in_words
 from speclib.drawing.numbers import DASH
 
 
@@ -33,7 +33,7 @@ def write_difference(share: float) -> str:
 
 
 def write_interval(line: LedgerLine, scale: float, printed_decimals: int) -> str:
-    """The 95 % interval of a line and its n, as "1.91 .. 1.98 (n 20)".
+    """The 95 % interval of a line and its requests, as "1.91 .. 1.98 (n 20)".
 
     ``scale`` leads from the ledger's unit to the one that is shown. Empty where the
     line has no interval.
@@ -43,7 +43,7 @@ def write_interval(line: LedgerLine, scale: float, printed_decimals: int) -> str
     decimals = decimals_of(line, printed_decimals)
     low = write_number(line.low * scale, decimals)
     high = write_number(line.high * scale, decimals)
-    return f"{low} .. {high} (n {line.n})"
+    return f"{low} .. {high} ({requests_in_words(line)})"
 
 
 def decimals_of(line: LedgerLine, printed_decimals: int) -> int:

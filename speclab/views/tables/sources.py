@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from speclab.papers.ledger import LedgerLine
+from speclab.papers.ledger import LedgerLine, requests_in_words
 from speclab.papers.table_result import TableResult
 
 from .grid import lines_of_cells
@@ -34,12 +34,13 @@ def list_sources(
 
 
 def _describe_source(ledger_line: LedgerLine) -> str:
-    """A file; or the machine, n and day of what was timed, as far as they are known."""
+    """A file; or machine, requests and day of what was timed, as far as known."""
     _, at_sign, machine = ledger_line.setup.partition("@")
     if not at_sign:
         return ledger_line.source or ledger_line.setup
     day = " ".join(ledger_line.source.split()[:2])  # a mean of cells has none
-    return ", ".join(part for part in (machine, f"n = {ledger_line.n}", day) if part)
+    requests = requests_in_words(ledger_line)
+    return ", ".join(part for part in (machine, requests, day) if part)
 
 
 def _models_of(ledger_line: LedgerLine) -> str:
