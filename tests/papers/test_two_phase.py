@@ -1,0 +1,231 @@
+"""Numbers of all prompts, of which a few were measured and all replayed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers.specs import measured_spec
+
+from speclab.experiment.spec import CellResult, Replays
+from speclab.papers.estimates import divide
+from speclab.papers.table_result import is_disturbed
+from speclab.papers.two_phase import NO_PEERS, Peers, plain_part, read_statistic
+from speclib.trace.metrics import Stats
+
+TOKENS = 10  # of each request after the first commit
+BUSY = 0.5  # the share that other programs took of the machine
+
+
+def request(seconds: float, accepted: int = 0) -> Stats:
+    """A request that took so long after its first commit."""
+    return Stats(
+        requests=1,
+        tokens=TOKENS + 1,
+        first_tokens=1,
+        seconds=seconds + 1.0,
+        ttft=1.0,
+        accepted=accepted,
+        target_runs=5,
+        step_busy=seconds / 2,
+        step_seconds=seconds,
+        steps=5,
+    )
+
+
+def cell(
+    measured: list[float],
+    replayed: list[float],
+    plain: float = 10.0,
+    method: str = "pearl",
+    others: list[float] | None = None,
+) -> CellResult:
+    """A cell by the seconds of its requests; ``plain`` decoding takes equally long."""
+    gamma = None if method == "autoregressive" else 2
+    return CellResult(
+        spec=measured_spec(method, gamma),
+        stats=[request(seconds) for seconds in measured],
+        baseline=[request(plain)] * len(measured),
+        gamma=gamma,
+        c=3.0,
+        machine="here",
+        facts={"others": others} if others else {},
+        replays=Replays(
+            stats=[request(seconds) for seconds in replayed],
+            baseline=[request(plain)] * len(replayed),
+            sequence_choices=[[] for _ in replayed],
+        ),
+    )
+
+
+def read(result: CellResult, stat: str = "decode_speed", *others: CellResult):
+    return read_statistic(stat, result, peers=Peers([result, *others]))
+
+
+# -- the number ------------------------------------------------------------------------
+def test_the_number_is_that_of_all_replays_times_measured_over_replayed():
+    """Replays take 2, 4, 6, 8 s, so 40 tokens in 20 s; measured ones 1.5 times as long
+    as the first two of them."""
+    estimate = read(cell([3.0, 6.0], [2.0, 4.0, 6.0, 8.0]))
+    assert estimate.value == pytest.approx(40 / 20 / 1.5)
+    assert estimate.correction.by == pytest.approx(1 / 1.5)
+    assert estimate.correction.measured == 2
+
+
+def test_a_speed_up_is_corrected_by_both_sides():
+    """Plain decoding is replayed as it is measured; the method takes 1.25 times as long
+    as its replay: 10 / 5 becomes 10 / 6.25."""
+    estimate = read(cell([2.5, 7.5], [2.0, 6.0, 7.0]), "speedup")
+    assert estimate.value == pytest.approx(2.0 / 1.25)
+
+
+def test_a_number_that_may_be_negative_is_corrected_by_a_difference():
+    """Seconds without work: half of each step, of five steps a request."""
+    estimate = read(cell([3.0, 6.0], [2.0, 4.0, 6.0]), "communication_per_step")
+    replayed = (2 + 4 + 6) / 2 / 15
+    correction = (3 + 6) / 2 / 10 - (2 + 4) / 2 / 10
+    assert not estimate.correction.is_factor
+    assert estimate.value == pytest.approx(replayed + correction)
+
+
+def test_replays_on_a_clock_of_another_speed_give_the_same_number():
+    """A replay that is wrong by a factor, as on a machine that was timed while it was
+    slow, is put right by the correction."""
+    measured, replayed = [3.0, 5.5], [2.0, 4.0, 6.0, 8.0]
+    right = read(cell(measured, replayed))
+    wrong = read(cell(measured, [1.7 * seconds for seconds in replayed]))
+    assert wrong.value == pytest.approx(right.value)
+    assert wrong.interval == pytest.approx(right.interval)
+
+
+def test_counts_that_replay_exactly_leave_open_the_task_alone():
+    """How many drafts are accepted is known without measuring."""
+    result = cell([3.0, 6.0], [2.0, 4.0, 6.0])
+    counts = [request(seconds, accepted=n) for n, seconds in enumerate((2, 4, 6), 3)]
+    result = replace(
+        result,
+        stats=[request(3.0, 3), request(6.0, 4)],
+        replays=replace(result.replays, stats=counts),
+    )
+    estimate = read(result, "mat")
+    assert estimate.value == pytest.approx((3 + 4 + 5) / 15)
+    assert (estimate.correction.by, estimate.correction.error) == (1.0, 0.0)
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+
+
+# -- its interval ----------------------------------------------------------------------
+def test_the_interval_is_wider_than_each_of_its_parts():
+    """With replays that are all alike the correction alone is open, with corrections
+    that are all alike the task alone; with both the squares of both are added."""
+    alike = [4.0] * 6
+    differing = [2.0, 4.0, 6.0, 3.0, 5.0, 4.0]
+    of_correction = half_width(cell([4.0, 5.0], alike))
+    of_task = half_width(cell([2.5, 5.0], differing))
+    of_both = half_width(cell([2.0 * 1.0, 4.0 * 1.25], differing))
+    assert of_both == pytest.approx(np.hypot(of_correction, of_task), rel=1e-6)
+
+
+def half_width(result: CellResult) -> float:
+    interval = read(result).interval
+    return float(np.log(interval.high / interval.low)) / 2
+
+
+def test_the_correction_of_two_requests_is_told_by_cells_of_the_same_method():
+    """Alone it has one degree of freedom; five cells like it have five more."""
+    result = cell([4.0, 5.0], [4.0] * 6)
+    alone = half_width(result)
+    others = [cell([4.0, 5.0], [4.0] * 6) for _ in range(5)]
+    another_method = cell([4.0, 9.0], [4.0] * 6, method="autoregressive")
+    together = read(result, "decode_speed", *others, another_method)
+    assert together.correction.freedom == pytest.approx(6)
+    assert alone / 6 < np.log(together.interval.high / together.value) < alone / 4
+
+
+def test_a_quotient_has_the_corrections_of_both():
+    one, other = cell([4.0, 5.0], [4.0] * 6), cell([3.0, 4.0], [3.0] * 6)
+    peers = Peers([one, other])
+    top = read_statistic("decode_speed", one, peers=peers)
+    bottom = read_statistic("decode_speed", other, peers=peers)
+    quotient = divide(top, bottom)
+    errors = top.correction.error, bottom.correction.error
+    assert quotient.correction.error == pytest.approx(np.hypot(*errors), rel=1e-6)
+    assert quotient.times(100).correction == quotient.correction
+
+
+def test_how_many_requests_would_have_to_be_timed_is_counted():
+    """Two leave a half-width h about the correction, and eight h / 2; the task is
+    known, as all replays are alike."""
+    estimate = read(cell([4.0, 5.0], [4.0] * 6))
+    reach = np.log(estimate.interval.high / estimate.value)
+    assert estimate.requests_to_exclude(estimate.value * np.exp(reach / 1.999)) == 8
+    assert estimate.requests_to_exclude(estimate.value * np.exp(1.01 * reach)) == 2
+
+
+def test_where_the_task_is_open_no_timed_request_helps():
+    estimate = read(cell([2.0, 4.0], [2.0, 4.0, 6.0]))
+    assert estimate.requests_to_exclude(1.05 * estimate.value) is None
+
+
+# -- where there is no correction ------------------------------------------------------
+def test_without_replays_or_peers_it_is_what_was_measured():
+    result = cell([3.0, 6.0], [2.0, 4.0, 6.0])
+    for estimate in (
+        read_statistic("decode_speed", result, peers=NO_PEERS),
+        read(replace(result, replays=None)),
+    ):
+        assert estimate.value == pytest.approx(20 / 9)
+        assert estimate.correction is None
+
+
+def test_one_request_alone_has_no_correction_and_with_peers_it_has():
+    once = cell([3.0], [2.0, 4.0])
+    assert read(once).is_measured_once
+    assert not read(once, "decode_speed", cell([3.0, 6.0], [2.0, 4.0])).is_measured_once
+
+
+def test_disturbed_requests_are_left_out_while_a_quiet_one_is_left():
+    """The second took ten times as long, beside another program."""
+    quiet = cell([3.0, 60.0, 9.0], [2.0, 4.0, 6.0], others=[0.0, BUSY, 0.0])
+    assert read(quiet).value == pytest.approx(30 / 12 / 1.5)
+    assert not is_disturbed(quiet)
+    assert is_disturbed(cell([3.0, 60.0], [2.0, 4.0, 6.0], others=[BUSY, BUSY]))
+    assert is_disturbed(replace(quiet, replays=None))
+
+
+def test_plain_decoding_beside_a_cell_is_corrected_by_itself():
+    result = cell([3.0, 6.0], [2.0, 4.0, 6.0], plain=8.0)
+    plain = plain_part(result)
+    assert read(plain).value == pytest.approx(TOKENS / 8.0)
+    assert read(plain, "speedup").is_exact
+
+
+# -- 2,000 trials ----------------------------------------------------------------------
+@pytest.mark.thorough
+@pytest.mark.parametrize("correction", [0.8, 1.2])
+@pytest.mark.parametrize("measured", [2, 8])
+def test_the_interval_holds_a_known_truth_in_95_percent_of_2000_trials(
+    correction, measured
+):
+    """Six cells of 96 replays each, noise as skewed as an exponential's. A share of
+    0.95 of 2,000 deviates by 0.5 %; four deviations less fail once in 30,000 times.
+
+    The truth: speeds are log-normal over prompts, so the mean of their inverse is
+    exp(s^2 / 2); noise is exp(d (e - 1)) with e exponential, whose mean is
+    exp(-d) / (1 - d).
+    """
+    rng = np.random.default_rng(11)
+    of_prompts, of_noise = 0.11, 0.05
+    inverse = np.exp(of_prompts**2 / 2) * np.exp(-of_noise) / (1 - of_noise)
+    truth = TOKENS / (4.0 * inverse / correction)
+    held = 0
+    for _ in range(2000):
+        cells = []
+        for _ in range(6):
+            replayed = 4.0 * np.exp(of_prompts * rng.normal(size=96))
+            noise = np.exp(of_noise * (rng.exponential(size=measured) - 1))
+            timed = replayed[:measured] * noise / correction
+            cells.append(cell(timed.tolist(), replayed.tolist()))
+        interval = read(cells[0], "decode_speed", *cells[1:]).interval
+        held += interval.low <= truth <= interval.high
+    assert held / 2000 > 0.93
