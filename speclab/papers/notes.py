@@ -5,13 +5,15 @@ from __future__ import annotations
 from speclab.experiment.spec import CellResult, Spec, present
 from speclib import machine
 from speclib.data import prompts
-from speclib.data.pairs import load_pair
+from speclib.data.pairs import Pair, load_pair
+from speclib.methods import about
 from speclib.models.open_pair import open_pair
 from speclib.trace.events import Trace
 from speclib.worlds.cost_ratio import CostRatio
 
 from .estimates import Estimate
 from .table_cells import TableCell
+from .table_result import LOOKS_UP_OURS
 
 DTYPES = {"auto": "float32"}  # what a setting stands for
 
@@ -116,9 +118,12 @@ def _describe_gamma(cell: TableCell, result: CellResult) -> str:
 
 
 def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
+    pair = load_pair(str(spec.pair))
     parts = []
-    if load_pair(str(spec.pair)).target.shape:
+    if pair.target.shape:
         parts.append("dilated")
+    if about(spec.method).needs_datastore and _looks_up_ours(pair):
+        parts.append(LOOKS_UP_OURS)
     if spec.task != "toy" and prompts.folder_to_measure(str(spec.task)):
         parts.append("official prompts")
     parts.append(f"draft in {result.facts['draft']}")
@@ -133,6 +138,11 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     if "node" in result.facts:
         parts.append(f"on node {result.facts['node']}")
     return parts
+
+
+def _looks_up_ours(pair: Pair) -> bool:
+    """Whether a method finds tasks of ours; toys find their own text."""
+    return pair.datastore is None and not pair.target.is_toy
 
 
 def _describe_cost_ratio(result: CellResult) -> str:

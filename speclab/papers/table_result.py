@@ -24,6 +24,9 @@ COMPARABLE_UNITS = ("x", "tokens", "runs")
 # How the note of a number in the ledger begins, or goes on, that was disturbed.
 DISTURBED = "disturbed: other programs kept the machine busy"
 
+# What the note of a number has whose method looked up no texts of the user's.
+LOOKS_UP_OURS = "datastore: tasks of ours, put together like the prompts"
+
 
 @dataclass
 class TableResult:

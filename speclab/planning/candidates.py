@@ -1,7 +1,8 @@
 """The methods, with settings, among which a plan chooses.
 
 Every method's page says what is worth trying at a cost ratio (``ABOUT``). Left out are
-those that say nothing. Knows no clock and no model.
+those that say nothing, and those that need a datastore where the pair names none.
+Knows no clock and no model.
 """
 
 from __future__ import annotations
@@ -27,13 +28,20 @@ class Candidate(NamedTuple):
 PLAIN = Candidate("autoregressive")
 
 
-def candidates_at(c: float, servers: int = 1) -> list[Candidate]:
+def candidates_at(
+    c: float, servers: int = 1, has_datastore: bool = False
+) -> list[Candidate]:
     """What any pair of a draft and a target can run; c = t_target / t_draft.
 
-    Plain decoding is the first.
+    ``has_datastore``: whether the pair names texts of the user's own. How fast REST is
+    depends on them alone, and the tasks that it looks up without them are like the
+    prompts. Plain decoding is the first candidate.
     """
     candidates = []
     for method in METHODS:
-        for settings in about(method).worth_trying(c, servers):
+        page = about(method)
+        if page.needs_datastore and not has_datastore:
+            continue
+        for settings in page.worth_trying(c, servers):
             candidates.append(Candidate(method, tuple(settings.items())))
     return candidates

@@ -168,7 +168,8 @@ def plan(
     that goes by these times. Of the first ``check`` methods the best setting is
     measured, in turns with plain decoding, on the same prompts.
 
-    ``servers``: devices that have the target model, which DSI uses.
+    ``servers``: devices that have the target model, which DSI uses. REST is tried
+    where the pair names a ``datastore``.
 
     All of it takes some minutes on two cores. Raises SpeclibError for a pair or task
     that is not there, and for prompts whose answers are too short.
@@ -185,7 +186,11 @@ def plan(
             bar.step(str(cost_ratio))
         virtual = rank(
             described,
-            candidates_at(cost_ratio.value, servers),
+            candidates_at(
+                cost_ratio.value,
+                servers,
+                has_datastore=described.datastore is not None,
+            ),
             asked,
             max_new_tokens,
             times,

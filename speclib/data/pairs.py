@@ -200,7 +200,9 @@ class Pair(BaseModel):
     Either may have more tokens than the other: see ``models.vocabulary``.
 
     ``latency`` names the file of durations for virtual and emulated runs.
-    ``stands_for`` says which models of a paper the pair stands for.
+    ``stands_for`` says which models of a paper the pair stands for. ``datastore`` is a
+    text file, or a folder of them, that REST looks up (see ``data.retrieval``); None:
+    tasks of ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -209,6 +211,7 @@ class Pair(BaseModel):
     place: Place = Place()
     latency: str | None = None
     stands_for: str = ""
+    datastore: Annotated[str, Field(min_length=1)] | None = None
     name: str = "unnamed"
     about: str = ""
 
@@ -224,6 +227,16 @@ class Pair(BaseModel):
             raise ValueError(
                 f"the target's vocab is {self.target.vocab} and the draft's "
                 f"{self.draft.vocab}: give both toys the same"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_datastore(self) -> Self:
+        """A toy knows no words that a text could have."""
+        if self.datastore is not None and self.target.is_toy:
+            raise ValueError(
+                f"datastore is {self.datastore!r} beside toys, which read no texts: "
+                "leave it out, and REST looks up what they have written"
             )
         return self
 

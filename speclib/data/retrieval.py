@@ -1,7 +1,8 @@
 """What REST looks up: where some tokens occur in a text, by a suffix array.
 
-Knows no method, no model and no random numbers. Our own training text can be written
-again at any time, so no datastore is stored.
+A datastore is made of a user's own text files, or of tasks that are generated whenever
+they are needed, so that none is stored. Knows no method, no model and no random
+numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from itertools import chain, islice
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,20 +109,76 @@ def sorted_suffixes(tokens: Sequence[int]) -> list[int]:
     return order
 
 
-# -- our own training text -------------------------------------------------------------
-@cache
-def training_text(tokenizer: Any, tasks: int = 2000) -> Datastore:
-    """The first ``tasks`` tasks that the embedded target was trained on.
+# -- a user's own texts ----------------------------------------------------------------
+def text_files(path: str) -> list[Path]:
+    """A file, or all files of a folder and of those in it, in the order of their names.
 
-    They are tokenised as they are when they are asked and answered. The shipped prompts
-    are never among them, but tasks of their kind are, in the target's very words: it
-    finds more here than a large model's text finds anywhere.
+    Hidden ones are left out. Raises BadValue where there is none.
+    """
+    root = Path(path)
+    if root.is_file():
+        return [root]
+    if not root.is_dir():
+        raise BadValue(
+            f"datastore is {path!r}, which is no file or folder here: give the path of "
+            "a text file, or of a folder of text files"
+        )
+    files = []
+    for file in sorted(root.rglob("*")):
+        parts = file.relative_to(root).parts
+        is_hidden = any(part.startswith(".") for part in parts)
+        if file.is_file() and not is_hidden:
+            files.append(file)
+    if not files:
+        raise BadValue(
+            f"datastore is {path!r}, a folder without any file: put text files there, "
+            "or leave datastore out"
+        )
+    return files
+
+
+def own_text(tokenizer: Any, path: str) -> Datastore:
+    """The text files of a user, a document each: as of ``text_files``.
+
+    They are read as plain UTF-8 when something is first looked up. Raises BadValue
+    naming the file that is no such text.
+    """
+    files = text_files(path)
+
+    def documents() -> Iterator[list[int]]:
+        for file in files:
+            try:
+                text = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadValue(
+                    f"{file}, of datastore {path!r}, cannot be read as UTF-8 text "
+                    f"({error}): mend it, or move it out of there"
+                ) from error
+            yield tokenizer.encode(text, add_special_tokens=False)
+
+    return Datastore(documents())
+
+
+# -- text of the embedded models' own kinds --------------------------------------------
+@cache
+def held_out_text(tokenizer: Any) -> Datastore:
+    """About 2,000 tasks of the kinds that the embedded models were trained on.
+
+    They were trained on none of these, and none is a shipped prompt. It stands for what
+    REST's paper looks up: public text of the kind that is asked for, The Stack's Python
+    for a model of code and the dialogues of UltraChat for a model of dialogues.
+
+    It still flatters REST. Our tasks are put together from few templates, so that whole
+    sentences and loops of an answer are found here with other words in them. On the
+    virtual clock of Llama 2 7&70B REST is 8.2 times as fast as plain decoding on our
+    HumanEval with this text, and 1.5 times with code of the standard library, which has
+    no templates.
     """
 
     def documents() -> Iterator[list[int]]:
         from .training_tasks import corpus  # reads data/corpus when it is imported
 
-        for task in islice(corpus.tasks(1), tasks):
+        for task in corpus.datastore_tasks():
             yield document(tokenizer, task)
 
     return Datastore(documents())
@@ -146,8 +204,8 @@ def document(tokenizer: Any, task: Task) -> list[int]:
     except Exception as error:  # a template is a program of the model's author
         raise BadValue(
             f"the chat template of {tokenizer.name_or_path!r} cannot write a task of "
-            f"the training text ({type(error).__name__}: {error}): mend it in "
-            "that folder, or remove it, and tasks are written as plain text"
+            f"the datastore ({type(error).__name__}: {error}): mend it in that "
+            "folder, or remove it, and tasks are written as plain text"
         ) from error
     return ids
 

@@ -51,7 +51,8 @@ class About:
     ``variants``: the settings in which it is tested; ``gamma`` is added where it takes
     one. ``goes_by_time``: what it asks for depends on what ends first, so a run on
     another clock is another run. ``worth_trying``: the settings that a plan tries at a
-    cost ratio and a number of target servers.
+    cost ratio and a number of target servers. ``needs_datastore``: a plan leaves it out
+    unless the pair names texts to look up.
     """
 
     name: str
@@ -60,6 +61,7 @@ class About:
     variants: Sequence[Settings] = ({},)
     goes_by_time: bool = False
     worth_trying: Callable[[float, int], Sequence[Settings]] = nothing_worth_trying
+    needs_datastore: bool = False
 
     def note(self, settings: Settings) -> str:
         """Settings as they stand beside a run's name: "γ = 5, dynamic k"."""

@@ -27,6 +27,10 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
     own draws decide how far the tree is followed. Without a datastore the text itself
     is what there is.
 
+    How fast it is depends on what is looked up. A pair names texts of its own by
+    ``datastore``. Without that they are tasks that our generators make, which flatters
+    it with the embedded models: see ``data.retrieval.held_out_text``.
+
     Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the
     published code, whose defaults these are.
     Differences from the paper: of very many occurrences evenly chosen ones count, there
@@ -89,4 +93,5 @@ ABOUT = About(
     name="REST",
     variants=({}, {"longest": 1, "length": 3, "nodes": 5}),
     worth_trying=as_it_is,
+    needs_datastore=True,
 )

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from speclib.core.settings import Role
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
-from speclib.data.retrieval import Datastore, training_text
+from speclib.data.retrieval import Datastore, held_out_text, own_text, text_files
 
 from . import configuration, gpus, vocabulary
 from .dtypes import check_dtype
-from .file_states import State, state_of
+from .file_states import State, state_of, state_of_path
 from .toy import Toy, ToyTokenizer
 from .vocabulary import limits, shared_tokenizer
 from .zoo import locate
@@ -79,31 +79,39 @@ class OpenPair:
 
     @cached_property
     def datastore(self) -> Datastore | None:
-        """What REST looks up: our training text in the tokens of the pair.
+        """What REST looks up: the texts that the pair names, else tasks of ours.
 
-        None for toys: there REST looks up their own text.
+        None for toys: there REST looks up their own text. Raises BadValue where there
+        are no such texts.
         """
         if self.is_toy:
             return None
-        return training_text(self.tokenizer)
+        if self.pair.datastore is not None:
+            return own_text(self.tokenizer, self.pair.datastore)
+        return held_out_text(self.tokenizer)
 
     @cached_property
     def files(self) -> tuple[State, ...]:
-        """The state of the models' files, as it was when this was first asked for.
+        """The state of the pair's files, as it was when this was first asked for.
+
+        They are those of the models, and of a datastore of the user's.
 
         A world asks when it is opened, before it builds a model.
         """
         return self._files_now()
 
     def has_changed(self) -> bool:
-        """Whether somebody changed the models' files since then."""
+        """Whether somebody changed the pair's files since then."""
         return self.files != self._files_now()
 
     def _files_now(self) -> tuple[State, ...]:
         if self.is_toy:
             return ()
         models = (self.pair.target.model, self.pair.draft.model)
-        return tuple(state_of(locate(model)) for model in models)
+        states = [state_of(locate(model)) for model in models]
+        if self.pair.datastore is not None:
+            states += [state_of_path(file) for file in text_files(self.pair.datastore)]
+        return tuple(states)
 
     # -- where the models are computed, and by what ------------------------------------
     @cached_property

@@ -8,11 +8,13 @@ from dataclasses import asdict, replace
 import pytest
 from helpers.specs import measured_spec
 
+import speclib
 from speclab.experiment.cells import measured_prompt as measured_cells
 from speclab.experiment.engines import measured
 from speclab.experiment.engines.measured_cell import MeasuredCell
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.run_cells import CellsFailed, example_trace, run_all
+from speclab.papers import notes
 from speclab.papers.notes import note_of
 from speclab.papers.table_cells import TableCell
 from speclab.progress import Progress
@@ -90,6 +92,23 @@ def test_the_note_of_a_measured_cell_says_what_auto_came_to():
     lookahead = example_trace(result).meta["lookahead"]
     cell = TableCell("", "", "measured", spec, "speedup")
     assert f"lookahead auto: {lookahead}, servers 1" in note_of(cell, result)
+
+
+def test_the_note_of_a_measured_cell_of_rest_says_what_it_looked_up(monkeypatch):
+    spec = measured_spec("rest", None, requests=1)
+    result = run_all([spec])[spec]
+    cell = TableCell("", "", "measured", spec, "speedup")
+    words = "datastore: tasks of ours, put together like the prompts"
+    assert words not in note_of(cell, result)  # toys find their own text
+
+    def pair_of_models(name):
+        return speclib.pair("zoo/target", "zoo/draft-good", **datastore)
+
+    monkeypatch.setattr(notes, "load_pair", pair_of_models)
+    datastore = {}
+    assert words in note_of(cell, result)
+    datastore = {"datastore": "my/texts"}
+    assert words not in note_of(cell, result)
 
 
 def test_cells_of_one_method_and_window_share_its_run(monkeypatch):

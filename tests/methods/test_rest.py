@@ -225,20 +225,60 @@ def test_a_setting_that_cannot_be_is_refused(name):
         ran([], Random(3), 4, **{name: 0})
 
 
-# -- our training text -----------------------------------------------------------------
-def test_the_datastore_of_an_embedded_pair_is_the_text_its_target_was_trained_on(
+# -- what an embedded pair looks up ----------------------------------------------------
+def test_the_datastore_of_an_embedded_pair_has_what_its_target_was_not_trained_on(
     embedded_pair,
 ):
-    """As the trainer writes it; code there has an end token more."""
+    """As the trainer would write it; code there has an end token more."""
     from speclab.training.tokenizer import Writer
     from speclib.data.training_tasks import corpus
 
     tokenizer = open_pair(embedded_pair).tokenizer
     writer = Writer(tokenizer)
-    for task in islice(corpus.tasks(1), 200):
+    documents = set()
+    for task in corpus.datastore_tasks():
         ids = stores.document(tokenizer, task)
         assert ids + [writer.eos] * task.raw == writer.document(task)[0]
-    assert stores.training_text(tokenizer) is open_pair(embedded_pair).datastore
+        documents.add(tuple(ids))
+    for task in islice(corpus.tasks(1), 2_000):
+        assert tuple(stores.document(tokenizer, task)) not in documents
+    assert stores.held_out_text(tokenizer) is open_pair(embedded_pair).datastore
+
+
+def test_a_pair_that_names_texts_looks_them_up(embedded_pair, tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "one.txt").write_text("the first text", encoding="utf-8")
+    (tmp_path / "deep" / "two.py").write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / ".hidden").write_bytes(b"\xff")
+    pair = embedded_pair.model_copy(update={"datastore": str(tmp_path)})
+    opened = open_pair(pair)
+    written = opened.tokenizer.decode([t for t in opened.datastore.tokens if t >= 0])
+    assert written == "x = 1\nthe first text"
+
+    before = opened.files
+    (tmp_path / "one.txt").write_text("another text", encoding="utf-8")
+    assert opened.files == before
+    assert opened.has_changed()
+
+
+def test_texts_that_are_not_there_or_no_texts_are_named(embedded_pair, tmp_path):
+    def store(path):
+        pair = embedded_pair.model_copy(update={"datastore": str(path)})
+        return open_pair(pair).datastore
+
+    with pytest.raises(SpeclibError, match="nowhere.*no file or folder.*give the path"):
+        store(tmp_path / "nowhere")
+    with pytest.raises(SpeclibError, match="without any file.*leave datastore out"):
+        store(tmp_path)
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(SpeclibError, match="picture.png.*UTF-8.*move it out"):
+        _ = store(tmp_path).tokens
+
+
+def test_toys_cannot_have_texts():
+    toy = {"model": "toy"}
+    with pytest.raises(SpeclibError, match="datastore is 'a.txt' beside toys"):
+        speclib.pair(toy, toy, datastore="a.txt")
 
 
 def test_a_toy_has_no_datastore():

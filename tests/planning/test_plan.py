@@ -50,6 +50,14 @@ def test_draft_lengths_lie_about_c():
     assert lengths["speculative"] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12]
 
 
+def test_rest_is_tried_where_the_pair_names_texts_to_look_up():
+    def methods(**pair):
+        return {candidate.method for candidate in candidates_at(5.4, **pair)}
+
+    assert "rest" not in methods()
+    assert methods(has_datastore=True) == methods() | {"rest"}
+
+
 # -- times -----------------------------------------------------------------------------
 def test_times_are_those_of_the_clock_that_ran():
     """The clock's own seconds, which are of the paper, must come back."""

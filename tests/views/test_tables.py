@@ -241,6 +241,21 @@ def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(re
     assert f"{value:.2f}‡" in text
 
 
+def test_a_number_of_rest_has_a_sign_that_says_what_it_looks_up(results):
+    sign = "¶: what it looks up are tasks of ours"
+    result = results["table-5"]
+    assert sign not in section_html(result)
+
+    row, column = "3", "CodeLlama 7&34"
+    filled = TableResult(result.table, result.profile)
+    note = "dilated; datastore: tasks of ours, put together like the prompts; c 3.1"
+    filled.add(row, column, "measured", 2.5, setup="x@here/f/1", note=note)
+    html, text = section_html(filled), section_md(filled)
+    assert html.count("<sup>¶</sup>") == 1
+    assert html.count(sign) == text.count(sign) == 1
+    assert "2.50¶" in text
+
+
 def test_wide_tables_scroll_in_their_own_box(results):
     for result in results.values():
         html = section_html(result)

@@ -13,6 +13,7 @@ from speclab.experiment.spec import CellFacts, CellResult, Spec, present
 from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import load_pair
+from speclib.data.retrieval import text_files
 from speclib.decoding.decode import Result
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
@@ -152,12 +153,15 @@ def key_of(spec: Spec, environment: Environment | None = None) -> str:
 
     ``environment``: as of ``machine.environment``; None: this machine's.
     """
-    draft_runtime = open_pair(load_pair(present(spec.pair))).runtime("draft")
+    pair = load_pair(present(spec.pair))
+    draft_runtime = open_pair(pair).runtime("draft")
     modules: tuple[str, ...] = CODE
     if draft_runtime.startswith("llama.cpp"):
         modules = CODE + LLAMACPP
 
     files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS"]
+    if pair.datastore is not None:
+        files += text_files(pair.datastore)
     if spec.task != "toy":
         task = present(spec.task)
         prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))

@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 from speclab.papers.ledger import DEVICE_SECONDS, OVER_SAME_DEVICES, LedgerLine
 from speclab.papers.paper_schema import ENGINE_KINDS, KINDS, Table, matches_any
-from speclab.papers.table_result import COMPARABLE_UNITS, DISTURBED, TableResult
+from speclab.papers.table_result import (
+    COMPARABLE_UNITS,
+    DISTURBED,
+    LOOKS_UP_OURS,
+    TableResult,
+)
 from speclab.views.anchors import cell_anchor
 from speclib.drawing.numbers import DASH
 
@@ -30,6 +35,12 @@ EARLIER_MARK = "§"
 EARLIER_IN_WORDS = (
     f"{EARLIER_MARK}: not run yet this time; the number is that of an earlier run, and "
     "no claim is judged by it"
+)
+LOOKS_UP_MARK = "¶"
+LOOKS_UP_IN_WORDS = (
+    f"{LOOKS_UP_MARK}: what it looks up are tasks of ours, which no model was trained "
+    "on, but which are put together like the prompts; so it is faster than with the "
+    "texts of its paper"
 )
 SAME_DEVICES = "over the same devices"
 SAME_DEVICES_IN_WORDS = (
@@ -62,8 +73,9 @@ class Entry:
     erratum, else empty. ``anchor`` is that of the number on the paper's page.
     ``is_disturbed`` says that other programs kept the machine busy while the number was
     measured, ``is_earlier`` that it was left out this time and comes from an earlier
-    run. ``same_devices`` is the second number of a speed-up, over the best that the
-    same devices do with plain decoding, and ``about_devices`` how that was found.
+    run. ``looks_up_ours`` says that its method looked up tasks of ours.
+    ``same_devices`` is the second number of a speed-up, over the best that the same
+    devices do with plain decoding, and ``about_devices`` how that was found.
     """
 
     text: str
@@ -75,6 +87,7 @@ class Entry:
     anchor: str = ""
     is_disturbed: bool = False
     is_earlier: bool = False
+    looks_up_ours: bool = False
     same_devices: str = ""
     about_devices: str = ""
 
@@ -88,7 +101,8 @@ class Entry:
         """Signs on the number, which a line under the table explains."""
         disturbed = DISTURBED_MARK if self.is_disturbed else ""
         earlier = EARLIER_MARK if self.is_earlier else ""
-        return disturbed + earlier
+        looks_up_ours = LOOKS_UP_MARK if self.looks_up_ours else ""
+        return disturbed + earlier + looks_up_ours
 
 
 MISSING = Entry(DASH)
@@ -149,6 +163,8 @@ class Grid:
             meanings.append(DISTURBED_IN_WORDS)
         if any(entry.is_earlier for entry in entries):
             meanings.append(EARLIER_IN_WORDS)
+        if any(entry.looks_up_ours for entry in entries):
+            meanings.append(LOOKS_UP_IN_WORDS)
         if any(entry.same_devices for entry in entries):
             meanings.append(SAME_DEVICES_IN_WORDS)
         return meanings
@@ -312,6 +328,7 @@ def _describe_own(
         note=line.note,
         mark="c" if line.note.startswith("calibration") else "",
         is_disturbed=DISTURBED in line.note,
+        looks_up_ours=LOOKS_UP_OURS in line.note,
     )
 
 

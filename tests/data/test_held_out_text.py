@@ -1,8 +1,8 @@
-"""The training text in a tokenizer's own words, for REST to look up."""
+"""Our tasks in a tokenizer's own words, for REST to look up."""
 
 import pytest
 
-from speclib.data.retrieval import training_text
+from speclib.data.retrieval import held_out_text
 from speclib.errors import SpeclibError
 
 
@@ -21,4 +21,4 @@ class RaisingTemplate:
 
 def test_a_chat_template_that_raises_names_the_model_and_the_reason():
     with pytest.raises(SpeclibError, match="some/model.*one turn only.*plain text"):
-        _ = training_text(RaisingTemplate(), tasks=100).tokens
+        _ = held_out_text(RaisingTemplate()).tokens
