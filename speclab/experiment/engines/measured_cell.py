@@ -11,17 +11,14 @@ from speclab.experiment.cells.outputs import OutputFacts
 from speclab.experiment.environments import Environment
 from speclab.experiment.spec import CellFacts, CellResult, Spec, present
 from speclib import machine
-from speclib.data import prompts
 from speclib.data.pairs import load_pair
-from speclib.data.retrieval import text_files
 from speclib.decoding.decode import Result
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
-from speclib.models.zoo import ZOO
-from speclib.paths import DATA
 from speclib.trace.metrics import Stats
 from speclib.trace.rounds import sequence_choices
 
+from .inputs import input_files
 from .replayed_cell import conditions_of
 from .timed_cell import TimedCell, TimedHeader, TimedRequest
 
@@ -153,24 +150,18 @@ def key_of(spec: Spec, environment: Environment | None = None) -> str:
 
     ``environment``: as of ``machine.environment``; None: this machine's.
     """
-    pair = load_pair(present(spec.pair))
-    draft_runtime = open_pair(pair).runtime("draft")
+    pair_name = present(spec.pair)
+    draft_runtime = open_pair(load_pair(pair_name)).runtime("draft")
     modules: tuple[str, ...] = CODE
     if draft_runtime.startswith("llama.cpp"):
         modules = CODE + LLAMACPP
 
-    files = [DATA / "pairs" / f"{spec.pair}.toml", ZOO / "SHA256SUMS"]
-    if pair.datastore is not None:
-        files += text_files(pair.datastore)
-    if spec.task != "toy":
-        task = present(spec.task)
-        prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
-        files.append(prompt_file)
-
     return cache_keys.digest(
         spec.model_dump_json(exclude={"requests"}),
         cache_keys.hash_of_method(METHODS[spec.method], *modules),
-        cache_keys.hash_of_files(*files),
+        cache_keys.hash_of_files(
+            *input_files(pair_name, present(spec.task), spec.method)
+        ),
         draft_runtime,
         machine.environment() if environment is None else environment,
     )

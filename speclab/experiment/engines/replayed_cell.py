@@ -14,13 +14,12 @@ from speclab.experiment import cache, cache_keys
 from speclab.experiment.cells.measured_prompt import Conditions, Setting
 from speclab.experiment.cells.timed_passes import MachineTimes
 from speclab.experiment.spec import Spec, WorkerPool, present
-from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
-from speclib.models.zoo import ZOO
-from speclib.paths import DATA
 from speclib.trace.metrics import Stats
+
+from .inputs import input_files
 
 # Modules that enter the key, with all that they import: see ``measured_cell``.
 CODE = (
@@ -110,17 +109,15 @@ def key_of(
     pool: WorkerPool, setting: Setting, conditions: Conditions, times: MachineTimes
 ) -> str:
     """The cell's name: a hash of what is run, its code, its data and the times."""
-    files = [DATA / "pairs" / f"{pool.pair}.toml", ZOO / "SHA256SUMS"]
-    if conditions.task != "toy":
-        folder = prompts.folder_to_measure(conditions.task)
-        files.append(prompts.locate(conditions.task, folder).path)
     return cache_keys.digest(
         "replayed",
         pool,
         setting,
         conditions,
         cache_keys.hash_of_method(METHODS[setting.method], *CODE),
-        cache_keys.hash_of_files(*files),
+        cache_keys.hash_of_files(
+            *input_files(pool.pair, conditions.task, setting.method)
+        ),
         open_pair(load_pair(pool.pair)).runtime("draft"),
         times,
     )
