@@ -30,36 +30,62 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+class Cores:
+    """Worker processes, one per core, which stay until they are closed.
+
+    Starting one takes a moment, and what it imports takes seconds. A context manager.
+    """
+
+    def __init__(self) -> None:
+        serving()
+        self._workers_end, self._our_end = CONTEXT.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(
+            machine.cores(), CONTEXT, _settle_in, (paths.CACHE, self._workers_end)
+        )
+
+    def __enter__(self) -> Cores:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Generator[Result]:
+        """Run ``function`` on each item; yields the results as they finish.
+
+        ``function`` must be a name of our packages: the workers import its module only,
+        never the user's script. Raises SpeclibError once a worker dies.
+        """
+        try:
+            with interrupts_held_back(), no_main():
+                futures = [self._pool.submit(function, item) for item in items]
+            for future in as_completed(futures):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise SpeclibError(
+                "a process that computes cells died: it was killed, by the system "
+                "perhaps, for lack of memory. Finished cells are stored: run again to "
+                "go on"
+            ) from error
+
+    def close(self) -> None:
+        """Stop all workers at once, whatever they do."""
+        # Cut the lifeline first: an executor alone would finish what is under way.
+        self._our_end.close()
+        self._pool.shutdown()
+        self._workers_end.close()
+
+
 def on_every_core(
     function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Generator[Result]:
-    """Run ``function`` on each item in worker processes, one per core.
+    """Run ``function`` on each item in worker processes of their own, see ``Cores``.
 
-    Yields the results as they finish. ``function`` must be a name of our packages: the
-    workers import its module only, never the user's script. Raises SpeclibError once a
-    worker dies. Closing the iterator stops all workers at once.
+    Closing the iterator stops all workers at once.
     """
-    serving()
-    workers_end, our_end = CONTEXT.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(
-        machine.cores(), CONTEXT, _settle_in, (paths.CACHE, workers_end)
-    )
-    try:
-        with interrupts_held_back(), no_main():
-            futures = [pool.submit(function, item) for item in items]
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise SpeclibError(
-            "a process that computes cells died: it was killed, by the system "
-            "perhaps, for lack of memory. Finished cells are stored: run again to go "
-            "on"
-        ) from error
-    finally:
-        # Cut the lifeline first: an executor alone would finish what is under way.
-        our_end.close()
-        pool.shutdown()
-        workers_end.close()
+    with Cores() as cores:
+        yield from cores.run(function, items)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ import pytest
 from helpers.brief_cost_ratio import measure_c_briefly
 
 from speclab import plan
-from speclab.experiment.cells.replayed_prompt import works_at_once
 from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses, time_passes
 from speclab.papers.bootstrap import Resamples, draw_resamples
 from speclab.papers.estimates import Estimate
@@ -17,7 +16,7 @@ from speclab.planning.candidates import PLAIN, Candidate, candidates_at
 from speclab.planning.measure_plans import Measured
 from speclab.planning.plan import Plan
 from speclab.planning.rank import best_of_each_method, rank
-from speclib import SpeclibError, load_latency, open_world, simulate
+from speclib import SpeclibError, load_latency, open_world
 from speclib.data import prompts
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import load_pair
@@ -71,13 +70,6 @@ def test_times_are_those_of_the_clock_that_ran():
         for fed in (1, 3, 8, 40):
             assert timed.passes.target(fed) == pytest.approx(printed.target(fed))
             assert timed.passes.draft(fed) == pytest.approx(printed.draft(fed))
-
-
-def test_methods_that_take_turns_and_those_that_do_not_are_told_apart():
-    assert not works_at_once(simulate("speculative").trace)
-    assert not works_at_once(simulate("autoregressive").trace)
-    for method in ("pearl", "dsi", "duodecoding"):
-        assert works_at_once(simulate(method).trace)
 
 
 # -- the order -------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from typing import Any
 from speclib.core.counts import nearest_count
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
+from speclib.errors import SpeclibError
 from speclib.operations.operation import Operation
 from speclib.trace.events import Event, Trace
 from speclib.worlds.world import World
@@ -61,17 +62,24 @@ class MachineTimes:
     together: TimedPasses
 
 
-def time_passes(world: World, prompts: Sequence[Any]) -> MachineTimes:
-    """Times the passes of an open world's models on ``prompts``."""
+def time_passes(
+    world: World, prompts: Sequence[Any], tokens: int = MOST_TOKENS
+) -> MachineTimes:
+    """Times the passes of an open world's models.
+
+    They are those of requests of so many ``tokens``, on each of ``prompts``.
+    """
     matched = nearest_count(world.ratio)
-    plain = _traces(world, prompts, "autoregressive")
+    asked = Asked(world, prompts, tokens)
+    plain = asked.traces("autoregressive")
     in_turns = list(plain)
     for gamma in sorted({matched, *MANY_DRAFTS}):
-        in_turns += _traces(world, prompts, "speculative", gamma=gamma)
-    in_turns += _traces(world, prompts, "tree", gamma=max(1, matched // 2), width=4)
-    in_turns += _traces(world, prompts, "ouroboros", gamma=matched)
-    in_turns += _traces(world, prompts, "lookahead")
-    at_once = _traces(world, prompts, "pearl", gamma=matched)
+        if gamma <= tokens:
+            in_turns += asked.traces("speculative", gamma=gamma)
+    in_turns += asked.traces("tree", gamma=max(1, matched // 2), width=4)
+    in_turns += asked.traces("ouroboros", gamma=matched)
+    in_turns += asked.traces("lookahead")
+    at_once = asked.traces("pearl", gamma=matched)
 
     alone = Latency(
         draft=_curve(_draft_passes(in_turns)), target=_curve(_target_passes(in_turns))
@@ -84,16 +92,29 @@ def time_passes(world: World, prompts: Sequence[Any]) -> MachineTimes:
     return MachineTimes(TimedPasses(alone, message), TimedPasses(together, message))
 
 
-def _traces(
-    world: World, prompts: Sequence[Any], method: str, **settings: Any
-) -> list[Trace]:
-    traces = []
-    for prompt in prompts:
-        run = decode(
-            prompt, world=world, method=method, max_new_tokens=MOST_TOKENS, **settings
-        )
-        traces.append(run.trace)
-    return traces
+@dataclass(frozen=True)
+class Asked:
+    """Requests of so many tokens on prompts, by one method after the other."""
+
+    world: World
+    prompts: Sequence[Any]
+    tokens: int
+
+    def traces(self, method: str, **settings: Any) -> list[Trace]:
+        """What a method does; nothing where the pair cannot run it, as EAGLE's head."""
+        try:
+            return [
+                decode(
+                    prompt,
+                    world=self.world,
+                    method=method,
+                    max_new_tokens=self.tokens,
+                    **settings,
+                ).trace
+                for prompt in self.prompts
+            ]
+        except SpeclibError:
+            return []
 
 
 def _message_seconds(trace: Trace) -> float:

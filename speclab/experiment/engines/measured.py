@@ -31,6 +31,7 @@ from speclab.experiment.cells.outputs import examine_outputs
 from speclab.experiment.cells.task_prompts import Prompt, Turn, load_prompts
 from speclab.experiment.environments import Environment
 from speclab.experiment.limits import NO_LIMITS, Limits
+from speclab.experiment.pool import Cores
 from speclab.experiment.spec import (
     REPLAYS_OF_A_REQUEST,
     CellResult,
@@ -73,6 +74,7 @@ class OpenWorkers:
         self.facts = dict(facts or {})
         self._pool: WorkerPool | None = None
         self._measurement: Measurement | None = None
+        self._cores: Cores | None = None  # which replay
 
     def __enter__(self) -> OpenWorkers:
         return self
@@ -81,6 +83,20 @@ class OpenWorkers:
         self.close()
 
     def close(self) -> None:
+        """Stop everything."""
+        self.stop_workers()
+        if self._cores is not None:
+            self._cores.close()
+            self._cores = None
+
+    @property
+    def cores(self) -> Cores:
+        """The processes that replay, which stay whatever pair is measured."""
+        if self._cores is None:
+            self._cores = Cores()
+        return self._cores
+
+    def stop_workers(self) -> None:
         """Stop the workers, if there are any."""
         measurement, self._measurement, self._pool = self._measurement, None, None
         if measurement is not None:
@@ -89,15 +105,15 @@ class OpenWorkers:
     def measurement_in(self, pool: WorkerPool, bar: Progress) -> Measurement:
         """The measurement that is under way in these workers."""
         if self._measurement is None or self._pool != pool:
-            self.close()
+            self.stop_workers()
             bar.step(f"starting {pool.pair}", 0)
-            self._measurement = _start(pool, self.facts)
+            self._measurement = _start(pool, self)
             self._pool = pool
         return self._measurement
 
 
-def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
-    """Start workers, and find out what must be known of them besides ``facts``."""
+def _start(pool: WorkerPool, workers: OpenWorkers) -> Measurement:
+    """Start workers, and find out what must be known of them."""
     world = Processes(
         load_pair(pool.pair),
         dtype=pool.dtype,
@@ -106,13 +122,13 @@ def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
     )
     try:
         world_facts = {
-            **facts,
+            **workers.facts,
             "contention": measured_cells.measure_contention(world),
             "cost_ratio": asdict(world.cost_ratio),
             "load": round(machine.load(), 2),
             "draft": world.opened.runtime("draft"),
         }
-        return Measurement(world, pool, world_facts)
+        return Measurement(world, pool, world_facts, workers)
     except BaseException:
         world.close()
         raise
@@ -230,7 +246,7 @@ def _run(
                     )
                     measurement.replay(alike, bar, limits)
             except Exception as error:  # the workers failed, and all that needs them
-                open_workers.close()
+                open_workers.stop_workers()
                 for cell in sharing:
                     if prompts_of(cell):
                         errors.setdefault(cell.spec, _with_advice(error))
@@ -274,9 +290,16 @@ class Measurement:
     times        seconds of their passes, by which prompts are replayed
     """
 
-    def __init__(self, world: Processes, pool: WorkerPool, world_facts: dict[str, Any]):
+    def __init__(
+        self,
+        world: Processes,
+        pool: WorkerPool,
+        world_facts: dict[str, Any],
+        workers: OpenWorkers,
+    ):
         self.world = world
         self.world_facts = world_facts
+        self._workers = workers
         self.times = pass_times.stored_or_timed(pool, world)
         self._warm: set[Setting] = set()
 
@@ -379,7 +402,7 @@ class Measurement:
             for gamma in windows:
                 setting = Setting(cell.spec.method, gamma, cell.spec.settings)
                 replays[cell, gamma] = replayed_cell(cell.spec, setting, self.times)
-        replayed.replay(replays.values(), SEARCHED)
+        replayed.replay(replays.values(), SEARCHED, self._workers.cores)
 
         speeds: dict[MeasuredCell, dict[int, float]] = {cell: {} for cell in cells}
         for (cell, gamma), replay in replays.items():
@@ -402,7 +425,7 @@ class Measurement:
             if limits.is_over:
                 return
             bar.step(f"replaying {cells[0].spec.pair}, {cells[0].spec.task}", 0)
-            replayed.replay(replays, count)
+            replayed.replay(replays, count, self._workers.cores)
 
     # -- one prompt --------------------------------------------------------------------
     def _measure_prompt(

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from speclab.experiment.cells.measured_prompt import Conditions, Setting, with_replies
 from speclab.experiment.cells.replayed_prompt import Replay
 from speclab.experiment.cells.task_prompts import Prompt, count_prompts, load_prompts
 from speclab.experiment.cells.timed_passes import MachineTimes
-from speclab.experiment.pool import on_every_core
+from speclab.experiment.pool import Cores
 from speclab.experiment.spec import WorkerPool
 from speclib import machine
 from speclib.core.sampling import Tokens
@@ -67,16 +68,17 @@ class Replayed(NamedTuple):
     by_run: list[list[ReplayedPrompt]]
 
 
-def replay(cells: Iterable[ReplayedCell], prompts: int) -> None:
+def replay(cells: Iterable[ReplayedCell], prompts: int, cores: Cores) -> None:
     """Bring each cell to so many prompts, or to all that its task has.
 
-    What can be replayed together is. A cell that cannot be replayed (passes that no
-    model can remember) gets no prompts.
+    What can be replayed together is, on all ``cores``. A cell that cannot be replayed
+    (passes that no model can remember) gets no prompts.
     """
     for conditions, alike in _alike(cells):
         most = min(prompts, count_prompts(conditions.task, conditions.length))
         for first in range(0, most, AT_ONCE):
-            _replay_block(conditions, alike, range(first, min(most, first + AT_ONCE)))
+            block = range(first, min(most, first + AT_ONCE))
+            _replay_block(conditions, alike, block, cores)
 
 
 def _alike(
@@ -92,7 +94,10 @@ def _alike(
 
 
 def _replay_block(
-    conditions: Conditions, cells: Sequence[ReplayedCell], numbers: range
+    conditions: Conditions,
+    cells: Sequence[ReplayedCell],
+    numbers: range,
+    cores: Cores,
 ) -> None:
     """Replay those prompts of a block that cells lack, on every core.
 
@@ -110,7 +115,7 @@ def _replay_block(
         works = []
         for start in range(0, len(missing), share):
             works.append(Work(conditions, missing[start : start + share], runs))
-        parts = sorted(on_every_core(replay_work, works))
+        parts = sorted(cores.run(replay_work, works))
         for number, cell in enumerate(alike):
             cell.add(_joined(works, [part.by_run[number] for part in parts]))
 
@@ -130,7 +135,7 @@ def _joined(
 # -- in a process ----------------------------------------------------------------------
 def replay_work(work: Work) -> Replayed:
     """Replay each prompt by all runs, one prompt after the other."""
-    memories = Memories()
+    memories = memories_of_process()
     replays = [_open(run, memories) for run in work.runs]
     opened = replays[0].world.opened
     conditions = work.conditions
@@ -165,9 +170,20 @@ def replay_work(work: Work) -> Replayed:
     return Replayed(work.numbers.start, by_run)
 
 
+@cache
+def memories_of_process() -> Memories:
+    """The models that this process has built, which stay for its next work."""
+    return Memories()
+
+
+@cache
+def _opened(pair: str) -> OpenPair:
+    return open_pair(load_pair(pair))
+
+
 def _open(run: Run, memories: Memories) -> Replay:
     return Replay(
-        open_pair(load_pair(run.pool.pair)),
+        _opened(run.pool.pair),
         run.times,
         memories,
         servers=run.pool.servers,

@@ -1,0 +1,223 @@
+"""Replays: the same tokens in the same rounds, of more prompts than were measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helpers.specs import measured_spec
+
+from speclab.experiment.cells.measured_prompt import (
+    PLAIN,
+    Conditions,
+    Setting,
+    decode_prompt,
+)
+from speclab.experiment.cells.replayed_prompt import Replay, works_at_once
+from speclab.experiment.cells.task_prompts import count_prompts, load_prompts
+from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses
+from speclab.experiment.engines import measured, pass_times, replayed_cell
+from speclab.experiment.engines.measured_cell import MeasuredCell
+from speclab.experiment.run_cells import run_all, stored
+from speclab.experiment.spec import REPLAYS_OF_A_REQUEST, Spec
+from speclib import simulate
+from speclib.data import prompts
+from speclib.data.latency import Latency
+from speclib.data.pairs import load_pair
+from speclib.methods import METHODS, takes_gamma
+from speclib.models.open_pair import open_pair
+from speclib.models.remembering import Memories
+from speclib.worlds.processes import Processes
+
+PAIR = "embedded/llama-7b-70b"
+HEAD = "embedded/eagle"
+# How many passes these take depends on when an answer comes, on any clock.
+BY_TIME = ("dsi",)
+COUNTS = ("rounds", "drafted", "accepted", "rejected", "draft_runs", "target_runs")
+
+
+def times_at(c: float) -> MachineTimes:
+    passes = TimedPasses(Latency.ratio(c, target=0.02), message=0.0)
+    return MachineTimes(passes, passes)
+
+
+def conditions(temperature: float = 0.0) -> Conditions:
+    return Conditions("humaneval", None, 20, temperature, seed=3, ignore_eos=False)
+
+
+# -- one prompt ------------------------------------------------------------------------
+METHODS_AND_PAIRS = [(HEAD if m == "eagle" else PAIR, m) for m in sorted(METHODS)]
+
+
+@pytest.fixture(scope="module")
+def beside(request):
+    """Real workers of a pair, and its replay in this process."""
+    pytest.importorskip("torch")
+    opened = open_pair(load_pair(request.param))
+    with Processes(opened) as world:
+        yield world, Replay(opened, times_at(world.ratio), Memories())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("beside, method", METHODS_AND_PAIRS, indirect=["beside"])
+def test_a_replay_writes_the_tokens_of_a_real_run_in_its_rounds(
+    beside, method, temperature
+):
+    """Dilated models in worker processes, and undilated ones that remember."""
+    world, replay = beside
+    setting = Setting(method, 3 if takes_gamma(method) else None)
+    for number, prompt in enumerate(prompts.load("humaneval", 2)):
+        real = decode_prompt(
+            world, prompt.input, setting, conditions(temperature), number
+        )
+        again = replay.decode(prompt.input, setting, conditions(temperature), number)
+        assert again.tokens == real.tokens
+        if method not in BY_TIME:
+            for count in COUNTS:
+                assert getattr(again.stats, count) == getattr(real.stats, count), count
+
+
+@pytest.mark.slow
+def test_texts_that_are_read_ahead_change_nothing():
+    """Also a text that the target would never write, which is read in vain."""
+    pytest.importorskip("torch")
+    opened = open_pair(load_pair(PAIR))
+    prompt, setting = prompts.load("gsm8k", 1)[0].input, Setting("pearl", 3)
+    runs = []
+    for ahead in (None, "own", "foreign"):
+        memories = Memories()
+        replay = Replay(opened, times_at(5.0), memories)
+        if ahead is not None:
+            asked = tuple(runs[0].trace.meta["prompt"])
+            (text,) = memories.write(opened, [asked], 20)
+            assert text == runs[0].tokens
+            memories.read(opened, asked, text if ahead == "own" else (7, 8, 9))
+        runs.append(replay.decode(prompt, setting, conditions(), 0))
+    assert runs[0].trace.operations == runs[1].trace.operations
+    assert runs[0].trace.operations == runs[2].trace.operations
+
+
+def test_methods_whose_devices_work_at_once_go_by_the_times_beside_others():
+    opened = open_pair(load_pair("toy"))
+    times = times_at(4.0)
+    slower = TimedPasses(Latency.ratio(4.0, target=0.04), message=0.0)
+    replay = Replay(opened, replace(times, together=slower), Memories())
+
+    def seconds_per_target_pass(method: str) -> float:
+        gamma = 4 if takes_gamma(method) else None
+        run = replay.decode("toy", Setting(method, gamma), conditions(), 0)
+        last = run.trace.operations[-1]
+        return max(event.dur for event in run.trace.operations[:-1] or [last])
+
+    assert seconds_per_target_pass("autoregressive") == pytest.approx(0.02)
+    assert seconds_per_target_pass("pearl") == pytest.approx(0.04)
+
+
+def test_methods_that_take_turns_and_those_that_do_not_are_told_apart():
+    assert not works_at_once(simulate("speculative").trace)
+    assert not works_at_once(simulate("autoregressive").trace)
+    for method in ("pearl", "dsi", "duodecoding"):
+        assert works_at_once(simulate(method).trace)
+
+
+# -- cells -----------------------------------------------------------------------------
+def test_a_measured_cell_comes_with_replays_of_its_prompts_and_of_more():
+    spec = measured_spec(requests=2)
+    result = run_all([spec])[spec]
+    assert len(result.stats) == 2
+    assert len(result.replays.stats) == len(result.replays.baseline) == 24
+    assert REPLAYS_OF_A_REQUEST == 12
+    for real, again in zip(result.stats, result.replays.stats, strict=False):
+        for count in COUNTS:
+            assert getattr(real, count) == getattr(again, count), count
+    assert {stats.target_runs for stats in result.replays.baseline} == {spec.tokens}
+
+
+def test_more_measured_prompts_bring_more_replays_and_keep_those_there_are():
+    few, many = measured_spec(requests=1), measured_spec(requests=3)
+    before = run_all([few])[few].replays.stats
+    after = run_all([many])[many].replays.stats
+    assert (len(before), len(after)) == (12, 36)
+    assert after[:12] == before
+
+
+def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it(
+    monkeypatch,
+):
+    """Every decoding in the workers is of a window that the table shows."""
+    decoded = []
+    decode = measured.measured_cells.decode_prompt
+
+    def noting(world, prompt, setting, conditions, request):
+        if conditions.tokens > measured.WARM_UP_TOKENS:
+            decoded.append(setting)
+        return decode(world, prompt, setting, conditions, request)
+
+    monkeypatch.setattr(measured.measured_cells, "decode_prompt", noting)
+    spec = measured_spec("speculative", "best", requests=2)
+    result = run_all([spec])[spec]
+    assert set(decoded) == {PLAIN, Setting("speculative", result.gamma)}
+    searched = result.facts["searched"]
+    assert len(searched) > 1
+    assert max(searched, key=searched.__getitem__) == str(result.gamma)
+
+
+def test_without_times_or_replays_a_result_has_none(monkeypatch):
+    spec = measured_spec(requests=2)
+    run_all([spec])
+    monkeypatch.setattr(pass_times, "stored", lambda *_: None)
+    assert stored(spec).replays is None
+
+
+def test_a_cell_without_a_measured_prompt_has_no_result_whatever_was_replayed(
+    monkeypatch,
+):
+    """A replay alone is no measurement."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measured.Measurement, "_measure_prompt", interrupted)
+    spec = measured_spec("speculative", "best", requests=2)
+    with pytest.raises(KeyboardInterrupt):
+        run_all([spec])
+    assert MeasuredCell(spec).header.gamma  # from replays
+    assert stored(spec) is None
+
+
+# -- what a replay depends on ----------------------------------------------------------
+def key(spec: Spec = None, setting: Setting = PLAIN, c: float = 4.0) -> str:
+    spec = spec or measured_spec(pair=PAIR, task="humaneval")
+    return replayed_cell.replayed_cell(spec, setting, times_at(c)).key
+
+
+def test_replays_of_other_weights_other_times_or_other_prompts_are_others(
+    monkeypatch, tmp_path
+):
+    first = key()
+    assert key() == first
+    assert key(c=4.1) != first
+    assert key(setting=Setting("pearl", 3)) != first
+    assert key(measured_spec(pair=PAIR, task="gsm8k")) != first
+    assert key(measured_spec(pair=PAIR, task="humaneval", requests=9)) == first
+
+    (tmp_path / "SHA256SUMS").write_text("other weights")
+    monkeypatch.setattr("speclab.experiment.engines.inputs.ZOO", tmp_path)
+    assert key() != first
+
+
+# -- prompts ---------------------------------------------------------------------------
+def test_categories_of_a_task_take_turns():
+    """MT-bench's first prompts are both turns of one dialogue of each category."""
+    asked = load_prompts("mt_bench", None, 16, tokenizer=None)
+    firsts = [prompts.load(category, 1)[0].turns[0] for category in prompts.MT_BENCH]
+    assert [prompt[-1]["content"] for prompt in asked[::2]] == firsts
+    assert all(turn.number == 1 for turn in asked[1::2])
+
+
+def test_prompts_are_counted_by_their_turns():
+    assert count_prompts("humaneval", None) == 96
+    assert count_prompts("stem", None) == 2 * 96
+    assert count_prompts("mt_bench", None) == 8 * 2 * 96
+    assert count_prompts("humaneval", length=64) == 96
