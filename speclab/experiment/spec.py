@@ -60,10 +60,6 @@ FULL = Profile(
     emulated_requests=8,
     emulated_tokens=64,
 )
-# Of a timed request there are so many replays: what the same cell gives on the virtual
-# clock, for that request and for others.
-REPLAYS_OF_A_REQUEST = 12
-
 QUICK = Profile(
     "quick",
     virtual_tokens=4_096,
@@ -72,6 +68,10 @@ QUICK = Profile(
     emulated_requests=2,
     emulated_tokens=32,
 )
+
+
+# For each measured prompt of a cell so many are replayed: that prompt, and others.
+REPLAYS_OF_A_REQUEST = 12
 
 
 class WorkerPool(NamedTuple):

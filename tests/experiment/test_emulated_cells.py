@@ -11,8 +11,9 @@ from helpers.specs import emulated_spec
 from speclab.experiment import cache_keys
 from speclab.experiment.cells import emulated_request as emulated_cells
 from speclab.experiment.engines import emulated, virtual, virtual_cell
+from speclab.experiment.engines.emulated import REPLAYS
 from speclab.experiment.run_cells import CellsFailed, example_trace, run_all
-from speclab.experiment.spec import REPLAYS_OF_A_REQUEST, CellResult
+from speclab.experiment.spec import CellResult
 from speclib import machine
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import total
@@ -103,7 +104,7 @@ def test_methods_of_a_latency_share_one_emulated_baseline():
 
 def test_the_best_window_is_that_of_the_virtual_search():
     spec = emulated_spec("speculative", "best", requests=1)
-    twin = spec.changed(kind="virtual", requests=REPLAYS_OF_A_REQUEST)
+    twin = spec.changed(kind="virtual", requests=REPLAYS)
     results = run_all([spec, twin])
     assert results[spec].gamma == results[twin].gamma
     assert results[spec].facts["searched"] == results[twin].facts["searched"]

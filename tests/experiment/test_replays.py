@@ -42,7 +42,7 @@ def times_at(c: float) -> MachineTimes:
 
 
 def conditions(temperature: float = 0.0) -> Conditions:
-    return Conditions("humaneval", None, 20, temperature, seed=3, ignore_eos=False)
+    return Conditions("humaneval", None, 16, temperature, seed=3, ignore_eos=False)
 
 
 # -- one prompt ------------------------------------------------------------------------
@@ -67,15 +67,12 @@ def test_a_replay_writes_the_tokens_of_a_real_run_in_its_rounds(
     """Dilated models in worker processes, and undilated ones that remember."""
     world, replay = beside
     setting = Setting(method, 3 if takes_gamma(method) else None)
-    for number, prompt in enumerate(prompts.load("humaneval", 2)):
-        real = decode_prompt(
-            world, prompt.input, setting, conditions(temperature), number
-        )
-        again = replay.decode(prompt.input, setting, conditions(temperature), number)
-        assert again.tokens == real.tokens
-        if method not in BY_TIME:
-            for count in COUNTS:
-                assert getattr(again.stats, count) == getattr(real.stats, count), count
+    asked = prompts.load("humaneval", 1)[0].input, setting, conditions(temperature), 0
+    real, again = decode_prompt(world, *asked), replay.decode(*asked)
+    assert again.tokens == real.tokens
+    if method not in BY_TIME:
+        for count in COUNTS:
+            assert getattr(again.stats, count) == getattr(real.stats, count), count
 
 
 @pytest.mark.slow
@@ -90,7 +87,7 @@ def test_texts_that_are_read_ahead_change_nothing():
         replay = Replay(opened, times_at(5.0), memories)
         if ahead is not None:
             asked = tuple(runs[0].trace.meta["prompt"])
-            (text,) = memories.write(opened, [asked], 20)
+            (text,) = memories.write(opened, [asked], conditions().tokens)
             assert text == runs[0].tokens
             memories.read(opened, asked, text if ahead == "own" else (7, 8, 9))
         runs.append(replay.decode(prompt, setting, conditions(), 0))
@@ -159,7 +156,6 @@ def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it
     result = run_all([spec])[spec]
     assert set(decoded) == {PLAIN, Setting("speculative", result.gamma)}
     searched = result.facts["searched"]
-    assert len(searched) > 1
     assert max(searched, key=searched.__getitem__) == str(result.gamma)
 
 
