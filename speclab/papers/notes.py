@@ -107,6 +107,8 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
     parts = []
     if load_pair(str(spec.pair)).target.shape:
         parts.append("dilated")
+    if "draft_size" in result.facts:
+        parts.append(result.facts["draft_size"])
     if spec.task != "toy" and prompts.folder_to_measure(str(spec.task)):
         parts.append("official prompts")
     parts.append(f"draft in {result.facts['draft']}")

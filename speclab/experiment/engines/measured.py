@@ -27,7 +27,7 @@ from speclab.experiment.cells.measured_prompt import PLAIN, Conditions, Setting
 from speclab.experiment.cells.outputs import examine_outputs
 from speclab.experiment.cells.task_prompts import Prompt, Turn, load_prompts
 from speclab.experiment.limits import NO_LIMITS, Limits
-from speclab.experiment.spec import CellResult, Spec, WorkerPool
+from speclab.experiment.spec import CellResult, Spec, WorkerPool, present
 from speclab.progress import Progress
 from speclib import machine
 from speclib.data.pairs import load_pair
@@ -35,9 +35,14 @@ from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
 from speclib.trace.metrics import total
-from speclib.worlds.processes import Processes
+from speclib.worlds.processes import Processes, choose_draft_size
 
-from .measured_cell import MeasuredCell, MeasuredHeader
+from .measured_cell import (
+    MeasuredCell,
+    MeasuredHeader,
+    describe_draft_size,
+    pair_to_measure,
+)
 
 WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
@@ -86,7 +91,7 @@ class OpenWorkers:
 def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
     """Start workers, and find out what must be known of them besides ``facts``."""
     world = Processes(
-        load_pair(pool.pair),
+        pair_to_measure(pool.pair, pool.dtype),
         dtype=pool.dtype,
         servers=pool.servers,
         cancel=pool.cancel,
@@ -99,6 +104,9 @@ def _start(pool: WorkerPool, facts: Mapping[str, object]) -> Measurement:
             "load": round(machine.load(), 2),
             "draft": world.opened.runtime("draft"),
         }
+        size = describe_draft_size(pool.pair, pool.dtype)
+        if size:
+            world_facts["draft_size"] = size
         return Measurement(world, world_facts)
     except BaseException:
         world.close()
@@ -164,6 +172,8 @@ def _run(
     errors: dict[Spec, Exception] = {}
     for spec in specs:
         try:
+            # Before the cell is looked for, since its key depends on it.
+            choose_draft_size(load_pair(present(spec.pair)), spec.dtype)
             cells.append(MeasuredCell(spec))
         except Exception as error:
             errors[spec] = error

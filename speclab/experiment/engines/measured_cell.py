@@ -12,7 +12,7 @@ from speclab.experiment.environments import Environment
 from speclab.experiment.spec import CellFacts, CellResult, Spec, present
 from speclib import machine
 from speclib.data import prompts
-from speclib.data.pairs import load_pair
+from speclib.data.pairs import Pair, load_pair
 from speclib.decoding.decode import Result
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
@@ -20,6 +20,7 @@ from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 from speclib.trace.metrics import Stats
 from speclib.trace.rounds import sequence_choices
+from speclib.worlds import kept_draft_sizes
 
 from .timed_cell import TimedCell, TimedHeader, TimedRequest
 
@@ -154,12 +155,36 @@ class MeasuredCell(TimedCell[MeasuredHeader, PromptOutcome]):
         )
 
 
+def pair_to_measure(
+    name: str | None, dtype: str, environment: Environment | None = None
+) -> Pair:
+    """A pair as its cells measure it: the draft has the size that was chosen for it.
+
+    ``environment``: of the machine that chose it; None: this one's.
+    """
+    pair = load_pair(present(name))
+    size = kept_draft_sizes.kept(pair, dtype, environment)
+    return pair.unfitted if size is None else pair.with_draft_shape(size.shape)
+
+
+def describe_draft_size(name: str, dtype: str) -> str:
+    """In words, the draft of a pair that is fitted to this machine; else nothing."""
+    pair = load_pair(name)
+    size = kept_draft_sizes.kept(pair, dtype)
+    if size is not None:
+        return str(size)
+    if kept_draft_sizes.reference_of(open_pair(pair)) is None:
+        return ""
+    return "draft as in the pair's file: the machine was too busy to choose its size"
+
+
 def key_of(spec: Spec, environment: Environment | None = None) -> str:
     """The cell's name: a hash of the spec, its code, its data and the machine.
 
     ``environment``: as of ``machine.environment``; None: this machine's.
     """
-    draft_runtime = open_pair(load_pair(present(spec.pair))).runtime("draft")
+    pair = pair_to_measure(spec.pair, spec.dtype, environment)
+    draft_runtime = open_pair(pair).runtime("draft")
     modules: tuple[str, ...] = CODE
     if draft_runtime.startswith("llama.cpp"):
         modules = CODE + LLAMACPP
@@ -174,6 +199,7 @@ def key_of(spec: Spec, environment: Environment | None = None) -> str:
         spec.model_dump_json(exclude={"requests"}),
         cache_keys.hash_of_method(METHODS[spec.method], *modules),
         cache_keys.hash_of_files(*files),
+        pair.draft.shape,
         draft_runtime,
         machine.environment() if environment is None else environment,
     )
