@@ -148,15 +148,16 @@ def choose_draft_size(pair: Pair | OpenPair, dtype: str) -> DraftSize | None:
 
 
 def _find_draft_size(opened: OpenPair, dtype: str, start: Shape) -> DraftSize | None:
-    """Tries drafts of several sizes beside one target."""
-    file = Shape(*kept_draft_sizes.shape_of_file(opened.pair))
-    least = Shape(*opened.least_draft_shape)
-    with Processes(opened.with_draft_shape(start), dtype=dtype) as world:
+    """Tries drafts of several sizes, ``start`` at first."""
 
-        def measure(shape: Shape) -> CostRatio:
-            if shape != world.pair.draft.shape:
-                world._exchange_draft(shape)
+    def measure(shape: Shape) -> CostRatio:
+        with Processes(opened.with_draft_shape(shape), dtype=dtype) as world:
             return world._measure_cost_ratio(WIDTH, MOST_SECONDS_OF_A_TRY)
 
-        wanted = kept_draft_sizes.wanted_c(opened.pair)
-        return find_draft_size(file, least, wanted, measure, start)
+    return find_draft_size(
+        file=Shape(*kept_draft_sizes.shape_of_file(opened.pair)),
+        least=Shape(*opened.least_draft_shape),
+        wanted=kept_draft_sizes.wanted_c(opened.pair),
+        measure=measure,
+        start=start,
+    )

@@ -44,7 +44,6 @@ from .devices import (
     device_names,
     failed,
 )
-from .draft_size import Shape
 from .worker import Certain, Failure, Question, Reply
 from .world import World
 
@@ -164,13 +163,6 @@ class RealDevices(World, Generic[W]):
         except BaseException:
             self.close()
             raise
-
-    def _exchange_draft(self, shape: Shape) -> None:
-        """Has a draft of another shape in place of the one that is there."""
-        self.opened = self.opened.with_draft_shape(shape)
-        self.pair = self.opened.pair
-        self._workers.pop("draft").stop(self.timeout)
-        self._start_missing_workers()
 
     @property
     def processes(self) -> dict[str, tuple[int, ...]]:

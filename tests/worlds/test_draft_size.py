@@ -80,7 +80,7 @@ def test_every_stand_in_reaches_the_printed_c_within_three_percent(
     size = find_draft_size(file, LEAST, wanted, machine.measure)
     assert machine.c(size.shape) == pytest.approx(wanted, rel=WITHIN)
     assert size.is_reached
-    assert len(machine.tried) == size.tries <= MOST_TRIES
+    assert len(set(machine.tried)) == size.tries <= MOST_TRIES
 
 
 def test_on_a_machine_like_the_guess_two_tries_are_enough():
@@ -93,7 +93,7 @@ def test_on_a_machine_like_the_guess_two_tries_are_enough():
 def test_a_file_whose_c_is_right_keeps_its_shape():
     machine = machine_with(5.36, "as guessed")
     size = find_draft_size(FILE, LEAST, 5.4, machine.measure)
-    assert machine.tried == [size.shape] == [FILE]
+    assert set(machine.tried) == {size.shape} == {FILE}
 
 
 def test_what_was_chosen_before_is_tried_first():
@@ -101,7 +101,7 @@ def test_what_was_chosen_before_is_tried_first():
     chosen = find_draft_size(FILE, LEAST, 5.4, machine.measure).shape
     machine.tried.clear()
     again = find_draft_size(FILE, LEAST, 5.4, machine.measure, start=chosen)
-    assert machine.tried == [again.shape] == [chosen]
+    assert set(machine.tried) == {again.shape} == {chosen}
 
 
 @pytest.mark.parametrize("wanted, layers", [(2.5, 7), (3.0, 6), (4.4, 4), (5.0, 3)])
@@ -129,6 +129,21 @@ def test_the_smallest_c_is_that_of_three_times_the_layers_and_ffn():
     machine = machine_with(5.0, "as guessed")
     size = find_draft_size(FILE, LEAST, 0.1, machine.measure)
     assert size.shape == Shape(12, 512, 8, 3 * 1184)
+
+
+def test_what_comes_near_is_measured_twice_and_the_mean_counts():
+    """Models that are built anew may have another c: here 2 % less, and 1 % more."""
+    ratios = {1: 5.4 * 0.98, 2: 5.4 * 1.01}
+    seen = []
+
+    def measure(shape: Shape) -> CostRatio:
+        seen.append(shape)
+        return CostRatio(ratios[len(seen)], 5.2, 5.4, trials=64)
+
+    size = find_draft_size(FILE, LEAST, 5.4, measure)
+    assert seen == [FILE, FILE]
+    assert size.reached.value == pytest.approx(5.4 * 0.995)
+    assert (size.reached.trials, size.tries) == (128, 1)
 
 
 def vague(shape: Shape) -> CostRatio:
