@@ -70,6 +70,7 @@ def race_on_pair(
     raced_texts, trial_texts = texts[: size.prompts], texts[size.prompts :]
     with ExitStack() as open_worlds:
         world = open_worlds.enter_context(Processes(pair))
+        pair = world.pair  # its draft has the shape that was chosen for it here
         windows = {}
         for name, method in METHODS.items():
             windows[name] = best_window(world, method, trial_texts, size)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from speclab.progress import Progress
 from speclib import machine
 from speclib.errors import SpeclibError
+from speclib.worlds import kept_draft_sizes
 
 from . import cache, environments
 from .environments import Environment
@@ -50,12 +51,15 @@ class Report:
     errors       why cells failed
     seconds      how long it took
     environment  what tells the node's hardware and libraries from others
+    draft_sizes  those chosen there, on which the keys of cells depend: the texts of
+                 their files (see ``speclib.worlds.kept_draft_sizes``)
     """
 
     files: dict[str, str]
     errors: dict[Spec, str]
     seconds: float
     environment: Environment
+    draft_sizes: dict[str, str] = field(default_factory=dict)
 
 
 class CellsOfNode:
@@ -88,6 +92,7 @@ class CellsOfNode:
             errors={spec: str(why) for spec, why in self._runner.errors.items()},
             seconds=seconds,
             environment=machine.environment(),
+            draft_sizes=kept_draft_sizes.texts(),
         )
 
 
@@ -180,6 +185,7 @@ class Nodes:
             return Answer(node, None, str(answer), is_lost=True)
         if not isinstance(answer, Report):
             return Answer(node, None, answer.cause)
+        kept_draft_sizes.take_in(answer.draft_sizes)
         if not is_of(answer, specs):
             return Answer(
                 node,

@@ -283,6 +283,7 @@ class CellFacts(TypedDict, total=False):
     cost_ratio      c with its interval, as measured: the fields of a ``CostRatio``
     load            of the machine when the workers had started
     draft           what computes the draft
+    draft_size      of a pair that is fitted to this machine: its draft, in words
     node            of a cluster, that measured it
     differs, gap    of each prompt: where the output leaves plain decoding's, and the
                     gap between the target's two best logits there
@@ -301,6 +302,7 @@ class CellFacts(TypedDict, total=False):
     cost_ratio: dict[str, Any]
     load: float
     draft: str
+    draft_size: str
     node: str
     differs: list[int | None]
     gap: list[float | None]

@@ -124,6 +124,8 @@ def _describe_measurement(spec: Spec, result: CellResult) -> list[str]:
         parts.append("dilated")
     if about(spec.method).needs_datastore and _looks_up_ours(pair):
         parts.append(LOOKS_UP_OURS)
+    if "draft_size" in result.facts:
+        parts.append(result.facts["draft_size"])
     if spec.task != "toy" and prompts.folder_to_measure(str(spec.task)):
         parts.append("official prompts")
     parts.append(f"draft in {result.facts['draft']}")

@@ -293,9 +293,11 @@ def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result
     opened = _pair_in(world)
     settings = requested.resolve(world)
     ratio = world.cost_ratio if requested.rests_on_c else None
-    measured = {}
+    measured: dict[str, Any] = {}
     if ratio is not None and ratio.trials:
         measured["cost_ratio"] = asdict(ratio)
+    if world.draft_size is not None:
+        measured["draft_size"] = str(world.draft_size)
     world.begin(
         task.prompt,
         sampler=task.sampler,

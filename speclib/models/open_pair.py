@@ -11,6 +11,7 @@ llama.cpp) is imported only when it is needed. Knows no world and no method.
 from __future__ import annotations
 
 import sys
+from copy import copy
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,23 @@ class OpenPair:
         if self.pair.datastore is not None:
             states += [state_of_path(file) for file in text_files(self.pair.datastore)]
         return tuple(states)
+
+    @cached_property
+    def least_draft_shape(self) -> tuple[int, int, int, int]:
+        """Layers, width, heads and ffn of the draft as it was trained."""
+        config = configuration.text_config(self.pair.draft.model)
+        return (
+            config.num_hidden_layers,
+            config.hidden_size,
+            config.num_attention_heads,
+            config.intermediate_size,
+        )
+
+    def with_draft_shape(self, shape: tuple[int, int, int, int]) -> OpenPair:
+        """The same with a draft of another shape; what was read is not read again."""
+        other = copy(self)
+        other.pair = self.pair.with_draft_shape(shape)
+        return other
 
     # -- where the models are computed, and by what ------------------------------------
     @cached_property

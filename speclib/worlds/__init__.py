@@ -8,6 +8,7 @@ DOOR = (
     "cost_ratio",
     "devices",
     "enumerator",
+    "kept_draft_sizes",
     "processes",
     "virtual",
     "worker",

@@ -81,7 +81,12 @@ class CostRatio:
 
         A c of 5.5 is never settled, however well it is known.
         """
-        return self.is_settled or self.high - self.low <= NARROW * self.value
+        return self.is_settled or self.width <= NARROW
+
+    @property
+    def width(self) -> float:
+        """How wide the interval is, as a share of the value."""
+        return (self.high - self.low) / self.value
 
     def __str__(self) -> str:
         text = f"c = {self.value:.3g}"
@@ -93,11 +98,23 @@ class CostRatio:
 
 
 # -- measuring -------------------------------------------------------------------------
-def measure(take_trial: Callable[[], Trial], now: Callable[[], float]) -> CostRatio:
+def measure(
+    take_trial: Callable[[], Trial],
+    now: Callable[[], float],
+    width: float | None = None,
+    most_seconds: float | None = None,
+) -> CostRatio:
     """Takes trials until round(c) is settled, or until the limits above.
 
-    ``now``: seconds since the measurement began.
+    ``now``: seconds since the measurement began. ``width``: how narrow the interval
+    must be, as a share of c, in place of a settled round(c). ``most_seconds``: in place
+    of the limit above.
     """
+
+    def is_enough(ratio: CostRatio) -> bool:
+        return ratio.is_settled if width is None else ratio.width <= width
+
+    limit = MOST_SECONDS if most_seconds is None else most_seconds
     trials: list[Trial] = []
     for look in LOOKS:
         while len(trials) < look:
@@ -105,9 +122,9 @@ def measure(take_trial: Callable[[], Trial], now: Callable[[], float]) -> CostRa
         ratio = read(trials)
 
         seconds_so_far = now()
-        if ratio.is_settled and seconds_so_far >= LEAST_SECONDS:
+        if is_enough(ratio) and seconds_so_far >= LEAST_SECONDS:
             break
-        if 2 * seconds_so_far > MOST_SECONDS:
+        if 2 * seconds_so_far > limit:
             break
     return ratio
 

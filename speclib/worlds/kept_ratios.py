@@ -3,7 +3,7 @@
 A file lies in ``paths.CACHE/cost_ratios``. Its name is a hash of all that c depends on:
 the two models with their weights, where each device is, the number format, the code
 that computes, the machine and the libraries. Where one of them changes, no file is
-found, and c is measured anew. A file that is damaged counts as missing.
+found, and c is measured anew.
 
 A ratio with a wide interval is not stored, nor is one of a busy machine. Two processes
 may measure at once: the first one to finish stores its ratio, and the other one takes
@@ -12,22 +12,18 @@ it over.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 
-from speclib import machine, paths
-from speclib.atomic_files import write_atomically
-from speclib.errors import SpeclibError
+from speclib import machine
 from speclib.models import fingerprint
 from speclib.models.dtypes import TORCH_NAMES
 from speclib.models.open_pair import OpenPair
 
+from . import kept_files
 from .cost_ratio import CostRatio
 
+FOLDER = "cost_ratios"
 BUSY = 1.5  # runnable processes per core in the last minute; our own are at most 1
 
 
@@ -56,7 +52,7 @@ def key_of(opened: OpenPair, dtype: str, servers: int) -> str | None:
         fingerprint.of_code(),
         machine.environment(),
     )
-    return _digest(repr(parts))
+    return kept_files.key_of(parts)
 
 
 def load_or_measure(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
@@ -87,39 +83,25 @@ def _store_if_worth(key: str, ratio: CostRatio) -> None:
     Where others compete for the cores all the while, an interval may be narrow about a
     wrong value, and a wrong value that is stored stays wrong.
     """
-    if ratio.is_worth_keeping and machine.load() <= BUSY:
+    if ratio.is_worth_keeping and not machine_is_busy():
         save(key, ratio)
+
+
+def machine_is_busy() -> bool:
+    """Whether others compete for the cores."""
+    return machine.load() > BUSY
 
 
 # -- files -----------------------------------------------------------------------------
 def load(key: str) -> CostRatio | None:
     """The ratio that was stored under ``key``; None if there is none that is whole."""
+    stored = kept_files.load(FOLDER, key)
     try:
-        stored = json.loads(_file_of(key).read_text("utf-8"))
-        check = stored.pop("check")
-        ratio = CostRatio(**stored)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return ratio if check == _check(key, ratio) else None
+        return None if stored is None else CostRatio(**stored)
+    except TypeError:
+        return None  # of another version
 
 
 def save(key: str, ratio: CostRatio) -> None:
-    """Stores ``ratio`` instead of what was stored before.
-
-    Where the disk does not take it, later runs measure again, and this one goes on.
-    """
-    stored = {**asdict(ratio), "check": _check(key, ratio)}
-    with suppress(SpeclibError):
-        write_atomically(_file_of(key), json.dumps(stored) + "\n")
-
-
-def _file_of(key: str) -> Path:
-    return paths.CACHE / "cost_ratios" / f"{key}.json"
-
-
-def _check(key: str, ratio: CostRatio) -> str:
-    return _digest(f"{key} {ratio!r}")
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    """Stores ``ratio`` instead of what was stored before."""
+    kept_files.save(FOLDER, key, asdict(ratio))

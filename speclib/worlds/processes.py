@@ -17,10 +17,13 @@ from speclib.core.sampling import Rows
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models import preflight
-from speclib.models.open_pair import OpenPair
+from speclib.models.dtypes import check_dtype
+from speclib.models.open_pair import OpenPair, open_pair
 
-from . import kept_ratios
+from . import kept_draft_sizes, kept_ratios
+from .cost_ratio import CostRatio
 from .devices import AnyFuture, Servers
+from .draft_size import DraftSize, Shape, find_draft_size
 from .real_devices import RealDevices
 from .stages import StageLocks
 from .worker import Array, device, leave_in_memory
@@ -28,6 +31,11 @@ from .worker_process import CONTEXT, Worker, dismiss
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
 BYTES_PER_ENTRY = 8
+
+# While a draft's size is chosen: how narrow c's interval is at each try, as a share of
+# c, and how many seconds a try may measure it.
+WIDTH = 0.03
+MOST_SECONDS_OF_A_TRY = 4.0
 
 
 class Processes(RealDevices[Worker]):
@@ -39,6 +47,10 @@ class Processes(RealDevices[Worker]):
     a model. ``emulate``: a latency; then undilated models compute the tokens, and every
     operation lasts as long as it says. ``remeasure``: measure c = t_target / t_draft
     anew, and store that, even where an earlier run has stored it (see ``cost_ratio``).
+
+    The draft of a pair that asks for it (``fitted``) has the shape that was chosen on
+    this machine; ``opened.pair`` has it, and ``draft_size`` says why. Choosing it takes
+    seconds, the first time; see ``kept_draft_sizes``.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is one whose message an interrupt cut. Use it as a
@@ -58,9 +70,16 @@ class Processes(RealDevices[Worker]):
         start_timeout: Patience = 300.0,
         remeasure: bool = False,
     ):
+        check_dtype(dtype)
+        opened, size = open_pair(pair), None
+        if emulate is None:
+            size = choose_draft_size(opened, dtype)
+        if size is not None:
+            opened = opened.with_draft_shape(size.shape)
         super().__init__(
-            pair, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
+            opened, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
         )
+        self.draft_size = size
         shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
@@ -114,3 +133,31 @@ class Processes(RealDevices[Worker]):
 
     def _key_of_ratio(self) -> str | None:
         return kept_ratios.key_of(self.opened, self.dtype, len(self.targets))
+
+
+def choose_draft_size(pair: Pair | OpenPair, dtype: str) -> DraftSize | None:
+    """The size that the draft of a fitted pair has on this machine.
+
+    As an earlier run has stored it, or found now. None where it has its file's shape:
+    it is not to be fitted, or the machine is too busy to find a size.
+    """
+    opened = kept_draft_sizes.reference_of(open_pair(pair))
+    if opened is None:
+        return None
+    return kept_draft_sizes.load_or_find(opened, dtype, _find_draft_size)
+
+
+def _find_draft_size(opened: OpenPair, dtype: str, start: Shape) -> DraftSize | None:
+    """Tries drafts of several sizes, ``start`` at first."""
+
+    def measure(shape: Shape) -> CostRatio:
+        with Processes(opened.with_draft_shape(shape), dtype=dtype) as world:
+            return world._measure_cost_ratio(WIDTH, MOST_SECONDS_OF_A_TRY)
+
+    return find_draft_size(
+        file=Shape(*kept_draft_sizes.shape_of_file(opened.pair)),
+        least=Shape(*opened.least_draft_shape),
+        wanted=kept_draft_sizes.wanted_c(opened.pair),
+        measure=measure,
+        start=start,
+    )

@@ -380,8 +380,13 @@ class RealDevices(World, Generic[W]):
             return self.emulate
         return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
 
-    def _measure_cost_ratio(self) -> CostRatio:
-        """c as passes show it that are made now; the request that ran is over."""
+    def _measure_cost_ratio(
+        self, width: float | None = None, most_seconds: float | None = None
+    ) -> CostRatio:
+        """c as passes show it that are made now; the request that ran is over.
+
+        Arguments as of ``cost_ratio.measure``.
+        """
         prompt = (1,) * TEXT_LENGTH
         self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
         uncounted = []
@@ -393,7 +398,10 @@ class RealDevices(World, Generic[W]):
         drafted = min(nearest_count(estimate.value), DRAFTED_AT_MOST)
         began = self.now
         measured = cost_ratio.measure(
-            lambda: self._take_trial(drafted), lambda: self.now - began
+            lambda: self._take_trial(drafted),
+            lambda: self.now - began,
+            width,
+            most_seconds,
         )
         self.end()
         return measured

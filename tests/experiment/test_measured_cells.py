@@ -11,7 +11,11 @@ from helpers.specs import measured_spec
 import speclib
 from speclab.experiment.cells import measured_prompt as measured_cells
 from speclab.experiment.engines import measured
-from speclab.experiment.engines.measured_cell import MeasuredCell
+from speclab.experiment.engines.measured_cell import (
+    MeasuredCell,
+    key_of,
+)
+from speclab.experiment.engines.measured_pair import pair_to_measure
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.run_cells import CellsFailed, example_trace, run_all
 from speclab.papers import notes
@@ -21,7 +25,9 @@ from speclab.progress import Progress
 from speclib import machine
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
+from speclib.worlds import kept_draft_sizes
 from speclib.worlds.cost_ratio import CostRatio
+from speclib.worlds.draft_size import Shape
 from speclib.worlds.processes import Processes
 
 TOKENS = measured_spec().tokens  # of a request; warming up takes fewer
@@ -83,6 +89,48 @@ def test_the_note_of_a_measured_cell_says_where_c_does_not_settle_its_window():
     cell = TableCell("", "", "measured", spec, "speedup")
     note = note_of(cell, result)
     assert "c = 5.4 (95 %: 4.9 .. 5.8), round(c) is not settled" in note
+
+
+FITTED = "embedded/codellama-7b-34b"
+
+
+@pytest.fixture
+def fitting(monkeypatch, own_cache) -> None:
+    """A quiet machine that has chosen no draft yet, and on which c follows from it."""
+    monkeypatch.delenv("SPECLIB_FITTED", raising=False)
+    monkeypatch.setattr(kept_draft_sizes, "_decided", {})
+    monkeypatch.setattr(machine, "load", lambda: 0.5)
+
+    def measure(world, *limits: float) -> CostRatio:
+        c = 2.1 * Shape(6, 640, 10, 1728).cost / Shape(*world.pair.draft.shape).cost
+        return CostRatio(c, c - 0.01, c + 0.01, trials=64)
+
+    monkeypatch.setattr(Processes, "_measure_cost_ratio", measure)
+
+
+@pytest.mark.slow
+def test_cells_of_a_fitted_pair_are_measured_and_kept_with_the_draft_chosen_here(
+    fitting,
+):
+    spec = measured_spec(pair=FITTED, task="humaneval", requests=1)
+    key_with_the_shape_of_the_file = key_of(spec)
+    result = run_all([spec])[spec]
+    assert key_of(spec) != key_with_the_shape_of_the_file
+
+    shape = pair_to_measure(FITTED, "auto").draft.shape
+    note = note_of(TableCell("", "", "measured", spec, "speedup"), result)
+    assert f"draft of {shape[0]} layers, ffn {shape[3]}, for c 2.66" in note
+    assert run_all([spec])[spec].cached
+
+
+@pytest.mark.slow
+def test_cells_of_a_busy_machine_have_the_file_s_draft_and_say_so(fitting, monkeypatch):
+    monkeypatch.setattr(machine, "load", lambda: 3.0)
+    spec = measured_spec(pair=FITTED, task="humaneval", requests=1)
+    result = run_all([spec])[spec]
+    assert result.c == pytest.approx(2.1)
+    note = note_of(TableCell("", "", "measured", spec, "speedup"), result)
+    assert "too busy to choose its size" in note
 
 
 def test_the_note_of_a_measured_cell_says_what_auto_came_to():

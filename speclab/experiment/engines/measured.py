@@ -38,6 +38,7 @@ from speclab.experiment.spec import (
     Replays,
     Spec,
     WorkerPool,
+    present,
 )
 from speclab.progress import Progress
 from speclib import machine
@@ -46,10 +47,11 @@ from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
 from speclib.trace.metrics import total
-from speclib.worlds.processes import Processes
+from speclib.worlds.processes import Processes, choose_draft_size
 
 from . import pass_times, replayed
 from .measured_cell import MeasuredCell, MeasuredHeader, key_of
+from .measured_pair import describe_draft_size, pair_to_measure
 from .replayed_cell import ReplayedCell, replayed_cell
 
 WARM_UP_TOKENS = 8
@@ -115,7 +117,7 @@ class OpenWorkers:
 def _start(pool: WorkerPool, workers: OpenWorkers) -> Measurement:
     """Start workers, and find out what must be known of them."""
     world = Processes(
-        load_pair(pool.pair),
+        pair_to_measure(pool.pair, pool.dtype),
         dtype=pool.dtype,
         servers=pool.servers,
         cancel=pool.cancel,
@@ -128,6 +130,9 @@ def _start(pool: WorkerPool, workers: OpenWorkers) -> Measurement:
             "load": round(machine.load(), 2),
             "draft": world.opened.runtime("draft"),
         }
+        size = describe_draft_size(pool.pair, pool.dtype)
+        if size:
+            world_facts["draft_size"] = size
         return Measurement(world, pool, world_facts, workers)
     except BaseException:
         world.close()
@@ -224,6 +229,8 @@ def _run(
     errors: dict[Spec, Exception] = {}
     for spec in specs:
         try:
+            # Before the cell is looked for, since its key depends on it.
+            choose_draft_size(load_pair(present(spec.pair)), spec.dtype)
             cells.append(MeasuredCell(spec))
         except Exception as error:
             errors[spec] = error

@@ -11,7 +11,6 @@ from speclab.experiment.cells.outputs import OutputFacts
 from speclab.experiment.environments import Environment
 from speclab.experiment.spec import CellFacts, CellResult, Spec, present
 from speclib import machine
-from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
@@ -19,6 +18,7 @@ from speclib.trace.metrics import Stats
 from speclib.trace.rounds import sequence_choices
 
 from .inputs import input_files
+from .measured_pair import pair_to_measure
 from .replayed_cell import conditions_of
 from .timed_cell import TimedCell, TimedHeader, TimedRequest
 
@@ -151,7 +151,8 @@ def key_of(spec: Spec, environment: Environment | None = None) -> str:
     ``environment``: as of ``machine.environment``; None: this machine's.
     """
     pair_name = present(spec.pair)
-    draft_runtime = open_pair(load_pair(pair_name)).runtime("draft")
+    pair = pair_to_measure(pair_name, spec.dtype, environment)
+    draft_runtime = open_pair(pair).runtime("draft")
     modules: tuple[str, ...] = CODE
     if draft_runtime.startswith("llama.cpp"):
         modules = CODE + LLAMACPP
@@ -162,6 +163,7 @@ def key_of(spec: Spec, environment: Environment | None = None) -> str:
         cache_keys.hash_of_files(
             *input_files(pair_name, present(spec.task), spec.method)
         ),
+        pair.draft.shape,
         draft_runtime,
         machine.environment() if environment is None else environment,
     )

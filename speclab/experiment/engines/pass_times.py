@@ -10,11 +10,12 @@ from speclab.experiment.environments import Environment
 from speclab.experiment.spec import WorkerPool
 from speclib import machine
 from speclib.data import prompts
-from speclib.data.pairs import load_pair
 from speclib.models.open_pair import open_pair
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
 from speclib.worlds.world import World
+
+from .measured_pair import pair_to_measure
 
 CODE = ("speclab.experiment.cells.timed_passes", "speclib.worlds.processes")
 TASK = "humaneval"  # its first prompt is decoded,
@@ -69,10 +70,12 @@ def _time(world: World) -> TimedHeader:
 
 def key_of(pool: WorkerPool, environment: Environment | None = None) -> str:
     """The name under which the times of these workers are stored."""
+    pair = pair_to_measure(pool.pair, pool.dtype, environment)
     return cache_keys.digest(
         "times",
         pool,
-        open_pair(load_pair(pool.pair)).runtime("draft"),
+        pair.draft.shape,
+        open_pair(pair).runtime("draft"),
         cache_keys.hash_of_code(CODE),
         cache_keys.hash_of_files(
             DATA / "pairs" / f"{pool.pair}.toml", ZOO / "SHA256SUMS"
