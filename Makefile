@@ -19,7 +19,7 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
-	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: as long as it takes,"
+	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: an hour,"
 	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only;"
 	@echo "WORLD=cluster: measured on the nodes of the Ray cluster that is running."
 

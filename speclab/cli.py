@@ -34,7 +34,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Shorter requests, five minutes.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Everything, however long it takes.")
+        bool, typer.Option("--full", help="Up to an hour, for what is still open.")
     ] = False,
     minutes: Annotated[
         float | None,
@@ -68,7 +68,7 @@ def reproduce(
     for key in outcome.current:
         print(f"{key}: nothing changed, reports are up to date")
     for key, count in outcome.unfinished.items():
-        print(f"{key}: {count} cells lack requests; run again to go on with them")
+        print(f"{key}: {count} cells are not done; run again to go on with them")
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
         _print_failures(outcome.failed)
@@ -90,16 +90,16 @@ def _is_on_nodes(world: str) -> bool:
     return world == "cluster"
 
 
-def _minutes(quick: bool, full: bool, minutes: float | None) -> float | None:
-    """The budget that the options mean; None: no limit."""
-    from speclab.reproduce.budget import DEFAULT_MINUTES, QUICK_MINUTES
+def _minutes(quick: bool, full: bool, minutes: float | None) -> float:
+    """The budget that the options mean."""
+    from speclab.reproduce.budget import DEFAULT_MINUTES, FULL_MINUTES, QUICK_MINUTES
 
-    if full:
-        if quick or minutes is not None:
-            raise BadValue("--full has no limit of time: give it without the others")
-        return None
+    if full and (quick or minutes is not None):
+        raise BadValue("--full is a budget of its own: give it without the others")
     if minutes is not None:
         return minutes
+    if full:
+        return FULL_MINUTES
     return QUICK_MINUTES if quick else DEFAULT_MINUTES
 
 

@@ -121,13 +121,19 @@ def is_complete(spec: Spec) -> bool:
     return result is not None and len(result.stats) == spec.requests
 
 
-def is_finished(spec: Spec) -> bool:
-    """Whether a cell is complete, and no disturbed request may still be run again."""
+def is_finished(spec: Spec, requests: int | None = None) -> bool:
+    """Whether nothing of a cell is left to run, and no disturbed request again.
+
+    ``requests``: how many are wanted of a cell of real processes; None: all.
+    """
     try:
         result = stored(spec)
     except Exception:
         return False
-    if result is None or len(result.stats) < spec.requests:
+    wanted = spec.requests
+    if requests is not None and spec.kind != "virtual":
+        wanted = min(wanted, requests)
+    if result is None or len(result.stats) < wanted:
         return False
     others, tries = result.facts.get("others", ()), result.facts.get("tries", ())
     return not any(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Units in which a number of another machine may be compared with the printed one.
 COMPARABLE_UNITS = ("x", "tokens", "runs")
 
+TIMED_KINDS = ("emulated", "measured")
+
 # How the note of a number in the ledger begins, or goes on, that was disturbed.
 DISTURBED = "disturbed: other programs kept the machine busy"
 
@@ -144,6 +146,12 @@ class TableResult:
         if value is None:
             return None
         return Estimate(value, self.samples.get((row, column, kind)))
+
+    @property
+    def open_claims(self) -> list[VerdictLine]:
+        """The verdicts on timed numbers that more requests might settle."""
+        verdicts = [*self.claims, *self.claims_over_same_devices]
+        return [v for v in verdicts if v.holds == "open" and v.kind in TIMED_KINDS]
 
     def setup_of_row(self, row: str, kind: str) -> str:
         """The setup that the numbers of a row share."""

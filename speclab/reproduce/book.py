@@ -33,7 +33,8 @@ from speclib.errors import unknown_name
 from speclib.trace.events import Trace
 
 from . import failures
-from .batches import scripts_of
+from .batches import FIRST_REQUESTS, scripts_of
+from .open_cells import open_specs_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -117,12 +118,17 @@ class Book:
         return cells_of(self.paper, self.profile, kinds=self.kinds)
 
     def count_unfinished(self) -> int:
-        """How many cells lack requests, and how many scripts have not been run."""
+        """How many cells and scripts are not done.
+
+        A cell has its first requests to do; one that an open claim asks for has all.
+        """
         unfinished = set()
-        for own_cells in self.cells().values():
+        for item, own_cells in self.cells().items():
+            wanted = open_specs_of(self.filled[item], own_cells)
             for cell in own_cells:
                 for spec in cell.specs:
-                    if not is_finished(spec):
+                    requests = None if spec in wanted else FIRST_REQUESTS
+                    if not is_finished(spec, requests):
                         unfinished.add(spec)
         count = len(unfinished)
         for script in scripts_of(self.paper, self.profile, self.kinds):

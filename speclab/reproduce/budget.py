@@ -10,6 +10,7 @@ from speclib.errors import BadValue
 
 DEFAULT_MINUTES = 25.0
 QUICK_MINUTES = 5.0
+FULL_MINUTES = 60.0
 
 
 @dataclass(frozen=True)

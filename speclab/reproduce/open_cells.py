@@ -12,9 +12,7 @@ from speclab.experiment.spec import Profile, Spec
 from speclab.papers.fill import cells_of, collect_all
 from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
-from speclab.papers.table_result import TableResult
-
-TIMED_KINDS = ("emulated", "measured")
+from speclab.papers.table_result import TIMED_KINDS, TableResult
 
 Place = tuple[str, str, str]  # of a number: its row, its column and its kind
 
@@ -34,11 +32,12 @@ def open_specs(
     for paper in papers:
         results = collect_all(paper, profile, errors, kinds=timed)
         for item, cells in cells_of(paper, profile, kinds=timed).items():
-            specs |= _specs_of(results[item], cells)
+            specs |= open_specs_of(results[item], cells)
     return specs
 
 
-def _specs_of(result: TableResult, cells: Iterable[TableCell]) -> set[Spec]:
+def open_specs_of(result: TableResult, cells: Iterable[TableCell]) -> set[Spec]:
+    """The same of one table; ``cells`` are its own."""
     wanted: set[Place] = set()
     for place in result.open_cells:
         wanted.update(_sources(result.table, place))

@@ -5,16 +5,15 @@ requests, and each later one to twice as many. Between two rounds it is asked wh
 claims are open: only the cells that these ask for are taken further, so that time goes
 where it settles something. Within a round comes
 
-    opening       the virtual numbers of the main tables, and the first batch that is
-                  measured for each
+    opening       the virtual numbers of the main tables
     virtual       what the other tables have of the virtual clock, and scripts: such
                   numbers cost little, and settle claims
-    main tables   what is left of them
-    the rest      of all other tables
+    main tables   what is left of them, paper by paper: what is measured first
+    the rest      of all other tables, what is measured first
 
-and within each of these what is virtual, then emulated, then measured. Papers stand in
-their order, and their pairs take turns. What a pair measures stands together, so that
-its workers start once.
+Papers stand in their order. In the main tables so do their pairs; in the rest the pairs
+of all papers take turns. What a pair measures stands together, so that its workers
+start once.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from speclab.experiment.spec import Spec, WorkerPool
 
 from .batches import FIRST_REQUESTS, Batch
 
-KINDS = ("virtual", "script", "emulated", "measured")
+KINDS = ("virtual", "script", "measured", "emulated")
 
 
 @dataclass(frozen=True)
 class Piece:
     """A batch's next requests: those that bring each of its cells to ``requests``.
 
-    ``is_opening``: whether it belongs to what a paper begins with.
+    ``is_opening``: whether it belongs to the first numbers of a paper's main table.
     """
 
     batch: Batch
@@ -75,12 +74,10 @@ def pieces_in_order(
             wanted = ask_what_is_open()
             for batch in batches:
                 batch.wanted = wanted if batch.has_requests else None
-        order = Order(batches)
-        for batch in order.of_a_round:
+        for batch in Order(batches).of_a_round:
             if is_first_round or batch.most_requests > goal // 2:
                 requests = min(goal, batch.most_requests)
-                is_opening = is_first_round and order.stage(batch) is Stage.OPENING
-                yield Piece(batch, requests, is_opening)
+                yield Piece(batch, requests, is_first_round and batch.is_main)
 
 
 def _goals(most: int) -> list[int]:
@@ -99,34 +96,23 @@ class Order:
 
     def __init__(self, batches: Sequence[Batch]):
         self._papers = list(dict.fromkeys(batch.paper for batch in batches))
-        self._first_measured = _first_measured(batches)
         self._turns = _turns(batches)
         self.of_a_round = sorted(batches, key=self._rank)
 
     def stage(self, batch: Batch) -> Stage:
         """The part of a round to which a batch belongs."""
-        is_virtual = batch.kind in ("virtual", "script")
-        is_first = batch is self._first_measured.get(batch.paper)
-        if batch.is_main and (is_virtual or is_first):
-            return Stage.OPENING
-        if is_virtual:
-            return Stage.VIRTUAL
+        if batch.kind in ("virtual", "script"):
+            return Stage.OPENING if batch.is_main else Stage.VIRTUAL
         return Stage.MAIN_TABLES if batch.is_main else Stage.REST
 
     def _rank(self, batch: Batch) -> tuple[int, ...]:
         """What a batch is sorted by within a round."""
-        kind = KINDS.index(batch.kind)
+        paper = self._papers.index(batch.paper)
         turn = 0 if batch.pool is None else self._turns[batch.pool]
-        return self.stage(batch), kind, turn, self._papers.index(batch.paper)
-
-
-def _first_measured(batches: Sequence[Batch]) -> dict[str, Batch]:
-    """The first measured batch of each paper's main table."""
-    first: dict[str, Batch] = {}
-    for batch in batches:
-        if batch.is_main and batch.kind == "measured":
-            first.setdefault(batch.paper, batch)
-    return first
+        stage = self.stage(batch)
+        if stage is Stage.MAIN_TABLES:
+            return stage, paper, KINDS.index(batch.kind), turn
+        return stage, KINDS.index(batch.kind), turn, paper
 
 
 def _turns(batches: Sequence[Batch]) -> dict[WorkerPool, int]:

@@ -204,7 +204,7 @@ class Call:
         for key in keys:
             failures.store(key, runner.errors)
         started = time.monotonic()
-        self._write_reports(keys)
+        self._write_reports(keys, schedule)
         if not self.outcome.failed and not self.outcome.interrupted:
             # After an interrupt there is little to write.
             _note_seconds_of_writing(books, time.monotonic() - started, pace)
@@ -284,11 +284,12 @@ class Call:
         elapsed = self.budget.describe_elapsed()
         self.say(f"{key}: {item} stands in {report} ({elapsed})")
 
-    def _write_reports(self, keys: list[str]) -> None:
+    def _write_reports(self, keys: list[str], schedule: Schedule) -> None:
         """Writes tables, pages and index, and notes what is unfinished."""
         from . import publish
 
         books = {key: self._open_book(key) for key in keys}
+        self._say_what_is_open(books, schedule)
         failed: dict[str, dict[str, str]] = {}  # by paper: why by name of what failed
         for key, book in books.items():
             failed[key] = {}
@@ -303,6 +304,24 @@ class Call:
                 failed[key][freshness.notebook_of(key).name] = reason
             publish.write_index(books[key])
             self._conclude(key, failed[key], books[key].count_unfinished())
+
+    def _say_what_is_open(self, books: dict[str, Book], schedule: Schedule) -> None:
+        """Says how many claims more time might settle, and how much that would be."""
+        from .open_cells import open_specs_of
+        from .schedule import describe_seconds
+
+        claims, wanted = 0, set()
+        for book in books.values():
+            cells = book.cells()
+            for item, result in book.filled.items():
+                wanted |= open_specs_of(result, cells[item])
+                claims += len(result.open_claims)
+        seconds = schedule.seconds_of_open(wanted)
+        if claims and seconds:
+            self.say(
+                f"{claims} claims about timed numbers are open; to time more prompts "
+                f"for them would take about {describe_seconds(seconds)} more"
+            )
 
     def _conclude(self, key: str, failed: dict[str, str], unfinished: int) -> None:
         """Notes what became of a paper."""

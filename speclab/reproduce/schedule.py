@@ -190,6 +190,13 @@ class Schedule:
             seconds += self._expected_seconds(batch, units)
         return seconds
 
+    def seconds_of_open(self, wanted: Container[Spec]) -> float:
+        """How long it would take to do all requests of the ``wanted`` cells."""
+        for batch in self.batches:
+            if batch.has_requests:
+                batch.wanted = wanted
+        return self.seconds_missing()
+
     def least_seconds(self) -> float:
         """How long the shortest piece takes that is missing; 0 where nothing is."""
         seconds = []

@@ -38,16 +38,16 @@ def test_a_round_takes_every_cell_to_twice_as_many_requests():
     many = batch("many", measured_spec(gamma=3, requests=4))
     emulated = batch("emulated", emulated_spec(requests=3))
     assert names(few, many, emulated) == [
-        "emulated 2",
         "few 2",
         "many 2",
-        "emulated 3",
+        "emulated 2",
         "many 4",
+        "emulated 3",
     ]
     assert names(few, many, emulated, in_rounds=False) == [
-        "emulated 3",
         "few 2",
         "many 4",
+        "emulated 3",
     ]
 
 
@@ -68,21 +68,47 @@ def test_papers_open_with_their_main_tables_then_what_is_virtual_then_the_rest()
     assert names(*batches) == [
         "pearl main: virtual 1",
         "dsi main: virtual 1",
-        "pearl main: pair 2",
-        "dsi main: pair 2",
         "pearl: virtual 1",
         "dsi: virtual 1",
-        "pearl main: emulated 2",
-        "dsi main: emulated 2",
+        "pearl main: pair 2",
         "pearl main: other pair 2",
+        "pearl main: emulated 2",
+        "dsi main: pair 2",
         "dsi main: other pair 2",
-        "pearl: emulated 2",
-        "dsi: emulated 2",
+        "dsi main: emulated 2",
         "pearl: pair 2",
         "dsi: pair 2",
         "pearl: other pair 2",
         "dsi: other pair 2",
+        "pearl: emulated 2",
+        "dsi: emulated 2",
     ]
+
+
+def test_only_what_is_open_gets_more_than_the_first_requests():
+    """It is asked between the rounds, and what is virtual is run whatever it says."""
+    settled = batch("settled", measured_spec(requests=8))
+    is_open = batch("open", measured_spec(gamma=3, requests=8))
+    asked = []
+
+    def ask_what_is_open():
+        asked.append(len(asked))
+        return set(is_open.specs) if len(asked) == 1 else set()
+
+    pieces = pieces_in_order([settled, is_open], True, ask_what_is_open)
+    wanted = []
+    for piece in pieces:
+        specs = piece.batch.specs_to(piece.requests)
+        wanted.append((piece.batch.name, piece.requests, len(specs)))
+    assert wanted == [
+        ("settled", 2, 1),
+        ("open", 2, 1),
+        ("settled", 4, 0),
+        ("open", 4, 1),
+        ("settled", 8, 0),
+        ("open", 8, 0),
+    ]
+    assert len(asked) == 2
 
 
 def test_pairs_of_different_papers_take_turns():

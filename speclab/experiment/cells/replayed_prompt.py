@@ -5,8 +5,12 @@ of the measured run, at a few per cent of its cost. A virtual clock goes by the 
 that passes took on the machine (see ``timed_passes``). Models that remember what they
 said let one method find what another one asked.
 
+A draft in llama.cpp has no weights but the quantised ones of its large shape, and would
+cost as much again. It is replayed in torch, unquantised, and now and then drafts
+another token; then a replay is near and not exact.
+
 What it does not know: what a busy machine, its caches and its messages do to one run
-and not to another. A replay is never shown alone: see ``papers.replays``.
+and not to another. A replay is never shown alone: see ``papers.two_phase``.
 
 Knows no paper and no cache.
 """
@@ -16,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+from speclib.data.pairs import Pair
 from speclib.decoding.decode import Result
 from speclib.models.open_pair import OpenPair
 from speclib.models.remembering import Memories
@@ -29,6 +34,15 @@ from .task_prompts import Prompt
 from .timed_passes import MachineTimes
 
 TOUCHING = 1e-9  # seconds: an operation begins where another one ends
+
+
+def pair_to_replay(pair: Pair) -> Pair:
+    """The pair with a draft in torch, where that can compute it."""
+    draft = pair.draft
+    if not draft.in_llamacpp or draft.is_gguf:
+        return pair
+    in_torch = draft.model_copy(update={"runtime": "torch"})
+    return pair.model_copy(update={"draft": in_torch})
 
 
 class Replay:

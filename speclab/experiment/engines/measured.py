@@ -414,8 +414,7 @@ class Measurement:
         speeds: dict[MeasuredCell, dict[int, float]] = {cell: {} for cell in cells}
         for (cell, gamma), replay in replays.items():
             if replay.prompts:
-                first_prompts = replay.stats[:SEARCHED]
-                speeds[cell][gamma] = total(first_prompts).decode_speed
+                speeds[cell][gamma] = total(replay.stats[:SEARCHED]).decode_speed
         return speeds
 
     def replay(self, cells: list[MeasuredCell], bar: Progress, limits: Limits) -> None:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import NamedTuple
 
 from speclab.experiment.cells.measured_prompt import Conditions, Setting, with_replies
-from speclab.experiment.cells.replayed_prompt import Replay
+from speclab.experiment.cells.replayed_prompt import Replay, pair_to_replay
 from speclab.experiment.cells.task_prompts import Prompt, count_prompts, load_prompts
 from speclab.experiment.cells.timed_passes import MachineTimes
 from speclab.experiment.pool import Cores
@@ -178,7 +178,7 @@ def memories_of_process() -> Memories:
 
 @cache
 def _opened(pair: str) -> OpenPair:
-    return open_pair(load_pair(pair))
+    return open_pair(pair_to_replay(load_pair(pair)))
 
 
 def _open(run: Run, memories: Memories) -> Replay:

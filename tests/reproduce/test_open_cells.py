@@ -1,0 +1,63 @@
+"""Only cells that an open claim asks for are measured further."""
+
+from __future__ import annotations
+
+import pytest
+
+from speclab.experiment.spec import FULL, Spec
+from speclab.papers.load_papers import load_paper
+from speclab.papers.table_cells import cells_to_run
+from speclab.papers.table_result import TableResult
+from speclab.reproduce.open_cells import open_specs_of
+
+KIND = "measured"
+
+
+def wanted(item: str, *places: tuple[str, str]) -> dict[tuple[str, str], Spec]:
+    """The specs that are wanted of a table of which claims ask for ``places``."""
+    table = load_paper("pearl").table(item)
+    cells = cells_to_run(table, FULL, (KIND,))
+    result = TableResult(table, FULL)
+    result.open_cells = {(row, column, KIND) for row, column in places}
+    specs = open_specs_of(result, cells)
+    return {cell.key[:2]: cell.spec for cell in cells if cell.spec in specs}
+
+
+def test_of_a_table_without_an_open_claim_nothing_is_wanted():
+    assert not wanted("table-2")
+
+
+def test_an_open_claim_wants_the_cells_that_it_asks_for():
+    place = "PEARL (ours)", "Thai"
+    assert set(wanted("table-2", place)) == {place}
+
+
+def test_a_mean_wants_all_that_it_is_the_mean_of():
+    of_row = wanted("table-2", ("PEARL (ours)", "Avg."))
+    assert {row for row, _ in of_row} == {"PEARL (ours)"}
+    assert len(of_row) == 11
+
+
+def test_a_quotient_wants_both_of_its_rows():
+    table = load_paper("pearl").table("table-8")
+    row = next(row for row in table.row if "quotient_of" in table.row[row])
+    rows = table.row[row]["quotient_of"]
+    column = table.column_labels[0]
+    assert set(wanted("table-8", (row, column))) == {(each, column) for each in rows}
+
+
+def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_over():
+    table = load_paper("pearl").table("table-1")
+    cells = cells_to_run(table, FULL, (KIND,))
+    cell = next(cell for cell in cells if cell.plain_specs)
+    result = TableResult(table, FULL)
+    result.open_cells = {cell.key}
+    assert set(cell.plain_specs) < open_specs_of(result, cells)
+
+
+@pytest.mark.parametrize("kind", ["virtual", "paper"])
+def test_an_open_claim_about_another_kind_wants_nothing_measured(kind):
+    table = load_paper("pearl").table("table-1")
+    result = TableResult(table, FULL)
+    result.open_cells = {("PEARL (ours)", "Llama2 7&70B", kind)}
+    assert not open_specs_of(result, cells_to_run(table, FULL, (KIND,)))
