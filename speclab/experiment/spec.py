@@ -56,7 +56,7 @@ FULL = Profile(
     "full",
     virtual_tokens=20_480,
     prompts=8,
-    tokens=64,
+    tokens=32,
     emulated_requests=8,
     emulated_tokens=64,
 )
@@ -70,8 +70,8 @@ QUICK = Profile(
 )
 
 
-# For each measured prompt of a cell so many are replayed: that prompt, and others.
-REPLAYS_OF_A_REQUEST = 12
+# For each measured prompt of a cell up to so many are replayed: that one, and others.
+REPLAYS_OF_A_REQUEST = 24
 
 
 class WorkerPool(NamedTuple):

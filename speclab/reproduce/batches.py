@@ -18,7 +18,10 @@ from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError
 
-FIRST_REQUESTS = 2  # of a cell, in the first round: fewer have no interval
+# Requests of a cell in the first round. How much corrections differ is told by the main
+# tables' cells, which have two.
+FIRST_REQUESTS = 1
+FIRST_OF_MAIN_TABLES = 2
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,11 @@ class Batch:
         return self.kind in ("emulated", "measured")
 
     @property
+    def first_requests(self) -> int:
+        """To how many requests the first round takes its cells."""
+        return FIRST_OF_MAIN_TABLES if self.is_main else FIRST_REQUESTS
+
+    @property
     def most_requests(self) -> int:
         """Requests of the cell that asks for most; 1 where it is done as a whole."""
         if not self.has_requests:
@@ -121,7 +129,7 @@ class Batch:
 
     def specs_to(self, requests: int) -> list[Spec]:
         """The cells that are to be brought to so many requests."""
-        if self.wanted is None or requests <= FIRST_REQUESTS:
+        if self.wanted is None or requests <= self.first_requests:
             return self.specs
         return [spec for spec in self.specs if spec in self.wanted]
 

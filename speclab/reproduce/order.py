@@ -1,9 +1,9 @@
 """In which order work is done: this page alone decides it.
 
-Work is done in rounds. The first one takes every cell of real processes to two
-requests, and each later one to twice as many. Between two rounds it is asked which
-claims are open: only the cells that these ask for are taken further, so that time goes
-where it settles something. Within a round comes
+Work is done in rounds. The first one takes every cell of real processes to one request,
+those of the main tables to two, and each later one to twice as many. Between two rounds
+it is asked which claims are open: only the cells that these ask for are taken further,
+so that time goes where it settles something. Within a round comes
 
     opening       the virtual numbers of the main tables
     virtual       what the other tables have of the virtual clock, and scripts: such
@@ -44,7 +44,7 @@ class Piece:
     def next_requests(self) -> int:
         """To how many requests its next step takes the cells: one further, mostly."""
         one_further = self.batch.fewest_requests + 1
-        return min(self.requests, max(FIRST_REQUESTS, one_further))
+        return min(self.requests, max(self.batch.first_requests, one_further))
 
 
 class Stage(IntEnum):
@@ -67,25 +67,24 @@ def pieces_in_order(
     piece. ``ask_what_is_open`` is asked before each round but the first one: the cells
     of which more requests are wanted, None for all.
     """
-    most = max((batch.most_requests for batch in batches), default=0)
-    for goal in _goals(most) if in_rounds else [most]:
-        is_first_round = goal <= FIRST_REQUESTS or not in_rounds
-        if not is_first_round:
-            wanted = ask_what_is_open()
-            for batch in batches:
-                batch.wanted = wanted if batch.has_requests else None
+    if not in_rounds:
         for batch in Order(batches).of_a_round:
-            if is_first_round or batch.most_requests > goal // 2:
-                requests = min(goal, batch.most_requests)
-                yield Piece(batch, requests, is_first_round and batch.is_main)
+            yield Piece(batch, batch.most_requests, batch.is_main)
+        return
 
-
-def _goals(most: int) -> list[int]:
-    """To how many requests each round takes the cells."""
-    goals = [FIRST_REQUESTS]
-    while goals[-1] < most:
-        goals.append(min(most, 2 * goals[-1]))
-    return goals
+    for batch in Order(batches).of_a_round:
+        requests = min(batch.first_requests, batch.most_requests)
+        yield Piece(batch, requests, batch.is_main)
+    most = max((batch.most_requests for batch in batches), default=0)
+    goal = FIRST_REQUESTS
+    while goal < most:
+        goal *= 2
+        wanted = ask_what_is_open()
+        for batch in batches:
+            batch.wanted = wanted if batch.has_requests else None
+        for batch in Order(batches).of_a_round:
+            if batch.most_requests > goal // 2 and goal > batch.first_requests:
+                yield Piece(batch, min(goal, batch.most_requests))
 
 
 class Order:

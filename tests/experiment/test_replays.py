@@ -13,7 +13,12 @@ from speclab.experiment.cells.measured_prompt import (
     Setting,
     decode_prompt,
 )
-from speclab.experiment.cells.replayed_prompt import Replay, works_at_once
+from speclab.experiment.cells.replayed_prompt import (
+    Replay,
+    is_replayable,
+    pair_to_replay,
+    works_at_once,
+)
 from speclab.experiment.cells.task_prompts import count_prompts, load_prompts
 from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses
 from speclab.experiment.engines import measured, pass_times, replayed_cell
@@ -118,13 +123,26 @@ def test_methods_that_take_turns_and_those_that_do_not_are_told_apart():
         assert works_at_once(simulate(method).trace)
 
 
+def test_only_models_of_ours_are_replayed_and_always_on_the_cpu():
+    """A model of 70 billion weights would be loaded once more, for nothing."""
+    assert is_replayable(load_pair("embedded/duo"))
+    assert is_replayable(load_pair("shape/llama-7b-70b"))
+    assert is_replayable(load_pair("toy"))
+    assert not is_replayable(load_pair("hub/llama-7b-70b"))
+    assert not is_replayable(load_pair("hub/vicuna-68m-7b"))
+
+    on_gpus = pair_to_replay(load_pair("shape/llama-7b-70b"))
+    assert set(on_gpus.place.draft + on_gpus.place.target) == {"cpu"}
+    assert not pair_to_replay(load_pair("embedded/duo")).draft.in_llamacpp
+
+
 # -- cells -----------------------------------------------------------------------------
 def test_a_measured_cell_comes_with_replays_of_its_prompts_and_of_more():
     spec = measured_spec(requests=2)
     result = run_all([spec])[spec]
     assert len(result.stats) == 2
-    assert len(result.replays.stats) == len(result.replays.baseline) == 24
-    assert REPLAYS_OF_A_REQUEST == 12
+    assert len(result.replays.stats) == len(result.replays.baseline) == 48
+    assert REPLAYS_OF_A_REQUEST == 24
     for real, again in zip(result.stats, result.replays.stats, strict=False):
         for count in COUNTS:
             assert getattr(real, count) == getattr(again, count), count
@@ -135,8 +153,8 @@ def test_more_measured_prompts_bring_more_replays_and_keep_those_there_are():
     few, many = measured_spec(requests=1), measured_spec(requests=3)
     before = run_all([few])[few].replays.stats
     after = run_all([many])[many].replays.stats
-    assert (len(before), len(after)) == (12, 36)
-    assert after[:12] == before
+    assert (len(before), len(after)) == (24, 72)
+    assert after[:24] == before
 
 
 def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it(
@@ -157,6 +175,15 @@ def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it
     assert set(decoded) == {PLAIN, Setting("speculative", result.gamma)}
     searched = result.facts["searched"]
     assert max(searched, key=searched.__getitem__) == str(result.gamma)
+
+
+def test_a_pair_that_is_not_replayed_is_searched_by_measuring(monkeypatch):
+    """As one with weights of others'; its numbers rest on what was measured alone."""
+    monkeypatch.setattr(measured, "is_replayable", lambda pair: False)
+    spec = measured_spec("speculative", "best", requests=2)
+    result = run_all([spec])[spec]
+    assert str(result.gamma) in result.facts["searched"]
+    assert result.replays is None
 
 
 def test_without_times_or_replays_a_result_has_none(monkeypatch):

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from speclib.data.pairs import Pair
+from speclib.data.placement import Place
 from speclib.decoding.decode import Result
 from speclib.models.open_pair import OpenPair
 from speclib.models.remembering import Memories
@@ -36,13 +37,28 @@ from .timed_passes import MachineTimes
 TOUCHING = 1e-9  # seconds: an operation begins where another one ends
 
 
+def is_replayable(pair: Pair) -> bool:
+    """Whether a pair's models are ours, so that a replay costs next to nothing.
+
+    Others would have to be loaded once more, at their full size.
+    """
+    return all(
+        model.is_toy or model.model.startswith("zoo/")
+        for model in (pair.target, pair.draft)
+    )
+
+
 def pair_to_replay(pair: Pair) -> Pair:
-    """The pair with a draft in torch, where that can compute it."""
-    draft = pair.draft
-    if not draft.in_llamacpp or draft.is_gguf:
-        return pair
-    in_torch = draft.model_copy(update={"runtime": "torch"})
-    return pair.model_copy(update={"draft": in_torch})
+    """The pair as it is replayed: in torch, on the CPU."""
+    draft, place = pair.draft, pair.place
+    if draft.in_llamacpp:
+        draft = draft.model_copy(update={"runtime": "torch"})
+    on_cpu = Place(
+        draft=("cpu",) * len(place.draft),
+        target=("cpu",) * len(place.target),
+        threads=place.threads,
+    )
+    return pair.model_copy(update={"draft": draft, "place": on_cpu})
 
 
 class Replay:

@@ -81,14 +81,28 @@ def time_passes(
     in_turns += asked.traces("lookahead")
     at_once = asked.traces("pearl", gamma=matched)
 
-    alone = Latency(
-        draft=_curve(_draft_passes(in_turns)), target=_curve(_target_passes(in_turns))
-    )
+    return times_of(in_turns, at_once, world.ratio)
+
+
+def times_of(
+    in_turns: Sequence[Trace], at_once: Sequence[Trace], ratio: float
+) -> MachineTimes:
+    """The seconds of passes in runs whose devices take turns, and work at once.
+
+    ``ratio``: c, by which a draft pass is known of a target pass where no draft was
+    asked.
+    """
+    target = _curve(_target_passes(in_turns))
+    draft_passes = _draft_passes(in_turns) or _draft_passes(at_once)
+    draft = Curve(((1, target(1) / ratio),))
+    if draft_passes:
+        draft = _curve(draft_passes)
+    alone = Latency(draft=draft, target=target)
     together = Latency(
         draft=_stretched(alone.draft, _draft_passes(at_once)),
         target=_stretched(alone.target, _target_passes(at_once)),
     )
-    message = median(map(_message_seconds, plain))
+    message = median(map(_message_seconds, in_turns))
     return MachineTimes(TimedPasses(alone, message), TimedPasses(together, message))
 
 

@@ -19,6 +19,7 @@ no table shows. When prompts have been measured, more of them are replayed.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -28,6 +29,7 @@ from speclab.experiment import cache, environments, other_load
 from speclab.experiment.cells import measured_prompt as measured_cells
 from speclab.experiment.cells.measured_prompt import PLAIN, Conditions, Setting
 from speclab.experiment.cells.outputs import examine_outputs
+from speclab.experiment.cells.replayed_prompt import is_replayable
 from speclab.experiment.cells.task_prompts import Prompt, Turn, load_prompts
 from speclab.experiment.environments import Environment
 from speclab.experiment.limits import NO_LIMITS, Limits
@@ -57,7 +59,9 @@ from .replayed_cell import ReplayedCell, replayed_cell
 WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
-SEARCHED = 24  # prompts that a search replays
+SEARCHED = 24  # prompts that a search replays,
+LEAST_SECONDS = 2.0  # for replays, of a batch that was measured sooner
+SEARCHED_BY_MEASURING = 2  # or measures, where a pair is not replayed
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -248,10 +252,11 @@ def _run(
                 measurement = open_workers.measurement_in(pool, bar)
                 by_conditions = _group(sharing, lambda cell: cell.conditions)
                 for conditions, alike in by_conditions.items():
+                    started = time.monotonic()
                     errors |= measurement.decode_prompts(
                         conditions, {cell: work[cell] for cell in alike}, bar, limits
                     )
-                    measurement.replay(alike, bar, limits)
+                    measurement.replay(alike, bar, time.monotonic() - started)
             except Exception as error:  # the workers failed, and all that needs them
                 open_workers.stop_workers()
                 for cell in sharing:
@@ -279,6 +284,7 @@ class _Prompts:
         self._world = world
         self._conditions = conditions
         self._asked = asked
+        self.count = len(asked)
         self._known: dict[int, Prompt] = {}
 
     def __getitem__(self, number: int) -> Prompt:
@@ -294,7 +300,8 @@ class Measurement:
 
     world        the workers, ``pool``
     world_facts  what ``CellResult.facts`` says of them
-    times        seconds of their passes, by which prompts are replayed
+    times        seconds of their passes, by which prompts are replayed; None as long as
+                 they are not known, and of a pair that is not replayed
     """
 
     def __init__(
@@ -307,7 +314,9 @@ class Measurement:
         self.world = world
         self.world_facts = world_facts
         self._workers = workers
-        self.times = pass_times.stored_or_timed(pool, world)
+        self._pool = pool
+        self._is_replayed = is_replayable(world.opened.pair)
+        self.times = pass_times.stored(pool) if self._is_replayed else None
         self._warm: set[Setting] = set()
 
     def decode_prompts(
@@ -333,7 +342,9 @@ class Measurement:
             ),
         )
         errors: dict[Spec, Exception] = {}
-        searched = self._search([cell for cell in work if _needs_search(cell)], bar)
+        searched = self._search(
+            [cell for cell in work if _needs_search(cell)], prompts, bar
+        )
         for cell in work:
             if limits.is_over:
                 return errors
@@ -397,13 +408,23 @@ class Measurement:
 
     # -- replays -----------------------------------------------------------------------
     def _search(
-        self, cells: list[MeasuredCell], bar: Progress
+        self, cells: list[MeasuredCell], prompts: _Prompts, bar: Progress
     ) -> dict[MeasuredCell, dict[int, float]]:
-        """Of each cell window -> tokens per second on replays, of windows about c."""
+        """Of each cell window -> tokens per second, of windows about c.
+
+        They are tried on replays; of a pair that is not replayed, on measured prompts.
+        """
         if not cells:
             return {}
         bar.step(f"searching windows of {cells[0].spec.pair}", 0)
         windows = measured_cells.windows_near_c(self.world.ratio, WINDOWS)
+        if not self._is_replayed:
+            return {
+                cell: {gamma: self._speed_of(cell, gamma, prompts) for gamma in windows}
+                for cell in cells
+            }
+
+        self.times = self.times or pass_times.timed(self._pool, self.world)
         replays = {}
         for cell in cells:
             for gamma in windows:
@@ -417,21 +438,40 @@ class Measurement:
                 speeds[cell][gamma] = total(replay.stats[:SEARCHED]).decode_speed
         return speeds
 
-    def replay(self, cells: list[MeasuredCell], bar: Progress, limits: Limits) -> None:
-        """Replay more prompts of each cell that has any, and of plain decoding."""
-        wanted: dict[int, list[ReplayedCell]] = {}
+    def _speed_of(self, cell: MeasuredCell, gamma: int, prompts: _Prompts) -> float:
+        """Tokens per second with a window, measured on the first prompts."""
+        setting = Setting(cell.spec.method, gamma, cell.spec.settings)
+        runs = []
+        for request in range(min(SEARCHED_BY_MEASURING, prompts.count)):
+            runs.append(
+                measured_cells.decode_prompt(
+                    self.world, prompts[request], setting, cell.conditions, request
+                )
+            )
+        return total(run.stats for run in runs).decode_speed
+
+    def replay(self, cells: list[MeasuredCell], bar: Progress, seconds: float) -> None:
+        """Replay more prompts of each cell that has any, and of plain decoding.
+
+        For about as long as it took to measure them, ``seconds``.
+        """
+        if self.times is None:
+            return
+        by_count: dict[int, list[ReplayedCell]] = {}
         for cell in cells:
-            if cell.header is None or not cell.requests:
-                continue
-            count = REPLAYS_OF_A_REQUEST * len(cell.requests)
-            for setting in (cell.setting, PLAIN):
-                replay = replayed_cell(cell.spec, setting, self.times)
-                wanted.setdefault(count, []).append(replay)
-        for count, replays in wanted.items():
-            if limits.is_over:
-                return
+            if cell.header is not None and cell.requests:
+                for setting in (cell.setting, PLAIN):
+                    replay = replayed_cell(cell.spec, setting, self.times)
+                    by_count.setdefault(len(cell.requests), []).append(replay)
+        for measured, replays in by_count.items():
             bar.step(f"replaying {cells[0].spec.pair}, {cells[0].spec.task}", 0)
-            replayed.replay(replays, count, self._workers.cores)
+            replayed.replay(
+                replays,
+                REPLAYS_OF_A_REQUEST * measured,
+                self._workers.cores,
+                seconds=max(LEAST_SECONDS, seconds),
+                at_least=measured,
+            )
 
     # -- one prompt --------------------------------------------------------------------
     def _measure_prompt(
@@ -456,6 +496,11 @@ class Measurement:
 
         # Asked when all runs are over, so that none of them finds a warmer cache.
         plain = runs[PLAIN]
+        if self.times is None and self._is_replayed:
+            traces = [result.trace for result in runs.values()]
+            self.times = pass_times.read_from(
+                self._pool, traces, others, self.world.ratio
+            )
         output_facts = examine_outputs(
             self.world,
             prompt=tuple(plain.trace.meta["prompt"]),

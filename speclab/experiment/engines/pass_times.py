@@ -1,11 +1,17 @@
-"""The seconds of a pair's passes on a machine: timed once, then from the cache."""
+"""The seconds of a pair's passes on a machine, known once and then from the cache.
+
+They are read from the first runs that are measured there. Where they are wanted before
+anything was measured, as for a search on replays, a few requests are timed for them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from speclab.experiment import cache, cache_keys, other_load
-from speclab.experiment.cells.timed_passes import MachineTimes, time_passes
+from speclab.experiment.cells.replayed_prompt import works_at_once
+from speclab.experiment.cells.timed_passes import MachineTimes, time_passes, times_of
 from speclab.experiment.environments import Environment
 from speclab.experiment.spec import WorkerPool
 from speclib import machine
@@ -13,6 +19,7 @@ from speclib.data import prompts
 from speclib.models.open_pair import open_pair
 from speclib.models.zoo import ZOO
 from speclib.paths import DATA
+from speclib.trace.events import Trace
 from speclib.worlds.world import World
 
 from .measured_pair import pair_to_measure
@@ -25,10 +32,7 @@ MOST_TRIES = 2  # while other programs keep the machine busy
 
 @dataclass(frozen=True)
 class TimedHeader:
-    """What is stored. ``others``: the share of the machine that others took meanwhile.
-
-    ``created``: when.
-    """
+    """What is stored. ``others``: the share of the machine that others took then."""
 
     times: MachineTimes
     others: float
@@ -37,7 +41,7 @@ class TimedHeader:
 def stored(
     pool: WorkerPool, environment: Environment | None = None
 ) -> MachineTimes | None:
-    """What the cache has; None where these workers were not timed yet.
+    """What the cache has; None where nothing is known of these workers yet.
 
     ``environment``: of the machine that timed them; None: this one's.
     """
@@ -45,20 +49,28 @@ def stored(
     return None if found is None else found.header.times
 
 
-def stored_or_timed(pool: WorkerPool, world: World) -> MachineTimes:
-    """The same, and timed in ``world`` where they were not, or on a busy machine."""
-    found = cache.load(key_of(pool), TimedHeader, TimedHeader)
-    if found is not None and not other_load.is_disturbed(found.header.others):
-        return found.header.times
-
-    tries = [] if found is None else [found.header]
+def timed(pool: WorkerPool, world: World) -> MachineTimes:
+    """What a few requests show in ``world``; once more if others were busy."""
+    tries = []
     for _ in range(MOST_TRIES):
         tries.append(_time(world))
         if not other_load.is_disturbed(tries[-1].others):
             break
-    quietest = min(tries, key=lambda header: header.others)
-    cache.save(key_of(pool), quietest, [])
-    return quietest.times
+    return _keep(pool, min(tries, key=lambda header: header.others))
+
+
+def read_from(
+    pool: WorkerPool, traces: Sequence[Trace], others: float, ratio: float
+) -> MachineTimes:
+    """What measured runs show, plain decoding among them; see ``times_of``."""
+    in_turns = [trace for trace in traces if not works_at_once(trace)]
+    at_once = [trace for trace in traces if works_at_once(trace)]
+    return _keep(pool, TimedHeader(times_of(in_turns, at_once, ratio), others))
+
+
+def _keep(pool: WorkerPool, header: TimedHeader) -> MachineTimes:
+    cache.save(key_of(pool), header, [])
+    return header.times
 
 
 def _time(world: World) -> TimedHeader:

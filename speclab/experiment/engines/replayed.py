@@ -11,10 +11,12 @@ asked a model, the next one finds.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import NamedTuple
 
 from speclab.experiment.cells.measured_prompt import Conditions, Setting, with_replies
@@ -34,7 +36,8 @@ from speclib.trace.rounds import sequence_choices
 
 from .replayed_cell import ReplayedCell, ReplayedPrompt
 
-AT_ONCE = 24  # prompts, after which what was found is stored
+FIRST_BLOCK = 4  # prompts; each block after it doubles what there is
+LARGEST_BLOCK = 32
 
 
 @dataclass(frozen=True)
@@ -68,17 +71,35 @@ class Replayed(NamedTuple):
     by_run: list[list[ReplayedPrompt]]
 
 
-def replay(cells: Iterable[ReplayedCell], prompts: int, cores: Cores) -> None:
+def replay(
+    cells: Iterable[ReplayedCell],
+    prompts: int,
+    cores: Cores,
+    seconds: float = inf,
+    at_least: int = 0,
+) -> None:
     """Bring each cell to so many prompts, or to all that its task has.
 
-    What can be replayed together is, on all ``cores``. A cell that cannot be replayed
-    (passes that no model can remember) gets no prompts.
+    What can be replayed together is, on all ``cores``, block by block. After so many
+    ``seconds`` no further block is begun, once there are ``at_least`` so many prompts.
+    A cell that cannot be replayed (passes that no model can remember) gets none.
     """
+    deadline = time.monotonic() + seconds
     for conditions, alike in _alike(cells):
         most = min(prompts, count_prompts(conditions.task, conditions.length))
-        for first in range(0, most, AT_ONCE):
-            block = range(first, min(most, first + AT_ONCE))
+        for block in _blocks(most):
+            if block.start >= at_least and time.monotonic() > deadline:
+                break
             _replay_block(conditions, alike, block, cores)
+
+
+def _blocks(prompts: int) -> list[range]:
+    """The numbers of so many prompts, in blocks that grow."""
+    blocks = [range(min(FIRST_BLOCK, prompts))]
+    while blocks[-1].stop < prompts:
+        done = blocks[-1].stop
+        blocks.append(range(done, min(prompts, done + min(done, LARGEST_BLOCK))))
+    return blocks
 
 
 def _alike(
