@@ -47,8 +47,8 @@ def load_prompts(
     cut_texts: list[Prompt | Turn] = []
     for first in range(count):
         joined = "\n\n".join([*texts[first:], *texts[:first]])
-        token_ids = tokenizer.encode(joined)
-        cut_texts.append(tokenizer.decode(token_ids[:length]))
+        token_ids = tokenizer.encode(joined, truncation=True, max_length=length)
+        cut_texts.append(tokenizer.decode(token_ids))
     return cut_texts
 
 

@@ -60,7 +60,8 @@ WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
 SEARCHED = 24  # prompts that a search replays,
-LEAST_SECONDS = 2.0  # for replays, of a batch that was measured sooner
+REPLAY_SHARE = 0.5  # of the seconds that measuring took: no longer does one replay
+LEAST_SECONDS = 2.0  # unless these are fewer
 SEARCHED_BY_MEASURING = 2  # or measures, where a pair is not replayed
 
 Item = TypeVar("Item")
@@ -256,7 +257,8 @@ def _run(
                     errors |= measurement.decode_prompts(
                         conditions, {cell: work[cell] for cell in alike}, bar, limits
                     )
-                    measurement.replay(alike, bar, time.monotonic() - started)
+                    seconds = REPLAY_SHARE * (time.monotonic() - started)
+                    measurement.replay(alike, bar, seconds)
             except Exception as error:  # the workers failed, and all that needs them
                 open_workers.stop_workers()
                 for cell in sharing:
@@ -453,7 +455,7 @@ class Measurement:
     def replay(self, cells: list[MeasuredCell], bar: Progress, seconds: float) -> None:
         """Replay more prompts of each cell that has any, and of plain decoding.
 
-        For about as long as it took to measure them, ``seconds``.
+        After so many ``seconds`` none is begun.
         """
         if self.times is None:
             return
