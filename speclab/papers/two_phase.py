@@ -90,8 +90,13 @@ NO_PEERS = Peers()
 
 
 def _group_of(result: CellResult) -> Hashable:
-    """What the cells share whose corrections are taken to differ alike."""
-    return result.spec.kind, result.spec.method, result.machine
+    """What the cells share whose corrections are taken to differ alike.
+
+    Of another dtype, or of a draft in llama.cpp, a replay is not exact.
+    """
+    spec = result.spec
+    runtime = result.facts.get("draft")
+    return spec.kind, spec.method, spec.dtype, runtime, result.machine
 
 
 def own_spread(

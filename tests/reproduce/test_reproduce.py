@@ -361,14 +361,14 @@ def test_a_run_out_of_time_writes_what_there_is_and_the_next_goes_on(tmp_path):
     (home / ".cache").mkdir()
     (home / ".cache" / "pace.json").write_text(json.dumps({"virtual pearl": 1.0}))
     out = run(home, *REPRODUCE)
-    assert "cells lack requests; run again to go on" in out
+    assert "cells are not done; run again to go on" in out
     virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}
     assert virtual_items == {"theorem-2"}
     assert "Table 5" in markdown_of(home)
 
     (home / ".cache" / "pace.json").unlink()
     out = run(home, *REPRODUCE)
-    assert "lack requests" not in out
+    assert "are not done" not in out
     virtual_items = {row.item for row in ledger_of(home) if row.kind == "virtual"}
     assert virtual_items == {"table-5", "theorem-2"}
 

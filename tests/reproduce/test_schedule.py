@@ -235,22 +235,22 @@ def test_a_piece_that_takes_ten_times_as_long_is_stopped_and_keeps_what_is_finis
 
 
 def test_what_its_like_took_says_whether_a_piece_fits(simulate):
-    """The second of two batches that are alike is not begun where the first ran out."""
+    """A request takes 10 s: of two batches that are alike both get one, and one two."""
     first = measured_spec(gamma=2, requests=2)
     second = measured_spec(gamma=3, requests=2)
     runner = SimulatedRunner(lambda _: 10.0, start=0.0)
     pace = Pace({"measured": 1e-3})
     simulate(runner, [batch("a", first), batch("b", second)], seconds=35.0, pace=pace)
     assert len(runner.stored(first).stats) == 2
-    assert runner.stored(second) is None
-    assert runner.now == 20.0
+    assert len(runner.stored(second).stats) == 1
+    assert runner.now == 30.0
 
 
 # The start of a pair's workers, and two prompts by two methods and plain decoding.
 LONGEST_FIRST_PIECE = 6.0 + 2 * 3 * 12 * FIRST_GUESS["measured"]
 
 
-@pytest.mark.parametrize("budget", [15.0, 40.0, 60.0, 100.0])
+@pytest.mark.parametrize("budget", [15.0, 40.0, 60.0, 120.0])
 def test_every_table_has_its_first_numbers_before_others_get_further_ones(
     simulate, budget
 ):
@@ -269,9 +269,9 @@ def test_the_largest_of_these_budgets_reaches_third_requests_well_before_its_end
 ):
     """So that the test before says something."""
     runner = SimulatedRunner(guessed_seconds)
-    simulate(runner, two_papers(), 100.0)
+    simulate(runner, two_papers(), 120.0)
     third_requests = [ran.end for ran in runner.log if ran.number == 2]
-    assert min(third_requests) < 100.0 - LONGEST_FIRST_PIECE
+    assert min(third_requests) < 120.0 - LONGEST_FIRST_PIECE
 
 
 def test_runs_that_go_on_end_with_everything_and_do_nothing_twice(simulate):

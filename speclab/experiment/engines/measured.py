@@ -211,11 +211,16 @@ def _replays(cell: MeasuredCell, environment: Environment) -> Replays | None:
 
 
 def files_of(spec: Spec) -> dict[str, str]:
-    """The files of the cache that ``stored`` reads of this machine, by their keys."""
+    """The files of the cache that ``stored`` reads of this machine, by their keys.
+
+    None of a cell that is not begun.
+    """
     pool = spec.worker_pool
-    keys = [key_of(spec), pass_times.key_of(pool)]
     cell, times = MeasuredCell(spec), pass_times.stored(pool)
-    if cell.header is not None and times is not None:
+    if cell.header is None:
+        return {}
+    keys = [key_of(spec), pass_times.key_of(pool)]
+    if times is not None:
         for setting in (cell.setting, PLAIN):
             keys.append(replayed_cell(spec, setting, times).key)
     texts = {key: cache.text_of(key) for key in keys}
