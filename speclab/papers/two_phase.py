@@ -46,7 +46,7 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from speclab.experiment.spec import CellResult, Replays, present
+from speclab.experiment.spec import CellResult, Replays, Spec, present
 
 from . import statistics
 from .bootstrap import Correction, Resamples
@@ -59,12 +59,18 @@ class Peers:
     """Cells by which it is judged how much corrections differ from request to request.
 
     ``results``: of all cells that were run; of those without replays nothing is asked.
+    Cells that come to the same window share their runs, and count once.
     """
 
     def __init__(self, results: Iterable[CellResult] = ()):
         self._groups: dict[Hashable, list[CellResult]] = defaultdict(list)
+        known: set[Spec] = set()
         for result in results:
-            if result.replays is not None:
+            if result.replays is None:
+                continue
+            run = result.spec.changed(gamma=result.gamma)
+            if run not in known:
+                known.add(run)
                 self._groups[_group_of(result)].append(result)
         self._spreads: dict[Hashable, Spread | None] = {}
 
@@ -145,7 +151,9 @@ def plain_part(result: CellResult) -> CellResult:
     if replays is not None:
         replays = replace(replays, stats=replays.baseline)
     spec = result.spec.changed(method="autoregressive", gamma=None, settings=())
-    return replace(result, spec=spec, stats=result.baseline, replays=replays)
+    return replace(
+        result, spec=spec, stats=result.baseline, gamma=None, replays=replays
+    )
 
 
 def _requests(result: CellResult, numbers: Sequence[int]) -> CellResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -34,17 +35,25 @@ def request(seconds: float, accepted: int = 0) -> Stats:
     )
 
 
+numbers = count()
+
+
 def cell(
     measured: list[float],
     replayed: list[float],
     plain: float = 10.0,
     method: str = "pearl",
     others: list[float] | None = None,
+    seed: int | None = None,
 ) -> CellResult:
-    """A cell by the seconds of its requests; ``plain`` decoding takes equally long."""
+    """A cell by the seconds of its requests; ``plain`` decoding takes equally long.
+
+    Each is a run of its own, unless it is given a ``seed``.
+    """
     gamma = None if method == "autoregressive" else 2
+    own_seed = next(numbers) if seed is None else seed
     return CellResult(
-        spec=measured_spec(method, gamma),
+        spec=measured_spec(method, gamma, seed=own_seed),
         stats=[request(seconds) for seconds in measured],
         baseline=[request(plain)] * len(measured),
         gamma=gamma,
@@ -140,6 +149,13 @@ def test_the_correction_of_two_requests_is_told_by_cells_of_the_same_method():
     together = read(result, "decode_speed", *others, another_method)
     assert together.correction.freedom == pytest.approx(6)
     assert alone / 6 < np.log(together.interval.high / together.value) < alone / 4
+
+
+def test_cells_that_share_their_runs_count_once():
+    """As one whose window is round(c), and one that asks for that number."""
+    one = cell([4.0, 5.0], [4.0] * 6, seed=-1)
+    asked_by_name = replace(one, spec=one.spec.changed(gamma="auto"))
+    assert read(one, "decode_speed", asked_by_name).correction.freedom == 1
 
 
 def test_a_quotient_has_the_corrections_of_both():
