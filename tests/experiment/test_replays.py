@@ -157,6 +157,13 @@ def test_more_measured_prompts_bring_more_replays_and_keep_those_there_are():
     assert after[:24] == before
 
 
+def test_cells_of_unequal_length_share_plain_decoding_and_neither_loses_replays():
+    few, many = measured_spec(requests=1), measured_spec(gamma=3, requests=2)
+    results = run_all([many, few])
+    assert len(results[few].replays.stats) == 24
+    assert len(results[many].replays.stats) == 48
+
+
 def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it(
     monkeypatch,
 ):
@@ -184,6 +191,13 @@ def test_a_pair_that_is_not_replayed_is_searched_by_measuring(monkeypatch):
     result = run_all([spec])[spec]
     assert str(result.gamma) in result.facts["searched"]
     assert result.replays is None
+
+
+def test_where_replays_tell_nothing_windows_are_tried_by_measuring(monkeypatch):
+    monkeypatch.setattr(measured.replayed, "replay", lambda *_, **__: None)
+    spec = measured_spec("speculative", "best", requests=2)
+    result = run_all([spec])[spec]
+    assert str(result.gamma) in result.facts["searched"]
 
 
 def test_without_times_or_replays_a_result_has_none(monkeypatch):

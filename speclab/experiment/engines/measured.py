@@ -54,7 +54,7 @@ from speclib.worlds.processes import Processes, choose_draft_size
 from . import pass_times, replayed
 from .measured_cell import MeasuredCell, MeasuredHeader, key_of
 from .measured_pair import describe_draft_size, pair_to_measure
-from .replayed_cell import ReplayedCell, replayed_cell
+from .replayed_cell import replayed_cell
 
 WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
@@ -265,7 +265,7 @@ def _run(
                     seconds = REPLAY_SHARE * (time.monotonic() - started)
                     measurement.replay(alike, bar, seconds)
             except Exception as error:  # the workers failed, and all that needs them
-                open_workers.stop_workers()
+                open_workers.close()
                 for cell in sharing:
                     if prompts_of(cell):
                         errors.setdefault(cell.spec, _with_advice(error))
@@ -401,8 +401,7 @@ class Measurement:
             facts["searched"] = {str(g): speed for g, speed in speeds.items()}
         else:
             assert not isinstance(spec.gamma, tuple)  # a measured cell has no choice
-            asked = "auto" if spec.gamma == "best" else spec.gamma
-            gamma = draft_length(asked, world)
+            gamma = draft_length(spec.gamma, world)
         cell.header = MeasuredHeader(
             spec=spec.model_dump(mode="json"),
             gamma=gamma,
@@ -419,18 +418,25 @@ class Measurement:
     ) -> dict[MeasuredCell, dict[int, float]]:
         """Of each cell window -> tokens per second, of windows about c.
 
-        They are tried on replays; of a pair that is not replayed, on measured prompts.
+        They are tried on replays; on measured prompts where there are none.
         """
         if not cells:
             return {}
         bar.step(f"searching windows of {cells[0].spec.pair}", 0)
         windows = measured_cells.windows_near_c(self.world.ratio, WINDOWS)
-        if not self._is_replayed:
-            return {
-                cell: {gamma: self._speed_of(cell, gamma, prompts) for gamma in windows}
-                for cell in cells
-            }
+        speeds: dict[MeasuredCell, dict[int, float]] = {cell: {} for cell in cells}
+        if self._is_replayed:
+            speeds = self._speeds_of_replays(cells, windows)
+        for cell, by_window in speeds.items():
+            if not by_window:
+                for gamma in windows:
+                    by_window[gamma] = self._speed_of(cell, gamma, prompts)
+        return speeds
 
+    def _speeds_of_replays(
+        self, cells: list[MeasuredCell], windows: list[int]
+    ) -> dict[MeasuredCell, dict[int, float]]:
+        """The same on replays; of a cell that cannot be replayed nothing."""
         self.times = self.times or pass_times.timed(self._pool, self.world)
         replays = {}
         for cell in cells:
@@ -464,14 +470,18 @@ class Measurement:
         """
         if self.times is None:
             return
-        by_count: dict[int, list[ReplayedCell]] = {}
+        by_count: dict[int, list[MeasuredCell]] = {}
         for cell in cells:
             if cell.header is not None and cell.requests:
-                for setting in (cell.setting, PLAIN):
-                    replay = replayed_cell(cell.spec, setting, self.times)
-                    by_count.setdefault(len(cell.requests), []).append(replay)
-        for measured, replays in by_count.items():
+                by_count.setdefault(len(cell.requests), []).append(cell)
+        for measured, alike in sorted(by_count.items(), key=lambda each: each[0]):
             bar.step(f"replaying {cells[0].spec.pair}, {cells[0].spec.task}", 0)
+            # Read now: plain decoding is shared with those before.
+            replays = [
+                replayed_cell(cell.spec, setting, self.times)
+                for cell in alike
+                for setting in (cell.setting, PLAIN)
+            ]
             replayed.replay(
                 replays,
                 REPLAYS_OF_A_REQUEST * measured,
