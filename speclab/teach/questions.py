@@ -12,7 +12,8 @@ from speclib.drawing.numbers import number
 
 from . import record
 from .card import RIGHT, STYLE, WRONG
-from .lesson_files import Quiz, find_hint, find_quiz, load_hints
+from .folded import Fold, Foldable
+from .lesson_files import Choice, Quiz, find_hint, find_quiz, load_hints
 
 GUESS_COLOUR = "#0072B2"
 
@@ -39,7 +40,7 @@ def hint(exercise: str, number: Count = 1) -> Note:
 
 
 # -- guesses ---------------------------------------------------------------------------
-class Guess(widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
+class Guess(Foldable, widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     """A question with a slider; the answer is shown when a guess is stored."""
 
     def __init__(
@@ -71,6 +72,10 @@ class Guess(widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         """A guess beside the answer."""
         return f"You guessed {number(guess)}; it is {number(self.answer)}. {self.why}"
 
+    def folds(self) -> list[Fold]:
+        answer = f"It is {number(self.answer)}. {self.why}".strip()
+        return [Fold("Make a guess, then click here", answer)]
+
     def __repr__(self) -> str:
         return f"A guess: {self.question}"
 
@@ -93,11 +98,11 @@ def predict(
 
 
 # -- quizzes ---------------------------------------------------------------------------
-class QuizShown(widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
+class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
     """A question; a click on a choice says why it is right or wrong."""
 
     def __init__(self, name: str, quiz: Quiz):
-        self.name, self.quiz = name, quiz
+        self.name, self.quiz, self.question = name, quiz, quiz.question
         self.choices = widgets.RadioButtons(
             options=[choice.text for choice in quiz.choices],
             value=None,
@@ -113,13 +118,23 @@ class QuizShown(widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
             return
         choice = self.quiz.choices[self.choices.index]
         record.keep_answer(self.name, choice.is_right)
-        sign, colour = ("✓ Yes.", RIGHT) if choice.is_right else ("✗ No.", WRONG)
-        words = f"<b>{sign}</b> {escape(choice.why)}"
-        self.explanation.value = _framed(words, colour)
+        words = f"<b>{sign_of(choice)}</b> {escape(choice.why)}"
+        self.explanation.value = _framed(words, RIGHT if choice.is_right else WRONG)
+
+    def folds(self) -> list[Fold]:
+        folds = []
+        for choice in self.quiz.choices:
+            folds.append(Fold(choice.text, f"{sign_of(choice)} {choice.why}"))
+        return folds
 
     def __repr__(self) -> str:
         choices = [f"  - {choice.text}" for choice in self.quiz.choices]
         return "\n".join([self.quiz.question, *choices])
+
+
+def sign_of(choice: Choice) -> str:
+    """Whether a choice is right, in a word."""
+    return "✓ Yes." if choice.is_right else "✗ No."
 
 
 @checked

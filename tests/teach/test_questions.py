@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import pytest
+from helpers import late
 
 from speclab import teach
 from speclab.teach.lesson_files import load_hints, load_quizzes
@@ -37,6 +41,45 @@ def test_every_choice_of_a_quiz_explains_itself(name):
         explanations.add(words)
     assert len(explanations) == len(quiz.choices) >= 3
     assert quiz.question in repr(shown)
+
+
+LESSONS = sorted((paths.ROOT / "notebooks" / "learn").glob("*.ipynb"))
+ONE_QUESTION = re.compile(r'teach\.(quiz|predict)\(\s*"([\w -]+)"')
+
+
+@pytest.mark.parametrize("name", load_quizzes())
+def test_without_a_kernel_a_quiz_is_whole_and_each_choice_unfolds_its_reason(name):
+    quiz = load_quizzes()[name]
+    forms = teach.quiz(name)._repr_mimebundle_()
+    assert forms["text/plain"].splitlines() == [
+        quiz.question,
+        *(f"  - {choice.text}" for choice in quiz.choices),
+    ]
+    folds = re.findall(
+        r"<details><summary>(.*?)</summary><p>(.*?)</p></details>", forms["text/html"]
+    )
+    wanted = []
+    for choice in quiz.choices:
+        sign = "✓ Yes." if choice.is_right else "✗ No."
+        wanted.append((choice.text, f"{sign} {choice.why}"))
+    assert [(unescape(line), unescape(below)) for line, below in folds] == wanted
+    assert "<script" not in forms["text/html"]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_what_lessons_store_of_questions_is_whole(path):
+    for cell in late.nbformat.read(path, as_version=4).cells:
+        question = ONE_QUESTION.match(cell.source)
+        for output in cell.get("outputs", ()):
+            text = output.get("data", {}).get("text/plain", "")
+            assert not text.endswith("…"), cell.source
+            if question is not None:
+                html = output.data["text/html"]
+                assert "<details>" in html
+            if question is not None and question[1] == "quiz":
+                assert text == repr(teach.quiz(question[2]))
+                forms = teach.quiz(question[2])._repr_mimebundle_()
+                assert html == forms["text/html"]
 
 
 def test_the_first_answer_to_a_quiz_counts():
