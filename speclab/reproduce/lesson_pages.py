@@ -105,12 +105,15 @@ def _page_of(source: Path, addresses: dict[str, str]) -> str:
     """The HTML of a lesson, or of the text for lecturers."""
     from speclab.views.pages.lessons_page import describe_lesson, lesson_page, text_page
 
+    from .runs_for_pages import places_of_lesson
+
     text = source.read_text("utf-8")
     folder = source.parent.relative_to(paths.ROOT).as_posix()
     if source.suffix == ".md":
         return text_page(text, "For lecturers", folder, addresses)
     title = describe_lesson(text, source.name).title
-    return lesson_page(text, title, folder, addresses)
+    moving = places_of_lesson(source.stem)
+    return lesson_page(text, title, folder, addresses, moving)
 
 
 def _addresses(sources: dict[Path, Path]) -> dict[str, str]:
@@ -140,10 +143,11 @@ def _reports_to_link_to() -> list[Path]:
 
 # -- whether they are up to date -------------------------------------------------------
 def _hash_of_inputs(sources: dict[Path, Path]) -> str:
-    """A hash of the sources, the code of pages, and what they may lead to."""
-    code = [Path(__file__)]
-    for folder in ("speclib/drawing", "speclab/views"):
-        for pattern in ("*.py", "*.css", "*.html"):
+    """A hash of the sources, the code of pages and of their runs, and what they may
+    lead to."""
+    code = [Path(__file__), Path(__file__).with_name("runs_for_pages.py")]
+    for folder in ("speclib", "speclab/views", "speclab/theory"):
+        for pattern in ("*.py", "*.css", "*.html", "*.js"):
             code += sorted((cache_keys.FOLDER / folder).rglob(pattern))
     return cache_keys.digest(
         cache_keys.hash_of_files(*sources, *code),

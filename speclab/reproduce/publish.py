@@ -32,6 +32,7 @@ from speclib.errors import BadValue
 
 from .book import Book, Page, of_another_machine
 from .lesson_pages import lecturers_address, list_lessons
+from .runs_for_pages import front_race
 
 if TYPE_CHECKING:
     from speclab.views.pages.places import Anchors, PageAnchors
@@ -164,7 +165,8 @@ def write_page(book: Book, executed: Path) -> None:
     on_page = find_anchors(notebook_page(notebook, book.paper.title))
     on_traces = write_traces(book, on_page)
     anchors = PageAnchors(book.paper.key, on_page, on_traces)
-    html = notebook_page(notebook, book.paper.title, anchors)
+    front = book.paper.facts.get("first_table", "")
+    html = notebook_page(notebook, book.paper.title, anchors, front=front)
     write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
 
@@ -200,8 +202,9 @@ def write_index(book: Book) -> None:
 def write_index_page() -> None:
     """Writes index.html over all papers of which a summary is stored.
 
-    Its links lead to the pages that are there, so it is written after them. Without a
-    summary there is no index.
+    Its links lead to the pages that are there, so it is written after them. What no
+    run of this checkout settled is taken from the committed ledger. With neither there
+    is no index.
     """
     from speclab.views.pages.index import index_page
 
@@ -212,7 +215,8 @@ def write_index_page() -> None:
         with contextlib.suppress(OSError, ValueError):  # a damaged one is left out
             entries.append(json.loads(path.read_text("utf-8")))
         anchors[key] = _anchors_of_pages(key)
-    if not entries:
+    committed = committed_claims()
+    if not entries and not committed:
         return
     html = index_page(
         entries,
@@ -221,6 +225,9 @@ def write_index_page() -> None:
         has_audit=(paths.REPORTS / "audit.html").is_file(),
         lessons=list_lessons(),
         lecturers=lecturers_address(),
+        race=front_race(),
+        committed=committed,
+        all_papers={line.paper: load_paper(line.paper) for line in committed},
     )
     write_atomically(paths.REPORTS / "index.html", html)
 
@@ -241,6 +248,22 @@ def _anchors_of_pages(key: str) -> PageAnchors:
         anchors.append(find_anchors(html))
     on_page, on_traces = anchors
     return PageAnchors(key, on_page, on_traces)
+
+
+def committed_claims() -> list[VerdictLine]:
+    """The verdicts in the claims.csv of the repository's last commit.
+
+    Those of papers that are here no more are left out. None without git, or where the
+    file had other columns then.
+    """
+    path = paths.CACHE / "reports" / "committed-claims.csv"
+    try:
+        write_atomically(path, _git("show", "HEAD:./reports/claims.csv") + "\n")
+        lines = read_claims(path)
+    except (OSError, subprocess.SubprocessError, BadValue):
+        return []
+    papers = items_by_paper()
+    return [line for line in lines if line.paper in papers]
 
 
 def describe_origin() -> str:

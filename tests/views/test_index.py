@@ -8,24 +8,33 @@ from collections import Counter
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from helpers import late
 
 from speclab.experiment.engines.virtual import example_trace
-from speclab.papers.ledger import read_ledger
+from speclab.papers.ledger import VerdictLine, read_ledger
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import ENGINE_KINDS
 from speclab.views.anchors import cell_anchor, slug
 from speclab.views.pages import traces
-from speclab.views.pages.entry import read_entry
-from speclab.views.pages.headlines import WIDE, caption, headline_rows, render_headlines
+from speclab.views.pages.committed import with_committed
+from speclab.views.pages.entry import ClaimEntry, read_entry
+from speclab.views.pages.headlines import (
+    NARROW,
+    PHONE,
+    WIDE,
+    caption,
+    headline_rows,
+    render_headlines,
+)
 from speclab.views.pages.index import Linker, index_page, summary
 from speclab.views.pages.notebook import notebook_page
 from speclab.views.pages.places import PageAnchors, find_anchors
 from speclab.views.tables.html import section_html
 from speclib import paths
-from speclib.drawing.text_in_pictures import FONT_SIZE
+from speclib.drawing.text_in_pictures import FONT_SIZE, text_width
 
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
 MADE = {"made": "2026-01-01 10:00, commit abc"}
@@ -135,6 +144,99 @@ def test_a_claim_that_holds_down_to_nothing_has_a_band_to_the_end_of_the_axis():
     assert "within 150 %" in svg
 
 
+@pytest.mark.parametrize("width", [NARROW, PHONE])
+def test_no_line_of_a_narrow_picture_is_wider_than_it_and_no_labels_touch(width):
+    entry = ENTRY | {"claims": [dict(claim) for claim in ENTRY["claims"]]}
+    entry["claims"][0]["source"] = "abstract and the first words of the introduction"
+    svg = render_headlines(headline_rows([read_entry(entry)]), Linker({}), width)
+    for x, size, text in re.findall(
+        r'<text x="([\d.]+)" y="[\d.]+" font-size="(\d+)"[^>]*>([^<]+)</text>', svg
+    ):
+        assert float(x) + text_width(unescape(text), float(size)) <= width
+    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', svg)]
+    assert min(sizes) >= FONT_SIZE
+
+    ticks = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([\d.]+)</text>', svg)
+    for (x, y, label), (next_x, next_y, _) in pairwise(ticks):
+        if y == next_y:
+            assert float(next_x) - float(x) > text_width(label)
+    assert {label for *_, label in ticks} >= {"1", "2", "4"}
+
+
+# -- what the committed ledger adds ----------------------------------------------------
+def committed(name: str, kind: str, holds: str, value: str = "3") -> VerdictLine:
+    note = "3 (95 %: 2.5 .. 3.5), expected 2"
+    return VerdictLine("pearl", "table-1", name, kind, holds, value, "2", note)
+
+
+COMMITTED = [
+    committed("one", "virtual", "no"),  # settled here: ours stays
+    committed("one", "emulated", "yes"),  # not run here
+    committed("two", "measured", "no"),  # open here
+    committed("three", "measured", "open"),  # not judged here
+    committed("three@same-devices", "virtual", "yes"),
+    VerdictLine("dsi", "table-1", "up-to-1.92", "virtual", "no", "1.4", "1.92"),
+    VerdictLine("dsi", "table-1", "no-such-claim", "virtual", "no", "1.4", "1.92"),
+]
+
+
+def with_committed_claims() -> dict[tuple[str, str], ClaimEntry]:
+    """The claims of both papers by paper and name."""
+    papers = {"dsi": load_paper("dsi")}
+    claims = {}
+    for paper in with_committed([read_entry(ENTRY)], papers, COMMITTED):
+        for claim in paper.claims:
+            claims[paper.key, claim.id] = claim
+    return claims
+
+
+def test_the_committed_ledger_speaks_only_where_this_checkout_settles_nothing():
+    claims = with_committed_claims()
+    assert claims["pearl", "one"].verdict("virtual").committed is None
+    emulated = claims["pearl", "one"].verdict("emulated")
+    assert emulated.is_committed
+    assert (emulated.holds, emulated.number) == ("yes", 3.0)
+    assert (emulated.low, emulated.high) == (2.5, 3.5)
+
+    still_ours = claims["pearl", "two"].verdict("measured")
+    assert (still_ours.holds, still_ours.is_committed) == ("open", False)
+    assert still_ours.settled.holds == "no"
+    assert claims["pearl", "two"].verdict("virtual").settled.holds == "yes"
+    assert claims["pearl", "three"].verdict("measured").settled.holds == "open"
+
+    assert set(claims) == {("pearl", "one"), ("pearl", "two"), ("pearl", "three")} | {
+        ("dsi", "up-to-1.92")
+    }
+    assert claims["dsi", "up-to-1.92"].is_headline
+
+
+def test_committed_numbers_are_hollow_and_marked_and_the_caption_counts_them():
+    claims = with_committed_claims()
+    entry = ENTRY | {"claims": [claims["pearl", "one"].model_dump()]}
+    rows = headline_rows([read_entry(entry)])
+    svg = render_headlines(rows, Linker({}), WIDE)
+    emulated = re.search(r'<g class="emulated">.*?</g>', svg)[0]
+    assert 'fill="#fff"' in emulated.rpartition("<path")[2]
+    assert "from the committed ledger" in emulated
+    assert ">3.00 *</text>" in svg
+    text = caption(rows, Linker({}))
+    assert "Hollow marks and numbers with *" in text
+    assert "By emulated numbers 1 of 1 hold." in text
+    assert "Hollow" not in caption(headline_rows([read_entry(ENTRY)]), Linker({}))
+
+
+def test_the_index_marks_what_is_committed_and_links_no_report_that_is_not_there():
+    papers = {"dsi": load_paper("dsi")}
+    html = index_page([ENTRY], {}, committed=COMMITTED, all_papers=papers)
+    words = " ".join(html.split())
+    assert words.count("in the committed ledger:") == 2
+    assert words.count("from the committed ledger</span>") == 2
+    assert "Not run in this checkout" in words
+    assert 'href="dsi.html"' not in html
+    assert 'href="pearl.html"' in html
+
+
+# -- headlines -------------------------------------------------------------------------
 def test_headlines_of_every_paper_are_ratios_that_its_tables_claim():
     for key in PAPERS:
         paper = load_paper(key)
@@ -353,7 +455,7 @@ def test_every_link_between_the_pages_leads_to_a_place_that_exists(results, time
 def test_without_pages_the_index_has_no_links_into_them(results):
     entry = summary(load_paper("pearl"), results, "quick") | MADE
     links = Ids(index_page([entry], {})).links
-    assert not [link for link in links if "#" in link]
+    assert [link for link in links if "#" in link] == ["#claims"]  # its own
 
 
 # -- timelines -------------------------------------------------------------------------

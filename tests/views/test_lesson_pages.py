@@ -110,8 +110,10 @@ def test_the_index_lists_the_lessons_and_leads_to_them():
     assert "<td>25</td>" in html
     assert "<td>why this is so, and how.</td>" in html
     assert 'href="lessons/lecturers.html"' in html
-    assert "here. New to this? Begin with" in " ".join(html.split())
-    assert '<table class="lessons"' not in index_page([], {})
+    assert '<a href="#lessons"><b>Learn it</b>' in html
+    without_lessons = index_page([], {})
+    assert '<table class="lessons"' not in without_lessons
+    assert 'href="#lessons"' not in without_lessons
 
 
 def test_a_lesson_whose_source_is_a_list_of_lines_is_read_alike():

@@ -58,7 +58,7 @@ def test_no_page_names_anything_outside_its_folder(results):
         assert not re.findall(links, html)
     assert re.findall(r'src="([^"]*)"', page) == ["plotly.min.js"]
     links_of_index = set(re.findall(r'href="([^"]*)"', index))
-    files = {"pearl.html", "pearl.md", "ledger.csv", "claims.csv"}
+    files = {"pearl.html", "pearl.md", "ledger.csv", "claims.csv", "#claims"}
     assert links_of_index == files
     assert not OUTSIDE.findall(paper_md(paper, results))
 
@@ -67,9 +67,30 @@ def test_a_chart_becomes_data_that_cannot_end_its_script(results):
     figure = chart(results["table-5"])
     figure.update_layout(title="</script><b>")
     page = notebook_page(executed([chart_output(figure)]), "Title")
-    assert page.count('class="plotly-chart"') == 1
+    assert page.count('class="plotly-chart"') == 2  # in its place, and on top
     assert "</script><b>" not in page
     assert '"config"' not in page
+
+
+def test_the_chart_of_the_front_item_stands_below_the_title_with_links_to_all():
+    cells = [late.nbformat.v4.new_markdown_cell("# Title\n\nA long text.")]
+    for number in (1, 2, 3):
+        heading = late.nbformat.v4.new_markdown_cell(f"## Table {number}")
+        figure = {"data": [{"y": [number]}], "layout": {"height": 100 * number}}
+        code = late.nbformat.v4.new_code_cell(
+            f'pearl.chart("table-{number}")', outputs=[output(**{PLOTLY: figure})]
+        )
+        cells += [heading, code]
+    notebook = late.nbformat.writes(late.nbformat.v4.new_notebook(cells=cells))
+
+    page = notebook_page(notebook, "Title", front="table-2")
+    top = page.partition("</h1>")[2].partition("A long text.")[0]
+    assert re.findall(r"min-height:(\d+)px", top) == ["200"]
+    links = re.findall(r'href="#([^"]+)"', top)
+    assert links == ["table-2", "table-1", "table-3"]
+
+    page = notebook_page(notebook, "Title", front="table-9")  # it has no chart
+    assert re.search(r"min-height:(\d+)px", page)[1] == "100"
 
 
 def test_widgets_give_way_to_their_picture_and_bare_ones_are_dropped():

@@ -42,6 +42,8 @@ class KindVerdict(_Stored):
     cell, or of the item where several cells are judged; empty where no run was timed.
     ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same
     over the best that the same devices can do with plain decoding.
+    ``is_committed``: it is the committed ledger's, not this checkout's. ``committed``
+    is the committed ledger's, where that settles what this one leaves open.
     """
 
     kind: str
@@ -53,6 +55,13 @@ class KindVerdict(_Stored):
     high: float | None = None
     trace: str = ""
     over_same_devices: KindVerdict | None = None
+    is_committed: bool = False
+    committed: KindVerdict | None = None
+
+    @property
+    def settled(self) -> KindVerdict:
+        """The committed verdict where it settles more than this one; else this one."""
+        return self.committed or self
 
 
 class ClaimEntry(_Stored):
@@ -90,6 +99,7 @@ class PaperEntry(_Stored):
     ``made`` says when, and from which state of the repository. ``summary``,
     ``headline``, ``broken``, ``unsettled`` and ``failed`` are HTML. ``claims`` is None
     in an entry that was written before the index had a table of claims.
+    ``is_committed``: nothing was run for it here; all of it is the committed ledger's.
     """
 
     key: str
@@ -104,6 +114,7 @@ class PaperEntry(_Stored):
     unsettled: str = ""
     failed: str = ""
     claims: tuple[ClaimEntry, ...] | None = None
+    is_committed: bool = False
 
 
 def paper_name(paper: PaperEntry) -> str:

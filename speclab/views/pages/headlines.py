@@ -6,7 +6,8 @@ A row per headline claim, on one logarithmic axis. In a wide picture a row is::
     where it stands      |  |-[]-||                |
                          1       claim      4        virtual emulated measured
 
-and in a narrow one the three parts stand below each other. Each kind of number has its
+and in a narrow one the three parts stand below each other; on a phone the verdicts do,
+too. Each kind of number has its
 own shape and its own height in the row, each verdict its own sign. Knows no table and
 no run.
 """
@@ -41,6 +42,7 @@ from .entry import ClaimEntry, KindVerdict, PaperEntry, paper_name
 
 WIDE = 1300  # pixels; narrower pages show the narrow picture
 NARROW = 640
+PHONE = 360
 
 # Dark enough to be told from white by everybody; the shapes differ, too.
 COLOURS = {"virtual": "#0072B2", "emulated": "#00795a", "measured": "#b84a00"}
@@ -69,10 +71,13 @@ STRIP = 54  # height of a row's piece of the axis
 LANES = {"virtual": 10, "emulated": 27, "measured": 44}  # from the strip's upper edge
 LABEL_WIDTH = 430
 VERDICT_WIDTH = 104
+VERDICT_LINE = 26  # from one verdict to the next where they stand below each other
 ROW_GAP = 18
 TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
 MARGIN = 1.06  # of the axis beyond its lowest and highest number, as a factor
 LEGEND_GAP = 24
+TICK_DISTANCE = 30  # pixels between two labels of the axis, at least
+COMMITTED_SIGN = " *"  # after a number of the committed ledger
 
 
 class Links(Protocol):
@@ -132,9 +137,21 @@ def caption(rows: Sequence[Row], links: Links) -> str:
         "A line through a mark is its 95 % interval.",
         *counts,
     ]
+    if any(_has_committed(row) for row in rows):
+        sentences.append(
+            f"Hollow marks and numbers with{COMMITTED_SIGN} are from the ledger that "
+            "is committed in this repository: the runs of this checkout do not settle "
+            "them."
+        )
     if any(_has_timeline(row, links) for row in rows):
         sentences.append("An underlined number leads to the timeline of its run.")
     return " ".join(sentences)
+
+
+def _settled(claim: ClaimEntry, kind: str) -> KindVerdict | None:
+    """What the picture shows for a kind: what is committed, where that settles it."""
+    verdict = claim.verdict(kind)
+    return verdict.settled if verdict else None
 
 
 def _has_timeline(row: Row, links: Links) -> bool:
@@ -145,9 +162,15 @@ def _has_timeline(row: Row, links: Links) -> bool:
     return False
 
 
+def _has_committed(row: Row) -> bool:
+    """Whether one of a row's numbers is the committed ledger's."""
+    verdicts = [_settled(row.claim, kind) for kind in ENGINE_KINDS]
+    return any(verdict.is_committed for verdict in verdicts if verdict)
+
+
 def _count_in_words(rows: Sequence[Row], kind: str) -> str:
     """What became of the claims: "By virtual numbers 5 of 7 hold, 2 do not." """
-    verdicts = [row.claim.verdict(kind) for row in rows]
+    verdicts = [_settled(row.claim, kind) for row in rows]
     holds = [verdict.holds for verdict in verdicts if verdict]
     counted = {sign: holds.count(sign) for sign in ("yes", "no", "open")}
     judged = sum(counted.values())
@@ -173,7 +196,7 @@ def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> 
         axis = _axis(rows, PAD + LABEL_WIDTH + 24, right)
         draw_row = _draw_wide_row
 
-    legend, y = _draw_legend(width)
+    legend, y = _draw_legend(rows, width)
     elements = [legend]
     if width >= WIDE:
         elements.append(_draw_heads(axis, y))
@@ -190,10 +213,11 @@ def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> 
         y += LINE
     title = "times as fast as what the claim compares with (logarithmic)"
     middle = (axis.left + axis.right) / 2
-    elements.append(
-        text_at(title, middle, y + 18, text_anchor="middle", font_size=SMALL, fill=INK)
-    )
-    return card("".join(elements), width, y + 18 + PAD)
+    style = {"text_anchor": "middle", "font_size": SMALL, "fill": INK}
+    for line in _wrap(title, axis.right - axis.left):
+        y += LINE
+        elements.append(text_at(line, middle, y, **style))
+    return card("".join(elements), width, y + PAD)
 
 
 def _axis(rows: Sequence[Row], left: float, right: float) -> Axis:
@@ -203,7 +227,7 @@ def _axis(rows: Sequence[Row], left: float, right: float) -> Axis:
         claimed = row.claim.claimed or 1.0
         values += [claimed * (1 - row.claim.within), claimed * (1 + row.claim.within)]
         for kind in ENGINE_KINDS:
-            values += _numbers_of(row.claim.verdict(kind))
+            values += _numbers_of(_settled(row.claim, kind))
     positive = [value for value in values if value > 0]
     return Axis(min(positive) / MARGIN, max(positive) * MARGIN, left, right)
 
@@ -248,14 +272,17 @@ def _draw_narrow_row(
 
     verdicts = []
     verdict_y = top + STRIP + 38
+    is_phone = width < NARROW
     step = (width - 2 * PAD) / len(ENGINE_KINDS)
     for index, kind in enumerate(ENGINE_KINDS):
-        x = PAD + index * step
+        x = PAD if is_phone else PAD + index * step
         name = text_at(kind, x, verdict_y + 5, font_size=FONT, fill=COLOURS[kind])
-        shift = text_width(kind, FONT) + 8
+        shift = VERDICT_WIDTH if is_phone else text_width(kind, FONT) + 8
         verdicts.append(name + _draw_verdict(row, kind, x + shift, verdict_y, links))
-    height = verdict_y + 12 - y
-    return label + strip + ticks + "".join(verdicts), height
+        if is_phone:
+            verdict_y += VERDICT_LINE
+    bottom = verdict_y - VERDICT_LINE if is_phone else verdict_y
+    return label + strip + ticks + "".join(verdicts), bottom + 12 - y
 
 
 def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, float]:
@@ -276,9 +303,17 @@ def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, fl
     if address:
         link_text = tag("tspan", linked_item, fill=LINK, text_decoration="underline")
         linked_item = tag("a", link_text, href=address)
-    source = f" · claimed in the {row.claim.source}" if row.claim.source else ""
-    text = escape(f"{paper} · ") + linked_item + escape(source)
+    source = f"claimed in the {row.claim.source}" if row.claim.source else ""
+    text = escape(f"{paper} · ") + linked_item
+    further_lines = []
+    if source and text_width(f"{paper} · {item} · {source}", SMALL) <= width:
+        text += escape(f" · {source}")
+    elif source:
+        further_lines = _wrap(source, width)
     elements.append(tag("text", text, x=PAD, y=baseline, font_size=SMALL, fill=QUIET))
+    for line in further_lines:
+        baseline += LINE
+        elements.append(text_at(line, PAD, baseline, font_size=SMALL, fill=QUIET))
     return "".join(elements), baseline + 5 - y
 
 
@@ -313,7 +348,7 @@ def _draw_strip(claim: ClaimEntry, axis: Axis, top: float) -> str:
     elements.append(rectangle(bar_x - 2, top, 4, STRIP, fill=INK, kind="claimed"))
 
     for kind in ENGINE_KINDS:
-        verdict = claim.verdict(kind)
+        verdict = _settled(claim, kind)
         if verdict is not None and _numbers_of(verdict):
             elements.append(_draw_number(verdict, axis, top + LANES[kind]))
     return "".join(elements)
@@ -331,34 +366,43 @@ def _draw_number(verdict: KindVerdict, axis: Axis, y: float) -> str:
             elements.append(
                 vertical_line(x, y - 5, y + 5, stroke=colour, stroke_width=2)
             )
-    mark = _mark_of_kind(verdict.kind, axis.x(ends[0]), y)
+    mark = _mark_of_kind(verdict.kind, axis.x(ends[0]), y, verdict.is_committed)
     tip = f"{verdict.kind}: {number(ends[0])}"
     if len(ends) == 3:
         tip += f", 95 %: {number(ends[1])} .. {number(ends[2])}"
+    if verdict.is_committed:
+        tip += ", from the committed ledger"
     title = tag("title", escape(tip))
     elements.append(tag("g", title + mark, cls=verdict.kind))
     return "".join(elements)
 
 
 def _draw_tick_labels(axis: Axis, y: float) -> str:
+    """The labels of the axis; those that would touch the one before are left out."""
     labels = []
+    free_from = 0.0
     for tick in axis.ticks:
-        labels.append(
-            text_at(f"{tick:g}", axis.x(tick), y, text_anchor="middle", font_size=SMALL)
-        )
+        x = axis.x(tick)
+        is_near_1 = tick < 1 and axis.x(1) - x < TICK_DISTANCE
+        if x < free_from or is_near_1:
+            continue
+        free_from = x + TICK_DISTANCE
+        labels.append(text_at(f"{tick:g}", x, y, text_anchor="middle", font_size=SMALL))
     return "".join(labels)
 
 
 # -- verdicts --------------------------------------------------------------------------
 def _draw_verdict(row: Row, kind: str, x: float, y: float, links: Links) -> str:
     """The sign of a verdict and, beside it, the number that was judged."""
-    verdict = row.claim.verdict(kind)
+    verdict = _settled(row.claim, kind)
     if verdict is None:
         return text_at("–", x + 4, y + 5, font_size=FONT)
     sign = SIGNS.get(verdict.holds, SIGNS["n/a"])
     title = tag("title", escape(f"{kind}: {sign.words}"))
     mark = _mark_of_verdict(verdict.holds, x + 10, y)
     text = number(verdict.number) if verdict.number is not None else verdict.value
+    if verdict.is_committed:
+        text += COMMITTED_SIGN
     address = links.to_trace(row.paper.key, verdict.trace)
     words = text_at(
         text,
@@ -397,17 +441,20 @@ def _draw_heads(axis: Axis, y: float) -> str:
 
 
 # -- marks -----------------------------------------------------------------------------
-def _mark_of_kind(kind: str, x: float, y: float) -> str:
-    """A circle for virtual, a triangle for emulated, a square for measured."""
-    fill = COLOURS[kind]
+def _mark_of_kind(kind: str, x: float, y: float, is_hollow: bool = False) -> str:
+    """A circle for virtual, a triangle for emulated, a square for measured.
+
+    Hollow where the number is the committed ledger's.
+    """
+    style = {"fill": COLOURS[kind], "stroke": "#fff", "stroke_width": "1.5"}
+    if is_hollow:
+        style = {"fill": "#fff", "stroke": COLOURS[kind], "stroke_width": "2.5"}
     if kind == "virtual":
-        return circle(x, y, 7, fill=fill, stroke="#fff", stroke_width=1.5)
+        return circle(x, y, 7, **style)
     if kind == "emulated":
         corners = f"M{point(x, y - 8)}L{point(x + 8, y + 6)}L{point(x - 8, y + 6)}Z"
-        return tag("path", d=corners, fill=fill, stroke="#fff", stroke_width=1.5)
-    return rectangle(
-        x - 6.5, y - 6.5, 13, 13, fill=fill, stroke="#fff", stroke_width=1.5
-    )
+        return tag("path", d=corners, **style)
+    return rectangle(x - 6.5, y - 6.5, 13, 13, **style)
 
 
 def _mark_of_verdict(holds: str, x: float, y: float) -> str:
@@ -452,9 +499,11 @@ def _white_stroke(path: str) -> str:
 
 
 # -- legend ----------------------------------------------------------------------------
-def _draw_legend(width: float) -> tuple[str, float]:
+def _draw_legend(rows: Sequence[Row], width: float) -> tuple[str, float]:
     """What the marks mean, in as many lines as it takes; and where the rows begin."""
     claimed = "the paper's number, and how far from it the claim still holds"
+    if width < NARROW:
+        claimed = "the paper's number, and its tolerance"
     entries: list[tuple[Callable[[float, float], str], str]] = [
         (_key_of_claim, claimed)
     ]
@@ -462,6 +511,9 @@ def _draw_legend(width: float) -> tuple[str, float]:
         entries.append((_key_of_kind(kind), kind))
     for holds, sign in SIGNS.items():
         entries.append((_key_of_verdict(holds), sign.words))
+    if any(_has_committed(row) for row in rows):
+        words = f"hollow, and{COMMITTED_SIGN}: from the committed ledger"
+        entries.append((_key_of_committed, words))
 
     elements = []
     x, y = float(PAD), float(PAD + 12)
@@ -481,6 +533,10 @@ def _key_of_claim(x: float, y: float) -> str:
     return band + rectangle(x - 2, y - 10, 4, 20, fill=INK)
 
 
+def _key_of_committed(x: float, y: float) -> str:
+    return _mark_of_kind("virtual", x, y, is_hollow=True)
+
+
 def _key_of_kind(kind: str) -> Callable[[float, float], str]:
     return lambda x, y: _mark_of_kind(kind, x, y)
 
@@ -493,7 +549,7 @@ def in_words(row: Row) -> str:
     """A row of the picture for those who do not see it."""
     parts = [f"{row.claim.text}: claimed {coordinate(row.claim.claimed or 0)}"]
     for kind in ENGINE_KINDS:
-        verdict = row.claim.verdict(kind)
+        verdict = _settled(row.claim, kind)
         if verdict is not None and verdict.number is not None:
             sign = SIGNS.get(verdict.holds, SIGNS["n/a"])
             parts.append(f"{kind} {number(verdict.number)} ({sign.words})")

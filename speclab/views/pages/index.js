@@ -6,6 +6,11 @@ const form = document.getElementById("filters");
 const body = table.tBodies[0];
 const heads = [...table.tHead.rows[0].cells];
 const inOriginalOrder = [...body.rows];
+const further = document.getElementById("further");
+// On a phone every claim is a card, so only as many are shown at first.
+const CARDS_AT_FIRST = 20;
+const isNarrow = matchMedia("(max-width: 900px)");
+let areAllAsked = false;
 const GROUPS = ["paper", "kind", "verdict"];     // each empty: everything is shown
 
 // -- the view: what is chosen, as the address and as the form have it ------------------------
@@ -87,12 +92,16 @@ function sortRows(view) {
 
 function showView(view) {
   sortRows(view);
+  const most = isNarrow.matches && !areAllAsked ? CARDS_AT_FIRST : Infinity;
   let shown = 0;
-  for (const row of inOriginalOrder) {
+  for (const row of body.rows) {
     const isShown = fits(row, view);
     row.classList.toggle("is-hidden", !isShown);
+    row.classList.toggle("is-later", isShown && shown >= most);
     shown += isShown;
   }
+  further.hidden = shown <= most;
+  further.textContent = `Show the other ${shown - most} claims`;
   for (const cell of table.querySelectorAll("[data-kind]")) {
     cell.classList.toggle("is-hidden", !isChosen(view.kind, cell.dataset.kind));
   }
@@ -138,6 +147,11 @@ window.addEventListener("hashchange", () => {
   showInForm(view);
   showView(view);
 });
+further.addEventListener("click", () => {
+  areAllAsked = true;
+  showView(view);
+});
+isNarrow.addEventListener("change", () => showView(view));
 form.hidden = false;
 showInForm(view);
 showView(view);

@@ -1,8 +1,9 @@
 """The index over all papers, as an offline page.
 
-It begins with one picture, of what the abstracts say about speed, and one table, of
-every claim of every paper. Then comes a section per paper. What it says of a paper is
-stored as JSON, since the papers are made one by one: see ``entry``.
+It begins with the words that a newcomer needs and three ways to go on. Then come a race
+that moves, one picture, of what the abstracts say about speed, the lessons, and one
+table, of every claim of every paper; at last a section per paper. What it says of a
+paper is stored as JSON, since the papers are made one by one: see ``entry``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.paper_schema import ENGINE_KINDS, KINDS, Paper
 from speclab.papers.table_result import TableResult
 from speclab.views.tables.html import (
@@ -24,6 +26,7 @@ from speclab.views.tables.verdicts import SIGNS, Sign
 from speclib.drawing.numbers import number
 from speclib.drawing.svg import inline
 
+from .committed import with_committed
 from .entry import (
     ClaimEntry,
     KindVerdict,
@@ -34,6 +37,7 @@ from .entry import (
 )
 from .headlines import (
     NARROW,
+    PHONE,
     WIDE,
     Row,
     caption,
@@ -43,6 +47,7 @@ from .headlines import (
 )
 from .layout import read_file, render
 from .lessons_page import Lesson
+from .moving_runs import Place, moving_figure, moving_scripts
 from .places import PageAnchors
 
 # What the index says of one paper: texts, numbers and pieces of HTML by name.
@@ -94,6 +99,9 @@ def index_page(
     has_audit: bool = False,
     lessons: Sequence[Lesson] = (),
     lecturers: str = "",
+    race: Place | None = None,
+    committed: Sequence[VerdictLine] = (),
+    all_papers: Mapping[str, Paper] | None = None,
 ) -> str:
     """The index over ``entries``, as ``summary`` makes them.
 
@@ -101,10 +109,13 @@ def index_page(
     state of the repository. ``facts`` describe the machine. ``anchors`` are those in
     the pages of each paper; without them no claim and no number is a link.
     ``has_audit``: the audit's page stands beside this one. ``lessons`` are those that
-    have a page, and ``lecturers`` is the address of the page for lecturers. An entry
-    that was made by older code is shown as far as it goes.
+    have a page, and ``lecturers`` is the address of the page for lecturers. ``race``
+    are the runs that move on top. ``committed`` are the verdicts of the committed
+    ledger, about papers in ``all_papers``. An entry that was made by older code is
+    shown as far as it goes.
     """
-    papers = [read_entry(entry) for entry in entries]
+    own_papers = [read_entry(entry) for entry in entries]
+    papers = with_committed(own_papers, all_papers or {}, committed)
     linker = Linker(anchors or {})
     claims = _claim_rows(papers, linker)
     return render(
@@ -123,6 +134,8 @@ def index_page(
         has_audit=has_audit,
         lessons=lessons,
         lecturers=lecturers,
+        race=moving_figure(race) if race else "",
+        moving=moving_scripts([race] if race else []),
     )
 
 
@@ -144,10 +157,11 @@ class Linker:
 
 # -- the picture -----------------------------------------------------------------------
 class PagePicture(NamedTuple):
-    """The picture in two widths, its caption, and a row of it per text in words."""
+    """The picture in three widths, its caption, and a row of it per text in words."""
 
     wide: str
     narrow: str
+    phone: str
     caption: str
     words: list[str]
 
@@ -160,6 +174,7 @@ def _picture(papers: Sequence[PaperEntry], linker: Linker) -> PagePicture | None
     return PagePicture(
         wide=inline(render_headlines(rows, linker, WIDE)),
         narrow=inline(render_headlines(rows, linker, NARROW)),
+        phone=inline(render_headlines(rows, linker, PHONE)),
         caption=caption(rows, linker),
         words=[in_words(row) for row in rows],
     )
@@ -175,6 +190,8 @@ class VerdictCell(NamedTuple):
 
     ``holds`` is empty where there is no verdict; then all other texts are, too.
     ``second`` is what it says of the number over the same devices, if anything.
+    ``is_committed``: all of it is the committed ledger's; ``committed`` is what that
+    says where this checkout's verdict settles nothing.
     """
 
     kind: str
@@ -185,6 +202,8 @@ class VerdictCell(NamedTuple):
     note: str = ""
     trace: str = ""
     second: VerdictCell | None = None
+    is_committed: bool = False
+    committed: VerdictCell | None = None
 
     @property
     def rank(self) -> int:
@@ -195,10 +214,9 @@ class VerdictCell(NamedTuple):
 
     @property
     def all_holds(self) -> str:
-        """One or both verdicts, by which rows are filtered."""
-        if self.second is None:
-            return self.holds
-        return f"{self.holds} {self.second.holds}"
+        """All verdicts of the cell, by which rows are filtered."""
+        cells = (self, self.second, self.committed)
+        return " ".join(cell.holds for cell in cells if cell)
 
 
 class ClaimLine(NamedTuple):
@@ -248,10 +266,13 @@ def _verdict_cell(
     if verdict is None:
         return VerdictCell(kind, "", None)
     cell = _describe_cell(paper, verdict, linker)
-    if verdict.over_same_devices is None:
-        return cell
-    second = _describe_cell(paper, verdict.over_same_devices, linker)
-    return cell._replace(second=second)
+    if verdict.over_same_devices is not None:
+        second = _describe_cell(paper, verdict.over_same_devices, linker)
+        cell = cell._replace(second=second)
+    if verdict.committed is not None:
+        committed = _describe_cell(paper, verdict.committed, linker)
+        cell = cell._replace(committed=committed)
+    return cell
 
 
 def _describe_cell(paper: str, verdict: KindVerdict, linker: Linker) -> VerdictCell:
@@ -264,6 +285,7 @@ def _describe_cell(paper: str, verdict: KindVerdict, linker: Linker) -> VerdictC
         interval=_write_interval(verdict),
         note=verdict.note,
         trace=linker.to_trace(paper, verdict.trace) if verdict.trace else "",
+        is_committed=verdict.is_committed,
     )
 
 

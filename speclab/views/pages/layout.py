@@ -19,10 +19,11 @@ TEMPLATES = load_templates(
     HERE / "templates",
     page_style=read_file("page.css"),
     page_script=read_file("page.js"),
+    moving_style=read_file("moving.css"),
     table_style=STYLE,
 )
 
 
 def render(template: str, **names: object) -> str:
-    """A whole page, from the template with this name."""
+    """A page, or a part of one, from the template with this name."""
     return TEMPLATES.get_template(template).render(names)

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 from speclib.errors import BadValue
 
+from .moving_runs import Place
 from .notebook import markdown_page, notebook_page
 
 NOTE = (
-    "These are stored outputs. In JupyterLab (make lab) sliders move, and exercises "
-    "answer."
+    "Quizzes answer here, and pictures with a Play button move; all else are stored "
+    "outputs. In JupyterLab (make lab) every slider moves, and exercises answer."
 )
 TITLE = re.compile(r"^# (.+)$", re.M)
 LEARN = re.compile(r"^\*\*You learn\*\* (.+?\.)(?:\s|$)", re.M | re.S)
@@ -64,9 +65,18 @@ def describe_lesson(notebook: str, page: str) -> Lesson:
     return Lesson(number, title[1], int(time[1]), " ".join(words), page)
 
 
-def lesson_page(notebook: str, title: str, folder: str, addresses: Addresses) -> str:
-    """The page of a lesson, a notebook's JSON text that lies in ``folder``."""
-    page = notebook_page(notebook, title, up="../", note=NOTE)
+def lesson_page(
+    notebook: str,
+    title: str,
+    folder: str,
+    addresses: Addresses,
+    moving: Mapping[str, Place] | None = None,
+) -> str:
+    """The page of a lesson, a notebook's JSON text that lies in ``folder``.
+
+    ``moving``: runs that move on it, by a piece of their cell's source.
+    """
+    page = notebook_page(notebook, title, up="../", note=NOTE, moving=moving)
     return with_links(page, folder, addresses)
 
 

@@ -7,13 +7,13 @@ the pages. Widgets are replaced by their pictures. Knows no run and no clock.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speclab.views.tables.html import STYLE
-
 from .layout import render
+from .moving_runs import Place, moving_figure, moving_scripts
 from .notebook_files import PLOTLY, WIDGET, parse_notebook
 from .places import PageAnchors, traces_file
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 CHART_HEIGHT = 400  # pixels, of a chart that does not say its height
+# The style that our tables bring with them where they are displayed alone.
+STORED_STYLE = re.compile(r"<style>[^<]*\.speclib[^<]*</style>")
 
 
 class Heading(NamedTuple):
@@ -77,6 +79,8 @@ def notebook_page(
     anchors: PageAnchors | None = None,
     up: str = "",
     note: str = "",
+    moving: Mapping[str, Place] | None = None,
+    front: str = "",
 ) -> str:
     """The page of an executed notebook (its JSON text), with a table of contents.
 
@@ -84,17 +88,81 @@ def notebook_page(
             timelines become links to it
     up      from the folder of the page to that of the reports, such as "../"
     note    a sentence for the reader, beside the table of contents
+    moving  runs that move on the page, by a piece of the source of a cell: they stand
+            in place of what that cell put out, or below it if it is a text
+    front   the item whose chart stands below the title, too; the first one that has a
+            chart, if that has none
     """
     notebook = parse_notebook(executed)
+    waiting = dict(moving or {})  # for their cells
+    placed = []
     cells = []
     for cell in _cells_to_show(notebook):
+        source = "".join(cell.source)
+        place = _take_place(source, waiting)
+        if place is not None:
+            placed.append(place)
         if cell.cell_type == "markdown":
-            cells.append(Cell(html=_render_markdown("".join(cell.source))))
-        elif cell.cell_type == "code" and "".join(cell.source).strip():
-            cells.append(Cell(code="".join(cell.source), outputs=_outputs(cell)))
+            figure = moving_figure(place) if place else ""
+            cells.append(Cell(html=_render_markdown(source) + figure))
+        elif cell.cell_type == "code" and source.strip():
+            outputs = _outputs(cell)
+            if place is not None:
+                outputs = (Output(html=moving_figure(place, _still(outputs))),)
+            cells.append(Cell(code=source, outputs=outputs))
+    cells = _with_front_chart(cells, front)
     traces = traces_file(anchors.key) if anchors and anchors.on_traces else ""
-    html = _render_cells(cells, title, traces=traces, up=up, note=note)
+    scripts = moving_scripts(placed)
+    html = _render_cells(cells, title, traces=traces, up=up, note=note, moving=scripts)
     return _link_to_traces(html, anchors) if anchors else html
+
+
+def _with_front_chart(cells: list[Cell], front: str) -> list[Cell]:
+    """The cells with a chart below the page's title, and links to all charts.
+
+    Where there are no charts, or no title, they stay as they are.
+    """
+    charts: dict[str, Output] = {}  # by a link to the section where the chart stands
+    chosen = ""
+    link = ""
+    for cell in cells:
+        for heading in _list_headings([cell]):
+            link = f'<a href="#{heading.anchor}">{heading.text}</a>'
+        for output in cell.outputs:
+            if output.chart:
+                charts.setdefault(link, output)
+                if f'.chart("{front}")' in cell.code:
+                    chosen = link
+    if not charts or "</h1>" not in cells[0].html:
+        return cells
+
+    title, end_of_title, rest = cells[0].html.partition("</h1>")
+    chosen = chosen or next(iter(charts))
+    sentence = f"<p>{chosen}: the section explains this chart.</p>"
+    others = "".join(f"<li>{other}</li>" for other in charts if other != chosen)
+    if others:
+        summary = f"<summary>The other {len(charts) - 1} charts</summary>"
+        sentence += f"<details>{summary}<ul>{others}</ul></details>"
+    lead = Cell(html=sentence, outputs=(charts[chosen],))
+    return [Cell(html=title + end_of_title), lead, Cell(html=rest), *cells[1:]]
+
+
+def _take_place(source: str, waiting: dict[str, Place]) -> Place | None:
+    """The runs that belong to a cell with this source; each is taken once."""
+    for piece in waiting:
+        if piece in source:
+            return waiting.pop(piece)
+    return None
+
+
+def _still(outputs: Iterable[Output]) -> str:
+    """HTML of the pictures among a cell's outputs, for readers without scripts."""
+    pictures = [output.picture for output in outputs if output.picture]
+    images = []
+    for picture in pictures:
+        words = escape(picture.description)
+        images.append(f'<img alt="{words}" src="data:image/png;base64,{picture.png}">')
+    return "".join(images)
 
 
 def notebook_markdown(executed: str) -> str:
@@ -121,7 +189,13 @@ def markdown_page(markdown: str, title: str, up: str = "") -> str:
 
 
 def _render_cells(
-    cells: list[Cell], title: str, *, traces: str = "", up: str = "", note: str = ""
+    cells: list[Cell],
+    title: str,
+    *,
+    traces: str = "",
+    up: str = "",
+    note: str = "",
+    moving: str = "",
 ) -> str:
     headings = _list_headings(cells)[1:]  # the first is the page's title
     return render(
@@ -133,6 +207,7 @@ def _render_cells(
         traces=traces,
         up=up,
         note=note,
+        moving=moving,
     )
 
 
@@ -216,8 +291,8 @@ def _output(output: NotebookNode) -> Output:
     if WIDGET in data and "image/png" not in data:
         return Output()  # a widget without another form, such as a progress bar
     if "text/html" in data and WIDGET not in data:
-        # The page has the style already.
-        return Output(html="".join(data["text/html"]).replace(STYLE, ""))
+        # The page has the style already; what is stored may be an older one.
+        return Output(html=STORED_STYLE.sub("", "".join(data["text/html"])))
     if "image/png" in data:
         of_picture = output.get("metadata", {}).get("image/png", {})
         png = data["image/png"].strip()

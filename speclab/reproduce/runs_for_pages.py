@@ -1,0 +1,176 @@
+"""The runs that move on pages without Python, computed while the pages are written.
+
+Each is the method's own code on the virtual clock, for a grid of settings. The draft
+model is right at random words, so for every acceptance rate a draw is chosen: of a few
+draws the one whose speeds are nearest to what is expected of a long text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from math import log
+from typing import NamedTuple
+
+from speclab.views.pages.moving_runs import (
+    Contestant,
+    Dial,
+    MovingRuns,
+    Place,
+    Tries,
+    Try,
+    Values,
+)
+from speclab.views.widgets.timeline_explorer import expected_speedup
+from speclib.decoding.simulate import compare
+from speclib.drawing.timeline.run import timeline_run
+from speclib.drawing.timeline.sayings import speedup_as_drawn
+
+DRAWS = 12  # of which one is chosen
+ALPHA = "α: how often the draft model is right"
+GAMMA = "γ: drafts per round"
+C = "c: draft passes in the time of a target pass"
+HOW_OFTEN_RIGHT = Tries(
+    "Let the draft model be right",
+    (
+        Try("always", "alpha", 1.0),
+        Try("at four of five words", "alpha", 0.8),
+        Try("at every second word", "alpha", 0.5),
+        Try("never", "alpha", 0.0),
+    ),
+)
+
+
+class Grid(NamedTuple):
+    """What is computed: at each combination of the dials' stops, ``method`` and others.
+
+    ``gamma`` and ``c`` hold where no dial sets them; a ``gamma`` of None is as c, so
+    that no model waits for PEARL's other one.
+    """
+
+    name: str
+    method: str
+    dials: tuple[Dial, ...]
+    tokens: int
+    gamma: int | None = None
+    c: float = 5.0
+    tries: Tries = HOW_OFTEN_RIGHT
+
+    def settings(self, values: Values) -> dict[str, float]:
+        """What is simulated at these values of the dials."""
+        names = [dial.name for dial in self.dials]
+        settings: dict[str, float] = {"c": self.c}
+        settings |= dict(zip(names, values, strict=True))
+        if "gamma" not in settings:
+            settings["gamma"] = self.gamma or round(settings["c"])
+        settings["gamma"] = int(settings["gamma"])
+        return settings
+
+    @property
+    def first_values(self) -> Values:
+        return tuple(dial.first for dial in self.dials)
+
+
+TENTHS = tuple(number / 10 for number in range(11))
+TWENTIETHS = tuple(number / 20 for number in range(21))
+
+# The settings of lesson 00: its race, at every stop of its slider.
+START = Grid(
+    name="start",
+    method="speculative",
+    dials=(Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, TWENTIETHS),),
+    tokens=16,
+    gamma=4,
+)
+# Those of lesson 20.
+PEARL = Grid(
+    name="pearl",
+    method="pearl",
+    dials=(
+        Dial("gamma", GAMMA, 1, 12, 1, 5, (1, 2, 3, 5, 8, 12)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, (0, 0.3, 0.5, 0.7, 0.8, 0.9, 1)),
+        Dial("c", C, 1, 12, 1, 5, (2, 5, 10)),
+    ),
+    tokens=24,
+)
+# Those on top of the index: gamma is as c, the best that it can be for PEARL.
+FRONT = Grid(
+    name="front",
+    method="pearl",
+    dials=(
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, TENTHS),
+        Dial("c", C, 1, 12, 1, 5, (2, 3, 5, 10)),
+    ),
+    tokens=24,
+)
+
+
+# -- places on pages -------------------------------------------------------------------
+def front_race() -> Place:
+    """The race on top of the index."""
+    return Place(compute(FRONT), "race", "Three ways to write the same text")
+
+
+def places_of_lesson(name: str) -> dict[str, Place]:
+    """Where runs move in a lesson: by a piece of the source of their cell."""
+    if name == "00_start_here":
+        return {"speclab.explorer(": Place(compute(START), "race", "The race")}
+    if name == "20_pearl":
+        runs = compute(PEARL)
+        return {
+            "## 3. Two ideas": Place(runs, "rounds", "PEARL, one round at a time"),
+            "speclab.explorer(": Place(runs, "race", "PEARL beside the others"),
+        }
+    return {}
+
+
+# -- runs ------------------------------------------------------------------------------
+@cache
+def compute(grid: Grid) -> MovingRuns:
+    """The runs of a grid; the same ones each time."""
+    place_of_alpha = [dial.name for dial in grid.dials].index("alpha")
+    seeds = {
+        alpha: choose_draw(grid, place_of_alpha, alpha)
+        for alpha in grid.dials[place_of_alpha].stops
+    }
+    runs = {}
+    for values in product(*(dial.stops for dial in grid.dials)):
+        runs[values] = simulate(grid, values, seeds[values[place_of_alpha]])
+    draws = (
+        f"Which words the draft model gets right is drawn at random: for each α, of "
+        f"{DRAWS} draws the one that comes nearest to what is expected of a long text."
+    )
+    return MovingRuns(grid.name, grid.dials, runs, draws, grid.tries)
+
+
+def choose_draw(grid: Grid, place_of_alpha: int, alpha: float) -> int:
+    """The seed whose speeds are nearest to the expected ones; the other dials stand as
+    they are shown first."""
+    first = grid.first_values
+    values = (*first[:place_of_alpha], alpha, *first[place_of_alpha + 1 :])
+    distances = {seed: distance(simulate(grid, values, seed)) for seed in range(DRAWS)}
+    return min(distances, key=distances.__getitem__)
+
+
+def simulate(grid: Grid, values: Values, seed: int) -> list[Contestant]:
+    """Plain decoding, speculative decoding and the grid's method, in this order."""
+    settings = grid.settings(values)
+    results = compare(grid.method, tokens=grid.tokens, seed=seed, **settings)
+    contestants = []
+    for result in results:
+        run = timeline_run(result)
+        method = run.trace.meta["method"]
+        expected = expected_speedup(**{**settings, "method": method})
+        contestants.append(Contestant(run, expected))
+    return contestants
+
+
+def distance(contestants: Sequence[Contestant]) -> float:
+    """How far the speeds as drawn are from the expected ones, as factors."""
+    runs = [contestant.run for contestant in contestants]
+    total = 0.0
+    for contestant in contestants:
+        ratio = speedup_as_drawn(contestant.run, runs) / contestant.expected
+        total += abs(log(ratio))
+    return total

@@ -1,0 +1,276 @@
+"""Pages without Python, in a browser, from disk: runs move, quizzes answer, phones fit.
+
+What is to be seen is compared with what the package says of the same runs. Each page is
+opened once.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from itertools import pairwise
+
+import pytest
+
+from speclab.papers.ledger import read_claims
+from speclab.papers.load_papers import load_paper
+from speclab.reproduce.lesson_pages import list_lessons, write_lesson_pages
+from speclab.reproduce.runs_for_pages import FRONT, PEARL, START, compute, front_race
+from speclab.views.pages.index import index_page
+from speclib import paths
+from speclib.drawing.timeline.sayings import idle_shares, speedup_as_drawn
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("moving pages")]
+
+PAGE_WIDTH = "document.documentElement.scrollWidth"
+# The letters of all texts that are shown, in pixels as a reader sees them.
+SIZES_OF_LETTERS = """() => {
+  const sizes = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = node.parentElement;
+    const text = node.textContent.trim();
+    if (!text || parent.closest("script, style, noscript, title")) continue;
+    if (!parent.checkVisibility() || !parent.getClientRects().length) continue;
+    const scale = parent.ownerSVGElement ? parent.getScreenCTM().a : 1;
+    sizes.push([scale * parseFloat(getComputedStyle(parent).fontSize), text]);
+  }
+  return sizes;
+}"""
+# What reaches beyond the right edge of the screen, and scrolls in no box of its own.
+WIDER_THAN_SCREEN = """() => [...document.querySelectorAll("body *")].filter((node) => {
+  if (node.getBoundingClientRect().right <= innerWidth + 1) return false;
+  for (let box = node.parentElement; box; box = box.parentElement) {
+    const { overflowX } = getComputedStyle(box);
+    if (["auto", "scroll", "hidden"].includes(overflowX)) return false;
+  }
+  return true;
+}).map((node) => node.outerHTML.slice(0, 120))"""
+SCALES_OF_PICTURES = "all => all.map((img) => img.clientWidth / img.naturalWidth)"
+CLASSES = "all => all.map((node) => node.className)"
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1400, "height": 1000}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The pages of all lessons, and an index of what is committed."""
+    home = tmp_path_factory.mktemp("home")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(paths, "REPORTS", home / "reports")
+    patch.setattr(paths, "CACHE", home / ".cache")
+    outcome = write_lesson_pages()
+    assert not outcome.failed
+    committed = read_claims(paths.ROOT / "reports" / "claims.csv")
+    papers = {line.paper: load_paper(line.paper) for line in committed}
+    index = index_page(
+        [],
+        {},
+        race=front_race(),
+        lessons=list_lessons(),
+        committed=committed,
+        all_papers=papers,
+    )
+    (home / "reports" / "index.html").write_text(index)
+    patch.undo()
+    return home / "reports"
+
+
+def open_page(page, path) -> float:
+    """Opens a page from disk; seconds until its runs can be moved."""
+    began = time.monotonic()
+    page.goto(path.as_uri())
+    for figure in page.locator(".moving").all():
+        figure.and_(page.locator("[data-ready]")).wait_for()
+    return time.monotonic() - began
+
+
+def set_dial(figure, number: int, value: float) -> None:
+    """Moves a slider as a key or a mouse would."""
+    figure.locator("input[type=range]").nth(number).fill(f"{value:g}")
+
+
+def figures_in(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+def check_race(figure, grid, values) -> None:
+    """Compares all that a race says and draws with the package's own runs."""
+    contestants = compute(grid).runs[values]
+    runs = [contestant.run for contestant in contestants]
+    assert figure.locator(".run").count() == len(runs)
+    span = max(run.seconds for run in runs)
+    for number, (run, expected) in enumerate(contestants):
+        panel = figure.locator(".run").nth(number)
+        facts = panel.locator(".facts").text_content()
+        stats = run.stats
+        waiting = idle_shares(run).replace(" %", "")
+        assert facts.startswith(f"{stats.tokens} tokens in ")
+        assert figures_in(facts)[1] == pytest.approx(1000 * stats.seconds, abs=0.06)
+        assert figures_in(facts)[-len(run.devices) :] == figures_in(waiting)
+        if stats.drafted:
+            tested = stats.accepted + stats.rejected
+            assert f"{stats.accepted} of {tested} tested drafts accepted" in facts
+            assert f"{stats.drafted - tested} discarded untested" in facts
+            ratio = speedup_as_drawn(run, runs)
+            assert panel.locator(".speed").text_content() == f"{ratio:.2f}× plain"
+            caption = figure.locator(".caption").text_content()
+            assert f"{run.label} is here {ratio:.2f} times as fast" in caption
+            assert f"expected of a long text: {expected:.2f}" in caption
+
+        widths = panel.locator(".boxes .score").evaluate_all(
+            "all => all.map((box) => parseFloat(box.style.width))"
+        )
+        passes = [event.dur for event in run.trace.operations if event.is_scoring]
+        assert widths == [pytest.approx(100 * s / span, rel=1e-3) for s in passes]
+        for kind in ("accepted", "rejected", "discarded"):
+            drawn = panel.locator(f".boxes .{kind}").count()
+            outcomes = [o for event in run.trace.operations for o in event.outcome]
+            assert drawn == outcomes.count(kind)
+
+
+def check_quiz(page, name: str) -> None:
+    """Every choice of a quiz answers when it is clicked, once it was silent."""
+    from speclab.teach.lesson_files import find_quiz
+
+    quiz = find_quiz(name)
+    box = page.locator(".speclib-question", has_text=quiz.question)
+    for choice in quiz.choices:
+        reason = box.get_by_text(choice.why)
+        assert not reason.is_visible()
+        box.get_by_text(choice.text, exact=True).click()
+        assert reason.is_visible()
+        says_yes = reason.text_content().startswith("✓ Yes.")
+        assert says_yes == choice.is_right
+
+
+def check_letters_and_width(page) -> None:
+    """No letter is smaller than 12 pixels, and nothing is wider than the screen."""
+    small = [said for said in page.evaluate(SIZES_OF_LETTERS) if said[0] < 11.9]
+    assert not small
+    assert not page.evaluate(WIDER_THAN_SCREEN)
+    assert page.evaluate(PAGE_WIDTH) <= page.viewport_size["width"]
+
+
+def test_the_race_of_lesson_00_moves_says_what_it_draws_and_quizzes_answer(
+    pages, offline
+):
+    path = pages / "lessons" / "00_start_here.html"
+    assert open_page(offline, path) < 5  # seconds; one, on a machine at rest
+    race = offline.locator("#race")
+    check_race(race, START, (0.8,))
+    for alpha in (0.0, 0.45, 1.0):
+        set_dial(race, 0, alpha)
+        check_race(race, START, (alpha,))
+
+    written = race.locator(".written span:not(.ahead)")
+    race.get_by_role("button", name="Step ▶").click()
+    after_one = written.count()
+    race.locator(".stage").focus()
+    counts = [after_one]
+    for _ in range(3):
+        offline.keyboard.press("ArrowRight")
+        counts.append(written.count())
+    assert all(fewer < more for fewer, more in pairwise(counts))
+    offline.keyboard.press("ArrowLeft")
+    assert written.count() == counts[-2]
+    assert "round" in race.locator(".sentence").text_content()
+
+    race.get_by_role("button", name="▶ Play").click()
+    race.get_by_role("button", name="❚❚ Pause").wait_for()
+    race.get_by_role("button", name="▶ Play").wait_for(timeout=20_000)
+    assert race.locator(".written .ahead").count() == 0
+
+    for name in ("a-pass", "rejected", "who-waits"):
+        check_quiz(offline, name)
+    check_letters_and_width(offline)
+
+
+def test_pearls_rounds_of_lesson_20_are_those_of_its_run_and_sliders_snap(
+    pages, offline
+):
+    open_page(offline, pages / "lessons" / "20_pearl.html")
+    rounds, race = offline.locator("#rounds"), offline.locator("#race")
+    check_race(race, PEARL, (5, 0.8, 5))
+    set_dial(race, 0, 6)
+    snapped = race.locator(".snapped").text_content()
+    assert "No run was computed for γ = 6" in snapped
+    assert "γ = 5" in snapped
+    set_dial(race, 0, 12)
+    assert race.locator(".snapped").text_content() == ""
+    check_race(race, PEARL, (12, 0.8, 5))
+
+    run = compute(PEARL).runs[5, 0.8, 5][-1].run
+    seen = []
+    for _ in run.trace.commits:
+        seen.append(round_on_page(rounds))
+        rounds.get_by_role("button", name="Step ▶").click()
+    assert seen == [round_of_trace(run, number) for number in range(len(seen))]
+    assert "The text is complete" in rounds.locator(".sentence").text_content()
+
+
+def round_on_page(rounds) -> tuple:
+    """Window, outcomes of what was tested, new drafts and what was written."""
+    chips = ".panel.target .chip"
+    window = rounds.locator(".panel.target .window i").all_text_contents()
+    tested = rounds.locator(f"{chips} i").evaluate_all(CLASSES)
+    drafted = rounds.locator(".panel.draft .chip i").all_text_contents()
+    written = rounds.locator(".panel.result .chips span").all_text_contents()
+    written = [re.sub(r" \(in place of .*\)", "", word) for word in written]
+    rows = rounds.locator(f"{chips} small:first-child").all_text_contents()
+    assert rows == [f"row {row + 1} tests" for row in range(len(window) + 1)]
+    return window, tested, drafted, written
+
+
+def round_of_trace(run, number: int) -> tuple:
+    """The same, read from the events of a round and of the one before."""
+
+    def words(tokens) -> list[str]:
+        return [run.piece(token).strip() for token in tokens]
+
+    of_round = {}
+    for event in run.trace.operations:
+        of_round[event.round, event.is_drafting] = event
+    scoring, drafting = of_round[number, False], of_round[number, True]
+    count = scoring.candidates
+    before = of_round[number - 1, True].outcome if count else ()
+    tested = [*before[len(before) - count :], drafting.outcome[0]]
+    commit = run.trace.commits[number]
+    window = words(scoring.tokens[len(scoring.tokens) - count :])
+    return window, tested, words(drafting.tokens), words(commit.tokens)
+
+
+def test_the_index_leads_three_ways_races_and_is_not_empty_after_no_run_at_all(
+    pages, offline
+):
+    offline.set_viewport_size(PHONE)
+    assert open_page(offline, pages / "index.html") < 5
+    doors = offline.locator(".doors a").evaluate_all("all => all.map(a => a.hash)")
+    assert doors == ["#lessons", "#race", "#claims"]
+    order = [".words", ".doors", "#race", "figure.headlines", "#lessons", "#claims"]
+    tops = [offline.locator(part).bounding_box()["y"] for part in order]
+    assert tops == sorted(tops)
+
+    check_race(offline.locator("#race"), FRONT, (0.8, 5))
+    marks = offline.locator("figure.headlines .phone .verdict")
+    with_sign = marks.filter(has_text="*").count()
+    assert with_sign == marks.count() >= 15  # of 7 claims by 3 kinds
+    assert (
+        "committed" in offline.locator("figcaption", has_text="Hollow").text_content()
+    )
+    check_letters_and_width(offline)
+
+
+def test_every_lesson_fits_on_a_phone_and_its_quizzes_are_whole(pages, offline):
+    offline.set_viewport_size(PHONE)
+    for path in sorted((pages / "lessons").glob("*.html")):
+        open_page(offline, path)
+        check_letters_and_width(offline)
+        scales = offline.locator(".output img").evaluate_all(SCALES_OF_PICTURES)
+        assert all(scale > 0.99 for scale in scales)  # their letters have 14 pixels
+        notebook = paths.ROOT / "notebooks" / "learn" / f"{path.stem}.ipynb"
+        if notebook.is_file():
+            source = notebook.read_text("utf-8")
+            quizzes = re.findall(r'"teach\.quiz\(\\"([\w-]+)\\"\)"', source)
+            questions = offline.locator(".speclib-question:has(details + details)")
+            assert questions.count() == len(quizzes)

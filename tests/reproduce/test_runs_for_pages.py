@@ -1,0 +1,161 @@
+"""Runs that move on pages: the virtual clock's, whole, small, and of the lessons."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from itertools import product
+
+import pytest
+from helpers import late
+
+import speclib
+from speclab.reproduce.runs_for_pages import (
+    DRAWS,
+    FRONT,
+    PEARL,
+    START,
+    choose_draw,
+    compute,
+    distance,
+    places_of_lesson,
+    simulate,
+)
+from speclab.theory.closed_forms import pearl_speed, sd_speed
+from speclab.views.pages.layout import read_file
+from speclab.views.pages.moving_runs import key_of, packed
+from speclib import paths
+from speclib.trace.metrics import stats
+
+GRIDS = {"start": START, "front": FRONT, "pearl": PEARL}
+KB = 1000
+# What a page may become larger by: the runs, and once the script with its style.
+BUDGETS = {"start": 5 * KB, "front": 20 * KB, "pearl": 60 * KB}
+SCRIPT_BUDGET = 32 * KB
+OUTCOMES = {"a": "accepted", "r": "rejected", "d": "discarded"}
+
+
+def data_of(name: str) -> dict:
+    """What the script gets of a grid."""
+    return json.loads(gzip.decompress(b64decode(packed(compute(GRIDS[name])))))
+
+
+def spelled(data: dict, letters: str) -> str:
+    return " ".join(data["words"][data["letters"].index(letter)] for letter in letters)
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_there_are_runs_at_every_stop_of_every_dial_and_their_size_is_bounded(name):
+    grid = GRIDS[name]
+    data = data_of(name)
+    stops = [dial.stops for dial in grid.dials]
+    assert set(data["settings"]) == {key_of(values) for values in product(*stops)}
+    for dial in grid.dials:
+        assert dial.first in dial.stops
+        assert dial.low <= min(dial.stops)
+        assert dial.high >= max(dial.stops)
+    for text, dial, value in data["tries"]["buttons"]:
+        assert text
+        assert value in {dial.name: dial for dial in grid.dials}[dial].stops
+    assert len(packed(compute(grid))) <= BUDGETS[name]
+
+
+def test_the_script_and_its_style_are_small():
+    assert len(read_file("moving.js")) + len(read_file("moving.css")) <= SCRIPT_BUDGET
+
+
+SAMPLES = [
+    ("start", (0.0,)),
+    ("start", (0.55,)),
+    ("start", (1.0,)),
+    ("front", (0.8, 5)),
+    ("front", (0.3, 10)),
+    ("pearl", (1, 0.8, 5)),
+    ("pearl", (5, 0.8, 2)),
+    ("pearl", (12, 0.0, 10)),
+    ("pearl", (12, 1.0, 2)),
+]
+
+
+@pytest.mark.parametrize("name, values", SAMPLES)
+def test_what_the_script_gets_is_what_the_virtual_clock_gives(name, values):
+    """The oracle simulates again, method by method, and reads the traces itself."""
+    grid = GRIDS[name]
+    settings = grid.settings(values)
+    alpha = dict(zip([dial.name for dial in grid.dials], values, strict=True))["alpha"]
+    place = [dial.name for dial in grid.dials].index("alpha")
+    seed = choose_draw(grid, place, alpha)
+    gamma = settings.pop("gamma")
+
+    data = data_of(name)
+    numbers, expected = data["settings"][key_of(values)]
+    methods = ["autoregressive", "speculative", "pearl"][: len(numbers)]
+    for number, method in zip(numbers, methods, strict=True):
+        own = {} if method == "autoregressive" else {"gamma": gamma}
+        result = speclib.simulate(
+            method, tokens=grid.tokens, seed=seed, **own, **settings
+        )
+        label, note, lanes, boxes, commits = data["runs"][number]
+        assert note == (f"γ = {gamma}" if own else "")
+
+        drawn = [(lanes[lane], start, lasts) for lane, _, start, lasts, _, _ in boxes]
+        wanted = []
+        for event in result.trace.operations:
+            times = (round(1000 * event.ts, 3), round(1000 * event.dur, 3))
+            wanted.append((event.device, *times))
+        assert drawn == wanted
+
+        outcomes = "".join(box[5] for box in boxes)
+        counts = stats(result.trace)
+        assert outcomes.count("a") == counts.accepted
+        assert outcomes.count("r") == counts.rejected
+        assert len(outcomes) == counts.drafted
+
+        text = " ".join(spelled(data, words) for _, _, words, _ in commits if words)
+        assert text == result.text
+        assert commits[-1][1] == round(1000 * counts.seconds, 3)
+
+    formulas = [1.0, sd_speed(alpha, gamma, 1 / settings["c"], 1.0)]
+    formulas.append(pearl_speed(alpha, gamma, 1 / settings["c"], 1.0))
+    assert expected == [pytest.approx(f, abs=0.006) for f in formulas[: len(numbers)]]
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.8])
+def test_of_all_draws_the_one_nearest_to_the_expected_speeds_is_shown(alpha):
+    place = 0
+    chosen = choose_draw(START, place, alpha)
+    distances = [distance(simulate(START, (alpha,), seed)) for seed in range(DRAWS)]
+    assert distances[chosen] == min(distances)
+    assert max(distances) > min(distances)
+
+
+@pytest.mark.parametrize(
+    "grid, lesson", [(START, "00_start_here"), (PEARL, "20_pearl")]
+)
+def test_runs_are_of_the_settings_that_the_lesson_begins_with(grid, lesson):
+    notebook = paths.ROOT / "notebooks" / "learn" / f"{lesson}.ipynb"
+    cells = late.nbformat.read(notebook, as_version=4).cells
+    parameters = next(
+        c.source for c in cells if "parameters" in c.metadata.get("tags", [])
+    )
+    stated = {
+        name: float(value)
+        for name, value in re.findall(r"^(\w+): \w+ = ([\d.]+)", parameters, re.M)
+    }
+    assert stated["tokens"] == grid.tokens
+    shown = grid.settings(grid.first_values)
+    for name in ("gamma", "c"):
+        assert stated[name] == shown[name]
+
+
+@pytest.mark.parametrize("lesson", ["00_start_here", "20_pearl"])
+def test_each_place_has_its_cell_in_the_lesson(lesson):
+    notebook = paths.ROOT / "notebooks" / "learn" / f"{lesson}.ipynb"
+    sources = [cell.source for cell in late.nbformat.read(notebook, as_version=4).cells]
+    places = places_of_lesson(lesson)
+    assert places
+    for piece in places:
+        assert any(piece in source for source in sources), piece
+    assert places_of_lesson("10_speculative_decoding") == {}
