@@ -32,7 +32,6 @@ from speclib.errors import BadValue
 
 from .book import Book, Page, of_another_machine
 from .lesson_pages import lecturers_address, list_lessons
-from .runs_for_pages import front_race
 
 if TYPE_CHECKING:
     from speclab.views.pages.places import Anchors, PageAnchors
@@ -207,6 +206,8 @@ def write_index_page() -> None:
     is no index.
     """
     from speclab.views.pages.index import index_page
+
+    from .runs_for_pages import front_race
 
     entries = []
     anchors = {}

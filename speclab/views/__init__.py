@@ -13,6 +13,7 @@ DOOR = (
     "live.outcome_tree",
     "pages.index",
     "pages.lessons_page",
+    "pages.moving_runs",
     "pages.notebook",
     "pages.notebook_files",
     "pages.places",

@@ -122,6 +122,24 @@ def test_what_the_script_gets_is_what_the_virtual_clock_gives(name, values):
     assert expected == [pytest.approx(f, abs=0.006) for f in formulas[: len(numbers)]]
 
 
+def test_the_window_that_a_pass_reads_is_the_end_of_what_was_drafted_before():
+    """The script takes what became of a window's drafts from the round before."""
+    data = data_of("pearl")
+    windows = 0
+    for numbers, _ in data["settings"].values():
+        label, _, lanes, boxes, commits = data["runs"][numbers[-1]]
+        assert label == "PEARL"
+        drafted_before = ""
+        for number in range(len(commits)):
+            of_round = [box for box in boxes if box[1] == number]
+            (read,) = [box[4] for box in of_round if lanes[box[0]] == "target"]
+            (drafted,) = [box[4] for box in of_round if lanes[box[0]] == "draft"]
+            assert drafted_before.endswith(read)
+            windows += bool(read)
+            drafted_before = drafted
+    assert windows > 300
+
+
 @pytest.mark.parametrize("alpha", [0.3, 0.8])
 def test_of_all_draws_the_one_nearest_to_the_expected_speeds_is_shown(alpha):
     place = 0

@@ -19,7 +19,7 @@ from .moving_runs import Place
 from .notebook import markdown_page, notebook_page
 
 NOTE = (
-    "Quizzes answer here, and pictures with a Play button move; all else are stored "
+    "Quizzes answer here, and pictures with a Play button move; the rest are stored "
     "outputs. In JupyterLab (make lab) every slider moves, and exercises answer."
 )
 TITLE = re.compile(r"^# (.+)$", re.M)

@@ -14,7 +14,8 @@ const TICKS = 5;                      // labels of the axis, at most
 const glides = !matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 for (const root of document.querySelectorAll(".moving")) {
-  unpack(document.getElementById(root.dataset.runs).textContent).then((data) => mount(root, data));
+  if (!window.DecompressionStream) root.textContent = "These runs move in browsers of 2023 or later.";
+  else unpack(document.getElementById(root.dataset.runs).textContent).then((data) => mount(root, data));
 }
 
 async function unpack(base64) {
@@ -198,8 +199,10 @@ function addAxis(parent, span) {
   const rough = span / TICKS;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((value) => value >= rough);
-  for (let at = 0; at < span * 0.9; at += step) {
-    add(axis, "span", "tick", `${Number(at.toFixed(3))}${at ? "" : " ms"}`).style.left = `${100 * at / span}%`;
+  for (let at = 0; at <= span; at += step) {
+    const tick = add(axis, "span", "tick", `${Number(at.toFixed(3))}${at ? "" : " ms"}`);
+    if (at < span * 0.85) tick.style.left = `${100 * at / span}%`;
+    else tick.style.right = `${100 - 100 * at / span}%`;    // or its label would leave the picture
   }
 }
 
@@ -324,13 +327,13 @@ function drawRound(below, run, all, round) {
   if (window.length) {
     const ring = add(target, "div", "window");
     add(ring, "span", "tag", "window");
-    window.forEach((draft, place) => addChip(ring, `row ${place + 1} tests`, draft, becameOf(draft)));
+    window.forEach((draft, place) => addChip(ring, rowOf(place + 1, draft), draft, becameOf(draft)));
   }
-  addChip(target, `row ${rows} tests`, early, becameOf(early), "early");
+  addChip(target, rowOf(rows, early), early, becameOf(early), "early");
 
   const writing = addPanel(below, "draft", "At the same time the draft model writes");
   drafts.forEach((draft, place) => {
-    if (place === 0) addChip(writing, "tested early", draft, becameOf(draft), "early");
+    if (place === 0) addChip(writing, rowOf(rows, early), draft, becameOf(draft), "early");
     else if (isLast) addChip(writing, "", { word: draft.word, outcome: "waits" }, "not needed");
     else if (rejected) addChip(writing, "", { word: draft.word, outcome: "discarded" }, "discarded");
     else addChip(writing, "", { word: draft.word, outcome: "waits" }, "next window");
@@ -343,8 +346,11 @@ function drawRound(below, run, all, round) {
   });
 }
 
+// After a rejection the text goes another way, and further rows are of no use.
+const rowOf = (number, draft) => `row ${number}${draft.outcome === "discarded" ? ": no use" : " tests"}`;
+
 function becameOf(draft) {
-  return { accepted: "✓ accepted", rejected: "✗ rejected", discarded: "not tested" }[draft.outcome];
+  return { accepted: "✓ accepted", rejected: "✗ rejected", discarded: "discarded" }[draft.outcome];
 }
 
 function addPanel(parent, kind, title) {
@@ -375,6 +381,7 @@ function mount(root, data) {
   snapped.hidden = data.dials.every(hasAllStops);
   const bar = add(root, "div", "player");
   const playButton = addButton(bar, "▶ Play", () => (frame === null ? play() : pause()));
+  playButton.className = "play";
   addButton(bar, "◀ Step", () => step(-1));
   addButton(bar, "Step ▶", () => step(1));
   const tries = add(root, "div", "player", data.tries.words);
