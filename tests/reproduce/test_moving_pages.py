@@ -46,7 +46,9 @@ WIDER_THAN_SCREEN = """() => [...document.querySelectorAll("body *")].filter((no
   }
   return true;
 }).map((node) => node.outerHTML.slice(0, 120))"""
-SCALES_OF_PICTURES = "all => all.map((img) => img.clientWidth / img.naturalWidth)"
+SCALES_OF_PICTURES = (
+    "all => all.map((img) => img.clientWidth / img.getAttribute('width'))"
+)
 CLASSES = "all => all.map((node) => node.className)"
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1400, "height": 1000}

@@ -92,7 +92,7 @@ class Panels:
             "gridcolor": LINE,
             "zerolinecolor": LINE,
             "linecolor": LINE,
-            "tickfont_size": 11,
+            "tickfont_size": 12,
         }
         legend = {
             "orientation": "h",
