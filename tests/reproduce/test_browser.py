@@ -738,7 +738,7 @@ def test_the_report_draws_every_chart_and_timeline_offline(
     without_numbers = charts - items_with_numbers(reports, paper)
     assert charts_with_marks.count() == 1 + len(charts) - len(without_numbers) > 1
     first_chart = offline.locator(".plotly-chart").first.bounding_box()
-    assert first_chart["y"] < 400
+    assert first_chart["y"] < 500  # half of the first screen
     sentence = offline.get_by_text("No number yet: it has measured numbers alone")
     assert sentence.count() == len(without_numbers)
     timelines = offline.locator("img[alt^=timeline]").evaluate_all(WIDTHS_OF_PICTURES)

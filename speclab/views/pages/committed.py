@@ -27,9 +27,9 @@ def with_committed(
     papers: Mapping[str, Paper],
     lines: Iterable[VerdictLine],
 ) -> list[PaperEntry]:
-    """The entries with what committed ``lines`` add to them, in alphabetical order.
+    """The entries with what committed ``lines`` add to them.
 
-    ``papers``: those that have lines; one without an entry gets one.
+    ``papers``: those that have lines; those without an entry get one, and come last.
     """
     by_paper: dict[str, dict[LineKey, VerdictLine]] = {}
     for line in lines:
@@ -43,7 +43,7 @@ def with_committed(
             complete[key] = _add_to_entry(complete[key], of_paper)
         elif key in papers:
             complete[key] = _new_entry(papers[key], of_paper)
-    return [complete[key] for key in sorted(complete)]
+    return list(complete.values())
 
 
 def _add_to_entry(
