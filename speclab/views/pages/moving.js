@@ -64,7 +64,7 @@ function figuresOf(run, plain) {
 }
 
 const times = (factor) => `${factor.toFixed(2)} times`;
-const share = (value) => `${Math.round(100 * value)} %`;
+const share = (value) => `${Math.round(100 * value)}\u00a0%`;
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 function factsOf(figures) {
