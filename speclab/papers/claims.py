@@ -83,9 +83,9 @@ def _note_open_cells(
     """Notes in ``result`` which of its cells a claim asked for that is not settled."""
     if line.holds != "open":
         return
-    for cell in asked:
-        if cell.item == result.table.item:
-            result.open_cells.add((cell.row, cell.column, line.kind))
+    own = [cell for cell in asked if cell.item == result.table.item]
+    keys = {(cell.row, cell.column, line.kind) for cell in own}
+    result.cells_of_open_claims.append(keys)
 
 
 def _with_what_is_missing(
