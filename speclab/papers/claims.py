@@ -46,8 +46,9 @@ def judge_in_result(claim: Claim, result: TableResult, kind: str) -> VerdictLine
     """
     numbers = NotedNumbers(TableNumbers(result, kind))
     line = judge(claim, result.table, numbers)
+    line = _with_what_is_missing(line, result, numbers.asked, result.left_out)
     _note_open_cells(line, result, numbers.asked)
-    return _with_what_is_missing(line, result, numbers.asked, result.left_out)
+    return line
 
 
 def judge_over_same_devices(
@@ -72,9 +73,10 @@ def judge_over_same_devices(
             lacks_number = True
     if lacks_number or not has_number:
         return None
-    _note_open_cells(line, result, numbers.asked)
     missing = result.left_out | result.lacks_plain
-    return _with_what_is_missing(line, result, numbers.asked, missing)
+    line = _with_what_is_missing(line, result, numbers.asked, missing)
+    _note_open_cells(line, result, numbers.asked)
+    return line
 
 
 def _note_open_cells(

@@ -8,7 +8,7 @@ from speclab.experiment.spec import FULL, Spec
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
-from speclab.reproduce.open_cells import open_specs_of
+from speclab.reproduce.open_cells import open_specs_of, specs_of_open_claims
 
 KIND = "measured"
 
@@ -61,3 +61,13 @@ def test_an_open_claim_about_another_kind_wants_nothing_measured(kind):
     result = TableResult(table, FULL)
     result.cells_of_open_claims = [{("PEARL (ours)", "Llama2 7&70B", kind)}]
     assert not open_specs_of(result, cells_to_run(table, FULL, (KIND,)))
+
+
+def test_a_claim_of_which_nothing_was_run_is_open_and_wants_its_cells(own_cache):
+    paper = load_paper("easyspec")
+    by_claim = specs_of_open_claims([paper], FULL, (KIND,), {})
+    assert by_claim
+    specs = set().union(*by_claim)
+    assert {spec.kind for spec in specs} == {KIND}
+    of_figure_4 = cells_to_run(paper.table("figure-4"), FULL, (KIND,))
+    assert {cell.spec for cell in of_figure_4} & specs
