@@ -171,20 +171,18 @@ class Order:
     def _worth(self, batches: Sequence[Batch]) -> dict[Batch, float]:
         """How many open claims a second of each batch serves.
 
-        A claim that asks for cells of several batches counts for each in part.
+        A claim is served by all that it lacks, so each of its seconds serves one in so
+        many of it.
         """
         batch_of = {spec: batch for batch in batches for spec in batch.specs}
         seconds = {batch: self._seconds_of(batch) for batch in batches}
-        served = dict.fromkeys(batches, 0.0)
+        worth = dict.fromkeys(batches, 0.0)
         for specs in self._claims:
             asked = {batch_of[spec] for spec in specs if spec in batch_of}
             missing = [batch for batch in asked if seconds[batch]]
             for batch in missing:
-                served[batch] += 1 / len(missing)
-        return {
-            batch: served[batch] / seconds[batch] if seconds[batch] else 0.0
-            for batch in batches
-        }
+                worth[batch] += 1 / sum(seconds[other] for other in missing)
+        return worth
 
 
 def _power_of_two(value: float) -> float:

@@ -125,13 +125,14 @@ def test_what_serves_most_claims_in_a_second_comes_first():
     ]
 
 
-def test_a_claim_about_several_batches_counts_for_each_in_part():
-    one, two, three = measured_batches(1, 2, 3)
-    claims = [{*one.specs, *two.specs}] * 3 + [{*three.specs}] * 2
-    seconds = {"1": 10.0, "2": 10.0, "3": 8.0}
-    assert served_first(one, two, three, claims=claims, seconds=seconds) == [
-        "3",  # 2 claims in 8 s
-        "1",  # 1.5 claims in 10 s
+def test_a_claim_about_several_batches_is_served_by_all_their_seconds():
+    """A batch of a second is worth little where its claims lack a long one."""
+    short, long, alone = measured_batches(1, 2, 3)
+    claims = [{*short.specs, *long.specs}] * 3 + [{*alone.specs}] * 2
+    seconds = {"1": 1.0, "2": 49.0, "3": 10.0}
+    assert served_first(short, long, alone, claims=claims, seconds=seconds) == [
+        "3",  # 2 claims in 10 s
+        "1",  # 3 claims in 50 s
         "2",
     ]
 
