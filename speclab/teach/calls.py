@@ -2,7 +2,8 @@
 
 An error becomes a sentence that names the line of the student's code. A function that
 does not come back is stopped after a few seconds, where the platform can do that: in
-the main thread of a process on Linux or macOS, as in a notebook.
+the main thread of a process on Linux or macOS, as in a notebook. What it yields, if it
+is a generator, is collected here, since its errors and its endless loops come then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import unwrap
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -26,6 +28,9 @@ from speclib.worlds.enumerator import NotRepeatable
 SECONDS = 3.0
 PATIENCE = 4
 SECONDS_OF_ALL = 30.0  # all calls of one check, of a processor's time
+# Until a function is stopped again that went on, as in `try: ... except: pass`.
+AGAIN = 0.25
+MOST_YIELDED = 10_000  # values of a generator that are looked at
 
 
 class Failed(Exception):
@@ -35,18 +40,25 @@ class Failed(Exception):
     """
 
 
-class TookTooLong(Exception):
-    """Raised inside a function whose time is over."""
+class TookTooLong(BaseException):
+    """Raised inside a function whose time is over.
+
+    No Exception, so that a student's `except Exception` does not catch it.
+    """
 
 
 def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     """What ``function`` returns. Raises Failed with a sentence about its error.
 
-    NotRepeatable is raised where it takes chance from elsewhere than its coins.
+    What it yields, or gives as a map or a zip, comes as a tuple. NotRepeatable is
+    raised where it takes chance from elsewhere than its coins.
     """
     try:
         with _alarm():
-            return function(*arguments)
+            result = function(*arguments)
+            if isinstance(result, Iterator):
+                return tuple(islice(result, MOST_YIELDED))
+            return result
     except (TookTooLong, Failed, NotRepeatable):
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
@@ -76,6 +88,15 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "its text cannot be shown"
+
+
+def as_written(value: Any, length: int = 60) -> str:
+    """A value as Python writes it, cut; a student's own may fail to be written."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def describe_error(error: BaseException, function: Callable[..., Any]) -> str:
@@ -124,6 +145,8 @@ def time_limit() -> Iterator[None]:
         ) from None
     finally:
         Limit.ends_at = None
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -142,8 +165,8 @@ def _alarm() -> Iterator[None]:
         return
     if time.process_time() > Limit.ends_at:
         raise TookTooLong
-    computing = signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    waiting = signal.setitimer(signal.ITIMER_REAL, PATIENCE * SECONDS)
+    computing = signal.setitimer(signal.ITIMER_PROF, SECONDS, AGAIN)
+    waiting = signal.setitimer(signal.ITIMER_REAL, PATIENCE * SECONDS, AGAIN)
     try:
         yield
     finally:

@@ -59,9 +59,11 @@ def right_card(verdict: str, *details: str) -> Card:
     return Card(True, verdict, details=details)
 
 
-def not_begun() -> Card:
+def not_begun(
+    next_step: str = "Write your function, and run this cell again.",
+) -> Card:
     """The card of an exercise at which nothing has been written yet."""
-    return Card(False, "Write your function, and run this cell again.", is_begun=False)
+    return Card(False, next_step, is_begun=False)
 
 
 def almost_right_card(verdict: str, *details: str, cause: str = "") -> Card:

@@ -16,8 +16,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from speclib.core.sampling import Coins, Rows, Sampler, Tokens
+from speclib.core.sampling import Coins, Drafted, Rows, Sampler, Tokens
 from speclib.data.latency import Latency
+from speclib.errors import BadCall
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
 from speclib.worlds.enumerator import Distribution, NotRepeatable, outcomes, truth
@@ -306,6 +307,7 @@ def guarded(method: Method) -> Method:
     """The method; its errors are Failed, with a sentence for the student."""
 
     def run(world: World, gamma: int) -> None:
+        watch_commits(world)
         call_guarded(method, world, gamma)
         if world.going:
             raise Failed(
@@ -314,6 +316,21 @@ def guarded(method: Method) -> Method:
             )
 
     return run
+
+
+def watch_commits(world: World) -> None:
+    """Has ``world.commit`` say so where it is given drafts in place of tokens."""
+
+    def commit(tokens: Sequence[int]) -> None:
+        tokens = tuple(tokens)
+        if any(isinstance(token, Drafted) for token in tokens):
+            raise BadCall(
+                "these are drafts, which carry their q. Commit their tokens: "
+                "`ids(drafts)`"
+            )
+        type(world).commit(world, tokens)
+
+    world.commit = commit  # type: ignore[method-assign]  # in this world alone
 
 
 class LosesItsWay(Toy):
