@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -52,6 +53,28 @@ class Card:
         body = "<br>".join(paragraphs)
         style = STYLE.format(colour=colour)
         return f'<div role="status" style="{style}">{body}</div>'
+
+
+@dataclass(frozen=True, repr=False)
+class RewardedCard(Card):
+    """The card of a solution that is shown at work.
+
+    ``reward`` gives what a notebook displays below the card. Where nothing is
+    displayed, nobody calls it.
+    """
+
+    reward: Callable[[], object] = lambda: None
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
+        display(self.reward())
+
+
+def with_reward(card: Card, reward: Callable[[], object]) -> Card:
+    """The same card; what ``reward`` gives is shown below it."""
+    return RewardedCard(**vars(card), reward=reward)
 
 
 def right_card(verdict: str, *details: str) -> Card:

@@ -27,9 +27,10 @@ from speclib.worlds.world import World
 
 from .attempt import judge_attempt
 from .calls import Failed, call_guarded, time_limit
-from .card import Card, right_card, wrong_card
+from .card import Card, right_card, with_reward, wrong_card
 from .judge import own_randomness
 from .mistakes import Mistake, is_same
+from .reward import STAGES, reward_of
 
 Method: TypeAlias = Callable[[World, int], None]
 
@@ -115,8 +116,11 @@ class MethodExercise:
     setup: Setup = Setup()
 
     def check(self, method: Method) -> Card:
-        """The card for a student's method."""
-        return judge_attempt(self.name, method, lambda: self._judge(method))
+        """The card for a student's method; if it is right, it is shown at work."""
+        card = judge_attempt(self.name, method, lambda: self._judge(method))
+        if not card.is_right:
+            return card
+        return with_reward(card, lambda: reward_of(method, STAGES[self.name]))
 
     def _judge(self, method: Method) -> Card:
         try:
