@@ -30,6 +30,7 @@ PATIENCE = 4
 SECONDS_OF_ALL = 30.0  # all calls of one check, of a processor's time
 # Until a function is stopped again that went on, as in `try: ... except: pass`.
 AGAIN = 0.25
+AT_ONCE = 1e-3  # seconds: a timer of 0 would be none
 MOST_YIELDED = 10_000  # values of a generator that are looked at
 
 
@@ -156,22 +157,32 @@ SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # of the two timers below
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Ends one call after ``SECONDS``; a call inside it has its own.
-
-    There is one timer of each kind: one that was set before goes on afterwards.
-    """
+    """Ends one call after ``SECONDS``; so does it a call inside it."""
     if Limit.ends_at is None:
         yield
         return
     if time.process_time() > Limit.ends_at:
         raise TookTooLong
-    computing = signal.setitimer(signal.ITIMER_PROF, SECONDS, AGAIN)
-    waiting = signal.setitimer(signal.ITIMER_REAL, PATIENCE * SECONDS, AGAIN)
+    computing = _timer(signal.ITIMER_PROF, SECONDS)
+    waiting = _timer(signal.ITIMER_REAL, PATIENCE * SECONDS)
+    with computing, waiting:
+        yield
+
+
+@contextmanager
+def _timer(kind: int, seconds: float) -> Iterator[None]:
+    """Sends a signal after so many seconds, and once more while that is of no use.
+
+    What is left of a timer that was set before goes on afterwards.
+    """
+    left_before, again = signal.setitimer(kind, seconds, AGAIN)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, *computing)
-        signal.setitimer(signal.ITIMER_REAL, *waiting)
+        left, _ = signal.setitimer(kind, 0)
+        if left_before:
+            used = seconds - left
+            signal.setitimer(kind, max(left_before - used, AT_ONCE), again)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

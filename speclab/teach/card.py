@@ -68,8 +68,9 @@ class RewardedCard(Card):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)
-        display(self.reward())
+        card = {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        display(card, raw=True)  # type: ignore[no-untyped-call]
+        display(self.reward())  # type: ignore[no-untyped-call]
 
 
 def with_reward(card: Card, reward: Callable[[], object]) -> Card:

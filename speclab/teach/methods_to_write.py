@@ -195,9 +195,20 @@ class StudentsSpeculation(Speculation):
 
     def commit_what_is_verified(self) -> None:
         (drafter,) = self.drafts
-        rows = dict(self.known_rows)
-        left = call_guarded(self.commit, self.world, rows, self.drafts[drafter])
-        self.drafts[drafter] = _checked_draft(left)
+        rows, draft, before = (
+            dict(self.known_rows),
+            self.drafts[drafter],
+            self.world.text,
+        )
+        left = call_guarded(self.commit, self.world, rows, draft)
+        left = _checked_draft(left)
+        if self.world.text == before and len(left) < len(draft):
+            raise Failed(
+                "Your function commits nothing, and gives back less of the draft than "
+                "it was given: where a draft is rejected, `extra` is written in its "
+                "place."
+            )
+        self.drafts[drafter] = left
 
 
 def _checked_draft(left: Any) -> Draft:

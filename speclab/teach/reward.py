@@ -52,7 +52,7 @@ class Stage:
 
     name: str
     beside: str = "speculative"
-    settings: Mapping[str, int] = field(default_factory=lambda: {"gamma": 5})
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"gamma": 5})
     devices: Mapping[str, Any] = field(default_factory=lambda: {"world": "processes"})
 
 
@@ -116,7 +116,7 @@ def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
     return beside, own
 
 
-def _settings_beside(stage: Stage) -> dict[str, int]:
+def _settings_beside(stage: Stage) -> dict[str, Any]:
     return {} if stage.beside == "autoregressive" else {"gamma": 5}
 
 
