@@ -79,7 +79,7 @@ def outcome_tree() -> OutcomeTree:
 
 
 @checked
-def find_bug(letter: str, name: Any = ...) -> Card:
+def find_bug(letter: str, name: Any = None) -> Card:
     """Answers whether the bug of the test ``letter`` is called ``name``.
 
     Without a name, or with ``...`` in its place, nothing is judged or recorded. Neither
@@ -87,7 +87,7 @@ def find_bug(letter: str, name: Any = ...) -> Card:
     a card that lists those that there are.
     """
     letter = letter.strip().upper()
-    if name is ...:
+    if name in (None, ..., "..."):
         return not_begun("Put a name in the place of `...`, and run this cell again.")
     name = " ".join(str(name).casefold().split())
     if letter not in HIDDEN:

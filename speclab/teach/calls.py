@@ -135,6 +135,7 @@ def time_limit() -> Iterator[None]:
         yield  # signals reach the main thread alone
         return
 
+    timers = {kind: signal.getitimer(kind) for kind in TIMERS}
     before = {number: signal.signal(number, _stop) for number in SIGNALS}
     Limit.ends_at = time.process_time() + SECONDS_OF_ALL
     try:
@@ -146,13 +147,14 @@ def time_limit() -> Iterator[None]:
         ) from None
     finally:
         Limit.ends_at = None
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for kind, timer in timers.items():
+            signal.setitimer(kind, *timer)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # of the two timers below
+TIMERS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
+SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # which the timers send
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def registered(method: Method, stage: Stage) -> Iterator[None]:
     try:
         yield
     finally:
-        del METHODS[stage.name]
+        METHODS.pop(stage.name, None)  # a real run that ended meanwhile took it out
         if before is not None:
             METHODS[stage.name] = before
 
@@ -123,6 +123,11 @@ def _settings_beside(stage: Stage) -> dict[str, Any]:
 class OwnRealRun(RealRun):
     """A student's method with real models; nothing runs before a click."""
 
+    not_run_yet = (
+        "Not run yet. The button starts two trained models in processes of their own, "
+        "which write the answer to a question. On two cores of a CPU it takes half a "
+        "minute."
+    )
     clicks_itself = False
 
     def __init__(self, method: Method, stage: Stage):
