@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from .spec import Spec
+from .spec import Spec, first_part
 
 
 @dataclass(frozen=True)
 class Limits:
     """How far a call may go; without arguments, as far as every cell asks.
 
-    requests   of each cell, at most; None: as many as its spec says. A virtual cell is
-               run whole or not at all.
+    requests   of each cell, at most; None: as many as its spec says. Of a virtual cell
+               1 stands for its first part (see ``spec.first_part``), and more for all.
     deadline   on the clock of ``time.monotonic``; None: none. What is under way when
                it comes is finished, and nothing more is begun.
     end        on the same clock; None: none. What models are doing when it comes is
@@ -28,6 +28,8 @@ class Limits:
         """How many requests of this cell may be done."""
         if self.requests is None:
             return spec.requests
+        if spec.kind == "virtual":
+            return first_part(spec) if self.requests == 1 else spec.requests
         return min(self.requests, spec.requests)
 
     @property

@@ -124,15 +124,13 @@ def is_complete(spec: Spec) -> bool:
 def is_finished(spec: Spec, requests: int | None = None) -> bool:
     """Whether nothing of a cell is left to run, and no disturbed request again.
 
-    ``requests``: how many are wanted of a cell of real processes; None: all.
+    ``requests``: how many are wanted (see ``Limits``); None: all.
     """
     try:
         result = stored(spec)
     except Exception:
         return False
-    wanted = spec.requests
-    if requests is not None and spec.kind != "virtual":
-        wanted = min(wanted, requests)
+    wanted = Limits(requests).requests_of(spec)
     if result is None or len(result.stats) < wanted:
         return False
     others, tries = result.facts.get("others", ()), result.facts.get("tries", ())

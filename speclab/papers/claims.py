@@ -46,8 +46,9 @@ def judge_in_result(claim: Claim, result: TableResult, kind: str) -> VerdictLine
     """
     numbers = NotedNumbers(TableNumbers(result, kind))
     line = judge(claim, result.table, numbers)
+    line = _with_what_is_missing(line, result, numbers.asked, result.left_out)
     _note_open_cells(line, result, numbers.asked)
-    return _with_what_is_missing(line, result, numbers.asked, result.left_out)
+    return line
 
 
 def judge_over_same_devices(
@@ -72,9 +73,10 @@ def judge_over_same_devices(
             lacks_number = True
     if lacks_number or not has_number:
         return None
-    _note_open_cells(line, result, numbers.asked)
     missing = result.left_out | result.lacks_plain
-    return _with_what_is_missing(line, result, numbers.asked, missing)
+    line = _with_what_is_missing(line, result, numbers.asked, missing)
+    _note_open_cells(line, result, numbers.asked)
+    return line
 
 
 def _note_open_cells(
@@ -83,9 +85,9 @@ def _note_open_cells(
     """Notes in ``result`` which of its cells a claim asked for that is not settled."""
     if line.holds != "open":
         return
-    for cell in asked:
-        if cell.item == result.table.item:
-            result.open_cells.add((cell.row, cell.column, line.kind))
+    own = [cell for cell in asked if cell.item == result.table.item]
+    keys = {(cell.row, cell.column, line.kind) for cell in own}
+    result.cells_of_open_claims.append(keys)
 
 
 def _with_what_is_missing(

@@ -53,8 +53,9 @@ class TableResult:
     are those for which there was no time, so a claim on them is open; ``disturbed`` are
     those during which other programs kept the machine busy, so a claim on them cannot
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
-    the ledger's lines of cells that were left out, where it has any. ``open_cells`` are
-    those that some claim asks for which more requests would settle.
+    the ledger's lines of cells that were left out, where it has any.
+    ``cells_of_open_claims`` are those that a claim asks for which is open, of each such
+    claim.
     """
 
     table: Table
@@ -74,7 +75,7 @@ class TableResult:
     left_out: set[tuple[str, str, str]] = field(default_factory=set)
     disturbed: set[tuple[str, str, str]] = field(default_factory=set)
     earlier: dict[tuple[str, str, str], LedgerLine] = field(default_factory=dict)
-    open_cells: set[tuple[str, str, str]] = field(default_factory=set)
+    cells_of_open_claims: list[set[tuple[str, str, str]]] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from speclab.experiment.limits import Limits
 from speclab.experiment.run_cells import stored
 from speclab.experiment.spec import Profile, Spec, WorkerPool
 from speclab.papers import scripts
@@ -22,6 +23,7 @@ from speclib.errors import SpeclibError
 # tables' cells, which have two.
 FIRST_REQUESTS = 1
 FIRST_OF_MAIN_TABLES = 2
+PARTS = 2  # of a virtual cell: see ``Limits``
 
 
 @dataclass(frozen=True)
@@ -76,20 +78,27 @@ class Batch:
         return self.paper if self.pool is None else name_of_pool(self.pool)
 
     @property
-    def has_requests(self) -> bool:
-        """Whether it can be done request by request; else it is done as a whole."""
-        return self.kind in ("emulated", "measured")
+    def is_in_parts(self) -> bool:
+        """Whether it can be done in parts; else it is done as a whole."""
+        return self.script is None
 
     @property
     def first_requests(self) -> int:
         """To how many requests the first round takes its cells."""
-        return FIRST_OF_MAIN_TABLES if self.is_main else FIRST_REQUESTS
+        if self.is_main and self.is_timed:
+            return FIRST_OF_MAIN_TABLES
+        return FIRST_REQUESTS
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its numbers are read off a clock."""
+        return self.kind in ("emulated", "measured")
 
     @property
     def most_requests(self) -> int:
-        """Requests of the cell that asks for most; 1 where it is done as a whole."""
-        if not self.has_requests:
-            return 1
+        """Requests of the cell that asks for most; of virtual cells, their parts."""
+        if not self.is_timed:
+            return 1 if self.script is not None else PARTS
         return max(spec.requests for spec in self.specs)
 
     @property
@@ -140,8 +149,8 @@ class Batch:
         return sum(tokens) + (max(tokens) if self.kind == "measured" else 0)
 
     def _missing_requests(self, spec: Spec, requests: int) -> int:
-        """What a cell lacks of so many requests; a virtual one is run as a whole."""
-        wanted = min(requests, spec.requests) if self.has_requests else spec.requests
+        """What a cell lacks of so many requests."""
+        wanted = Limits(requests).requests_of(spec)
         return max(0, wanted - self._done.get(spec, 0))
 
     def count_done(self, failed: Iterable[Spec] = ()) -> None:

@@ -1,32 +1,37 @@
 """In which order work is done: this page alone decides it.
 
 Work is done in rounds. The first one takes every cell of real processes to one request,
-those of the main tables to two, and each later one to twice as many. Between two rounds
-it is asked which claims are open: only the cells that these ask for are taken further,
-so that time goes where it settles something. Within a round comes
+those of the main tables to two, and each later one to twice as many. Before each round
+it is asked which claims are open: after the first, only the cells that these ask for
+are taken further, so that time goes where it settles something. Within a round comes
 
     opening       the virtual numbers of the main tables
-    virtual       what the other tables have of the virtual clock, and scripts: such
-                  numbers cost little, and settle claims
-    main tables   what is left of them, paper by paper: what is measured first
-    the rest      of all other tables, what is measured first
+    main tables   what is measured of them, paper by paper
+    scripts       they are few and short
+    the rest      what serves most open claims for each second that it takes
 
-Papers stand in their order. In the main tables so do their pairs; in the rest the pairs
-of all papers take turns. What a pair measures stands together, so that its workers
-start once.
+What serves about as many claims stands by kind, virtual numbers first, and then in
+turns of the pairs of all papers: what a pair measures stands together, so that its
+workers start once. What serves no claim comes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
+from math import floor, log2
+from typing import TypeAlias
 
 from speclab.experiment.spec import Spec, WorkerPool
 
 from .batches import FIRST_REQUESTS, Batch
 
 KINDS = ("virtual", "script", "measured", "emulated")
+
+# Of each open claim, the cells that it asks for.
+OpenClaims: TypeAlias = Sequence[AbstractSet[Spec]]
 
 
 @dataclass(frozen=True)
@@ -51,38 +56,50 @@ class Stage(IntEnum):
     """The parts of a round."""
 
     OPENING = 0
-    VIRTUAL = 1
-    MAIN_TABLES = 2
+    MAIN_TABLES = 1
+    SCRIPTS = 2
     REST = 3
 
 
 def pieces_in_order(
     batches: Sequence[Batch],
     in_rounds: bool,
-    ask_what_is_open: Callable[[], Container[Spec] | None] = lambda: None,
+    ask_what_is_open: Callable[[], OpenClaims | None] = lambda: None,
+    seconds_of: Callable[[Batch, int], float] = lambda batch, requests: 1.0,
 ) -> Iterator[Piece]:
     """All pieces of some papers, in the order in which they are to be run.
 
     Without ``in_rounds``, as where there is time for everything, each batch is one
-    piece. ``ask_what_is_open`` is asked before each round but the first one: the cells
-    of which more requests are wanted, None for all.
+    piece. ``ask_what_is_open`` is asked before each round; None: nobody knows, and all
+    cells are taken further. ``seconds_of`` says how long
+    it would take to bring a batch's cells to so many requests.
     """
     if not in_rounds:
-        for batch in Order(batches).of_a_round:
+        for batch in Order(batches).of_a_round():
             yield Piece(batch, batch.most_requests, batch.is_main)
         return
 
-    for batch in Order(batches).of_a_round:
+    def seconds_of_first(batch: Batch) -> float:
+        return seconds_of(batch, batch.first_requests)
+
+    order = Order(batches, ask_what_is_open() or (), seconds_of_first)
+    for batch in order.of_a_round():
         requests = min(batch.first_requests, batch.most_requests)
         yield Piece(batch, requests, batch.is_main)
+
     most = max((batch.most_requests for batch in batches), default=0)
     goal = FIRST_REQUESTS
     while goal < most:
         goal *= 2
-        wanted = ask_what_is_open()
+        claims = ask_what_is_open()
+        wanted = None if claims is None else set().union(*claims)
         for batch in batches:
-            batch.wanted = wanted if batch.has_requests else None
-        for batch in Order(batches).of_a_round:
+            batch.wanted = wanted if batch.is_in_parts else None
+
+        def seconds_of_goal(batch: Batch, goal: int = goal) -> float:
+            return seconds_of(batch, goal)
+
+        for batch in Order(batches, claims or (), seconds_of_goal).of_a_round():
             if batch.most_requests > goal // 2 and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
 
@@ -90,28 +107,87 @@ def pieces_in_order(
 class Order:
     """The order of some batches in a round.
 
-    Papers stand as their batches do, and so do the pairs of a paper.
+    Papers stand as their batches do, and so do the pairs of a paper in its main table.
+    ``claims`` are those that are open. ``seconds_of``: how long a batch takes in this
+    round, as it is known when its part of the round begins; 0 if it has nothing to do.
     """
 
-    def __init__(self, batches: Sequence[Batch]):
+    def __init__(
+        self,
+        batches: Sequence[Batch],
+        claims: OpenClaims = (),
+        seconds_of: Callable[[Batch], float] = lambda batch: 1.0,
+    ):
+        self._batches = batches
+        self._claims = claims
+        self._seconds_of = seconds_of
         self._papers = list(dict.fromkeys(batch.paper for batch in batches))
         self._turns = _turns(batches)
-        self.of_a_round = sorted(batches, key=self._rank)
+
+    def of_a_round(self) -> Iterator[Batch]:
+        """Each batch once."""
+        for stage in Stage:
+            own = [batch for batch in self._batches if self.stage(batch) is stage]
+            if stage is Stage.REST:
+                yield from self._by_worth(own)
+            else:
+                yield from sorted(own, key=self._rank)
 
     def stage(self, batch: Batch) -> Stage:
         """The part of a round to which a batch belongs."""
-        if batch.kind in ("virtual", "script"):
-            return Stage.OPENING if batch.is_main else Stage.VIRTUAL
-        return Stage.MAIN_TABLES if batch.is_main else Stage.REST
+        if batch.kind == "script":
+            return Stage.SCRIPTS
+        if batch.is_main and batch.kind == "virtual":
+            return Stage.OPENING
+        if batch.is_main and batch.kind == "measured":
+            return Stage.MAIN_TABLES
+        return Stage.REST
 
-    def _rank(self, batch: Batch) -> tuple[int, ...]:
-        """What a batch is sorted by within a round."""
-        paper = self._papers.index(batch.paper)
-        turn = 0 if batch.pool is None else self._turns[batch.pool]
-        stage = self.stage(batch)
-        if stage is Stage.MAIN_TABLES:
-            return stage, paper, KINDS.index(batch.kind), turn
-        return stage, KINDS.index(batch.kind), turn, paper
+    def _rank(self, batch: Batch) -> tuple[int, int, int]:
+        """What a batch is sorted by: its paper, kind and pair."""
+        return (
+            self._papers.index(batch.paper),
+            KINDS.index(batch.kind),
+            self._turn(batch),
+        )
+
+    def _turn(self, batch: Batch) -> int:
+        return 0 if batch.pool is None else self._turns[batch.pool]
+
+    def _by_worth(self, batches: Sequence[Batch]) -> list[Batch]:
+        """Those first that serve most claims in a second.
+
+        What serves about as many stands by kind and pair, since a pair that comes again
+        has its workers started again.
+        """
+        worth = self._worth(batches)
+
+        def rank(batch: Batch) -> tuple[float, ...]:
+            paper, kind, turn = self._rank(batch)
+            return -_power_of_two(worth[batch]), kind, turn, paper
+
+        return sorted(batches, key=rank)
+
+    def _worth(self, batches: Sequence[Batch]) -> dict[Batch, float]:
+        """How many open claims a second of each batch serves.
+
+        A claim is served by all that it lacks, so each of its seconds serves one in so
+        many of it.
+        """
+        batch_of = {spec: batch for batch in batches for spec in batch.specs}
+        seconds = {batch: self._seconds_of(batch) for batch in batches}
+        worth = dict.fromkeys(batches, 0.0)
+        for specs in self._claims:
+            asked = {batch_of[spec] for spec in specs if spec in batch_of}
+            missing = [batch for batch in asked if seconds[batch]]
+            for batch in missing:
+                worth[batch] += 1 / sum(seconds[other] for other in missing)
+        return worth
+
+
+def _power_of_two(value: float) -> float:
+    """The power of two at or below ``value``; 0 for 0."""
+    return 2.0 ** floor(log2(value)) if value else 0.0
 
 
 def _turns(batches: Sequence[Batch]) -> dict[WorkerPool, int]:

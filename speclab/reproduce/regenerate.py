@@ -151,7 +151,7 @@ class Call:
         from speclab.experiment.run_cells import Runner
         from speclab.progress import Progress
 
-        from .open_cells import open_specs
+        from .open_cells import specs_of_open_claims
         from .pace import Pace
         from .schedule import Schedule
 
@@ -174,10 +174,12 @@ class Call:
             if nodes is not None:
                 self._say_nodes(nodes)
 
-            def ask_what_is_open() -> set[Spec]:
+            def ask_what_is_open() -> list[set[Spec]]:
                 papers = [book.paper for book in books.values()]
                 book = next(iter(books.values()))
-                return open_specs(papers, book.profile, book.kinds, runner.errors)
+                return specs_of_open_claims(
+                    papers, book.profile, book.kinds, runner.errors
+                )
 
             schedule = Schedule(
                 batches,
@@ -307,6 +309,8 @@ class Call:
 
     def _say_what_is_open(self, books: dict[str, Book], schedule: Schedule) -> None:
         """Says how many claims more time might settle, and how much that would be."""
+        from speclab.papers.table_result import TIMED_KINDS
+
         from .open_cells import open_specs_of
         from .schedule import describe_seconds
 
@@ -314,7 +318,8 @@ class Call:
         for book in books.values():
             cells = book.cells()
             for item, result in book.filled.items():
-                wanted |= open_specs_of(result, cells[item])
+                open_specs = open_specs_of(result, cells[item])
+                wanted |= {spec for spec in open_specs if spec.kind in TIMED_KINDS}
                 claims += len(result.open_claims)
         seconds = schedule.seconds_of_open(wanted)
         if claims and seconds:

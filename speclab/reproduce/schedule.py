@@ -24,7 +24,7 @@ from speclab.experiment.spec import Spec
 
 from .batches import Batch, ScriptOfItem
 from .measuring_on_nodes import MeasuringOnNodes
-from .order import Piece, pieces_in_order
+from .order import OpenClaims, Piece, pieces_in_order
 from .pace import Pace
 
 
@@ -45,7 +45,7 @@ class Schedule:
         on_main_table: Callable[[str], None],
         nodes: Nodes | None = None,
         clock: Callable[[], float] = time.monotonic,
-        ask_what_is_open: Callable[[], Container[Spec] | None] = lambda: None,
+        ask_what_is_open: Callable[[], OpenClaims | None] = lambda: None,
     ):
         self.batches = batches
         self.runner = runner
@@ -66,7 +66,10 @@ class Schedule:
     def run(self) -> None:
         """Runs piece after piece, and then again what other programs disturbed."""
         pieces_to_run = pieces_in_order(
-            self.batches, self._in_rounds, self._ask_what_is_open
+            self.batches,
+            self._in_rounds,
+            self._ask_what_is_open,
+            self._seconds_to,
         )
         for is_for_nodes, pieces in groupby(pieces_to_run, self._is_for_nodes):
             if is_for_nodes:
@@ -124,8 +127,7 @@ class Schedule:
 
     def _limits(self, piece: Piece) -> Limits:
         """A piece that takes longer than expected ends at the deadline."""
-        requests = piece.requests if piece.batch.has_requests else None
-        return Limits(requests, deadline=self.deadline, end=self.deadline)
+        return Limits(piece.requests, deadline=self.deadline, end=self.deadline)
 
     def _compute(self, batch: Batch, script: ScriptOfItem) -> None:
         """Runs the script of a table; one that fails leaves all others standing."""
@@ -150,7 +152,7 @@ class Schedule:
     def repeat_disturbed(self) -> None:
         """Runs again what other programs disturbed, as far as there is time."""
         self.runner.bar.rename("what other programs disturbed, once more")
-        batches = [batch for batch in self.batches if batch.has_requests]
+        batches = [batch for batch in self.batches if batch.is_timed]
         pieces = [Piece(batch, batch.most_requests) for batch in batches]
         if self._on_nodes is not None:
             measured = [piece for piece in pieces if self._is_for_nodes(piece)]
@@ -182,6 +184,10 @@ class Schedule:
         """How long so much work of a batch takes."""
         return self.pace.expect(batch.kind, batch.alike, units)
 
+    def _seconds_to(self, batch: Batch, requests: int) -> float:
+        """How long it takes to bring a batch's cells to so many requests."""
+        return self._expected_seconds(batch, batch.units_to(requests))
+
     def seconds_missing(self) -> float:
         """How long everything would take that is missing."""
         seconds = 0.0
@@ -193,7 +199,7 @@ class Schedule:
     def seconds_of_open(self, wanted: Container[Spec]) -> float:
         """How long it would take to do all requests of the ``wanted`` cells."""
         for batch in self.batches:
-            if batch.has_requests:
+            if batch.is_in_parts:
                 batch.wanted = wanted
         return self.seconds_missing()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from speclab.views.live.live_picture import WithSentence
 from speclab.views.live.outcome_tree import Branch, OutcomeTreePicture
 from speclab.views.widgets.controls import control, toolbar
@@ -9,7 +11,7 @@ from speclib.arguments import checked
 from speclib.core.sampling import Row
 from speclib.errors import unknown_name
 
-from .card import Card, right_card, wrong_card
+from .card import Card, not_begun, right_card, wrong_card
 from .formulas import distribution
 from .record import keep_try
 from .verify_exercise import MISTAKES, Case, Model, Verify, verify
@@ -77,14 +79,17 @@ def outcome_tree() -> OutcomeTree:
 
 
 @checked
-def find_bug(letter: str, name: str) -> Card:
+def find_bug(letter: str, name: Any = None) -> Card:
     """Answers whether the bug of the test ``letter`` is called ``name``.
 
-    Neither capitals nor spaces around a name matter. A letter or a name that there is
-    not gets a card that lists those that there are.
+    Without a name, or with ``...`` in its place, nothing is judged or recorded. Neither
+    capitals nor spaces around a name matter. A letter or a name that there is not gets
+    a card that lists those that there are.
     """
     letter = letter.strip().upper()
-    name = " ".join(name.casefold().split())
+    if name in (None, ..., "..."):
+        return not_begun("Put a name in the place of `...`, and run this cell again.")
+    name = " ".join(str(name).casefold().split())
     if letter not in HIDDEN:
         return wrong_card(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
     if name not in HIDDEN.values():

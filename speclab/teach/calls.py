@@ -2,7 +2,8 @@
 
 An error becomes a sentence that names the line of the student's code. A function that
 does not come back is stopped after a few seconds, where the platform can do that: in
-the main thread of a process on Linux or macOS, as in a notebook.
+the main thread of a process on Linux or macOS, as in a notebook. What it yields, if it
+is a generator, is collected here, since its errors and its endless loops come then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import unwrap
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -26,6 +28,10 @@ from speclib.worlds.enumerator import NotRepeatable
 SECONDS = 3.0
 PATIENCE = 4
 SECONDS_OF_ALL = 30.0  # all calls of one check, of a processor's time
+# Until a function is stopped again that went on, as in `try: ... except: pass`.
+AGAIN = 0.25
+AT_ONCE = 1e-3  # seconds: a timer of 0 would be none
+MOST_YIELDED = 10_000  # values of a generator that are looked at
 
 
 class Failed(Exception):
@@ -35,18 +41,25 @@ class Failed(Exception):
     """
 
 
-class TookTooLong(Exception):
-    """Raised inside a function whose time is over."""
+class TookTooLong(BaseException):
+    """Raised inside a function whose time is over.
+
+    No Exception, so that a student's `except Exception` does not catch it.
+    """
 
 
 def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     """What ``function`` returns. Raises Failed with a sentence about its error.
 
-    NotRepeatable is raised where it takes chance from elsewhere than its coins.
+    What it yields, or gives as a map or a zip, comes as a tuple. NotRepeatable is
+    raised where it takes chance from elsewhere than its coins.
     """
     try:
         with _alarm():
-            return function(*arguments)
+            result = function(*arguments)
+            if isinstance(result, Iterator):
+                return tuple(islice(result, MOST_YIELDED))
+            return result
     except (TookTooLong, Failed, NotRepeatable):
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
@@ -76,6 +89,15 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "its text cannot be shown"
+
+
+def as_written(value: Any, length: int = 60) -> str:
+    """A value as Python writes it, cut; a student's own may fail to be written."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def describe_error(error: BaseException, function: Callable[..., Any]) -> str:
@@ -113,6 +135,7 @@ def time_limit() -> Iterator[None]:
         yield  # signals reach the main thread alone
         return
 
+    timers = {kind: signal.getitimer(kind) for kind in TIMERS}
     before = {number: signal.signal(number, _stop) for number in SIGNALS}
     Limit.ends_at = time.process_time() + SECONDS_OF_ALL
     try:
@@ -124,31 +147,44 @@ def time_limit() -> Iterator[None]:
         ) from None
     finally:
         Limit.ends_at = None
+        for kind, timer in timers.items():
+            signal.setitimer(kind, *timer)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # of the two timers below
+TIMERS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
+SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # which the timers send
 
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Ends one call after ``SECONDS``; a call inside it has its own.
-
-    There is one timer of each kind: one that was set before goes on afterwards.
-    """
+    """Ends one call after ``SECONDS``; so does it a call inside it."""
     if Limit.ends_at is None:
         yield
         return
     if time.process_time() > Limit.ends_at:
         raise TookTooLong
-    computing = signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    waiting = signal.setitimer(signal.ITIMER_REAL, PATIENCE * SECONDS)
+    computing = _timer(signal.ITIMER_PROF, SECONDS)
+    waiting = _timer(signal.ITIMER_REAL, PATIENCE * SECONDS)
+    with computing, waiting:
+        yield
+
+
+@contextmanager
+def _timer(kind: int, seconds: float) -> Iterator[None]:
+    """Sends a signal after so many seconds, and once more while that is of no use.
+
+    What is left of a timer that was set before goes on afterwards.
+    """
+    left_before, again = signal.setitimer(kind, seconds, AGAIN)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, *computing)
-        signal.setitimer(signal.ITIMER_REAL, *waiting)
+        left, _ = signal.setitimer(kind, 0)
+        if left_before:
+            used = seconds - left
+            signal.setitimer(kind, max(left_before - used, AT_ONCE), again)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -54,14 +55,39 @@ class Card:
         return f'<div role="status" style="{style}">{body}</div>'
 
 
+@dataclass(frozen=True, repr=False)
+class RewardedCard(Card):
+    """The card of a solution that is shown at work.
+
+    ``reward`` gives what a notebook displays below the card. Where nothing is
+    displayed, nobody calls it.
+    """
+
+    reward: Callable[[], object] = lambda: None
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        card = {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        display(card, raw=True)  # type: ignore[no-untyped-call]
+        display(self.reward())  # type: ignore[no-untyped-call]
+
+
+def with_reward(card: Card, reward: Callable[[], object]) -> Card:
+    """The same card; what ``reward`` gives is shown below it."""
+    return RewardedCard(**vars(card), reward=reward)
+
+
 def right_card(verdict: str, *details: str) -> Card:
     """The card of a solved exercise."""
     return Card(True, verdict, details=details)
 
 
-def not_begun() -> Card:
+def not_begun(
+    next_step: str = "Write your function, and run this cell again.",
+) -> Card:
     """The card of an exercise at which nothing has been written yet."""
-    return Card(False, "Write your function, and run this cell again.", is_begun=False)
+    return Card(False, next_step, is_begun=False)
 
 
 def almost_right_card(verdict: str, *details: str, cause: str = "") -> Card:

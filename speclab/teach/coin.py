@@ -151,6 +151,9 @@ USE_OF_A_COIN = (
     "`draw(row, coin())`."
 )
 
+# One pass of a few drafts needs fewer. With each coin there are more outcomes to walk.
+MOST_COINS = 32
+
 OPERATORS: dict[np.ufunc, Callable[..., object]] = {
     np.add: operator.add,
     np.subtract: operator.sub,
@@ -205,8 +208,14 @@ class CoinWalk(Intervals):
     """One walk through a function's outcomes: its coins, and the halves taken."""
 
     def coin(self) -> Coin:
-        """A new coin."""
+        """A new coin. Raises BadCall after ``MOST_COINS``."""
         number = len(self.held)
+        if number == MOST_COINS:
+            raise BadCall(
+                f"more than {MOST_COINS} coins for one pass. Every outcome of each is "
+                "tried, so a loop may not toss coins until something comes: "
+                "`draw(row, coin())` takes one coin alone."
+            )
         self.held[_key(number)] = WHOLE
         return Coin(self, number)
 

@@ -16,8 +16,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from speclib.core.sampling import Coins, Rows, Sampler, Tokens
+from speclib.core.sampling import Coins, Drafted, Rows, Sampler, Tokens
 from speclib.data.latency import Latency
+from speclib.errors import BadCall
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
 from speclib.worlds.enumerator import Distribution, NotRepeatable, outcomes, truth
@@ -26,9 +27,10 @@ from speclib.worlds.world import World
 
 from .attempt import judge_attempt
 from .calls import Failed, call_guarded, time_limit
-from .card import Card, right_card, wrong_card
+from .card import Card, right_card, with_reward, wrong_card
 from .judge import own_randomness
 from .mistakes import Mistake, is_same
+from .reward import STAGES, reward_of
 
 Method: TypeAlias = Callable[[World, int], None]
 
@@ -114,8 +116,11 @@ class MethodExercise:
     setup: Setup = Setup()
 
     def check(self, method: Method) -> Card:
-        """The card for a student's method."""
-        return judge_attempt(self.name, method, lambda: self._judge(method))
+        """The card for a student's method; if it is right, it is shown at work."""
+        card = judge_attempt(self.name, method, lambda: self._judge(method))
+        if not card.is_right:
+            return card
+        return with_reward(card, lambda: reward_of(method, STAGES[self.name]))
 
     def _judge(self, method: Method) -> Card:
         try:
@@ -194,8 +199,10 @@ class MethodExercise:
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
         """Whether a method of ours does the same; what is quickly known comes first."""
         try:
-            if not is_same(clock_of_ours(method, self.setup), behaviour.clock):
-                return False
+            for run in behaviour.clock:
+                own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
+                if not is_same(own, run):
+                    return False
             known = behaviour_of_ours(method, self.setup)
         except Failed:
             return False
@@ -243,9 +250,11 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 
 
 @cache
-def clock_of_ours(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
-    """What a method of ours does on the clocks alone, which takes less time."""
-    return clock_of(method, setup)
+def clock_run_of_ours(
+    method: Method, setup: Setup, c: float, temperature: float
+) -> ClockRun:
+    """What a method of ours does on one clock, which takes less time than all."""
+    return run_on_clock(method, setup, c, temperature)
 
 
 @cache
@@ -306,6 +315,7 @@ def guarded(method: Method) -> Method:
     """The method; its errors are Failed, with a sentence for the student."""
 
     def run(world: World, gamma: int) -> None:
+        watch_commits(world)
         call_guarded(method, world, gamma)
         if world.going:
             raise Failed(
@@ -314,6 +324,21 @@ def guarded(method: Method) -> Method:
             )
 
     return run
+
+
+def watch_commits(world: World) -> None:
+    """Has ``world.commit`` say so where it is given drafts in place of tokens."""
+
+    def commit(tokens: Sequence[int]) -> None:
+        tokens = tuple(tokens)
+        if any(isinstance(token, Drafted) for token in tokens):
+            raise BadCall(
+                "these are drafts, which carry their q. Commit their tokens: "
+                "`ids(drafts)`"
+            )
+        type(world).commit(world, tokens)
+
+    world.commit = commit  # type: ignore[method-assign]  # in this world alone
 
 
 class LosesItsWay(Toy):

@@ -20,7 +20,7 @@ from speclib.errors import unknown_name
 from speclib.methods.dsi import Speculation
 from speclib.worlds.world import World
 
-from .calls import Failed, call_guarded
+from .calls import Failed, as_written, call_guarded
 from .card import Card
 from .method_exercise import Method, MethodExercise, Setup, Walk
 from .mistakes import Mistake
@@ -41,10 +41,15 @@ def method_repeating(step: Step) -> Method:
     def method(world: World, gamma: int) -> None:
         window: Any = ()
         while world.going:
-            before = world.text
+            before, began = world.text, world.now
             window = step(world, window, gamma)
             if isinstance(window, list):
                 window = tuple(window)
+            if world.text == before and world.now == began:
+                raise Failed(
+                    "A round of yours commits nothing, and waits for nothing: no model "
+                    "is asked."
+                )
             if world.text == before:
                 raise Failed(
                     "A round of yours commits nothing: every pass of the target model "
@@ -128,7 +133,8 @@ PEARL = MethodExercise(
         Mistake(
             "one row too many",
             "score(text, last=n) gives n + 1 rows, the first of them after text[:-n]. "
-            "How many tokens at the end of your text are not committed yet?",
+            "How many tokens at the end of your text are not committed yet? And does "
+            "every round commit what was verified?",
             method_repeating(pearl_mistakes.one_row_more),
             fails=True,
         ),
@@ -189,9 +195,20 @@ class StudentsSpeculation(Speculation):
 
     def commit_what_is_verified(self) -> None:
         (drafter,) = self.drafts
-        rows = dict(self.known_rows)
-        left = call_guarded(self.commit, self.world, rows, self.drafts[drafter])
-        self.drafts[drafter] = _checked_draft(left)
+        rows, draft, before = (
+            dict(self.known_rows),
+            self.drafts[drafter],
+            self.world.text,
+        )
+        left = call_guarded(self.commit, self.world, rows, draft)
+        left = _checked_draft(left)
+        if self.world.text == before and len(left) < len(draft):
+            raise Failed(
+                "Your function commits nothing, and gives back less of the draft than "
+                "it was given: where a draft is rejected, `extra` is written in its "
+                "place."
+            )
+        self.drafts[drafter] = left
 
 
 def _checked_draft(left: Any) -> Draft:
@@ -200,8 +217,8 @@ def _checked_draft(left: Any) -> Draft:
     if is_draft and all(isinstance(draft, Drafted) for draft in left):
         return tuple(left)
     raise Failed(
-        f"Your function gives {left!r:.60}: return the drafts that are left, a tuple, "
-        "which is empty after a rejection."
+        f"Your function gives {as_written(left)}: return the drafts that are left, a "
+        "tuple, which is empty after a rejection."
     )
 
 

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
+from speclib.errors import BadCall
 
 from .attempt import judge_attempt
-from .calls import Failed, call_guarded
+from .calls import Failed, as_written, call_guarded
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
@@ -96,8 +97,12 @@ class Position:
             raise Failed("Your function gives nothing. Does it end with a return?")
         try:
             token = whole_number(given)
-        except TypeError:
-            raise Failed(f"Your function gives {given!r}: give one token.") from None
+        except BadCall as error:  # a coin
+            raise Failed(f"Your function gives no token: {error}") from None
+        except Exception:  # of a student's own class it may be any
+            raise Failed(
+                f"Your function gives {as_written(given)}: give one token."
+            ) from None
         if not 0 <= token < len(self.p):
             raise Failed(f"Your function gives {token}, which is no token here.")
         return token
@@ -131,7 +136,7 @@ def check_pick(function: Pick) -> Card:
 
     def judge() -> Card:
         return judge_distributions(
-            function, _distributions, _difference, MISTAKES, PRAISE
+            function, _distributions, _difference, MISTAKES, PRAISE, _without_chance
         )
 
     return judge_attempt("pick", function, judge)
@@ -148,6 +153,19 @@ def _difference(distributions: Sequence[Distribution]) -> str | None:
         difference = _difference_at(position, distribution)
         if difference is not None:
             return difference
+    return None
+
+
+def _without_chance(distributions: Sequence[Distribution]) -> str | None:
+    """What may be written wrongly, though only with probability 0; or None."""
+    for position, distribution in zip(POSITIONS, distributions, strict=True):
+        for outcome in distribution:
+            if position.p[outcome.token] == 0:
+                return (
+                    f"Your function can give {outcome.token}, though with "
+                    f"p = {_shown(position.p)} the target model never writes it. That "
+                    "takes a coin that is 0 exactly, which happens with probability 0."
+                )
     return None
 
 

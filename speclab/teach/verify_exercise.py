@@ -24,9 +24,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from speclib.core.sampling import Row, Tokens, residual
+from speclib.errors import BadCall
 
 from .attempt import judge_attempt
-from .calls import Failed, call_guarded
+from .calls import Failed, as_written, call_guarded
 from .card import Card
 from .coin import Coin, all_outcomes, draw
 from .judge import judge_distributions, whole_number
@@ -103,10 +104,12 @@ class Case:
             raise Failed("Your function gives nothing. Does it end with a return?")
         try:
             tokens = tuple(whole_number(token) for token in committed)
-        except TypeError:
+        except BadCall as error:  # a coin among them
+            raise Failed(f"Your function gives no tokens: {error}") from None
+        except Exception:  # of a student's own class it may be any
             raise Failed(
-                f"Your function gives {committed!r}: give a list of tokens, which are "
-                f"whole numbers, such as {list(drafted)}."
+                f"Your function gives {as_written(committed)}: give a list of tokens, "
+                f"which are whole numbers, such as {list(drafted)}."
             ) from None
         if not tokens:
             raise Failed(

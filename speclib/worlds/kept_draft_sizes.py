@@ -94,6 +94,17 @@ def kept(
     return _size_in(kept_files.load(FOLDER, key))
 
 
+def is_known(pair: Pair, dtype: str) -> bool:
+    """Whether nothing has to be tried to know the size of a pair's draft."""
+    reference = reference_of(open_pair(pair))
+    if reference is None:
+        return True
+    key = key_of(reference, dtype)
+    return (
+        key is None or key in _decided or _is_of_this_code(kept_files.load(FOLDER, key))
+    )
+
+
 def load_or_find(opened: OpenPair, dtype: str, find: Find) -> DraftSize | None:
     """The size that is stored for a fitted pair; else one that is found now.
 
@@ -106,9 +117,7 @@ def load_or_find(opened: OpenPair, dtype: str, find: Find) -> DraftSize | None:
         return _decided[key]
     stored = kept_files.load(FOLDER, key)
     size = _size_in(stored)
-    is_of_this_code = stored is not None and stored.get("code") == fingerprint.of_code()
-
-    if size is None or not is_of_this_code:
+    if size is None or not _is_of_this_code(stored):
         start = Shape(*shape_of_file(opened.pair)) if size is None else size.shape
         size = _find_while_quiet(key, lambda: find(opened, dtype, start)) or size
     if size is not None and not size.is_reached:
@@ -135,7 +144,7 @@ def _find_while_quiet(
 
     # Another process may have stored its own in the meantime.
     earlier = kept_files.load(FOLDER, key)
-    if earlier is not None and earlier.get("code") == fingerprint.of_code():
+    if _is_of_this_code(earlier):
         return _size_in(earlier)
     kept_files.save(FOLDER, key, {**asdict(size), "code": fingerprint.of_code()})
     return size
@@ -186,6 +195,10 @@ def take_in(of_another_machine: dict[str, str]) -> None:
         stored = kept_files.parse(key, text)
         if stored is not None:
             kept_files.save(FOLDER, key, stored)
+
+
+def _is_of_this_code(stored: dict[str, Any] | None) -> bool:
+    return stored is not None and stored.get("code") == fingerprint.of_code()
 
 
 def _size_in(stored: dict[str, Any] | None) -> DraftSize | None:

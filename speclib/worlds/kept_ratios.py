@@ -66,23 +66,27 @@ def load_or_measure(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
     stored = load(key)
     if stored is not None:
         return stored
-    _store_if_worth(key, measured)
+    keep(key, measured)
     return measured
 
 
 def measure_anew(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
     """A ratio that is measured now, whatever was stored before."""
     measured = measure()
-    _store_if_worth(key, measured)
+    keep(key, measured)
     return measured
 
 
-def _store_if_worth(key: str, ratio: CostRatio) -> None:
+def keep(key: str | None, ratio: CostRatio) -> None:
     """Stores ``ratio``, unless the machine was too disturbed to tell it.
 
     Where others compete for the cores all the while, an interval may be narrow about a
     wrong value, and a wrong value that is stored stays wrong.
+
+    ``key``: as of ``key_of``.
     """
+    if key is None:
+        return
     if ratio.is_worth_keeping and not machine_is_busy():
         save(key, ratio)
 

@@ -71,19 +71,80 @@ class Processes(RealDevices[Worker]):
         remeasure: bool = False,
     ):
         check_dtype(dtype)
-        opened, size = open_pair(pair), None
-        if emulate is None:
-            size = choose_draft_size(opened, dtype)
-        if size is not None:
-            opened = opened.with_draft_shape(size.shape)
         super().__init__(
-            opened, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
+            pair, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
         )
-        self.draft_size = size
         shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
+        self._last_try: tuple[Shape, CostRatio] | None = None  # of a draft's size
+        try:
+            given = self.opened
+            self.draft_size = self._choose_draft_size()
+            self._have_draft_of(self.draft_size, given)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- the size of the draft ---------------------------------------------------------
+    def _choose_draft_size(self) -> DraftSize | None:
+        """As of ``choose_draft_size``; what must be tried is tried in these workers."""
+        if self.emulate is not None:
+            return None
+        reference = kept_draft_sizes.reference_of(self.opened)
+        if reference is self.opened and len(self.targets) == 1:
+            return kept_draft_sizes.load_or_find(
+                reference, self.dtype, self._find_draft_size
+            )
+        return choose_draft_size(self.opened, self.dtype)
+
+    def _find_draft_size(
+        self, opened: OpenPair, dtype: str, start: Shape
+    ) -> DraftSize | None:
+        """Tries drafts of several sizes, ``start`` at first, beside the same target."""
+
+        def measure(shape: Shape) -> CostRatio:
+            self._build_draft(shape)
+            ratio = self._measure_cost_ratio(WIDTH, MOST_SECONDS_OF_A_TRY)
+            self._last_try = (shape, ratio)
+            return ratio
+
+        return find_draft_size(
+            file=Shape(*kept_draft_sizes.shape_of_file(opened.pair)),
+            least=Shape(*opened.least_draft_shape),
+            wanted=kept_draft_sizes.wanted_c(opened.pair),
+            measure=measure,
+            start=start,
+        )
+
+    def _build_draft(self, shape: Shape) -> None:
+        """Replaces the draft by one of this shape; its model is built anew."""
+        self._dismiss_draft()
+        self.opened = self.opened.with_draft_shape(shape)
+        self.pair = self.opened.pair
+        self._refuse_what_cannot_be()
+        self._start_missing_workers()
+
+    def _dismiss_draft(self) -> None:
+        worker = self._workers.pop("draft", None)
+        if worker is not None:
+            worker.stop(self.timeout / 2)
+
+    def _have_draft_of(self, size: DraftSize | None, given: OpenPair) -> None:
+        """Sees that the draft is of the chosen size, or that of the ``given`` pair.
+
+        Where it was the last one that was tried, c is known as well.
+        """
+        tried = self._last_try
+        if size is not None and tried is not None and tried[0] == size.shape:
+            kept_ratios.keep(self._key_of_ratio(), tried[1])
+            return
+
+        chosen = given if size is None else given.with_draft_shape(size.shape)
+        if tried is not None:
+            self._dismiss_draft()
+        self.opened, self.pair = chosen, chosen.pair
         self._start_missing_workers()
 
     def _refuse_what_cannot_be(self) -> None:
@@ -141,23 +202,12 @@ def choose_draft_size(pair: Pair | OpenPair, dtype: str) -> DraftSize | None:
     As an earlier run has stored it, or found now. None where it has its file's shape:
     it is not to be fitted, or the machine is too busy to find a size.
     """
-    opened = kept_draft_sizes.reference_of(open_pair(pair))
-    if opened is None:
+    reference = kept_draft_sizes.reference_of(open_pair(pair))
+    if reference is None:
         return None
-    return kept_draft_sizes.load_or_find(opened, dtype, _find_draft_size)
 
+    def find(opened: OpenPair, dtype: str, start: Shape) -> DraftSize | None:
+        with Processes(opened.with_draft_shape(start), dtype=dtype) as world:
+            return world._find_draft_size(opened, dtype, start)
 
-def _find_draft_size(opened: OpenPair, dtype: str, start: Shape) -> DraftSize | None:
-    """Tries drafts of several sizes, ``start`` at first."""
-
-    def measure(shape: Shape) -> CostRatio:
-        with Processes(opened.with_draft_shape(shape), dtype=dtype) as world:
-            return world._measure_cost_ratio(WIDTH, MOST_SECONDS_OF_A_TRY)
-
-    return find_draft_size(
-        file=Shape(*kept_draft_sizes.shape_of_file(opened.pair)),
-        least=Shape(*opened.least_draft_shape),
-        wanted=kept_draft_sizes.wanted_c(opened.pair),
-        measure=measure,
-        start=start,
-    )
+    return kept_draft_sizes.load_or_find(reference, dtype, find)

@@ -34,10 +34,10 @@ def computed(monkeypatch) -> list[ComputedCell]:
     computed_cells = []
     run_requests = virtual_cells.run_requests
 
-    def run_and_note(cell, requests):
+    def run_and_note(cell, requests, **first):
         gamma = cell.settings.get("gamma")
         computed_cells.append(ComputedCell(cell.method.__name__, gamma))
-        return run_requests(cell, requests)
+        return run_requests(cell, requests, **first)
 
     monkeypatch.setattr(virtual_cells, "run_requests", run_and_note)
     return computed_cells

@@ -141,8 +141,8 @@ def test_a_measured_cell_comes_with_replays_of_its_prompts_and_of_more():
     spec = measured_spec(requests=2)
     result = run_all([spec])[spec]
     assert len(result.stats) == 2
-    assert len(result.replays.stats) == len(result.replays.baseline) == 48
-    assert REPLAYS_OF_A_REQUEST == 24
+    assert len(result.replays.stats) == len(result.replays.baseline) == 24
+    assert REPLAYS_OF_A_REQUEST == 12
     for real, again in zip(result.stats, result.replays.stats, strict=False):
         for count in COUNTS:
             assert getattr(real, count) == getattr(again, count), count
@@ -153,15 +153,15 @@ def test_more_measured_prompts_bring_more_replays_and_keep_those_there_are():
     few, many = measured_spec(requests=1), measured_spec(requests=3)
     before = run_all([few])[few].replays.stats
     after = run_all([many])[many].replays.stats
-    assert (len(before), len(after)) == (24, 72)
-    assert after[:24] == before
+    assert (len(before), len(after)) == (12, 36)
+    assert after[:12] == before
 
 
 def test_cells_of_unequal_length_share_plain_decoding_and_neither_loses_replays():
     few, many = measured_spec(requests=1), measured_spec(gamma=3, requests=2)
     results = run_all([many, few])
-    assert len(results[few].replays.stats) == 24
-    assert len(results[many].replays.stats) == 48
+    assert len(results[few].replays.stats) == 12
+    assert len(results[many].replays.stats) == 24
 
 
 def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it(

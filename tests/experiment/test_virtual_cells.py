@@ -11,7 +11,16 @@ from helpers.specs import virtual_spec
 from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.engines import settle
 from speclab.experiment.engines.virtual_cell import VirtualCell
-from speclab.experiment.run_cells import CellsFailed, run_all
+from speclab.experiment.limits import Limits
+from speclab.experiment.run_cells import (
+    CellsFailed,
+    Runner,
+    is_complete,
+    is_finished,
+    run_all,
+    stored,
+)
+from speclab.progress import Progress
 from speclib import machine
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
@@ -50,7 +59,8 @@ def test_the_best_window_is_the_best_of_all_windows():
     speeds = {}
     for gamma in range(1, 15):
         spec = virtual_spec("speculative", gamma, requests=6)
-        speeds[gamma] = total(run_all([spec])[spec].stats).decode_speed
+        first_part = run_all([spec])[spec].stats[:3]  # by which windows are searched
+        speeds[gamma] = total(first_part).decode_speed
 
     spec = virtual_spec("speculative", "best", requests=6)
     result = run_all([spec])[spec]
@@ -73,7 +83,7 @@ def test_a_choice_takes_the_fastest_of_all_tokens():
 def cells_of_known_stats(monkeypatch, stats_of_window) -> None:
     """Every cell that is tried has these statistics, by its window."""
 
-    def known(cell):
+    def known(cell, requests):
         return SimpleNamespace(stats=[stats_of_window(cell.spec.gamma)])
 
     monkeypatch.setattr(VirtualCell, "load_or_run", known)
@@ -124,15 +134,43 @@ def test_methods_meet_the_same_agreements():
     assert len(by_pearl) == pytest.approx(40, abs=25)  # 6 sigma around 200 * 0.2
 
 
+def test_a_cell_that_was_run_in_parts_is_the_one_that_was_run_at_once(cells_folder):
+    spec = virtual_spec(requests=5)
+    with Progress("cells") as bar, Runner(bar) as runner:
+        runner.run([spec], Limits(requests=1))
+    first_part = stored(spec)
+    assert len(first_part.stats) == len(first_part.baseline) == 2  # 0.4 of 5
+    assert not is_complete(spec)
+    assert is_finished(spec, requests=1)
+    assert not is_finished(spec, requests=2)
+
+    in_parts = run_all([spec])[spec]
+    shutil.rmtree(cells_folder)
+    at_once = run_all([spec])[spec]
+    assert in_parts.stats == at_once.stats
+    assert in_parts.baseline == at_once.baseline
+    assert in_parts.stats[:2] == first_part.stats
+    assert len(in_parts.stats) == 5
+
+
+def test_a_cell_whose_baseline_has_come_further_is_compared_on_what_both_have():
+    further, spec = virtual_spec(requests=5), virtual_spec(gamma=2, requests=5)
+    run_all([further])  # with all of plain decoding, which both share
+    with Progress("cells") as bar, Runner(bar) as runner:
+        runner.run([spec], Limits(requests=1))
+    result = stored(spec)
+    assert len(result.stats) == len(result.baseline) == 2
+
+
 # -- interruptions and failures -------------------------------------------------------
 def test_an_interrupted_run_keeps_finished_cells_and_resumes(computed, monkeypatch):
     specs = [virtual_spec(gamma=gamma) for gamma in (2, 3, 4, 5)]
     run_requests = virtual_cells.run_requests
 
-    def interrupted_at_the_third(cell, requests):
+    def interrupted_at_the_third(cell, requests, **first):
         if cell.settings.get("gamma") == 4:
             raise KeyboardInterrupt
-        return run_requests(cell, requests)
+        return run_requests(cell, requests, **first)
 
     with monkeypatch.context() as patch:
         patch.setattr(virtual_cells, "run_requests", interrupted_at_the_third)

@@ -455,6 +455,22 @@ def test_every_named_mistake_that_is_typed_is_called_by_its_question(lecture):
         type_answers(lecture, exercise, mistakes_of(exercise.name))
 
 
+@lectures("20_pearl")
+def test_a_right_pearl_is_drawn_below_its_card_and_plays(lecture):
+    (exercise,) = [each for each in exercises_of(lecture) if each.name == "pearl"]
+    type_answers(lecture, exercise, ())
+    own = exercise.check.locator(".speclib-timeline", has_text="your PEARL")
+    own.wait_for()
+    said = own.locator(".speclib-sentence")
+    before = said.text_content()
+    own.get_by_role("button", name="Step ▶").click()
+    lecture.page.wait_for_function(
+        "([said, before]) => said.textContent !== before",
+        arg=[said.element_handle(), before],
+    )
+    assert exercise.check.get_by_role("button", name="Run it here").count() == 1
+
+
 class Exercise(NamedTuple):
     """An exercise of a lecture that is open, and an answer that is right."""
 

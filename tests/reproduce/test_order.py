@@ -31,7 +31,7 @@ def test_workers_of_a_pair_are_started_once_whatever_needs_them_between():
         batch("c", one),
     ]
     first, second = ["a 1", "c 1", "b 1"], ["a 2", "c 2", "b 2"]
-    assert names(*batches) == ["virtual 1", *first, *second]
+    assert names(*batches) == ["virtual 1", *first, "virtual 2", *second]
 
 
 def test_a_round_takes_every_cell_to_twice_as_many_requests():
@@ -55,7 +55,7 @@ def test_a_round_takes_every_cell_to_twice_as_many_requests():
     ]
 
 
-def test_papers_open_with_their_main_tables_then_what_is_virtual_then_the_rest():
+def test_papers_open_with_their_main_tables_then_comes_the_rest():
     batches = []
     for paper in ("pearl", "dsi"):
         for is_main in (False, True):
@@ -72,20 +72,24 @@ def test_papers_open_with_their_main_tables_then_what_is_virtual_then_the_rest()
     assert names(*batches) == [
         "pearl main: virtual 1",
         "dsi main: virtual 1",
-        "pearl: virtual 1",
-        "dsi: virtual 1",
         "pearl main: pair 2",
         "pearl main: other pair 2",
-        "pearl main: emulated 2",
         "dsi main: pair 2",
         "dsi main: other pair 2",
-        "dsi main: emulated 2",
+        "pearl: virtual 1",
+        "dsi: virtual 1",
         "pearl: pair 1",
         "dsi: pair 1",
         "pearl: other pair 1",
         "dsi: other pair 1",
         "pearl: emulated 1",
+        "pearl main: emulated 2",
         "dsi: emulated 1",
+        "dsi main: emulated 2",
+        "pearl main: virtual 2",
+        "dsi main: virtual 2",
+        "pearl: virtual 2",
+        "dsi: virtual 2",
         "pearl: pair 2",
         "dsi: pair 2",
         "pearl: other pair 2",
@@ -95,15 +99,87 @@ def test_papers_open_with_their_main_tables_then_what_is_virtual_then_the_rest()
     ]
 
 
+# -- what serves most claims -----------------------------------------------------------
+def served_first(
+    *batches: Batch, claims: list[set[Spec]], seconds: dict[str, float]
+) -> list[str]:
+    """The names of the first round's batches, which take so many ``seconds``."""
+    pieces = pieces_in_order(
+        batches, True, lambda: claims, lambda batch, requests: seconds[batch.name]
+    )
+    return [piece.batch.name for piece in pieces][: len(batches)]
+
+
+def measured_batches(*gammas: int) -> list[Batch]:
+    return [batch(f"{g}", measured_spec(gamma=g, requests=2)) for g in gammas]
+
+
+def test_what_serves_most_claims_in_a_second_comes_first():
+    one, two, three = measured_batches(1, 2, 3)
+    claims = [{*one.specs}, {*two.specs}, {*two.specs}, {*three.specs}, {*three.specs}]
+    seconds = {"1": 10.0, "2": 10.0, "3": 2.0}
+    assert served_first(one, two, three, claims=claims, seconds=seconds) == [
+        "3",  # 2 claims in 2 s
+        "2",  # 2 claims in 10 s
+        "1",  # 1 claim in 10 s
+    ]
+
+
+def test_a_claim_about_several_batches_is_served_by_all_their_seconds():
+    """A batch of a second is worth little where its claims lack a long one."""
+    short, long, alone = measured_batches(1, 2, 3)
+    claims = [{*short.specs, *long.specs}] * 3 + [{*alone.specs}] * 2
+    seconds = {"1": 1.0, "2": 49.0, "3": 10.0}
+    assert served_first(short, long, alone, claims=claims, seconds=seconds) == [
+        "3",  # 2 claims in 10 s
+        "1",  # 3 claims in 50 s
+        "2",
+    ]
+
+
+def test_what_has_nothing_to_do_takes_no_part_of_a_claim():
+    done, two, three = measured_batches(1, 2, 3)
+    claims = [{*done.specs, *two.specs}, {*three.specs}]
+    seconds = {"1": 0.0, "2": 10.0, "3": 25.0}
+    assert served_first(done, three, two, claims=claims, seconds=seconds) == [
+        "2",  # 1 claim in 10 s
+        "3",  # 1 claim in 25 s
+        "1",
+    ]
+
+
+def test_what_serves_about_as_many_stands_by_pair():
+    """Workers of a pair that comes again are started again."""
+    one = batch("one", measured_spec(gamma=1, requests=2))
+    other = batch("other", measured_spec(gamma=2, requests=2, dtype="float32"))
+    again = batch("again", measured_spec(gamma=3, requests=2))
+    claims = [{*one.specs}, {*other.specs}, {*again.specs}]
+    seconds = {"one": 10.0, "other": 11.0, "again": 12.0}
+    assert served_first(one, other, again, claims=claims, seconds=seconds) == [
+        "one",
+        "again",
+        "other",
+    ]
+
+
+def test_a_main_table_comes_before_what_serves_more_claims():
+    main = batch("main", measured_spec(gamma=1, requests=2), is_main=True)
+    more = batch("more", measured_spec(gamma=2, requests=2))
+    claims = [{*more.specs}]
+    seconds = {"main": 10.0, "more": 1.0}
+    assert served_first(more, main, claims=claims, seconds=seconds) == ["main", "more"]
+
+
+# -- what is open ----------------------------------------------------------------------
 def test_only_what_is_open_gets_more_than_the_first_requests():
-    """It is asked between the rounds, and what is virtual is run whatever it says."""
+    """It is asked before each round, and what is virtual is run whatever it says."""
     settled = batch("settled", measured_spec(requests=8))
     is_open = batch("open", measured_spec(gamma=3, requests=8))
     asked = []
 
     def ask_what_is_open():
         asked.append(len(asked))
-        return set(is_open.specs) if len(asked) == 1 else set()
+        return [set(is_open.specs)] if len(asked) <= 2 else []
 
     pieces = pieces_in_order([settled, is_open], True, ask_what_is_open)
     wanted = []
@@ -111,16 +187,16 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
         specs = piece.batch.specs_to(piece.requests)
         wanted.append((piece.batch.name, piece.requests, len(specs)))
     assert wanted == [
-        ("settled", 1, 1),
         ("open", 1, 1),
-        ("settled", 2, 0),
+        ("settled", 1, 1),
         ("open", 2, 1),
+        ("settled", 2, 0),
         ("settled", 4, 0),
         ("open", 4, 0),
         ("settled", 8, 0),
         ("open", 8, 0),
     ]
-    assert len(asked) == 3
+    assert len(asked) == 4
 
 
 def test_pairs_of_different_papers_take_turns():

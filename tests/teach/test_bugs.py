@@ -6,6 +6,7 @@ import pytest
 from helpers.svg import elements
 
 from speclab import teach
+from speclab.teach import record
 from speclab.teach.bugs import HIDDEN, NO_BUG, P, Q, branches_of, method_of
 
 
@@ -66,3 +67,10 @@ def test_an_unknown_letter_or_name_is_a_card_that_names_it(letter, name, said):
 
 def test_capitals_and_spaces_of_a_name_do_not_matter():
     assert teach.find_bug(" a ", " Residual  from p ").is_right
+
+
+@pytest.mark.parametrize("no_name", [(), (...,), ("...",)])
+def test_a_bug_without_a_name_is_no_try(no_name):
+    """As a lesson has it before a student began."""
+    assert teach.find_bug("A", *no_name).heading == "○ Not begun."
+    assert record.load()["exercises"] == {}

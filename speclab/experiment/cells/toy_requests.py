@@ -76,10 +76,12 @@ class RequestOutcome:
     sequence_choices: list[tuple[int, int | None]]
 
 
-def run_requests(cell: ToyCell, requests: int) -> list[RequestOutcome]:
-    """Run the first ``requests`` requests of a cell and count what they gave."""
+def run_requests(
+    cell: ToyCell, requests: int, *, first: int = 0
+) -> list[RequestOutcome]:
+    """Run so many requests of a cell, from the ``first`` on; count what they gave."""
     outcomes = []
-    for request in range(requests):
+    for request in range(first, first + requests):
         trace = trace_request(cell, request)
         outcomes.append(RequestOutcome(stats(trace), sequence_choices(trace)))
     return outcomes

@@ -121,7 +121,8 @@ def run_missing(
     The virtual twins come first; then every emulated cell once, whatever shares it.
     """
     virtual_specs = {spec: virtual_twin(spec) for spec in specs}
-    virtual_errors = virtual.run_missing(list(virtual_specs.values()), bar, limits)
+    whole = replace(limits, requests=None)
+    virtual_errors = virtual.run_missing(list(virtual_specs.values()), bar, whole)
 
     cells: dict[Spec, EmulatedCell] = {}
     twins_of, errors = _all_twins(specs, cells)

@@ -40,7 +40,6 @@ from speclab.experiment.spec import (
     Replays,
     Spec,
     WorkerPool,
-    present,
 )
 from speclab.progress import Progress
 from speclib import machine
@@ -49,17 +48,19 @@ from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
 from speclib.errors import SpeclibError
 from speclib.trace.metrics import total
+from speclib.worlds import kept_draft_sizes
 from speclib.worlds.processes import Processes, choose_draft_size
 
 from . import pass_times, replayed
 from .measured_cell import MeasuredCell, MeasuredHeader, key_of
-from .measured_pair import describe_draft_size, pair_to_measure
+from .measured_pair import describe_draft_size
 from .replayed_cell import replayed_cell
 
 WARM_UP_TOKENS = 8
 WARM_UP_GAMMA = 2
 WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
-SEARCHED = 24  # prompts that a search replays,
+SEARCHED = 12  # prompts that a search replays,
+SEARCH_SECONDS = 4.0  # after which no more prompts of it are begun
 REPLAY_SHARE = 0.5  # of the seconds that measuring took: no longer does one replay
 LEAST_SECONDS = 2.0  # unless these are fewer
 SEARCHED_BY_MEASURING = 2  # or measures, where a pair is not replayed
@@ -109,6 +110,13 @@ class OpenWorkers:
         if measurement is not None:
             measurement.world.close()
 
+    def know_draft_size(self, pool: WorkerPool, bar: Progress) -> None:
+        """Choose the size of a pair's draft, unless that was done on this machine."""
+        pair = load_pair(pool.pair)
+        if not kept_draft_sizes.is_known(pair, pool.dtype):
+            self.measurement_in(pool, bar)  # which tries some sizes as it starts
+        choose_draft_size(pair, pool.dtype)
+
     def measurement_in(self, pool: WorkerPool, bar: Progress) -> Measurement:
         """The measurement that is under way in these workers."""
         if self._measurement is None or self._pool != pool:
@@ -122,7 +130,7 @@ class OpenWorkers:
 def _start(pool: WorkerPool, workers: OpenWorkers) -> Measurement:
     """Start workers, and find out what must be known of them."""
     world = Processes(
-        pair_to_measure(pool.pair, pool.dtype),
+        load_pair(pool.pair),
         dtype=pool.dtype,
         servers=pool.servers,
         cancel=pool.cancel,
@@ -235,22 +243,14 @@ def _run(
     workers: OpenWorkers | None,
 ) -> dict[Spec, Exception]:
     """Do the prompts that ``prompts_of`` names of each cell."""
-    cells: list[MeasuredCell] = []
     errors: dict[Spec, Exception] = {}
-    for spec in specs:
-        try:
-            # Before the cell is looked for, since its key depends on it.
-            choose_draft_size(load_pair(present(spec.pair)), spec.dtype)
-            cells.append(MeasuredCell(spec))
-        except Exception as error:
-            errors[spec] = error
-
-    work = {cell: prompts_of(cell) for cell in cells}
-    unfinished = [cell for cell in cells if work[cell]]
-    bar.grow(sum(len(work[cell]) for cell in unfinished))
-
     with contextlib.ExitStack() as stack:
         open_workers = workers or stack.enter_context(OpenWorkers())
+        cells = _cells_of(specs, open_workers, bar, errors)
+        work = {cell: prompts_of(cell) for cell in cells}
+        unfinished = [cell for cell in cells if work[cell]]
+        bar.grow(sum(len(work[cell]) for cell in unfinished))
+
         for pool, sharing in _group(unfinished, lambda c: c.spec.worker_pool).items():
             if limits.is_over:
                 break
@@ -258,18 +258,40 @@ def _run(
                 measurement = open_workers.measurement_in(pool, bar)
                 by_conditions = _group(sharing, lambda cell: cell.conditions)
                 for conditions, alike in by_conditions.items():
-                    started = time.monotonic()
                     errors |= measurement.decode_prompts(
                         conditions, {cell: work[cell] for cell in alike}, bar, limits
                     )
-                    seconds = REPLAY_SHARE * (time.monotonic() - started)
-                    measurement.replay(alike, bar, seconds)
+                    measurement.replay(alike, bar)
             except Exception as error:  # the workers failed, and all that needs them
                 open_workers.close()
                 for cell in sharing:
                     if prompts_of(cell):
                         errors.setdefault(cell.spec, _with_advice(error))
     return errors
+
+
+def _cells_of(
+    specs: list[Spec],
+    workers: OpenWorkers,
+    bar: Progress,
+    errors: dict[Spec, Exception],
+) -> list[MeasuredCell]:
+    """The cells of specs; of those that there are none of, ``errors`` says why."""
+    cells = []
+    for pool, sharing in _group(specs, lambda spec: spec.worker_pool).items():
+        try:
+            # Before a cell is looked for, since its key depends on it.
+            workers.know_draft_size(pool, bar)
+        except Exception as error:
+            workers.stop_workers()
+            errors |= dict.fromkeys(sharing, _with_advice(error))
+            continue
+        for spec in sharing:
+            try:
+                cells.append(MeasuredCell(spec))
+            except Exception as error:
+                errors[spec] = error
+    return cells
 
 
 def _with_advice(error: Exception) -> Exception:
@@ -325,6 +347,7 @@ class Measurement:
         self._is_replayed = is_replayable(world.opened.pair)
         self.times = pass_times.stored(pool) if self._is_replayed else None
         self._warm: set[Setting] = set()
+        self._seconds_measured = 0.0  # since something was replayed
 
     def decode_prompts(
         self,
@@ -443,12 +466,14 @@ class Measurement:
             for gamma in windows:
                 setting = Setting(cell.spec.method, gamma, cell.spec.settings)
                 replays[cell, gamma] = replayed_cell(cell.spec, setting, self.times)
-        replayed.replay(replays.values(), SEARCHED, self._workers.cores)
+        replayed.replay(replays.values(), SEARCHED, self._workers.cores, SEARCH_SECONDS)
 
+        counts = [len(replay.prompts) for replay in replays.values() if replay.prompts]
+        shared = min(counts, default=0)  # prompts that every window has
         speeds: dict[MeasuredCell, dict[int, float]] = {cell: {} for cell in cells}
         for (cell, gamma), replay in replays.items():
             if replay.prompts:
-                speeds[cell][gamma] = total(replay.stats[:SEARCHED]).decode_speed
+                speeds[cell][gamma] = total(replay.stats[:shared]).decode_speed
         return speeds
 
     def _speed_of(self, cell: MeasuredCell, gamma: int, prompts: _Prompts) -> float:
@@ -463,11 +488,13 @@ class Measurement:
             )
         return total(run.stats for run in runs).decode_speed
 
-    def replay(self, cells: list[MeasuredCell], bar: Progress, seconds: float) -> None:
+    def replay(self, cells: list[MeasuredCell], bar: Progress) -> None:
         """Replay more prompts of each cell that has any, and of plain decoding.
 
-        After so many ``seconds`` none is begun.
+        It may take a share of the time that measuring them took.
         """
+        seconds = max(LEAST_SECONDS, REPLAY_SHARE * self._seconds_measured)
+        self._seconds_measured = 0.0
         if self.times is None:
             return
         by_count: dict[int, list[MeasuredCell]] = {}
@@ -486,7 +513,7 @@ class Measurement:
                 replays,
                 REPLAYS_OF_A_REQUEST * measured,
                 self._workers.cores,
-                seconds=max(LEAST_SECONDS, seconds),
+                seconds=seconds,
                 at_least=measured,
             )
 
@@ -505,9 +532,10 @@ class Measurement:
         """
         if not cells:
             return {}
-        start = other_load.read_clocks()
+        start, started = other_load.read_clocks(), time.monotonic()
         runs, errors = self._decode_in_turn(number, prompt, cells, limits)
         others = other_load.others_since(start)
+        self._seconds_measured += time.monotonic() - started
         if PLAIN not in runs or limits.must_end:
             return errors  # nothing to compare the others with, or not all of them
 

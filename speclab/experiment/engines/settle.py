@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speclab.experiment import cache, cache_keys
-from speclab.experiment.spec import Spec, present
+from speclab.experiment.spec import Spec, first_part, present
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
-from speclib.trace.metrics import total
+from speclib.trace.metrics import Stats, total
 
 from .virtual_cell import VirtualCell, key_of
 
@@ -121,12 +121,18 @@ def _fastest_choice(spec: Spec, c: float) -> Found:
     speeds: dict[Spec, float] = {}
     for choice in spec.choices:
         cell = settle_window(choice, c)
-        speeds[cell] = total(VirtualCell(cell).load_or_run().stats).decode_speed_e2e
+        speeds[cell] = total(_stats_of_first_part(cell)).decode_speed_e2e
     fastest = max(speeds, key=speeds.__getitem__)
     gamma = fastest.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
     facts = {"chosen": dict(fastest.settings), "of": len(speeds)}
     return Found(gamma, list(fastest.settings), facts)
+
+
+def _stats_of_first_part(spec: Spec) -> list[Stats]:
+    """What a search goes by, however many requests there are."""
+    requests = first_part(spec)
+    return VirtualCell(spec).load_or_run(requests).stats[:requests]
 
 
 def try_windows(spec: Spec, c: float) -> dict[int, float]:
@@ -143,8 +149,8 @@ def try_windows(spec: Spec, c: float) -> dict[int, float]:
 
     def speed_at(gamma: int) -> float:
         if gamma not in speeds:
-            cell = VirtualCell(spec.changed(gamma=gamma))
-            speeds[gamma] = total(cell.load_or_run().stats).decode_speed
+            stats = _stats_of_first_part(spec.changed(gamma=gamma))
+            speeds[gamma] = total(stats).decode_speed
         return speeds[gamma]
 
     start = max(1, round(c))

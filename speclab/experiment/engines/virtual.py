@@ -36,10 +36,12 @@ Errors: TypeAlias = dict[Spec, Exception]
 
 def run_missing(specs: list[Spec], bar: Progress, limits: Limits = NO_LIMITS) -> Errors:
     """Run what the cache lacks; returns the errors that cells ended with."""
-    missing = [spec for spec in specs if not _is_stored(spec)]
+    wanted = {spec: limits.requests_of(spec) for spec in specs}
+    missing = [spec for spec in specs if not _is_stored(spec, wanted[spec])]
     bar.grow(len(missing))
     errors: Errors = {}
-    with closing(_attempts(missing)) as attempts:  # whatever stops this stops them
+    works = [Work(spec, wanted[spec]) for spec in missing]
+    with closing(_attempts(works)) as attempts:  # whatever stops this stops them
         if limits.is_over:
             return errors
         for spec, error in attempts:
@@ -57,14 +59,18 @@ def stored(spec: Spec) -> CellResult | None:
     return None if finished is None else finished.result
 
 
-def find_finished(spec: Spec) -> Finished | None:
-    """The same, with the numbers that the spec stood for."""
+def find_finished(spec: Spec, requests: int = 1) -> Finished | None:
+    """The same, with the numbers that the spec stood for.
+
+    None also where there are fewer ``requests``.
+    """
     try:
         settled = settle(spec, search=False)
     except NotSettled:
         return None
-    own = settled.cell.load()
-    baseline = own if settled.baseline is settled.cell else settled.baseline.load()
+    own = baseline = settled.cell.load(requests)
+    if settled.baseline is not settled.cell:
+        baseline = settled.baseline.load(requests)
     if own is None or baseline is None:
         return None
     return _finished(settled, own, baseline)
@@ -75,13 +81,15 @@ def run_cell(spec: Spec) -> CellResult:
     return finish(spec).result
 
 
-def finish(spec: Spec) -> Finished:
-    """The same, with the numbers that the spec stood for."""
+def finish(spec: Spec, requests: int | None = None) -> Finished:
+    """The same, with the numbers that the spec stood for.
+
+    ``requests``: how many are run; None: all.
+    """
     settled = settle(spec)
-    own = settled.cell.load_or_run()
-    baseline = own
+    own = baseline = settled.cell.load_or_run(requests)
     if settled.baseline is not settled.cell:
-        baseline = settled.baseline.load_or_run()
+        baseline = settled.baseline.load_or_run(requests)
     return _finished(settled, own, baseline)
 
 
@@ -90,17 +98,18 @@ def _finished(
 ) -> Finished:
     gamma = settled.cell.spec.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
+    count = min(len(own.outcomes), len(baseline.outcomes))  # others share the baseline
     result = CellResult(
         spec=settled.asked,
-        stats=own.stats,
-        baseline=baseline.stats,
+        stats=own.stats[:count],
+        baseline=baseline.stats[:count],
         gamma=gamma,
         c=settled.c,
         seconds=own.header.seconds,
         created=own.header.created,
         facts=cast(CellFacts, settled.facts),
         cached=own.cached,
-        sequence_choices=[outcome.sequence_choices for outcome in own.outcomes],
+        sequence_choices=[each.sequence_choices for each in own.outcomes[:count]],
     )
     return Finished(settled, result)
 
@@ -111,29 +120,36 @@ def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
     return virtual_cells.trace_request(VirtualCell(shorter).toys, request)
 
 
-def _attempts(specs: list[Spec]) -> Generator[Attempt]:
+class Work(NamedTuple):
+    """So many requests of a cell."""
+
+    spec: Spec
+    requests: int
+
+
+def _attempts(works: list[Work]) -> Generator[Attempt]:
     """Each spec with the error it ended with, as they end: on every core, if that pays.
 
     Searches come last: they find the windows done that others asked for by number.
     """
-    ordered = sorted(specs, key=_is_search)
-    if _pays_to_start_processes(specs):
+    ordered = sorted(works, key=_is_search)
+    if _pays_to_start_processes([work.spec for work in works]):
         yield from on_every_core(attempt, ordered)
     else:
         yield from map(attempt, ordered)
 
 
-def attempt(spec: Spec) -> Attempt:
+def attempt(work: Work) -> Attempt:
     """Runs a cell into the cache; returns the error that it ended with, if any."""
     try:
-        finish(spec)
+        finish(*work)
     except Exception as error:
-        return spec, error
-    return spec, None
+        return work.spec, error
+    return work.spec, None
 
 
-def _is_search(spec: Spec) -> bool:
-    return spec.gamma == "best" or spec.is_choice
+def _is_search(work: Work) -> bool:
+    return work.spec.gamma == "best" or work.spec.is_choice
 
 
 def _pays_to_start_processes(missing: list[Spec]) -> bool:
@@ -145,9 +161,9 @@ def _pays_to_start_processes(missing: list[Spec]) -> bool:
     return len(missing) >= PAYS
 
 
-def _is_stored(spec: Spec) -> bool:
-    """Whether the cache has a cell; what cannot be asked fails when it is run."""
+def _is_stored(spec: Spec, requests: int) -> bool:
+    """Whether the cache has so many requests; what cannot be asked fails when run."""
     try:
-        return find_finished(spec) is not None
+        return find_finished(spec, requests) is not None
     except SpeclibError:
         return False

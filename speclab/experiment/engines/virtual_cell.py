@@ -65,25 +65,32 @@ class VirtualCell:
     def toys(self) -> ToyCell:
         return toy_cell(self.spec)
 
-    def load(self) -> VirtualOutcome | None:
-        """What came of it, from the cache; None where it is not there."""
+    def load(self, requests: int = 1) -> VirtualOutcome | None:
+        """What came of it, from the cache, if it has so many requests or more."""
         stored = cache.load(self.key, VirtualHeader, RequestOutcome)
-        if stored is None or len(stored.lines) != self.spec.requests:
+        if stored is None or len(stored.lines) < requests:
             return None
         return VirtualOutcome(stored.header, stored.lines, cached=True)
 
-    def load_or_run(self) -> VirtualOutcome:
-        """The same, and run where it is not there."""
-        finished = self.load()
-        if finished is not None:
-            return finished
+    def load_or_run(self, requests: int | None = None) -> VirtualOutcome:
+        """The same, and run as far as it is not there; None: all requests."""
+        requests = self.spec.requests if requests is None else requests
+        earlier = self.load()
+        if earlier is not None and len(earlier.outcomes) >= requests:
+            return earlier
 
         started = time.perf_counter()
-        outcomes = virtual_cells.run_requests(self.toys, self.spec.requests)
+        outcomes = [] if earlier is None else earlier.outcomes
+        outcomes = outcomes + virtual_cells.run_requests(
+            self.toys, requests - len(outcomes), first=len(outcomes)
+        )
+        seconds = time.perf_counter() - started
+        if earlier is not None:
+            seconds += earlier.header.seconds
         header = VirtualHeader(
             spec=self.spec.model_dump(mode="json"),
             created=f"{datetime.now():%Y-%m-%d %H:%M}",
-            seconds=round(time.perf_counter() - started, 3),
+            seconds=round(seconds, 3),
         )
         cache.save(self.key, header, outcomes)
         return VirtualOutcome(header, outcomes, cached=False)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from speclab.teach.attempt import judge_attempt
-from speclab.teach.calls import Failed, call_guarded, time_limit
+from speclab.teach.calls import Failed, as_written, call_guarded, time_limit
 from speclab.teach.card import Card, right_card, wrong_card
 from speclab.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 
@@ -125,5 +125,4 @@ def _shown(value: Any, digits: int = 4) -> str:
         return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):
         return f"{value:.{digits}g}"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    return as_written(value)

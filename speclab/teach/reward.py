@@ -1,0 +1,192 @@
+"""What a right method earns: the student's own page on the timeline, and a button.
+
+The method writes a text on the virtual clock, below a method that it is compared with,
+as ``speclib.simulate`` runs those of the papers. The button runs both with real models.
+For as long as it runs it is registered, under a name of its own. Knows no exercise, and
+not whether the method is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from html import escape
+from typing import Any, TypeAlias
+
+import ipywidgets as widgets
+
+from speclib.data import prompts
+from speclib.decoding.decode import Result
+from speclib.decoding.simulate import simulate
+from speclib.drawing.display import NotebookView
+from speclib.drawing.timeline.widget import Timeline
+from speclib.methods import METHODS, about
+from speclib.worlds.world import World
+
+from .calls import Failed, call_guarded, time_limit
+from .card import Card, wrong_card
+from .real_run import RealRun
+
+Method: TypeAlias = Callable[[World, int], None]
+
+PAIR = "embedded/llama-7b-70b"  # the two trained models of the lessons' real runs
+MOST_TOKENS = 40  # of a real run
+# What both runs on the virtual clock share, as in lesson 20. These drafts are neither
+# lucky nor unlucky: PEARL is 1.20 times as fast as speculative decoding with them, and
+# 1.24 times for a text of 3000 tokens.
+WHAT_IF: dict[str, Any] = {"c": 5.0, "alpha": 0.8, "tokens": 24, "seed": 0}
+STYLE = "font-size: 15px; line-height: 1.4; max-width: 60em"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a student's method is shown.
+
+    name      what it is called there, as "your PEARL"
+    beside    the registered method that stands above it
+    settings  of the student's method on the virtual clock
+    devices   of the real run, as ``open_world`` takes them
+    """
+
+    name: str
+    beside: str = "speculative"
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"gamma": 5})
+    devices: Mapping[str, Any] = field(default_factory=lambda: {"world": "processes"})
+
+
+STAGES = {
+    "speculative": Stage("your speculative decoding", beside="autoregressive"),
+    "pearl": Stage("your PEARL"),
+    "duodecoding": Stage("your DuoDecoding"),
+    "dsi": Stage(
+        "your DSI",
+        settings={"lookahead": 2, "servers": 3},
+        devices={"world": "emulated", "servers": 3, "cancel": "immediate"},
+    ),
+}
+
+
+def question() -> Any:
+    """What the real models are asked, as in the lessons."""
+    return prompts.load("gsm8k")[1].input
+
+
+@contextmanager
+def registered(method: Method, stage: Stage) -> Iterator[None]:
+    """The method among those that can be run by name, inside the with block."""
+    before = METHODS.get(stage.name)
+    METHODS[stage.name] = _with_settings_of(method, stage)
+    try:
+        yield
+    finally:
+        METHODS.pop(stage.name, None)  # a real run that ended meanwhile took it out
+        if before is not None:
+            METHODS[stage.name] = before
+
+
+def _with_settings_of(method: Method, stage: Stage) -> Callable[..., None]:
+    """The method with arguments that are called as those of the stage."""
+
+    def of_gamma(world: World, gamma: int) -> None:
+        method(world, gamma)
+
+    def of_lookahead(world: World, lookahead: int, servers: int | None = None) -> None:
+        method(world, lookahead)  # it takes all targets that there are
+
+    return of_lookahead if "lookahead" in stage.settings else of_gamma
+
+
+def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
+    """Both runs on the virtual clock, the student's last.
+
+    Raises Failed where the method fails.
+    """
+    beside = simulate(stage.beside, **_settings_beside(stage), **WHAT_IF)
+
+    @wraps(method)  # so that an error names the student's line
+    def run() -> Result:
+        return simulate(stage.name, **stage.settings, **WHAT_IF)
+
+    with registered(method, stage), time_limit():
+        own = call_guarded(run)
+    if own.tokens != beside.tokens:
+        raise Failed(f"It wrote “{own.text}” in place of “{beside.text}”.")
+    return beside, own
+
+
+def _settings_beside(stage: Stage) -> dict[str, Any]:
+    return {} if stage.beside == "autoregressive" else {"gamma": 5}
+
+
+class OwnRealRun(RealRun):
+    """A student's method with real models; nothing runs before a click."""
+
+    not_run_yet = (
+        "Not run yet. The button starts two trained models in processes of their own, "
+        "which write the answer to a question. On two cores of a CPU it takes half a "
+        "minute."
+    )
+    clicks_itself = False
+
+    def __init__(self, method: Method, stage: Stage):
+        self.method, self.stage = method, stage
+        names = (stage.beside, stage.name)
+        super().__init__(
+            question(), PAIR, names, max_new_tokens=MOST_TOKENS, **stage.devices
+        )
+
+    def work(self) -> str:
+        with registered(self.method, self.stage):
+            return super().work()
+
+
+class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
+    """A student's method on the timeline, below another, and a button for real models.
+
+    ``runs``: both on the virtual clock.
+    """
+
+    def __init__(self, method: Method, stage: Stage, runs: tuple[Result, Result]):
+        self.stage = stage
+        self.runs = runs
+        self.timeline = Timeline(*runs)
+        self.real = OwnRealRun(method, stage)
+        words = f'<div style="{STYLE}">{escape(self._words())}</div>'
+        super().__init__([widgets.HTML(words), self.timeline, self.real])
+
+    def _words(self) -> str:
+        """What is to be seen, in a sentence or two."""
+        beside, own = (f"{run.trace.makespan:.1f} s" for run in self.runs)
+        words = len(self.runs[0].tokens)
+        return (
+            f"{about(self.stage.beside).name} takes {beside} of the virtual clock for "
+            f"these {words} words, {self.stage.name} {own}. Play both; and below, run "
+            "them with two real models."
+        )
+
+    # -- where there are no widgets ----------------------------------------------------
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.timeline.size
+
+    def picture(self) -> str:
+        return self.timeline.picture()
+
+    def text(self) -> str:
+        return f"{self._words()}\n{self.timeline.text()}"
+
+
+def reward_of(method: Method, stage: Stage) -> OwnRun | Card:
+    """The student's own run; a card where it fails at the settings of the stage."""
+    try:
+        runs = virtual_runs(method, stage)
+    except Failed as failed:
+        where = f"{stage.name} on the timeline, with {_shown(stage)}"
+        return wrong_card(f"Here you would see {where}. {failed}")
+    return OwnRun(method, stage, runs)
+
+
+def _shown(stage: Stage) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in stage.settings.items())

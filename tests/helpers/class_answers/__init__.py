@@ -1,0 +1,49 @@
+"""What a class may hand in, by lesson and exercise: right in many styles, and wrong.
+
+``RIGHT`` and ``WRONG`` of each lesson have the name of a check, as "residual" for
+``teach.check_residual``. The wrong answers make mistakes that the exercise has no name
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import (
+    lesson_10,
+    lesson_12,
+    lesson_20,
+    lesson_30,
+    lesson_40,
+    lesson_50,
+    lesson_60,
+    lesson_70,
+    lesson_80,
+    lesson_90,
+)
+
+Answers = dict[str, list[Callable[..., Any]]]
+
+LESSONS = (
+    lesson_10,
+    lesson_12,
+    lesson_20,
+    lesson_30,
+    lesson_40,
+    lesson_50,
+    lesson_60,
+    lesson_70,
+    lesson_80,
+    lesson_90,
+)
+
+
+def right_answers() -> Answers:
+    """Of every exercise."""
+    return {name: each for lesson in LESSONS for name, each in lesson.RIGHT.items()}
+
+
+def wrong_answers() -> Answers:
+    """Of every exercise."""
+    return {name: each for lesson in LESSONS for name, each in lesson.WRONG.items()}

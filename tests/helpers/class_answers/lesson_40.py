@@ -1,0 +1,300 @@
+"""Answers to the exercises on DuoDecoding."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from speclib.core.sampling import ids
+from speclib.core.verification import match
+
+
+# -- the time of a round ---------------------------------------------------------------
+def duo_as_in_the_lesson(gamma, k, draft, target):
+    passes = 1 + k * (gamma // k - 1)
+    return max(passes * draft, target)
+
+
+def duo_pass_by_pass(gamma, k, draft, target):
+    seconds = draft
+    for _sequence in range(k):
+        for _token in range(1, gamma // k):
+            seconds += draft
+    return seconds if seconds > target else target
+
+
+def duo_without_the_first_tokens(gamma, k, draft, target):
+    """All tokens, less the first ones of which one pass gives all."""
+    tokens = gamma - gamma % k
+    return np.maximum((tokens - k + 1) * draft, target)
+
+
+def duo_by_recursion(gamma, k, draft, target):
+    def passes(length):
+        return 1 if length == 1 else k + passes(length - 1)
+
+    return max(draft * passes(gamma // k), target)
+
+
+def duo_by_algebra(gamma, k, draft, target):
+    drafting = draft * (1 - k + k * math.floor(gamma / k))
+    return 0.5 * (drafting + target + abs(drafting - target))
+
+
+def first_pass_on_top(gamma, k, draft, target):
+    return max((1 + k * (gamma // k)) * draft, target)
+
+
+def longer_sequences(gamma, k, draft, target):
+    return max((1 + k * (math.ceil(gamma / k) - 1)) * draft, target)
+
+
+def first_pass_for_each(gamma, k, draft, target):
+    return max((k + gamma // k - 1) * draft, target)
+
+
+def target_for_each_sequence(gamma, k, draft, target):
+    return max((1 + k * (gamma // k - 1)) * draft, k * target)
+
+
+def budget_for_each_sequence(gamma, k, draft, target):
+    return max((1 + k * (gamma - 1)) * draft, target)
+
+
+# -- how many sequences ----------------------------------------------------------------
+def sequences_by_counting_down(first, second, gamma):
+    theta = max(first) * second
+    count = max(1, sum(chance > theta for chance in first))
+    while gamma % count:
+        count -= 1
+    return count
+
+
+def sequences_among_the_divisors(first, second, gamma):
+    likely = [chance for chance in first if chance > max(first) * second]
+    divisors = [n for n in range(1, gamma + 1) if gamma % n == 0]
+    return max(n for n in divisors if n <= max(1, len(likely)))
+
+
+def sequences_by_recursion(first, second, gamma):
+    def divisor(most):
+        return most if gamma % most == 0 else divisor(most - 1)
+
+    ranked = sorted(first)
+    count = 0
+    while ranked and ranked.pop() > max(first) * second:
+        count += 1
+    return divisor(max(1, count))
+
+
+def sequences_by_numpy(first, second, gamma):
+    chances = np.array(first)
+    count = max(1, np.count_nonzero(chances > chances.max() * second))
+    candidates = np.arange(1, count + 1)
+    return candidates[gamma % candidates == 0][-1]
+
+
+def sequences_by_next(first, second, gamma):
+    theta = second * sorted(first)[-1]
+    count = len(tuple(filter(lambda chance: theta < chance, first)))
+    return next(n for n in range(count or 1, 0, -1) if gamma % n == 0)
+
+
+def common_divisor(first, second, gamma):
+    theta = max(first) * second
+    return math.gcd(max(1, sum(chance > theta for chance in first)), gamma)
+
+
+def as_likely_as_theta(first, second, gamma):
+    theta = max(first) * second
+    count = max(1, sum(chance >= theta for chance in first))
+    while gamma % count:
+        count -= 1
+    return count
+
+
+def next_larger_divisor(first, second, gamma):
+    theta = max(first) * second
+    count = max(1, sum(chance > theta for chance in first))
+    while gamma % count:
+        count += 1
+    return count
+
+
+def mean_chance_in_theta(first, second, gamma):
+    theta = sum(first) / len(first) * second
+    count = max(1, sum(chance > theta for chance in first))
+    while gamma % count:
+        count -= 1
+    return count
+
+
+def budget_alone(first, second, gamma):
+    count = min(len(first), gamma)
+    while gamma % count:
+        count -= 1
+    return count
+
+
+# -- a round of DuoDecoding ------------------------------------------------------------
+def ask_for_sequences(world, window, gamma, after=None):
+    """The rows of the window and one more, and sequences of drafts."""
+    text = world.text + ids(window)
+    scoring = world.target.score(text, last=len(window))
+    return world.all(
+        scoring,
+        world.draft.draft_sequences(text if after is None else after, gamma),
+    )
+
+
+def duo_step_as_in_the_lesson(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    if len(tested.accepted) == len(window):
+        for sequence in sequences:
+            if ids(sequence[:1]) == tested.extra:
+                return sequence[1:]
+    return ()
+
+
+def duo_step_by_a_dict(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    if len(tested.accepted) < len(window):
+        return ()
+    following = {ids(sequence[:1]): sequence[1:] for sequence in sequences}
+    return following.get(tested.extra, ())
+
+
+def duo_step_by_next(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma)
+    accepted, extra = match(world, window, rows)
+    world.commit(accepted + extra)
+    is_whole = accepted == ids(window)
+    chosen = (each for each in sequences if is_whole and ids(each)[0] == extra[0])
+    return next(chosen, ((),))[1:]
+
+
+def duo_step_with_lists(world, window, gamma):
+    window = list(window)
+    rows, sequences = ask_for_sequences(world, tuple(window), gamma)
+    tested = match(world, window, rows)
+    for token in tested.tokens:
+        if world.going:
+            world.commit([token])
+    if ids(window) != tested.accepted:
+        return []
+    sequences = [list(each) for each in sequences if ids(each[:1]) == tested.extra]
+    return sequences[0][1:] if sequences else []
+
+
+def duo_step_that_waits_twice(world, window, gamma):
+    """Both operations have begun before it waits for one of them."""
+    text = world.text + ids(window)
+    drafting = world.draft.draft_sequences(text, gamma)
+    scoring = world.target.score(text, last=len(window))
+    rows, sequences = world.wait(scoring), world.wait(drafting)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    following = ()
+    for place, first in enumerate(sequence[0].token for sequence in sequences):
+        if len(tested.accepted) == len(window) and (first,) == tested.extra:
+            following = sequences[place][1:]
+    return following
+
+
+def sequences_without_the_window(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma, after=world.text)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    if len(tested.accepted) == len(window):
+        for sequence in sequences:
+            if ids(sequence[:1]) == tested.extra:
+                return sequence[1:]
+    return ()
+
+
+def last_draft_forgotten(world, window, gamma):
+    return duo_step_as_in_the_lesson(world, window, gamma)[:-1]
+
+
+def window_kept_after_a_rejection(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    for sequence in sequences:
+        is_whole = len(tested.accepted) == len(window)
+        if is_whole and ids(sequence[:1]) == tested.extra:
+            return sequence[1:]
+    return window[len(tested.tokens) :]
+
+
+def second_token_compared(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    for sequence in sequences:
+        is_whole = len(tested.accepted) == len(window)
+        if is_whole and ids(sequence[1:2]) == tested.extra:
+            return sequence[2:]
+    return ()
+
+
+def only_the_likeliest_sequence(world, window, gamma):
+    rows, sequences = ask_for_sequences(world, window, gamma)
+    tested = match(world, window, rows)
+    world.commit(tested.tokens)
+    likeliest = sequences[0]
+    is_whole = len(tested.accepted) == len(window)
+    return likeliest[1:2] if is_whole and ids(likeliest[:1]) == tested.extra else ()
+
+
+RIGHT = {
+    "duo_round": [
+        duo_as_in_the_lesson,
+        duo_pass_by_pass,
+        duo_without_the_first_tokens,
+        duo_by_recursion,
+        duo_by_algebra,
+    ],
+    "sequences": [
+        sequences_by_counting_down,
+        sequences_among_the_divisors,
+        sequences_by_recursion,
+        sequences_by_numpy,
+        sequences_by_next,
+    ],
+    "duodecoding": [
+        duo_step_as_in_the_lesson,
+        duo_step_by_a_dict,
+        duo_step_by_next,
+        duo_step_with_lists,
+        duo_step_that_waits_twice,
+    ],
+}
+WRONG = {
+    "duo_round": [
+        first_pass_on_top,
+        longer_sequences,
+        first_pass_for_each,
+        target_for_each_sequence,
+        budget_for_each_sequence,
+    ],
+    "sequences": [
+        common_divisor,
+        as_likely_as_theta,
+        next_larger_divisor,
+        mean_chance_in_theta,
+        budget_alone,
+    ],
+    "duodecoding": [
+        sequences_without_the_window,
+        last_draft_forgotten,
+        window_kept_after_a_rejection,
+        second_token_compared,
+        only_the_likeliest_sequence,
+    ],
+}
