@@ -11,6 +11,7 @@ DOOR = (
     "live.kv_ribbon",
     "live.live_picture",
     "live.outcome_tree",
+    "live.rounds",
     "pages.index",
     "pages.lessons_page",
     "pages.notebook",
@@ -28,5 +29,7 @@ DOOR = (
     "widgets.controls",
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",
+    "widgets.moving_curves",
     "widgets.timeline_explorer",
+    "widgets.trail",
 )
