@@ -22,12 +22,12 @@ from speclab.views.pages.moving_runs import (
     Try,
     Values,
 )
+from speclab.views.widgets.draws import CANDIDATES, most_typical
 from speclab.views.widgets.timeline_explorer import expected_speedup
 from speclib.decoding.simulate import compare
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.sayings import speedup_as_drawn
 
-DRAWS = 12  # of which one is chosen
 ALPHA = "α: how often the draft model is right"
 GAMMA = "γ: drafts per round"
 C = "c: draft passes in the time of a target pass"
@@ -89,7 +89,7 @@ PEARL = Grid(
     method="pearl",
     dials=(
         Dial("gamma", GAMMA, 1, 12, 1, 5, (1, 2, 3, 5, 8, 12)),
-        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, (0, 0.3, 0.5, 0.7, 0.8, 0.9, 1)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, (0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1)),
         Dial("c", C, 1, 12, 1, 5, (2, 5, 10)),
     ),
     tokens=24,
@@ -119,7 +119,7 @@ def places_of_lesson(name: str) -> dict[str, Place]:
     if name == "20_pearl":
         runs = compute(PEARL)
         return {
-            "## 3. Two ideas": Place(runs, "rounds", "PEARL, one round at a time"),
+            "speclab.rounds(": Place(runs, "rounds", "PEARL, one round at a time"),
             "speclab.explorer(": Place(runs, "race", "PEARL beside the others"),
         }
     return {}
@@ -139,7 +139,8 @@ def compute(grid: Grid) -> MovingRuns:
         runs[values] = simulate(grid, values, seeds[values[place_of_alpha]])
     draws = (
         f"Which words the draft model gets right is drawn at random: for each α, of "
-        f"{DRAWS} draws the one that comes nearest to what is expected of a long text."
+        f"{CANDIDATES} draws the one that comes nearest to what is expected of a long "
+        "text."
     )
     return MovingRuns(grid.name, grid.dials, runs, draws, grid.tries)
 
@@ -149,8 +150,7 @@ def choose_draw(grid: Grid, place_of_alpha: int, alpha: float) -> int:
     they are shown first."""
     first = grid.first_values
     values = (*first[:place_of_alpha], alpha, *first[place_of_alpha + 1 :])
-    distances = {seed: distance(simulate(grid, values, seed)) for seed in range(DRAWS)}
-    return min(distances, key=distances.__getitem__)
+    return most_typical(lambda seed: distance(simulate(grid, values, seed)))
 
 
 def simulate(grid: Grid, values: Values, seed: int) -> list[Contestant]:

@@ -5,8 +5,8 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``progress``, ``real_run``, ``cluster_run`` and
-``plan_run`` are what a lesson has besides.
+``hint``, ``predict``, ``quiz``, ``progress``, ``real_run``, ``placements_run``,
+``cluster_run`` and ``plan_run`` are what a lesson has besides.
 """
 
 from .bugs import find_bug, outcome_tree
@@ -28,6 +28,7 @@ from .formulas import (
     check_residual,
     check_round,
     check_samples,
+    check_seconds,
     check_sequences,
     check_servers,
     check_speed,
@@ -40,6 +41,7 @@ from .methods_to_write import (
     check_method,
     check_pearl,
 )
+from .placements_run import placements_run
 from .plan_run import plan_run
 from .questions import hint, predict, progress, quiz
 from .real_run import real_run
@@ -75,6 +77,7 @@ __all__ = [
     "check_residual",
     "check_round",
     "check_samples",
+    "check_seconds",
     "check_sequences",
     "check_servers",
     "check_speed",
@@ -86,6 +89,7 @@ __all__ = [
     "find_bug",
     "hint",
     "outcome_tree",
+    "placements_run",
     "plan_run",
     "predict",
     "progress",

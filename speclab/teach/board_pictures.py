@@ -18,6 +18,7 @@ from speclab.views.drafts.drafts_explorer import Sequences
 from speclab.views.live.accept_bars import TOKENS, AcceptBarsPicture, P, Q
 from speclab.views.live.kv_ribbon import KvRibbonPicture
 from speclab.views.live.outcome_tree import OutcomeTreePicture
+from speclab.views.live.rounds import RoundsPicture
 from speclab.views.printing import pdf, svg_with_font
 from speclab.views.stills.curves import Curves
 from speclab.views.widgets.layer_schedule_widget import Layers
@@ -100,6 +101,17 @@ def all_outcomes() -> str:
     """The outcome tree of the right test."""
     branches = bugs.branches_of(verify)
     return OutcomeTreePicture(branches, bugs.TOKENS, bugs.P.tolist()).picture()
+
+
+def round_of_pearl() -> str:
+    """The first round of PEARL in which a draft of the window is rejected."""
+    run = simulate("pearl", c=C, alpha=ALPHA, tokens=TOKENS_OF_A_PICTURE)
+    rounds = RoundsPicture(timeline_run(run))
+    for step, shown in enumerate(rounds.rounds, 1):
+        if "rejected" in shown.outcomes[: len(shown.window)]:
+            rounds.step = step
+            return rounds.picture()
+    raise AssertionError("this run rejects no draft of a window")
 
 
 def kv_caches() -> str:
@@ -201,6 +213,11 @@ PICTURES = {
         "20",
         "PEARL drafts while the target model tests. The price is in yellow.",
         both_at_once,
+    ),
+    "pearl-round": BoardPicture(
+        "20",
+        "One round of PEARL: the window, the draft that is tested early, and the rows.",
+        round_of_pearl,
     ),
     "pearl-caches": BoardPicture(
         "20", "What a rejection leaves stale in both KV caches.", kv_caches

@@ -49,6 +49,7 @@ FORMULAS = (
     formulas.SEQUENCES,
     formulas.FUZZY_PASS,
     formulas.EASY_ROUND,
+    formulas.SECONDS,
     formulas.BREAK_EVEN,
     formulas.BEST_GAMMA,
     formulas.VERDICT,

@@ -1,4 +1,4 @@
-"""The hints and quizzes of the lessons, as ``data/lessons`` has them."""
+"""The hints, guesses and quizzes of the lessons, as ``data/lessons`` has them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,42 @@ class Quiz(BaseModel):
         if len(right) != 1:
             raise ValueError(f"{len(right)} choices are right: let it be one")
         return self
+
+
+class Guess(BaseModel):
+    """A question for a number from ``low`` to ``high``, its answer, and why it is so.
+
+    ``step``: of the slider; None: a hundredth of its way.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    question: str
+    answer: float
+    low: float
+    high: float
+    why: str
+    step: float | None = None
+
+    @model_validator(mode="after")
+    def _can_be_answered(self) -> Guess:
+        if not self.low <= self.answer <= self.high:
+            raise ValueError(f"the answer {self.answer} is not on the slider")
+        return self
+
+
+@cache
+def load_guesses() -> dict[str, Guess]:
+    """All guesses by name."""
+    guesses = read_toml(FOLDER, "guesses", "the guesses are missing")
+    return {name: Guess.model_validate(guess) for name, guess in guesses.items()}
+
+
+def find_guess(name: str) -> Guess:
+    """The guess of this name. Raises SpeclibError listing those that there are."""
+    guesses = load_guesses()
+    if name not in guesses:
+        raise unknown_name(f"no guess {name!r}", name, guesses)
+    return guesses[name]
 
 
 @cache

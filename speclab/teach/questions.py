@@ -7,13 +7,21 @@ from html import escape
 import ipywidgets as widgets
 import pandas as pd
 
-from speclib.arguments import AnyNumber, Count, checked
+from speclib.arguments import Count, checked
 from speclib.drawing.numbers import number
 
 from . import record
 from .card import RIGHT, STYLE, WRONG
 from .folded import Fold, Foldable
-from .lesson_files import Choice, Quiz, find_hint, find_quiz, load_hints
+from .lesson_files import (
+    Choice,
+    Guess,
+    Quiz,
+    find_guess,
+    find_hint,
+    find_quiz,
+    load_hints,
+)
 
 GUESS_COLOUR = "#0072B2"
 
@@ -40,18 +48,16 @@ def hint(exercise: str, number: Count = 1) -> Note:
 
 
 # -- guesses ---------------------------------------------------------------------------
-class Guess(Foldable, widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
+class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
     """A question with a slider; the answer is shown when a guess is stored."""
 
-    def __init__(
-        self, name: str, question: str, answer: float, low: float, high: float, why: str
-    ):
-        self.name, self.question, self.answer, self.why = name, question, answer, why
+    def __init__(self, name: str, guess: Guess):
+        self.name, self.guess, self.question = name, guess, guess.question
         self.slider = widgets.FloatSlider(
-            min=low,
-            max=high,
-            step=(high - low) / 100,
-            value=(low + high) / 2,
+            min=guess.low,
+            max=guess.high,
+            step=guess.step or (guess.high - guess.low) / 100,
+            value=(guess.low + guess.high) / 2,
             description="your guess",
             style={"description_width": "initial"},
             layout={"width": "360px"},
@@ -59,46 +65,36 @@ class Guess(Foldable, widgets.VBox):  # type: ignore[misc]  # ipywidgets is unty
         self.button = widgets.Button(description="This is my guess")
         self.button.on_click(self._store)
         self.answer_shown = widgets.HTML()
-        heading = widgets.HTML(f"<b>{escape(question)}</b>")
+        question = widgets.HTML(f"<b>{escape(guess.question)}</b>")
         row = widgets.Box([self.slider, self.button], layout={"flex_flow": "row wrap"})
-        super().__init__([heading, row, self.answer_shown])
+        super().__init__([question, row, self.answer_shown])
 
     def _store(self, _button: object) -> None:
-        guess = float(self.slider.value)
-        record.keep_guess(self.name, guess)
-        self.answer_shown.value = _framed(escape(self.compared(guess)), GUESS_COLOUR)
+        guessed = float(self.slider.value)
+        record.keep_guess(self.name, guessed)
+        self.answer_shown.value = _framed(escape(self.compared(guessed)), GUESS_COLOUR)
 
-    def compared(self, guess: float) -> str:
+    def compared(self, guessed: float) -> str:
         """A guess beside the answer."""
-        return f"You guessed {number(guess)}; it is {number(self.answer)}. {self.why}"
+        answer = self.guess.answer
+        return f"You guessed {guessed:.4g}; it is {answer:.4g}. {self.guess.why}"
 
     def folds(self) -> list[Fold]:
-        answer = f"It is {number(self.answer)}. {self.why}".strip()
+        answer = f"It is {self.guess.answer:.4g}. {self.guess.why}"
         return [Fold("Make a guess, then click here", answer)]
 
     def __repr__(self) -> str:
-        return f"A guess: {self.question}"
+        return f"A guess: {self.guess.question}"
 
 
 @checked
-def predict(
-    name: str,
-    question: str,
-    answer: AnyNumber,
-    *,
-    low: AnyNumber,
-    high: AnyNumber,
-    why: str = "",
-) -> Guess:
-    """Asks for a guess before something is shown, and compares it with ``answer``.
-
-    ``name``: the guess is stored under it. ``low``, ``high``: the ends of the slider.
-    """
-    return Guess(name, question, answer, low, high, why)
+def predict(name: str) -> GuessShown:
+    """Asks for a guess before something is shown, and then compares it."""
+    return GuessShown(name, find_guess(name))
 
 
 # -- quizzes ---------------------------------------------------------------------------
-class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # ipywidgets is untyped
+class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
     """A question; a click on a choice says why it is right or wrong."""
 
     def __init__(self, name: str, quiz: Quiz):

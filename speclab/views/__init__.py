@@ -11,6 +11,7 @@ DOOR = (
     "live.kv_ribbon",
     "live.live_picture",
     "live.outcome_tree",
+    "live.rounds",
     "pages.index",
     "pages.lessons_page",
     "pages.moving_runs",
@@ -27,7 +28,10 @@ DOOR = (
     "tables.markdown",
     "tables.steps",
     "widgets.controls",
+    "widgets.draws",
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",
+    "widgets.moving_curves",
     "widgets.timeline_explorer",
+    "widgets.trail",
 )

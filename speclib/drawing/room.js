@@ -1,4 +1,5 @@
-// How wide a page is for a picture. Python puts this before the scripts of the widgets.
+// What pictures need of the page around them: how wide it is, and names for its sliders. Python
+// puts this before the scripts of the widgets.
 
 const LEAST_CHANGE = 8;               // pixels of width for which a picture is laid out anew
 const REST = 120;                     // milliseconds after which a window is at rest
@@ -24,3 +25,28 @@ function measureWidth(element, tell) {
   };
 }
 
+
+// Does `work` now and after each change of the page, once it has come to rest. All pictures of a
+// page share one watch of this name.
+function watchPage(name, work) {
+  work();
+  const watches = (window.speclibWatches ??= {});
+  if (watches[name]) return;
+  let timer = null;
+  watches[name] = new MutationObserver(() => {
+    clearTimeout(timer);
+    timer = setTimeout(work, REST);
+  });
+  watches[name].observe(document.body, { childList: true, subtree: true });
+}
+
+// Gives every slider of the page the name that stands beside it, for screen readers.
+function nameSliders() {
+  watchPage("sliders", () => {
+    for (const handle of document.querySelectorAll(".widget-slider [role=slider]")) {
+      const slider = handle.closest(".widget-slider");
+      const name = slider.querySelector(".widget-label")?.textContent.trim();
+      if (name && handle.getAttribute("aria-label") !== name) handle.setAttribute("aria-label", name);
+    }
+  });
+}

@@ -112,6 +112,16 @@ def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart
     return [TextPart("cut", "…"), *shown]
 
 
+def start_that_fits(text: str, most_width: float) -> str:
+    """As much of a text's start as fits into so many pixels."""
+    shown = ""
+    for letter in text:
+        if text_width(shown + letter) > most_width:
+            break
+        shown += letter
+    return shown
+
+
 @lru_cache(maxsize=1 << 14)
 def one_line(text: str) -> str:
     """A token's text on one line.

@@ -250,7 +250,8 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
 
     calls = 0
     for cell in lecture.cells:
-        calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
+        if "trail(" not in cell.source:  # which shows one thing after the other
+            calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
     assert lecture.timelines == calls
 
 
@@ -305,6 +306,97 @@ def test_the_top_of_an_accept_bar_moves_by_mouse_and_by_key(lecture):
     page.locator(f"[data-handle='q-1'][aria-valuenow='{raised}']").wait_for()
     focused = page.evaluate("document.activeElement.dataset.handle")
     assert focused == "q-1"  # after the picture was drawn anew
+
+
+@lectures("10_speculative_decoding")
+def test_no_press_of_a_key_is_lost_while_a_picture_is_drawn(lecture):
+    page = lecture.page
+    top = page.locator("[data-handle='p-0']").first
+    scroll_to(top)
+    before = float(top.get_attribute("aria-valuenow"))
+    top.focus()
+    for _ in range(30):
+        page.keyboard.press("ArrowDown")
+    wait_until_same(page, lambda: top.get_attribute("aria-valuenow"))
+    after = float(top.get_attribute("aria-valuenow"))
+    assert before - after == pytest.approx(0.30, abs=0.011)
+
+
+@lectures("00_start_here", "10_speculative_decoding", "20_pearl")
+def test_sliders_and_pictures_have_names_for_screen_readers(lecture):
+    named = "all => all.map(part => part.getAttribute('aria-label'))"
+    parts = "[role=slider], .speclib-timeline > svg, .speclib-live"
+    lecture.page.locator(".widget-slider [role=slider][aria-label]").first.wait_for()
+    names = lecture.page.locator(parts).evaluate_all(named)
+    assert names
+    assert all(names), names
+
+
+@lectures("20_pearl")
+def test_rounds_step_by_key_and_the_window_is_ringed(lecture):
+    page = lecture.page
+    rounds = page.locator(".speclib-live", has_text="target model")
+    scroll_to(rounds)
+    rounds.focus()
+    page.keyboard.press("Home")
+    rounds.filter(has_text="round 1 of").wait_for()
+    assert rounds.locator("rect.ring-window").count() == 0
+    assert rounds.locator("rect.ring-early").count() == 1
+    page.keyboard.press("ArrowRight")
+    rounds.filter(has_text="round 2 of").wait_for()
+    assert rounds.locator("rect.ring-window").count() == 1
+    status = rounds.locator("[role=status]")
+    assert "Round 2, post-verify" in status.text_content()
+
+
+# -- lectures, values in the text and the projector ------------------------------------
+@lectures("00_start_here")
+def test_a_value_in_the_text_moves_the_picture_by_mouse_and_by_key(lecture):
+    page = lecture.page
+    values = page.locator("button[value^='alpha=']")
+    assert values.count() == 6
+    assert all(values.nth(number).is_enabled() for number in range(6))
+    readout = page.locator(".speclib-stage .widget-readout")
+    never = page.locator("button[value='alpha=0']")
+    scroll_to(never)
+    never.click()
+    lecture.picture.filter(has_text=NONE_ACCEPTED).wait_for()
+    assert readout.text_content() == "0.00"
+
+    always = page.locator("button[value='alpha=1']")
+    always.focus()
+    page.keyboard.press("Enter")
+    lecture.picture.filter(has_text=ALL_ACCEPTED).wait_for()
+    assert readout.text_content() == "1.00"
+
+
+OUT_OF_SIGHT = """() => {
+  const parts = document.fullscreenElement.querySelectorAll(
+    ".speclib-toolbar .widget-slider, .speclib-timeline > svg");
+  const seen = part => part.getBoundingClientRect();
+  return [...parts].filter(part => seen(part).width > 0
+    && (seen(part).top < 0 || seen(part).bottom > innerHeight)).length;
+}"""
+
+
+@lectures("20_pearl", "30_dsi")
+def test_on_a_projector_at_150_percent_sliders_and_all_runs_are_on_one_screen(lecture):
+    """1280 x 720 pixels at 150 % are 853 x 480 of a page."""
+    page = lecture.page
+    whole = page.viewport_size
+    page.set_viewport_size({"width": 853, "height": 480})
+    stage = page.locator(".speclib-stage").first
+    large = stage.get_by_role("button", name="Large")
+    scroll_to(large)
+    large.click()
+    stage.get_by_role("button", name="Small").wait_for()
+    wait_until_still(page)
+    assert page.evaluate(OUT_OF_SIGHT) == 0
+    assert stage.locator("g.run").count() == 3
+    stage.get_by_role("button", name="Small").click()
+    stage.get_by_role("button", name="Large").wait_for()
+    page.set_viewport_size(whole)
+    wait_until_still(page)
 
 
 @lectures("10_speculative_decoding")
@@ -412,6 +504,7 @@ MISTAKES = {
     "fuzzy_pass": "formulas.FUZZY_PASS.mistakes",
     "easy_round": "formulas.EASY_ROUND.mistakes",
     "pick": "tree_exercise.MISTAKES",
+    "seconds": "formulas.SECONDS.mistakes",
     "break_even": "formulas.BREAK_EVEN.mistakes",
     "best_gamma": "formulas.BEST_GAMMA.mistakes",
     "verdict": "formulas.VERDICT.mistakes",
@@ -432,6 +525,7 @@ WITH_EXERCISES = lectures(
     "30_dsi",
     "40_duodecoding",
     "50_easyspec",
+    "55_same_devices",
     "60_which_one_when",
     "70_read_a_table",
     "80_add_your_own",

@@ -183,6 +183,8 @@ def test_the_race_of_lesson_00_moves_says_what_it_draws_and_quizzes_answer(
     race.get_by_role("button", name="▶ Play").wait_for(timeout=20_000)
     assert race.locator(".written .ahead").count() == 0
 
+    offline.get_by_role("button", name="0.45", exact=True).click()  # in the text
+    check_race(race, START, (0.45,))
     for name in ("a-pass", "rejected", "who-waits"):
         check_quiz(offline, name)
     check_letters_and_width(offline)
@@ -201,6 +203,9 @@ def test_pearls_rounds_of_lesson_20_are_those_of_its_run_and_sliders_snap(
     set_dial(race, 0, 12)
     assert race.locator(".snapped").text_content() == ""
     check_race(race, PEARL, (12, 0.8, 5))
+
+    offline.get_by_role("button", name="α = 1 and γ = c").click()  # in the text
+    check_race(race, PEARL, (5, 1, 5))
 
     run = compute(PEARL).runs[5, 0.8, 5][-1].run
     seen = []

@@ -13,7 +13,6 @@ from helpers import late
 
 import speclib
 from speclab.reproduce.runs_for_pages import (
-    DRAWS,
     FRONT,
     PEARL,
     START,
@@ -26,6 +25,7 @@ from speclab.reproduce.runs_for_pages import (
 from speclab.theory.closed_forms import pearl_speed, sd_speed
 from speclab.views.pages.layout import read_file
 from speclab.views.pages.moving_runs import key_of, packed
+from speclab.views.widgets.draws import CANDIDATES
 from speclib import paths
 from speclib.trace.metrics import stats
 
@@ -144,7 +144,9 @@ def test_the_window_that_a_pass_reads_is_the_end_of_what_was_drafted_before():
 def test_of_all_draws_the_one_nearest_to_the_expected_speeds_is_shown(alpha):
     place = 0
     chosen = choose_draw(START, place, alpha)
-    distances = [distance(simulate(START, (alpha,), seed)) for seed in range(DRAWS)]
+    distances = [
+        distance(simulate(START, (alpha,), seed)) for seed in range(CANDIDATES)
+    ]
     assert distances[chosen] == min(distances)
     assert max(distances) > min(distances)
 

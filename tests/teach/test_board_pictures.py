@@ -31,6 +31,7 @@ WORDS = {
     "accept-bars": ("kept: min(p, q)", "rejected: q above p", "replaced: p above q"),
     "outcome-tree": ("drafted", "tested", "written", "accepted", "rejected"),
     "pearl": ("Speculative decoding", "PEARL", "discarded untested", "(virtual)"),
+    "pearl-round": ("PEARL", "window", "post-verify", "row 1", "fails", "[virtual]"),
     "pearl-caches": ("draft", "target", "exact", "stale"),
     "speed-against-gamma": ("PEARL, c = 5", "PEARL, c = 10", "γ", "[formula]"),
     "dsi": ("DSI", "target-2", "target-3", "(virtual)"),

@@ -65,6 +65,7 @@ CHECKS = {
     "fuzzy pass": (teach.check_fuzzy_pass, formulas.FUZZY_PASS.mistakes),
     "easy round": (teach.check_easy_round, formulas.EASY_ROUND.mistakes),
     "pick": (teach.check_pick, tree_exercise.MISTAKES),
+    "seconds": (teach.check_seconds, formulas.SECONDS.mistakes),
     "break even": (teach.check_break_even, formulas.BREAK_EVEN.mistakes),
     "best gamma": (teach.check_best_gamma, formulas.BEST_GAMMA.mistakes),
     "verdict": (teach.check_verdict, formulas.VERDICT.mistakes),
@@ -163,6 +164,12 @@ def fuzzy_pass(groups, attention, mlp):
 
 def easy_round(gamma, exact, fuzzy, target):
     return sum([exact] + [fuzzy] * (gamma - 1)) + target
+
+
+def seconds(n, alone, reading, joining):
+    """Device by device, of which each reads its part."""
+    parts = [reading / n for _ in range(n)]
+    return (alone - reading) + max(parts) + (joining if len(parts) > 1 else 0)
 
 
 def break_even(c):
@@ -280,6 +287,7 @@ def verify(drafted, q, p, coin):
         (teach.check_fuzzy_pass, fuzzy_pass),
         (teach.check_easy_round, easy_round),
         (teach.check_pick, pick),
+        (teach.check_seconds, seconds),
         (teach.check_break_even, break_even),
         (teach.check_best_gamma, best_gamma),
         (teach.check_verdict, verdict),

@@ -224,7 +224,9 @@ def test_every_cell_that_runs_real_models_is_listed():
     found = Counter()
     for cell in CELLS:
         if cell.is_code:
-            calls = r"\b(teach\.(?:real|plan|cluster)_run|speclib\.Processes)\("
+            calls = (
+                r"\b(teach\.(?:real|plan|placements|cluster)_run|speclib\.Processes)\("
+            )
             for call in re.findall(calls, cell.source):
                 found[cell.lesson, cell.section, call] += 1
     assert listed == found

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 from helpers import late
 
-from speclab import teach
-from speclab.teach.lesson_files import load_hints, load_quizzes
+import speclib
+from speclab import accept_bars, teach
+from speclab.teach.lesson_files import load_guesses, load_hints, load_quizzes
 from speclab.teach.verify_exercise import verify
+from speclab.theory import closed_forms
+from speclab.views.pages.notebook_files import read_notebook
 from speclib import SpeclibError, paths
+from speclib.data.hardware import load_hardware
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_hints_lead_from_a_nudge_to_the_end_and_no_further():
@@ -93,12 +100,47 @@ def test_the_first_answer_to_a_quiz_counts():
 
 
 def test_a_guess_is_kept_and_compared_only_when_it_is_made():
-    shown = teach.predict("limit", "How many?", 5.0, low=1, high=9, why="It is c.")
+    shown = teach.predict("pearl-limit")
     assert shown.answer_shown.value == ""
     shown.slider.value = 3.0
     shown.button.click()
-    assert "You guessed 3.00; it is 5.00. It is c." in shown.answer_shown.value
-    assert state_of("limit") == "3.00"
+    assert "You guessed 3; it is 5. The draft model" in shown.answer_shown.value
+    assert state_of("pearl-limit") == "3.00"
+
+
+def test_an_unknown_guess_is_named_with_those_that_there_are():
+    with pytest.raises(SpeclibError, match="no guess 'race-car'.*race"):
+        teach.predict("race-car")
+
+
+def test_every_guess_is_asked_in_a_lesson_and_its_answer_stands_in_none():
+    sources = {}
+    for path in sorted((ROOT / "notebooks" / "source").glob("*.ipynb")):
+        sources[path.stem] = read_notebook(path).cells
+    asked = []
+    for cells in sources.values():
+        for cell in cells:
+            asked += re.findall(r'teach\.predict\("([\w-]+)"\)', cell.source)
+            assert "answer=" not in cell.source
+    assert sorted(asked) == sorted(load_guesses())
+
+
+def test_answers_of_guesses_are_what_formulas_and_simulations_give():
+    """Of those that can be computed: the others are arithmetic in their reasons."""
+    guesses = {name: guess.answer for name, guess in load_guesses().items()}
+    speed = closed_forms.sd_speed(guesses["race"] / 100, 4, 1 / 5, 1.0)
+    assert speed == pytest.approx(1, abs=0.002)
+    assert f"{guesses['kept-drafts']:.0f} are kept" in accept_bars().live.spoken
+    tokens = closed_forms.sd_tokens(0.8, 4)
+    assert guesses["tokens-of-a-round"] == pytest.approx(tokens, abs=0.005)
+    assert closed_forms.pearl_speed(1.0, 5, 1 / 5, 1.0) == guesses["pearl-limit"]
+
+    latency = "pearl/llama2-7-70"
+    run = speclib.simulate("pearl", latency=latency, alpha=0.93, tokens=400)
+    one_pass = speclib.load_latency(latency).target(1)
+    gain = load_hardware(latency).plain_pass(one_pass).gain(4)
+    second_number = run.stats.decode_speed * one_pass / gain
+    assert guesses["same-devices"] == pytest.approx(second_number, abs=0.005)
 
 
 def test_progress_counts_tries_and_a_solved_exercise_stays_solved():

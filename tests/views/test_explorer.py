@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
+from functools import partial
+from pathlib import Path
 
 import pytest
 from helpers.patience import HANG
 from helpers.toy_runs import toy_run, toy_runs
 
 from speclab import explorer
+from speclab.views.pages.notebook_files import read_notebook
 from speclab.views.widgets.timeline_explorer import expected_speedup
 from speclib import SpeclibError, compare, simulate
 from speclib.drawing.timeline.run import timeline_run
@@ -124,6 +128,9 @@ def test_a_single_run_that_is_stored_is_shown_alone():
     assert len(view.timeline.runs) == 1
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
 # -- one draw and many -----------------------------------------------------------------
 SLIDERS = {
     "gamma": (1, 9, 1, 5),
@@ -169,6 +176,88 @@ def test_in_a_notebook_many_draws_follow_by_themselves():
     view = asyncio.run(open_notebook())
     view.controls["gamma"].value = 2
     assert view.rows()[2].draws == "–"  # they were of another draft length
+
+
+def race(**options):
+    """Lesson 00's: what a partial has fixed is known to theory, too."""
+    simulated = partial(compare, "speculative", gamma=4, c=5.0, tokens=16)
+    sliders = {"alpha": (0.0, 1.0, 0.05, 0.8)}
+    return explorer(simulated, sliders, columns=("as_drawn", "expected"), **options)
+
+
+def test_the_speed_that_is_expected_is_shown_at_every_acceptance_rate():
+    view = race()
+    for alpha, expected in ((0.0, 0.56), (0.45, 0.99), (0.5, 1.08), (1.0, 2.78)):
+        view.controls["alpha"].value = alpha
+        assert view.rows()[1].expected == f"{expected:.2f}×"
+        assert f"{expected:.2f}×" in view.figures.value
+
+
+def test_a_typical_draw_is_near_what_is_expected_where_the_first_one_is_not():
+    typical = race(typical=True)
+    first = race()
+    assert typical.seed != first.seed
+    distances = {}
+    for view in (typical, first):
+        apart = []
+        for alpha in (0.2, 0.4, 0.5, 0.6, 0.8, 0.9):
+            view.controls["alpha"].value = alpha
+            row = view.rows()[1]
+            drawn, expected = (
+                float(figure.rstrip("×")) for figure in (row.as_drawn, row.expected)
+            )
+            apart.append(abs(drawn - expected) / expected)
+        distances[view] = max(apart)
+    assert distances[typical] < 0.1 < distances[first]
+
+
+def test_only_the_chosen_figures_stand_in_the_table():
+    table = race().figures.value
+    assert table.count("<th") == 3  # the run's name and two figures
+    assert "waiting" not in table
+    with pytest.raises(SpeclibError, match="no figure 'waits'"):
+        explorer(compare, SLIDERS, columns=("waits",))
+
+
+def test_a_value_in_the_text_moves_the_sliders():
+    """As a button <button value="alpha=1, without=pre-verify"> asks for it."""
+    options = {"both kept": None, "pre-verify": "pre-verify"}
+    view = explorer(compare, {**SLIDERS, "without": options})
+    assert view.timeline.settable == [*SLIDERS, "without"]
+    before = view.timeline.svg
+    values = {"alpha": "1", "gamma": "7", "without": "pre-verify"}
+    view.timeline.asked_values = {"count": 1, "values": values}
+    assert view.values["alpha"] == 1.0
+    assert view.values["gamma"] == 7
+    assert view.values["without"] == "pre-verify"
+    assert view.timeline.svg != before
+    view.set_values(without="both kept")
+    assert view.values["without"] is None
+    with pytest.raises(SpeclibError, match="no control 'delta'"):
+        view.set_values(delta=1)
+    with pytest.raises(SpeclibError, match="no without 'all'"):
+        view.set_values(without="all")
+
+
+def test_values_in_the_lessons_texts_are_those_of_a_slider_beside_them():
+    """Each button names controls that its lesson gives to an explorer."""
+    found = 0
+    for path in sorted((ROOT / "notebooks" / "source").glob("*.ipynb")):
+        source = "".join(cell.source for cell in read_notebook(path).cells)
+        for values in re.findall(r'<button disabled value="([^"]+)">', source):
+            for pair in values.split(","):
+                name, value = pair.strip().split("=")
+                assert f'"{name}"' in source, (path.stem, pair)
+                assert value
+                found += 1
+    assert found
+
+
+def test_a_key_draws_anew_as_often_as_it_was_pressed():
+    view = explorer(compare, SLIDERS)
+    view.timeline.asked_anew = 3
+    view.timeline.asked_anew = 4
+    assert view.seed == 4
 
 
 def test_what_has_no_draws_has_no_button():

@@ -21,7 +21,8 @@ def run():
 def press(picture, key: str) -> None:
     """As if the page had sent a key."""
     count = picture.happened.get("count", 0) + 1
-    picture.happened = {"kind": "key", "handle": "", "key": key, "count": count}
+    action = {"kind": "key", "handle": "", "key": key, "times": 1}
+    picture.happened = {"count": count, "actions": [action]}
 
 
 def boxes(picture, kind: str) -> list:

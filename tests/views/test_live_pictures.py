@@ -29,7 +29,9 @@ def throws(seed=0):
 
 def happen(picture, **what):
     """As if the page had sent it."""
-    picture.happened = {**what, "count": picture.happened.get("count", 0) + 1}
+    count = picture.happened.get("count", 0) + 1
+    picture.happened = {"count": count, "actions": [{"times": 1, **what}]}
+    assert picture.answered == count
 
 
 def handles(picture) -> dict:
@@ -117,6 +119,29 @@ def test_arrow_keys_move_the_bar_that_has_the_focus():
     assert picture.p[2] == pytest.approx(0.30)
     happen(picture, kind="key", handle="", key="ArrowUp")
     assert picture.p[2] == pytest.approx(0.30)
+
+
+def test_a_key_that_was_pressed_often_moves_a_bar_so_many_steps():
+    """While Python drew, the page counted: no press is lost."""
+    picture = bars()
+    up = {"kind": "key", "handle": "p-2", "key": "ArrowUp", "times": 12}
+    down = {"kind": "key", "handle": "p-2", "key": "ArrowDown", "times": 5}
+    picture.happened = {"count": 1, "actions": [up, down]}
+    assert picture.p[2] == pytest.approx(0.37)
+    assert picture.answered == 1
+
+
+def test_a_picture_that_fails_still_answers():
+    """Or the page would wait for ever before it sends what comes next."""
+    picture = bars()
+    with pytest.raises(ValueError, match="unpack"):
+        happen(picture, kind="drag", handle="nothing", x=0, y=0)
+    assert picture.answered == 1
+
+
+@pytest.mark.parametrize("make", [bars, throws])
+def test_a_picture_has_a_name_for_screen_readers(make):
+    assert len(make().name) > 10
 
 
 def test_the_temperature_shapes_both_distributions():

@@ -35,6 +35,7 @@ from .round_formulas import (
     check_round,
     check_speed,
 )
+from .same_devices import SECONDS, check_seconds
 from .tables import (
     INTERVAL,
     TWO_COUNTS,
@@ -61,6 +62,7 @@ __all__ = [
     "RESIDUAL",
     "ROUND",
     "SAMPLES",
+    "SECONDS",
     "SEQUENCES",
     "SERVERS",
     "SPEED",
@@ -81,6 +83,7 @@ __all__ = [
     "check_residual",
     "check_round",
     "check_samples",
+    "check_seconds",
     "check_sequences",
     "check_servers",
     "check_speed",

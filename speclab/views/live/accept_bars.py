@@ -68,6 +68,8 @@ LEGEND = (
 class AcceptBarsPicture(LivePicture):
     """The bars themselves; ``AcceptBars`` has the slider, too."""
 
+    called = "Bars of p and q, whose tops can be moved"
+
     def __init__(self, p: Row, q: Row, tokens: Sequence[str]):
         self.tokens = tokens
         self.at_temperature_1 = {"p": p, "q": q}

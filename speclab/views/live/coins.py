@@ -67,6 +67,8 @@ class Throw(NamedTuple):
 class CoinsPicture(LivePicture):
     """The strips and the histogram; ``CoinThrows`` has the buttons, too."""
 
+    called = "Coins that test a draft. Space throws once, R begins anew"
+
     def __init__(self, p: Row, q: Row, tokens: Sequence[str], seed: int):
         self.p = p
         self.q = q

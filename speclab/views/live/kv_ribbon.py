@@ -15,9 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cached_property
 
-import ipywidgets as widgets
-import traitlets
-
 from speclib.arguments import checked
 from speclib.drawing.svg import (
     INK,
@@ -33,8 +30,7 @@ from speclib.drawing.svg import (
     unique_name,
 )
 from speclib.drawing.text_in_pictures import (
-    TextPart,
-    end_that_fits,
+    start_that_fits,
     text_width,
     token_label,
 )
@@ -42,7 +38,7 @@ from speclib.drawing.timeline.run import TimelineRun, timeline_run
 from speclib.trace.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
 from speclib.trace.events import COMMIT
 
-from .live_picture import LivePicture, WithSentence
+from .stepped_picture import KEYS, SteppedPicture, SteppedView
 
 CELL = 40.0  # pixels of a position in the text
 ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
@@ -58,14 +54,13 @@ LEGEND = (
 )
 
 
-class KvRibbonPicture(LivePicture):
+class KvRibbonPicture(SteppedPicture):
     """The ribbons at one ``step`` of a run; ``KvRibbon`` has the slider, too.
 
     It begins with the first step that leaves something stale, if there is one.
     """
 
-    step = traitlets.Int(1)
-    playing = traitlets.Bool(False)
+    called = f"KV caches, step by step. {KEYS}"
 
     def __init__(self, run: TimelineRun):
         self.run = run
@@ -73,29 +68,17 @@ class KvRibbonPicture(LivePicture):
         self.pieces: list[str] = []  # of the text after the prompt, token by token
         for committed in run.committed_texts():
             self.pieces += [part.text for part in committed.parts]
-        self.step = self._first_stale_step()
-        super().__init__()
-        self.observe(lambda _change: self.draw(), "step")
+        super().__init__(self._first_stale_step())
+
+    @property
+    def steps(self) -> int:
+        return len(self.moments)
 
     def _first_stale_step(self) -> int:
         for step, moment in enumerate(self.moments, 1):
             if any(STALE in kinds for kinds in moment.kinds.values()):
                 return step
         return 1
-
-    # -- what a reader does ------------------------------------------------------------
-    def on_key(self, handle: str, key: str) -> None:
-        last = len(self.moments)
-        steps = {
-            "ArrowLeft": max(self.step - 1, 1),
-            "ArrowRight": min(self.step + 1, last),
-            "Home": 1,
-            "End": last,
-        }
-        if key in steps:
-            self.step = steps[key]
-        elif key == " ":
-            self.playing = not self.playing
 
     # -- words -------------------------------------------------------------------------
     @property
@@ -215,7 +198,7 @@ class KvRibbonPicture(LivePicture):
                 label, tip = "·", "a token of the prompt"
             else:
                 tip = self.pieces[position - prompt_length]
-                label = _fitting(token_label(tip))
+                label = start_that_fits(token_label(tip), CELL)
             elements.append(text_at(label, middle, y, text_anchor="middle", fill=INK))
         return "".join(elements)
 
@@ -252,15 +235,6 @@ class KvRibbonPicture(LivePicture):
 
 def _counted_slots(count: int) -> str:
     return f"{count} place{'' if count == 1 else 's'}"
-
-
-def _fitting(label: str) -> str:
-    """As much of a token as stands in a column."""
-    if text_width(label) <= CELL:
-        return label
-    letters = [TextPart("", letter) for letter in reversed(label)]
-    shown = end_that_fits(letters, CELL)
-    return "".join(part.text for part in reversed(shown))
 
 
 def _slot(
@@ -326,28 +300,11 @@ def _legend(y: float, name: str, kinds: Collection[str]) -> str:
     return "".join(elements)
 
 
-class KvRibbon(WithSentence):
+class KvRibbon(SteppedView):
     """The ribbons with a slider over the steps above, and a sentence below."""
 
     def __init__(self, run: TimelineRun):
-        ribbon = KvRibbonPicture(run)
-        last = len(ribbon.moments)
-        self.slider = widgets.IntSlider(
-            value=ribbon.step,
-            min=1,
-            max=last,
-            description="step",
-            layout={"width": "420px"},
-        )
-        self.player = widgets.Play(
-            value=ribbon.step, min=1, max=last, interval=round(1000 * SECONDS_OF_STEP)
-        )
-        traitlets.link((self.slider, "value"), (ribbon, "step"))
-        traitlets.link((self.player, "value"), (ribbon, "step"))
-        traitlets.link((self.player, "playing"), (ribbon, "playing"))
-        row = widgets.Box([self.player, self.slider], layout={"flex_flow": "row wrap"})
-        row.add_class("speclib-toolbar")
-        super().__init__(row, ribbon)
+        super().__init__(KvRibbonPicture(run), "step", SECONDS_OF_STEP)
 
 
 @checked

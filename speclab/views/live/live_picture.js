@@ -4,6 +4,9 @@
 // when they have the focus; what was done goes to Python, which draws anew. Further keys are
 // sent too, so that Space or R can mean something to the picture as a whole. `spoken` is read
 // aloud by screen readers whenever it changes. Python puts room.js before this file.
+//
+// While Python draws, what a reader does goes on: presses of a key are counted, and of a drag the
+// last place is kept. All of it is sent once Python says what it has done (`answered`).
 
 const KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", " ", "r", "R", "Home", "End"];
 
@@ -11,18 +14,33 @@ function render({ model, el }) {
   const root = document.createElement("div");
   root.className = "speclib-live";
   root.tabIndex = 0;
+  root.setAttribute("role", "application");    // so that its keys come to it
+  root.setAttribute("aria-label", model.get("name"));
   root.dataset.lmSuppressShortcuts = "true";   // or JupyterLab would take the keys
   const picture = document.createElement("div");
   const voice = document.createElement("div");
   voice.className = "speclib-voice";
-  voice.setAttribute("aria-live", "polite");
+  voice.setAttribute("role", "status");
   root.append(picture, voice);
   el.append(root);
   let held = null;                    // the handle that is being dragged
 
+  let waiting = [];                   // what has happened and is not sent yet
+
   const tell = (happened) => {
-    model.set("happened", { ...happened, count: (model.get("happened").count ?? 0) + 1 });
+    const last = waiting.at(-1);
+    const isSame = ["kind", "handle", "key"].every((part) => last?.[part] === happened[part]);
+    if (!isSame) waiting.push({ ...happened, times: 1 });
+    else if (happened.kind === "key") last.times += 1;
+    else Object.assign(last, happened);
+    sendWaiting();
+  };
+  const sendWaiting = () => {
+    const sent = model.get("happened").count ?? 0;
+    if (!waiting.length || model.get("answered") < sent) return;
+    model.set("happened", { count: sent + 1, actions: waiting });
     model.save_changes();
+    waiting = [];
   };
 
   const show = () => {
@@ -66,7 +84,9 @@ function render({ model, el }) {
 
   model.on("change:svg", show);
   model.on("change:spoken", speak);
+  model.on("change:answered", sendWaiting);
   show();
+  nameSliders();
   const stopMeasuring = measureWidth(el, (width) => {
     model.set("page_width", width);
     model.save_changes();
@@ -75,6 +95,7 @@ function render({ model, el }) {
     stopMeasuring();
     model.off("change:svg", show);
     model.off("change:spoken", speak);
+    model.off("change:answered", sendWaiting);
   };
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import anywidget
 import ipywidgets as widgets
@@ -26,20 +27,25 @@ LEAST_WIDTH, MOST_WIDTH = 480.0, 1100.0
 class LivePicture(display.NotebookView, anywidget.AnyWidget):
     """An SVG with handles.
 
-    A subclass defines ``drawing(width)``, the SVG; ``height``, pixels; ``text()``, the
-    picture in words; ``sentence()``, what a screen reader says when it has changed; and
-    what it makes of ``on_drag`` and ``on_key``.
+    A subclass defines ``called``, its name; ``drawing(width)``, the SVG; ``height``,
+    pixels; ``text()``, the picture in words; ``sentence()``, what a screen reader says
+    when it has changed; and what it makes of ``on_drag`` and ``on_key``.
     """
+
+    called = "picture"
 
     _esm = WIDTH_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     spoken = traitlets.Unicode().tag(sync=True)
     page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
-    happened = traitlets.Dict().tag(sync=True)  # what a reader did last
+    name = traitlets.Unicode().tag(sync=True)  # what a screen reader calls it
+    # What a reader did since the last time: {"count": its number, "actions": [...]}.
+    happened = traitlets.Dict().tag(sync=True)
+    answered = traitlets.Int(0).tag(sync=True)  # the number of what was done last
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(name=self.called)
         self.draw()
         self.observe(self._on_page_width, "page_width")
         self.observe(self._on_happened, "happened")
@@ -80,12 +86,21 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
         self.draw()
 
     def _on_happened(self, _change: object) -> None:
-        happened = self.happened
-        if happened.get("kind") == "drag":
-            self.on_drag(happened["handle"], happened["x"], happened["y"])
-        elif happened.get("kind") == "key":
-            self.on_key(happened["handle"], happened["key"])
-        self.draw()
+        try:
+            with self.hold_trait_notifications():  # what moves often is drawn once
+                for action in self.happened.get("actions", ()):
+                    self._do(action)
+            self.draw()
+        finally:
+            self.answered = self.happened.get("count", 0)
+
+    def _do(self, action: dict[str, Any]) -> None:
+        """One drag, or a key that was pressed so many times."""
+        if action["kind"] == "drag":
+            self.on_drag(action["handle"], action["x"], action["y"])
+        elif action["kind"] == "key":
+            for _ in range(action["times"]):
+                self.on_key(action["handle"], action["key"])
 
 
 class WithSentence(display.NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped

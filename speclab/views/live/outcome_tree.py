@@ -61,6 +61,8 @@ class Branch(NamedTuple):
 class OutcomeTreePicture(LivePicture):
     """The columns and the bars of some branches, over ``tokens`` with chances ``p``."""
 
+    called = "All outcomes of a tested draft, and their sums"
+
     def __init__(
         self, branches: Sequence[Branch], tokens: Sequence[str], p: Sequence[float]
     ):

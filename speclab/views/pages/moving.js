@@ -18,6 +18,21 @@ for (const root of document.querySelectorAll(".moving")) {
   else unpack(document.getElementById(root.dataset.runs).textContent).then((data) => mount(root, data));
 }
 
+// Values in the lesson's text, as in <button disabled value="alpha=1, gamma=5">, set the dials of a
+// race on the page, if it has all of them.
+function listenToText(root, data, chooseAll) {
+  for (const button of document.querySelectorAll(".text button[value*='=']")) {
+    const pairs = button.value.split(",").map((pair) => pair.trim().split("="));
+    const wanted = pairs.map(([name, value]) => [data.dials.find((dial) => dial.name === name), Number(value)]);
+    if (!wanted.every(([dial, value]) => dial && Number.isFinite(value))) continue;
+    button.disabled = false;
+    button.addEventListener("click", () => {
+      chooseAll(wanted);
+      root.scrollIntoView({ block: "nearest", behavior: glides ? "smooth" : "auto" });
+    });
+  }
+}
+
 async function unpack(base64) {
   const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   const unzipped = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -449,7 +464,11 @@ function mount(root, data) {
   }
 
   function choose(dial, value) {
-    chosen[dial.name] = value;
+    chooseAll([[dial, value]]);
+  }
+
+  function chooseAll(wanted) {
+    for (const [dial, value] of wanted) chosen[dial.name] = value;
     drawSetting();
   }
 
@@ -495,5 +514,6 @@ function mount(root, data) {
   });
   new ResizeObserver(() => hideNarrowLabels(stage)).observe(stage);
   drawSetting();
+  if (view === race) listenToText(root, data, chooseAll);
   root.dataset.ready = "yes";
 }

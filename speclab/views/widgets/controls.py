@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
-from speclib.errors import BadValue
+from speclib.errors import BadValue, unknown_name
 
 # What ``control`` makes a control of: numbers, names, names with values, or a widget.
 ControlSpec: TypeAlias = Sequence[Any] | Mapping[str, Any] | widgets.Widget
@@ -76,6 +76,17 @@ def slider_over(
         style=LABEL_STYLE,
         layout=CONTROL_LAYOUT,
     )
+
+
+def choose_option(name: str, chooser: widgets.Widget, label: object) -> None:
+    """Chooses the option that is called so, in a dropdown or a slider of values.
+
+    Raises SpeclibError where there is none.
+    """
+    labels = [str(option) for option in chooser._options_labels]
+    if str(label) not in labels:
+        raise unknown_name(f"no {name} {label!r}", str(label), labels)
+    chooser.index = labels.index(str(label))
 
 
 def side_by_side(controls: Mapping[str, widgets.Widget]) -> widgets.Box:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 DRAWS = 60
+CANDIDATES = 20  # draws among which a typical one is found
 
 
 class SpeedRange(NamedTuple):
@@ -42,3 +43,8 @@ def draw_many(
             SpeedRange(min(of_run), fmean(of_run), max(of_run))
             for of_run in zip(*speedups, strict=True)
         ]
+
+
+def most_typical(distance_of_seed: Callable[[int], float]) -> int:
+    """The seed, of a few, whose draw is nearest to what is expected."""
+    return min(range(CANDIDATES), key=distance_of_seed)

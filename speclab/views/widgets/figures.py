@@ -1,7 +1,8 @@
-"""The table of figures between an explorer's sliders and its timeline.
+"""The table of figures below an explorer's timeline.
 
-A row per run, with what was simulated beside what theory expects. The cells have fixed
-widths and the heading a fixed height, so that nothing jumps while a slider moves.
+A row per run, with what was simulated beside what theory expects. What stands beside
+the bars already, such as the waiting, is left out unless it is asked for. The cells
+have fixed widths, so that nothing jumps while a slider moves.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from speclib.drawing.timeline.sayings import (
     speedup_as_drawn,
     untested_share,
 )
+from speclib.errors import unknown_name
 from speclib.trace.metrics import Stats
 
 from .draws import DRAWS, SpeedRange
 
 CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 76px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
-# A heading has up to three lines; on a narrow page the table scrolls sideways.
-HEADING_STYLE = (
-    f"{CELL_STYLE}; line-height: 1.25; height: 3.75em; vertical-align: bottom"
-)
+# A heading has several lines where many stand side by side; on a narrow page the table
+# scrolls sideways.
+HEADING_STYLE = f"{CELL_STYLE}; line-height: 1.25; vertical-align: bottom"
 TABLE_STYLE = "font-size: 15px; font-variant-numeric: tabular-nums"
 
 
@@ -59,6 +60,16 @@ HEADINGS = RunFigures(
     device_time="device time per token",
     waiting="waiting",
 )
+
+# The figures that are shown where nobody says which, by their names.
+COLUMNS = ("as_drawn", "after_first", "draws", "expected", "over_sd", "device_time")
+
+
+def check_columns(columns: Sequence[str]) -> None:
+    """Raises SpeclibError for a figure that there is not."""
+    for name in columns:
+        if name not in RunFigures._fields:
+            raise unknown_name(f"no figure {name!r}", name, RunFigures._fields)
 
 
 def as_factor(ratio: float) -> str:
@@ -104,11 +115,11 @@ def figures_of(
     return rows
 
 
-def figures_html(rows: list[RunFigures]) -> str:
-    """The headings and the rows as an HTML table."""
-    lines = [_table_row("th", HEADING_STYLE, HEADINGS)]
+def figures_html(rows: list[RunFigures], columns: Sequence[str] = COLUMNS) -> str:
+    """The headings and the rows as an HTML table, in these columns."""
+    lines = [_table_row("th", HEADING_STYLE, _chosen(HEADINGS, columns))]
     for row in rows:
-        lines.append(_table_row("td", NUMBER_STYLE, row))
+        lines.append(_table_row("td", NUMBER_STYLE, _chosen(row, columns)))
     return f'<table style="{TABLE_STYLE}">{"".join(lines)}</table>'
 
 
@@ -135,6 +146,11 @@ def _device_time_ratio(stats: Stats, plain: Stats | None) -> float:
     if plain is None:
         return nan
     return stats.device_seconds_per_token / plain.device_seconds_per_token
+
+
+def _chosen(row: RunFigures, columns: Sequence[str]) -> list[str]:
+    """The run's name, and the figures of these columns."""
+    return [row.run, *(getattr(row, name) for name in columns)]
 
 
 def _table_row(element: str, style: str, cells: Sequence[str]) -> str:

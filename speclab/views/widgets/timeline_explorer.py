@@ -4,18 +4,20 @@ From top to bottom: the first two sliders, the timeline, and the figures of each
 beside what theory expects and what many draws give. Further sliders fold out, and all
 of them stay in sight while the picture scrolls. On the virtual clock a simulation takes
 milliseconds, so the runs are simulated again at every step of a slider. The timeline's
-widget stays the same and only its content changes, so nothing flickers. Knows no clock:
-what is simulated is up to the caller.
+widget stays the same and only its content changes, so nothing flickers. A lesson's text
+may set the sliders, too, by buttons such as ``<button disabled value="alpha=1">``.
+Knows no clock: what is simulated is up to the caller.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from html import escape
 from inspect import Parameter, signature
-from math import nan
+from math import isfinite, log, nan
 from typing import Any, TypeAlias
 
 import ipywidgets as widgets
@@ -38,16 +40,26 @@ from speclib.trace.events import Trace
 from .controls import (
     BUTTON_LAYOUT,
     ControlSpec,
+    choose_option,
     control,
     settings_in_words,
     slider_over,
     toolbar,
 )
-from .draws import SpeedRange, draw_many, takes_seed
-from .figures import RunFigures, figures_html, figures_in_words, figures_of
+from .draws import SpeedRange, draw_many, most_typical, takes_seed
+from .figures import (
+    COLUMNS,
+    RunFigures,
+    check_columns,
+    figures_html,
+    figures_in_words,
+    figures_of,
+)
 
 TARGET_SECONDS = 0.1  # of a target pass, unless a control says otherwise
 IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
+# Acceptance rates at which a typical draw is to be near what is expected.
+ACCEPTANCES = (0.3, 0.5, 0.7, 0.8, 0.9)
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
@@ -114,8 +126,11 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     that it can do without.
 
     ``controls`` maps the names of its arguments to what ``control`` takes.
-    ``theory(**values)`` gives the expected speed-up of ``values["method"]``. Further
-    options go to the timeline.
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``; what a
+    ``functools.partial`` has fixed is among the values. ``columns``: the figures to
+    show, by the names of ``RunFigures``. ``typical``: the first draw is that of twenty
+    whose speed-ups are nearest to the expected ones. Further options go to the
+    timeline.
 
     In place of ``simulate`` there may also be results that exist already: a dict from
     the value in which they differ to a list of results. Then ``controls`` is {that
@@ -128,18 +143,24 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         simulate: Simulate | Stored,
         controls: dict[str, Any] | None = None,
         theory: Callable[..., float] = expected_speedup,
+        columns: Sequence[str] = COLUMNS,
+        typical: bool = False,
         **options: Any,
     ):
+        check_columns(columns)
         if isinstance(simulate, Mapping):
             simulate, controls = _look_up_stored(simulate, controls)
         self.simulate = simulate
         self.theory = theory
+        self.columns = columns
 
         self.controls: dict[str, widgets.Widget] = {}
         for name, spec in (controls or DEFAULT_CONTROLS).items():
             self.controls[name] = control(name, spec)
-        self.seed = 0
         self.draws_anew = takes_seed(simulate) and "seed" not in self.controls
+        self.seed = 0
+        if typical and self.draws_anew:
+            self.seed = most_typical(self._distance_from_expected)
         self.draw_button = widgets.Button(
             description="Draw anew",
             tooltip="Another draw of the tokens at which the draft model is right "
@@ -152,15 +173,18 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._drawing: asyncio.Task[None] | None = None
 
         self.timeline = Timeline(*self.simulated(), **options)
-        self.figures = widgets.HTML(
-            figures_html(self.rows()), layout={"width": "100%", "overflow": "auto"}
-        )
+        self.timeline.settable = list(self.controls)
+        self.timeline.observe(self._set_as_asked, "asked_values")
+        self.figures = widgets.HTML(layout={"width": "100%", "overflow": "auto"})
+        self.figures.add_class("speclib-figures")
+        self._show_figures()
         if self.draws_anew:
-            self.timeline.observe(self._draw_anew, "asked_anew")
+            self.timeline.observe(self._draw_anew_by_key, "asked_anew")
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
         buttons = [self.draw_button] if self.draws_anew else []
         super().__init__([toolbar(self.controls, buttons), self.timeline, self.figures])
+        self.add_class("speclib-stage")  # what a projector shows
         self._start_drawing()
 
     @property
@@ -172,9 +196,14 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """The results for the present values; plain decoding first if it was added."""
         return self._simulated_with(self.seed)
 
-    def _simulated_with(self, seed: int) -> list[object]:
-        """The results for the present values and one draw, where there are draws."""
-        values = {**self.values, "seed": seed} if self.draws_anew else self.values
+    def _simulated_with(self, seed: int, **others: Any) -> list[object]:
+        """The results for the present values and one draw, where there are draws.
+
+        ``others`` stand in the place of present values.
+        """
+        values = {**self.values, **others}
+        if self.draws_anew:
+            values["seed"] = seed
         results = self.simulate(**values)
         if is_single_run(results):
             return [self._simulated_plainly(values), results]
@@ -200,7 +229,36 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     def rows(self) -> list[RunFigures]:
         """The figures of each run in the timeline."""
-        return figures_of(self.timeline.runs, self.theory, self.values, self.ranges)
+        return figures_of(
+            self.timeline.runs, self.theory, self._values_for_theory(), self.ranges
+        )
+
+    def _values_for_theory(self) -> dict[str, Any]:
+        """What the controls say, and what is fixed for all of their values."""
+        fixed = self.simulate.keywords if isinstance(self.simulate, partial) else {}
+        return {**fixed, **self.values}
+
+    def _show_figures(self) -> None:
+        self.figures.value = figures_html(self.rows(), self.columns)
+
+    def set_values(self, **values: Any) -> None:
+        """Moves controls; a value may be text, as a button in a lesson's prose has it.
+
+        Raises SpeclibError for a control or an option that is not there.
+        """
+        for name, value in values.items():
+            if name not in self.controls:
+                raise unknown_name(f"no control {name!r}", name, self.controls)
+            chosen = self.controls[name]
+            if hasattr(chosen, "options"):
+                choose_option(name, chosen, value)
+            else:
+                chosen.value = type(chosen.value)(float(value))
+
+    def _set_as_asked(self, _change: object) -> None:
+        """A reader clicked on a value in the lesson's text."""
+        with suppress(SpeclibError, ValueError):
+            self.set_values(**self.timeline.asked_values["values"])
 
     def _simulate_again(self, _change: object) -> None:
         """What was drawn many times belongs to other values: it is drawn again."""
@@ -212,7 +270,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """Shows the runs for the present values and the present draw."""
         try:
             self.timeline.update(*self.simulated())
-            self.figures.value = figures_html(self.rows())
+            self._show_figures()
         except SpeclibError as error:
             # The traceback of a widget's callback is not shown anywhere.
             self.figures.value = f"<b>{escape(str(error))}</b>"
@@ -222,6 +280,31 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """Shows the next draw; the range over many draws stays."""
         self.seed += 1
         self._show_simulated()
+
+    def _draw_anew_by_key(self, change: dict[str, int]) -> None:
+        """As many draws further as the key was pressed since the last time."""
+        self.seed += change["new"] - change["old"]
+        self._show_simulated()
+
+    def _distance_from_expected(self, seed: int) -> float:
+        """How far the speed-ups of one draw are from the expected ones.
+
+        That is a sum of logarithms over all runs and, where the acceptance rate can be
+        moved, over ``ACCEPTANCES``.
+        """
+        moved = [{"alpha": share} for share in ACCEPTANCES]
+        distance = 0.0
+        for others in moved if "alpha" in self.controls else [{}]:
+            values = {**self._values_for_theory(), **others}
+            results = self._simulated_with(seed, **others)
+            runs = [timeline_run(result) for result in results]
+            for run in runs:
+                method = run.trace.meta.get("method", "")
+                expected = self.theory(**{**values, "method": method})
+                ratio = speedup_as_drawn(run, runs) / expected
+                if isfinite(ratio) and ratio > 0:
+                    distance += abs(log(ratio))
+        return distance
 
     def _start_drawing(self) -> None:
         """Lets many draws follow, once no slider moves and nothing else is to be done.
@@ -244,13 +327,13 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             for ranges in draw_many(self._speedups_of_draw):
                 self.ranges = ranges
                 await asyncio.sleep(0)
-            self.figures.value = figures_html(self.rows())
+            self._show_figures()
 
     def draw_many(self) -> None:
         """Fills the column of many draws now, without waiting for an event loop."""
         for ranges in draw_many(self._speedups_of_draw):
             self.ranges = ranges
-        self.figures.value = figures_html(self.rows())
+        self._show_figures()
 
     def _speedups_of_draw(self, seed: int) -> list[float]:
         """Each run's speed-up as drawn, in one draw."""
@@ -280,6 +363,8 @@ def explorer(
     simulate: Simulate | Stored,
     controls: dict[str, Any] | None = None,
     theory: Callable[..., float] = expected_speedup,
+    columns: Sequence[str] = COLUMNS,
+    typical: bool = False,
     **options: Any,
 ) -> Explorer:
     """Sliders that simulate again while they move, above a timeline; see ``Explorer``.
@@ -287,7 +372,7 @@ def explorer(
     Where no widget can run, a still picture stands in its place. It shows the state at
     the time when the notebook's cell ran.
     """
-    return Explorer(simulate, controls, theory, **options)
+    return Explorer(simulate, controls, theory, columns, typical, **options)
 
 
 def is_single_run(results: object) -> bool:

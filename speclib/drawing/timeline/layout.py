@@ -12,7 +12,7 @@ A timeline has one time axis and, stacked above it, one panel per run::
     legend
 
 In a narrow picture the facts stand in lines of their own, between the label and the
-lanes.
+lanes. A compact one, for a projector, has only labels, headlines, lanes and the axis.
 
 What depends on how far a reader has zoomed in (labels of the axis, the growing text) is
 laid out once for each of ``ZOOM_LEVELS``. This module asks ``run``, ``facts`` and
@@ -42,6 +42,7 @@ from .sayings import fact_lines
 
 ZOOM_LEVELS = (1, 3, 9, 27)
 LEAST_WIDTH = 480  # pixels
+LEAST_ENLARGED, MOST_ENLARGED = 0.75, 2.5  # times, on a small and a large screen
 
 # Heights in pixels.
 LEGEND_GAP = 10  # above the legend
@@ -140,13 +141,16 @@ class Figure(NamedTuple):
 
 
 def layout(
-    runs: Sequence[TimelineRun], width: float = 1100, until: float | None = None
+    runs: Sequence[TimelineRun],
+    width: float = 1100,
+    until: float | None = None,
+    compact: bool = False,
 ) -> Figure:
     """The timeline of ``runs``, ``width`` pixels wide.
 
     ``until``: seconds that the axis shows, at most the longest makespan, which is also
-    the default. Raises SpeclibError where there is nothing to show or the size makes no
-    sense.
+    the default. ``compact``: facts, growing text and legend are left out. Raises
+    SpeclibError where there is nothing to show or the size makes no sense.
     """
     check_arguments(runs, width, until)
     axis = TimeAxis(width, span_of(runs, until))
@@ -155,15 +159,34 @@ def layout(
     panels = []
     y: float = PAD
     for run in runs:
-        panel = lay_out_panel(run, runs, y, axis)
+        lay_out = lay_out_compactly if compact else lay_out_panel
+        panel = lay_out(run, runs, y, axis)
         panels.append(panel)
         y += panel.height + PANEL_GAP
 
-    legend = lay_out_legend(panels, width - 2 * PAD)
-    rows = 1 + max(entry.row for entry in legend)
-    legend_height = LEGEND_GAP + rows * LEGEND_ROW_HEIGHT
-    height = y - PANEL_GAP + AXIS_HEIGHT + legend_height + PAD
+    height = y - PANEL_GAP + AXIS_HEIGHT + PAD
+    legend: tuple[LegendEntry, ...] = ()
+    if not compact:
+        legend = lay_out_legend(panels, width - 2 * PAD)
+        rows = 1 + max(entry.row for entry in legend)
+        height += LEGEND_GAP + rows * LEGEND_ROW_HEIGHT
     return Figure(axis, tuple(panels), axis_title(runs, axis), legend, height)
+
+
+def layout_for_screen(
+    runs: Sequence[TimelineRun],
+    width: float,
+    height: float,
+    until: float | None = None,
+) -> Figure:
+    """The compact timeline whose form is that of a screen, which it is to fill.
+
+    On a high screen it is laid out narrower than that, to be shown enlarged, and on a
+    low one wider; the height of a compact timeline does not depend on its width.
+    """
+    height_as_drawn = layout(runs, max(width, LEAST_WIDTH), until, compact=True).height
+    enlarged = min(max(height / height_as_drawn, LEAST_ENLARGED), MOST_ENLARGED)
+    return layout(runs, max(width / enlarged, LEAST_WIDTH), until, compact=True)
 
 
 def span_of(runs: Sequence[TimelineRun], until: float | None) -> float:
@@ -233,6 +256,25 @@ def lay_out_panel(
         marks=lay_out_marks(run, committed, axis),
         texts=texts,
         facts=facts,
+    )
+
+
+def lay_out_compactly(
+    run: TimelineRun, runs: Sequence[TimelineRun], y: float, axis: TimeAxis
+) -> Panel:
+    """The panel of a run with its label, its headline and its lanes alone."""
+    headline, *_ = fact_lines(run, runs, axis.unit)
+    lanes = lay_out_lanes(run, y + HEAD_HEIGHT, axis)
+    lanes_height = max(total_height(lanes), LANE_HEIGHT + LANE_GAP)
+    return Panel(
+        run=run,
+        y=y,
+        height=HEAD_HEIGHT + lanes_height,
+        head_height=HEAD_HEIGHT,
+        lanes=lanes,
+        marks=lay_out_marks(run, run.committed_texts(), axis),
+        texts={zoom: () for zoom in ZOOM_LEVELS},
+        facts=(headline,),
     )
 
 

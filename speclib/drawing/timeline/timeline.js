@@ -337,12 +337,14 @@ export function mount(root, view = { zoom: 1, start: 0, explained: null }) {
 // Space plays and pauses, the arrow keys step from commit to commit.
 //
 // `picture` is what `mount` returned. `story` has runs, each with a label and moments of
-// [share of the axis, text so far, sentence]. `state` outlives the picture.
-export function mountPlayer(root, picture, story, state = { share: null, speed: 1 }) {
+// [share of the axis, text so far, sentence]. `state` and `sentence`, the element that is read
+// aloud, outlive the picture.
+export function mountPlayer(root, picture, story, state = { share: null, speed: 1 }, sentence = makeSentence()) {
+  nameForScreenReaders(root, story.runs);
   const moments = story.runs.flatMap((run) => run.moments);
   const shares = [...new Set(moments.map(([share]) => share))].sort((a, b) => a - b);
   const end = Math.max(...shares, 0);
-  if (!end) return { stop() {} };
+  if (!end) return { stop() {}, bar: addElement(root, "speclib-player") };
   let frame = null;                             // of the animation that plays
 
   const { cursor, veil } = addCursor(picture);
@@ -351,8 +353,7 @@ export function mountPlayer(root, picture, story, state = { share: null, speed: 
   addButton(bar, "◀ Step", () => step(-1));
   addButton(bar, "Step ▶", () => step(1));
   const speed = addSpeeds(bar, state);
-  const sentence = addElement(root, "speclib-sentence");
-  sentence.setAttribute("aria-live", "polite");
+  root.append(sentence);
   const texts = story.runs.map((run) => addText(root, run.label));
 
   const show = () => {
@@ -419,9 +420,26 @@ export function mountPlayer(root, picture, story, state = { share: null, speed: 
   });
   picture.onMove(show);
   show();
-  return { stop: pause };
+  return { stop: pause, bar };
 }
 
+// What is read aloud whenever it changes: the last step.
+function makeSentence() {
+  const sentence = document.createElement("div");
+  sentence.className = "speclib-sentence";
+  sentence.setAttribute("role", "status");
+  return sentence;
+}
+
+// Without a name a picture that takes the focus is read as nothing.
+function nameForScreenReaders(root, runs) {
+  const svg = root.querySelector("svg");
+  svg.setAttribute("role", "application");      // so that its keys come to it
+  svg.setAttribute("aria-roledescription", "timeline");
+  svg.setAttribute("aria-label", `Timeline of ${runs.map((run) => run.label).join(", ")}. ${KEYS}`);
+}
+
+const KEYS = "Space plays, left and right step, up and down explain a box.";
 const SECONDS_OF_PLAY = 8;            // for the whole axis, at speed 1
 const SPEEDS = [["slow", 0.33], ["normal", 1], ["fast", 3]];
 const SVG = "http://www.w3.org/2000/svg";
@@ -479,11 +497,14 @@ function render({ model, el }) {
   el.append(root);
 
   const player = { share: null, speed: 1 };
+  const sentence = makeSentence();
   let playing = { stop() {} };
+  const projector = makeProjector(model, el);
   const showPicture = () => {
     const began = performance.now();
     playing.stop();
     const hadFocus = root.querySelector("svg")?.contains(document.activeElement) ?? false;
+    const onButton = root.querySelector("button.projector") === document.activeElement;
     const asked = view.explained;
     const fresh = root.cloneNode(false);        // without the listeners of the last picture
     root.replaceWith(fresh);
@@ -497,13 +518,17 @@ function render({ model, el }) {
       model.save_changes();
     });
     const picture = mount(root, view);
-    playing = mountPlayer(root, picture, model.get("story"), player);
+    playing = mountPlayer(root, picture, model.get("story"), player, sentence);
+    projector.addButtonTo(playing.bar);
     if (hadFocus) root.querySelector("svg").focus({ preventScroll: true });
+    if (onButton) root.querySelector("button.projector")?.focus({ preventScroll: true });
     if (hadFocus && asked !== null) picture.explainBox(asked);
     root.dataset.drawn = (performance.now() - began).toFixed(1);   // milliseconds, for tests
   };
   model.on("change:svg", showPicture);
   showPicture();
+  nameSliders();
+  const forgetButtons = liveButtons(model, el);
   const stopMeasuring = measureWidth(el, (width) => {
     model.set("page_width", width);
     model.save_changes();
@@ -511,8 +536,100 @@ function render({ model, el }) {
   return () => {
     playing.stop();
     stopMeasuring();
+    forgetButtons();
+    projector.stop();
     model.off("change:svg", showPicture);
   };
+}
+
+// -- on a projector -------------------------------------------------------------------------
+
+// A button that lets the runs fill the screen, with the sliders above them and nothing else.
+// Python lays the picture out for that screen.
+function makeProjector(model, el) {
+  const stage = () => el.closest(".speclib-stage") ?? el;
+  const isOn = () => document.fullscreenElement === stage();
+  const heightOf = (selector) => stage().querySelector(selector)?.getBoundingClientRect().height ?? 0;
+
+  const tellScreen = () => {
+    const frame = stage();
+    const taken = heightOf(".speclib-toolbar") + heightOf(".speclib-player") + PROJECTOR_MARGIN;
+    const screen = { width: el.clientWidth, height: Math.max(1, Math.floor(frame.clientHeight - taken)) };
+    model.set("screen", isOn() ? screen : {});
+    model.save_changes();
+  };
+  const settle = () => {
+    toolbarSize.disconnect();
+    const toolbar = stage().querySelector(".speclib-toolbar");
+    if (isOn() && toolbar) toolbarSize.observe(toolbar);
+    if (isOn() || Object.keys(model.get("screen")).length) setTimeout(tellScreen, REST);
+  };
+  const toolbarSize = new ResizeObserver(() => setTimeout(tellScreen, REST));   // "More" unfolds
+  const change = () => (isOn() ? document.exitFullscreen() : stage().requestFullscreen());
+  document.addEventListener("fullscreenchange", settle);
+  window.addEventListener("resize", settle);
+  return {
+    addButtonTo(bar) {
+      if (!document.fullscreenEnabled) return;
+      const button = addButton(bar, isOn() ? "Small" : "Large", change);
+      button.classList.add("projector");
+      button.title = "Only the runs, as large as the screen; Esc ends it";
+    },
+    stop() {
+      document.removeEventListener("fullscreenchange", settle);
+      window.removeEventListener("resize", settle);
+      toolbarSize.disconnect();
+    },
+  };
+}
+
+const PROJECTOR_MARGIN = 38;          // pixels around and between what fills the screen
+
+// -- buttons in the text around -------------------------------------------------------------
+
+// A lesson's text has buttons such as <button disabled value="alpha=1, gamma=5">: they come to
+// life when there is a picture whose sliders they can set, and set those of the nearest one.
+function liveButtons(model, el) {
+  const picture = {
+    canSet: (names) => names.every((name) => model.get("settable").includes(name)),
+    distance: (button) => Math.abs(middleOf(el) - middleOf(button)),
+    set(values) {
+      const count = (model.get("asked_values").count ?? 0) + 1;
+      model.set("asked_values", { count, values });
+      model.save_changes();
+      const { top, bottom } = el.getBoundingClientRect();
+      const isSeen = bottom > 0 && top < window.innerHeight;
+      if (!isSeen) el.scrollIntoView({ block: "nearest" });
+    },
+  };
+  const pictures = (window.speclibPictures ??= new Set());
+  pictures.add(picture);
+  watchPage("buttons", () => enableButtons(pictures));
+  return () => {
+    pictures.delete(picture);
+    enableButtons(pictures);
+  };
+}
+
+function middleOf(element) {
+  const { top, bottom } = element.getBoundingClientRect();
+  return (top + bottom) / 2;
+}
+
+function enableButtons(pictures) {
+  for (const button of document.querySelectorAll('button[value*="="]')) {
+    const pairs = button.value.split(",").map((pair) => pair.split("=").map((part) => part.trim()));
+    const values = Object.fromEntries(pairs);
+    const able = () => [...pictures].filter((picture) => picture.canSet(Object.keys(values)));
+    const isLive = able().length > 0;
+    if (button.disabled === isLive) button.disabled = !isLive;
+    if (!isLive || button.onclick) continue;
+    button.classList.add("speclib-set");
+    button.onclick = () => {
+      const [nearest] = able().sort((a, b) => a.distance(button) - b.distance(button));
+      nearest?.set(values);
+    };
+  }
 }
 
 export default { render };

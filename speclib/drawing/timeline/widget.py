@@ -18,7 +18,7 @@ from speclib.arguments import Number, Seconds, checked
 from speclib.drawing.display import NotebookView, png
 from speclib.errors import BadValue
 
-from .layout import LEAST_WIDTH, Figure, layout, span_of
+from .layout import LEAST_WIDTH, Figure, layout, layout_for_screen, span_of
 from .render import render_timeline
 from .run import timeline_run
 from .sayings import summary
@@ -53,7 +53,8 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     is, to stand under its name.
 
     In a notebook the page says how wide it is (``page_width``), and the picture is laid
-    out anew for it: its letters keep their size, however small the window is.
+    out anew for it: its letters keep their size, however small the window is. On a
+    projector, where the picture fills a ``screen``, only the runs are drawn.
     """
 
     _esm = WIDTH_SCRIPT.read_text() + SCRIPT.read_text()
@@ -61,7 +62,11 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     svg = traitlets.Unicode().tag(sync=True)
     story = traitlets.Dict().tag(sync=True)  # what the player tells, see story.py
     page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    screen = traitlets.Dict().tag(sync=True)  # pixels to fill: width, height; or {}
     asked_anew = traitlets.Int(0).tag(sync=True)  # how often a reader pressed R
+    # What buttons in the text around may set, and what one of them last asked for.
+    settable: traitlets.List[str] = traitlets.List().tag(sync=True)
+    asked_values = traitlets.Dict().tag(sync=True)
 
     @checked
     def __init__(
@@ -77,7 +82,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self.places = places
         self._read(results, labels)
         super().__init__(svg=self._rendered(), story=self._player_story())
-        self.observe(self._render_again, "page_width")
+        self.observe(self._render_again, ["page_width", "screen"])
 
     def _read(
         self, results: Sequence[object], labels: Sequence[str | None] | None
@@ -97,6 +102,10 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     def _rendered(self) -> str:
         """The zoomable SVG, as wide as the page."""
+        if self.screen:
+            size = self.screen["width"], self.screen["height"]
+            figure = layout_for_screen(self.runs, *size, self.until)
+            return render_timeline(figure, zoomable=True)
         if not self.page_width:
             return render_timeline(self._still_figure, zoomable=True)
         width = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)

@@ -1,0 +1,100 @@
+"""A trail of clicks: steps with buttons above, and what the chosen one shows below.
+
+A step shows a table, a text, or a view of its own. Knows nothing of what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from speclib.arguments import checked
+from speclib.drawing.display import NotebookView
+from speclib.drawing.svg import INK, PAD, card, text_at
+from speclib.drawing.text_in_pictures import one_line, start_that_fits, text_width
+from speclib.errors import BadValue
+
+# Pixels of the still picture, of a step in it, and of the letters of its name.
+WIDTH, LINE, NAME_SIZE = 900, 26, 16
+TEXT_STYLE = "white-space: pre-wrap; font-size: 13px; max-height: 24em; overflow: auto"
+
+
+class Trail(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
+    """Buttons for the steps, in their order, and the content of the one that is chosen.
+
+    ``steps``: a step's name -> a table (a DataFrame), a text, or a widget.
+    """
+
+    def __init__(self, steps: Mapping[str, Any]):
+        if not steps:
+            raise BadValue("a trail of nothing: give at least one step")
+        self.steps = dict(steps)
+        self.buttons = widgets.ToggleButtons(
+            options=list(self.steps), style={"button_width": "auto"}
+        )
+        self.next_button = widgets.Button(description="Next", icon="arrow-right")
+        self.next_button.on_click(lambda _button: self.go_on())
+        self.content = widgets.Box(layout={"flex_flow": "column", "width": "100%"})
+        self.buttons.observe(self._show, "value")
+        self._show(None)
+        bar = widgets.Box(
+            [self.buttons, self.next_button], layout={"flex_flow": "row wrap"}
+        )
+        super().__init__([bar, self.content])
+
+    def go_on(self) -> None:
+        """Shows the next step; after the last one the first."""
+        self.buttons.index = (self.buttons.index + 1) % len(self.steps)
+
+    def _show(self, _change: object) -> None:
+        self.content.children = [_widget_of(self.steps[self.buttons.value])]
+
+    # -- where there are no widgets ----------------------------------------------------
+    @property
+    def size(self) -> tuple[int, int]:
+        return WIDTH, 2 * PAD + LINE * len(self.steps)
+
+    def picture(self) -> str:
+        lines = []
+        left = PAD + max(text_width(name, NAME_SIZE) for name in self.steps) + 24
+        for number, (name, content) in enumerate(self.steps.items()):
+            y = PAD + LINE * number + 18
+            words = start_that_fits(_in_a_line(content), WIDTH - PAD - left)
+            lines.append(text_at(name, PAD, y, fill=INK, font_size=NAME_SIZE))
+            lines.append(text_at(words, left, y))
+        return card("".join(lines), *self.size)
+
+    def text(self) -> str:
+        parts = []
+        for name, content in self.steps.items():
+            parts.append(f"-- {name}\n{content}")
+        return "\n".join(parts)
+
+
+def _in_a_line(content: Any) -> str:
+    """What a step shows, in as many words as stand on a line."""
+    if hasattr(content, "columns"):
+        return f"{len(content)} rows: {', '.join(map(str, content.columns))}"
+    text = content.text() if isinstance(content, NotebookView) else str(content)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return one_line(lines[0]) if lines else ""
+
+
+def _widget_of(content: Any) -> widgets.Widget:
+    """What shows a step."""
+    if isinstance(content, widgets.Widget):
+        return content
+    if hasattr(content, "to_html"):
+        table = content.to_html(index=False, border=0)
+        html = f'<div class="jp-RenderedHTMLCommon">{table}</div>'
+        return widgets.HTML(html, layout={"overflow": "auto"})
+    return widgets.HTML(f'<pre style="{TEXT_STYLE}">{escape(str(content))}</pre>')
+
+
+@checked
+def trail(steps: Any) -> Trail:
+    """Steps that a reader follows by clicks; see ``Trail``."""
+    return Trail(steps)
