@@ -224,10 +224,10 @@ def round_on_page(rounds) -> tuple:
     drafted = rounds.locator(".panel.draft .chip i").all_text_contents()
     written = rounds.locator(".panel.result .chips span").all_text_contents()
     written = [re.sub(r" \(in place of .*\)", "", word) for word in written]
-    rows = rounds.locator(f"{chips} small:first-child").all_text_contents()
+    rows = rounds.locator(f"{chips} small:last-child").all_text_contents()
     for number, (row, outcome) in enumerate(zip(rows, tested, strict=True), 1):
         is_of_use = outcome != "discarded"
-        assert row == f"row {number}{' tests' if is_of_use else ': no use'}"
+        assert row == f"row {number}{' tests it' if is_of_use else ': no use'}"
     return window, tested, drafted, written
 
 

@@ -299,15 +299,15 @@ const rounds = {
   caption: () => "",
   draw(stage, [{ run }], span) {
     const all = roundsOf(run);
+    const above = add(stage, "div", "round");
     const lanes = addLanes(add(stage, "section", "run"), run, span);
     addAxis(stage, span);
-    const below = add(stage, "div", "round");
     let drawn = null;
     return (now) => {
       const round = all.find((other) => other.end >= now - SOON) ?? all.at(-1);
       lanes.moveTo(round.end);
       lanes.markRound(round.start, round.end);
-      if (round !== drawn) drawRound(below, run, all, round);
+      if (round !== drawn) drawRound(above, all, round);
       drawn = round;
       return sayRound(round, all);
     };
@@ -327,34 +327,34 @@ function sayRound(round, all) {
     + `${plural(window.length + 1, "row")}; ${accepted} of ${plural(tested.length, "tested draft")} accepted. ${next}`;
 }
 
-function drawRound(below, run, all, round) {
-  below.replaceChildren();
+function drawRound(box, all, round) {
+  box.replaceChildren();
   const { window, drafts, early, commit, rejected } = round;
   const isLast = round === all.at(-1);
   const rows = window.length + 1;
 
   const before = all.slice(0, all.indexOf(round)).flatMap((other) => other.commit.words);
-  add(below, "p", "before", before.length ? `Text so far: … ${before.slice(-8).join(" ")}` : "Text so far: empty");
+  add(box, "p", "before", before.length ? `Text so far: … ${before.slice(-8).join(" ")}` : "Text so far: empty");
 
-  const target = addPanel(below, "target", window.length
+  const target = addPanel(box, "target", window.length
     ? `The target model reads the window, ${plural(window.length, "draft")}: its pass gives ${rows} rows`
     : "The window is empty: the target model reads the text, and its pass gives 1 row");
   if (window.length) {
     const ring = add(target, "div", "window");
     add(ring, "span", "tag", "window");
-    window.forEach((draft, place) => addChip(ring, rowOf(place + 1, draft), draft, becameOf(draft)));
+    window.forEach((draft, place) => addChip(ring, draft, rowOf(place + 1, draft)));
   }
-  addChip(target, rowOf(rows, early), early, becameOf(early), "early");
+  addChip(target, early, rowOf(rows, early), "early");
 
-  const writing = addPanel(below, "draft", "At the same time the draft model writes");
+  const writing = addPanel(box, "draft", "At the same time the draft model writes");
   drafts.forEach((draft, place) => {
-    if (place === 0) addChip(writing, rowOf(rows, early), draft, becameOf(draft), "early");
-    else if (isLast) addChip(writing, "", { word: draft.word, outcome: "waits" }, "not needed");
-    else if (rejected) addChip(writing, "", { word: draft.word, outcome: "discarded" }, "discarded");
-    else addChip(writing, "", { word: draft.word, outcome: "waits" }, "next window");
+    if (place === 0) addChip(writing, early, rowOf(rows, early), "early");
+    else if (isLast) addChip(writing, { word: draft.word, outcome: "waits" }, "not needed");
+    else if (rejected) addChip(writing, { word: draft.word, outcome: "discarded" }, "");
+    else addChip(writing, { word: draft.word, outcome: "waits" }, "next window");
   });
 
-  const result = addPanel(below, "result", "Written in this round");
+  const result = addPanel(box, "result", "Written in this round");
   commit.words.forEach((word, place) => {
     const writer = WRITERS[commit.writers[place]];
     add(result, "span", writer, commit.writers[place] === "c" ? `${word} (in place of ${rejected.word})` : word);
@@ -362,11 +362,9 @@ function drawRound(below, run, all, round) {
 }
 
 // After a rejection the text goes another way, and further rows are of no use.
-const rowOf = (number, draft) => `row ${number}${draft.outcome === "discarded" ? ": no use" : " tests"}`;
+const rowOf = (number, draft) => `row ${number}${draft.outcome === "discarded" ? ": no use" : " tests it"}`;
 
-function becameOf(draft) {
-  return { accepted: "✓ accepted", rejected: "✗ rejected", discarded: "discarded" }[draft.outcome];
-}
+const BECAME = { accepted: "✓ accepted", rejected: "✗ rejected", discarded: "discarded", waits: "" };
 
 function addPanel(parent, kind, title) {
   const panel = add(parent, "div", `panel ${kind}`);
@@ -374,9 +372,10 @@ function addPanel(parent, kind, title) {
   return add(panel, "div", "chips");
 }
 
-function addChip(parent, above, draft, below, kind = "") {
+// A draft: above it what became of it, below it the row that tests it, or where it goes.
+function addChip(parent, draft, below, kind = "") {
   const column = add(parent, "span", `chip ${kind}`);
-  add(column, "small", "", above);
+  add(column, "small", "", BECAME[draft.outcome]);
   add(column, "i", draft.outcome, draft.word);
   add(column, "small", "", below);
 }
