@@ -13,7 +13,9 @@ from speclib.worlds.cost_ratio import CostRatio
 
 from .estimates import Estimate
 from .table_cells import TableCell
-from .table_result import LOOKS_UP_OURS
+from .table_result import LOOKS_UP_OURS, quiet_requests
+
+LEAST_QUIET = 2  # requests of a method that tell how much its corrections differ
 
 DTYPES = {"auto": "float32"}  # what a setting stands for
 
@@ -59,13 +61,16 @@ def note_of(cell: TableCell, result: CellResult) -> str:
     return "; ".join(parts)
 
 
-def describe_correction(estimate: Estimate, kind: str) -> str:
-    """On how many requests a number of a kind rests that were timed and replayed.
+def describe_correction(estimate: Estimate, result: CellResult) -> str:
+    """On how many of a cell's requests a number rests that were timed and replayed.
 
-    Empty where none were replayed.
+    Empty where none were replayed, and where a number does not rest on replays.
     """
-    correction = estimate.correction
+    kind, correction = result.spec.kind, estimate.correction
     if correction is None:
+        has_interval = result.replays is not None and estimate.resamples is not None
+        if has_interval and len(quiet_requests(result)) < LEAST_QUIET:
+            return "; replays are not used: too few requests were quiet"
         return ""
     by = f"x{correction.by:.3f}" if correction.is_factor else f"{correction.by:+.3g}"
     replayed = present(estimate.resamples).requests

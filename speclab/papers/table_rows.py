@@ -180,7 +180,7 @@ def _add_number(
         printed = result.table.printed(cell.row, cell.column)
         if printed:
             note += f"; {100 * (estimate.value / printed - 1):+.1f} % against print"
-    note += describe_correction(estimate, cell.kind)
+    note += describe_correction(estimate, cell_result)
 
     result.add(
         *cell.key,

@@ -171,10 +171,15 @@ def _requests(result: CellResult, numbers: Sequence[int]) -> CellResult:
 def read_statistic(
     stat: str, result: CellResult, scaled_tokens: int = 0, peers: Peers = NO_PEERS
 ) -> Estimate:
-    """The statistic ``stat`` of a cell, by its replays where it has any."""
+    """The statistic ``stat`` of a cell, by its replays where they can tell it.
+
+    Else by its measured requests, of which the quiet ones are enough here, too.
+    """
     corrected = _corrected(stat, result, scaled_tokens, peers)
     if corrected is not None:
         return corrected
+    if result.replays is not None and quiet_requests(result):
+        result = _requests(result, quiet_requests(result))
     return Estimate(
         statistics.compute(stat, result, scaled_tokens),
         statistics.resample(stat, result, scaled_tokens),

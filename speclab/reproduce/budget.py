@@ -45,8 +45,8 @@ class Budget:
             least = ceil(10 * seconds / 60) / 10  # rounded down it would be refused
             raise BadValue(
                 f"minutes is {self.minutes:g}: the cheapest cell that is missing and "
-                f"the pages of the reports take about {least:.1f} here; give at least "
-                "that"
+                f"the pages of the reports take about {least:.1f} min here; give at "
+                "least that"
             )
 
     def describe(self) -> str:

@@ -151,7 +151,6 @@ class Schedule:
     # -- again -------------------------------------------------------------------------
     def repeat_disturbed(self) -> None:
         """Runs again what other programs disturbed, as far as there is time."""
-        self.runner.bar.rename("what other programs disturbed, once more")
         batches = [batch for batch in self.batches if batch.is_timed]
         pieces = [Piece(batch, batch.most_requests) for batch in batches]
         if self._on_nodes is not None:
@@ -171,6 +170,7 @@ class Schedule:
         seconds = self._expected_seconds(batch, units)
         if not self._fits(seconds):
             return
+        self.runner.bar.rename(f"{batch.name}, what other programs disturbed")
         last_start = None if self.deadline is None else self.deadline - seconds
         limits = Limits(deadline=last_start, end=self.deadline)
         self.runner.repeat_disturbed(batch.specs, limits)

@@ -130,7 +130,8 @@ def folder_to_measure(task: str) -> Path | None:
     """Where prompts are taken from when a method is measured; None: they are ours.
 
     The environment variable SPECLIB_PROMPTS names a folder of official files (see
-    ``load``). Tasks that it lacks are ours. Raises BadValue where it is no folder.
+    ``load``). Tasks that it lacks are ours. Raises BadValue where it is no folder, and
+    where it has no official file at all.
     """
     if not paths.OFFICIAL_PROMPTS:
         return None
@@ -139,6 +140,12 @@ def folder_to_measure(task: str) -> Path | None:
         raise BadValue(
             f"SPECLIB_PROMPTS is {str(folder)!r}, which is no folder: name one that "
             "has official files, or leave it out"
+        )
+    files = {str(locate(name, "").path) for name in (*tasks(), MATH_REASONING)}
+    if not any((folder / file).is_file() for file in files):
+        raise BadValue(
+            f"SPECLIB_PROMPTS is {str(folder)!r}, which has no official file: it may "
+            f"have {', '.join(sorted(files))}; or leave it out"
         )
     return folder if locate(task, folder).path.is_file() else None
 

@@ -85,3 +85,10 @@ def test_a_folder_of_official_prompts_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", "/nowhere")
     with pytest.raises(BadValue, match="is '/nowhere', which is no folder"):
         load_prompts("mgsm_de", None, 1, None)
+
+
+def test_a_folder_without_any_official_prompts_is_named(tmp_path, monkeypatch):
+    """A wrong folder would else measure other prompts than one asked for."""
+    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", str(tmp_path))
+    with pytest.raises(BadValue, match=r"no official file.*HumanEval\.jsonl\.gz"):
+        load_prompts("mgsm_de", None, 1, None)

@@ -11,6 +11,7 @@ from helpers.specs import measured_spec
 
 from speclab.experiment.spec import CellResult, Replays
 from speclab.papers.estimates import divide
+from speclab.papers.notes import describe_correction
 from speclab.papers.table_result import is_disturbed
 from speclab.papers.two_phase import NO_PEERS, Peers, plain_part, read_statistic
 from speclib.trace.metrics import Stats
@@ -121,6 +122,22 @@ def test_counts_that_replay_exactly_leave_open_the_task_alone():
     assert estimate.value == pytest.approx((3 + 4 + 5) / 15)
     assert (estimate.correction.by, estimate.correction.error) == (1.0, 0.0)
     assert estimate.interval.low < estimate.value < estimate.interval.high
+
+
+def test_where_replays_tell_nothing_a_disturbed_request_is_left_out_too():
+    """One quiet request of two: nobody knows how much corrections differ."""
+    result = cell([3.0, 60.0], [3.0, 6.0], others=[0.0, 0.4])
+    estimate = read(result)
+    assert estimate.correction is None
+    assert estimate.value == pytest.approx(10 / 3.0)
+    note = describe_correction(estimate, result)
+    assert note == "; replays are not used: too few requests were quiet"
+
+
+def test_the_note_of_a_number_says_on_how_many_requests_it_rests():
+    result = cell([3.0, 6.0], [2.0, 4.0, 6.0, 8.0])
+    note = describe_correction(read(result), result)
+    assert note == f"; 2 {result.spec.kind}, 4 replayed, correction x0.667"
 
 
 # -- its interval ----------------------------------------------------------------------

@@ -340,7 +340,7 @@ def test_a_budget_of_nothing_is_refused(minutes):
 
 
 def test_a_budget_below_the_cheapest_cell_says_what_the_least_is():
-    with pytest.raises(BadValue, match=r"take about 1\.5 here; give at least that"):
+    with pytest.raises(BadValue, match=r"take about 1\.5 min here; give at least that"):
         Budget.of_minutes(0.5).check_least(90)
     Budget.of_minutes(2).check_least(90)
     Budget.of_minutes(None).check_least(90)
@@ -357,7 +357,7 @@ def test_the_least_that_is_told_is_enough():
     seconds = 2.14 * 60
     with pytest.raises(BadValue) as refused:
         Budget.of_minutes(1).check_least(seconds)
-    (least,) = re.findall(r"take about ([\d.]+) here", str(refused.value))
+    (least,) = re.findall(r"take about ([\d.]+) min here", str(refused.value))
     Budget.of_minutes(float(least)).check_least(seconds)
 
 
