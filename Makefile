@@ -78,7 +78,7 @@ test-browser-thorough: $(READY)
 	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py
 
 lab: $(READY)    ## open the notebooks in JupyterLab
-	$(VENV)/bin/jupyter lab --notebook-dir=notebooks --LabApp.news_url=None notebooks/learn/00_start_here.ipynb
+	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
 
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
 	$(PY) -m speclab lessons

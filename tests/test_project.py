@@ -195,6 +195,15 @@ def test_lessons_show_their_pictures_before_they_are_run():
         assert any(cell.get("outputs") for cell in cells), path.name
 
 
+def test_make_lab_asks_nobody_whether_he_wants_news():
+    """A question that covers the first picture until it is answered."""
+    makefile = (ROOT / "Makefile").read_text()
+    folder = re.search(r"JUPYTER_CONFIG_PATH=\$\(CURDIR\)/(\S+)", makefile)[1]
+    settings = json.loads((ROOT / folder / "labconfig/page_config.json").read_text())
+    name = "@jupyterlab/apputils-extension:announcements"
+    assert settings["disabledExtensions"] == {name: True}
+
+
 def test_the_five_papers_are_cited():
     text = (ROOT / "CITATION.cff").read_text()
     assert len(re.findall(r"^    title:", text, re.M)) == 5

@@ -16,6 +16,7 @@ import pandas as pd
 from speclib.arguments import Count, checked
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result, decode, open_world
+from speclib.drawing.svg import INK, card, text_at
 from speclib.errors import unknown_name
 from speclib.methods import METHODS, about
 
@@ -27,6 +28,8 @@ NOT_RUN_YET = (
 )
 TOKENS_TO_WARM_UP = 8
 COLUMNS = ("tokens per second", "device-seconds per token")
+# Pixels of the still picture, of a line in it, and where its columns begin.
+WIDTH, LINE, CELLS_LEFT = 900, 26, (16, 260, 520, 690)
 
 # The name of a pair, with the number of cores that its processes reserve.
 Placement = tuple[str, int]
@@ -124,10 +127,40 @@ class PlacementsRun(BehindButton):
             f"The fewest device-seconds: {cheapest.words}."
         )
 
+    # -- where there are no widgets ----------------------------------------------------
+    @property
+    def size(self) -> tuple[int, int]:
+        if not self.measured:
+            return super().size
+        return WIDTH, 2 * LINE + LINE * len(self.measured)
+
+    def picture(self) -> str:
+        """The table as a still picture."""
+        if not self.measured:
+            return super().picture()
+        headings = ("placement [measured]", "method", *COLUMNS)
+        lines = [_line(headings, LINE)]
+        by_speed = sorted(self.measured, key=lambda entry: -entry.speed)
+        for number, entry in enumerate(by_speed, 2):
+            pair, _cores = entry.placement
+            figures = f"{entry.speed:.1f}", f"{entry.device_seconds:.3f}"
+            lines.append(
+                _line((pair, about(entry.method).name, *figures), LINE * number)
+            )
+        return card("".join(lines), *self.size)
+
     def text(self) -> str:
         if not self.measured:
             return super().text()
         return f"{super().text()}\n{self.table()}"
+
+
+def _line(cells: Sequence[str], y: float) -> str:
+    """A row of the still table, whose text stands at ``y``."""
+    parts = []
+    for x, cell in zip(CELLS_LEFT, cells, strict=True):
+        parts.append(text_at(cell, x, y, fill=INK))
+    return "".join(parts)
 
 
 @checked

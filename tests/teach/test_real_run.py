@@ -34,6 +34,32 @@ def test_a_plan_is_made_when_somebody_clicks():
     assert shown.plan.choice.name in shown.children[-1].value
 
 
+def test_placements_are_measured_one_after_the_other_when_somebody_clicks():
+    placements = {("toy", 2): ("autoregressive", "speculative")}
+    shown = teach.placements_run(PROMPT, placements, max_new_tokens=12)
+    assert not shown.measured
+    assert "Not run yet" in "".join(ET.fromstring(shown.picture()).itertext())
+    shown.button.click()
+    shown.wait()
+    assert shown.error is None
+    assert [entry.method for entry in shown.measured] == list(placements["toy", 2])
+    assert shown.spoken.startswith("All 2 wrote the same. The fastest: ")
+    for entry in shown.measured:
+        one_device = entry.run.stats.tpot
+        assert entry.device_seconds == pytest.approx(2 * one_device)
+    drawn = "".join(ET.fromstring(shown.picture()).itertext())
+    assert "Speculative decoding" in drawn
+    assert "[measured]" in drawn
+    assert "Plain decoding" in shown.table_shown.value
+
+
+def test_placements_of_unknown_names_are_refused_before_anything_runs():
+    with pytest.raises(SpeclibError, match="embedded/"):
+        teach.placements_run(PROMPT, {("embedded/lama", 1): ("pearl",)})
+    with pytest.raises(SpeclibError, match="'perl'.*pearl"):
+        teach.placements_run(PROMPT, {("toy", 1): ("perl",)})
+
+
 def test_a_plan_of_unknown_names_is_refused_before_anything_runs():
     with pytest.raises(SpeclibError, match="humaneval"):
         teach.plan_run("toy", task="humanevil")
