@@ -390,6 +390,22 @@ def test_labels_are_shown_in_a_lane_only_where_most_of_them_fit():
                 assert 2 * len(labels) >= len(drafted)
 
 
+def test_in_a_narrow_picture_a_headline_does_not_run_into_the_runs_name():
+    runs = compare("speculative", gamma=4, c=5.0, tokens=16)
+    headline = re.compile(r"tok/s . [\d.]+× plain")
+    for width in (480, 560, 700, 1100):
+        view = timeline(*runs)
+        view.page_width = width
+        found = {}
+        for text in elements(view.svg, "text"):
+            words = "".join(text.itertext())
+            if words.startswith("Speculative decoding") or headline.search(words):
+                found[words] = float(text.get("y"))
+        name, said = found
+        is_beside = found[name] == found[said]
+        assert is_beside == (width >= 560)
+
+
 # -- on a projector --------------------------------------------------------------------
 # Below the sliders: width and height as a page counts them, and the browser's zoom.
 SCREENS = {"150 % on 1280 x 720": (833, 370, 1.5), "1280 x 720": (1260, 610, 1.0)}

@@ -54,6 +54,7 @@ TEXT_ROW_HEIGHT = 27
 AXIS_HEIGHT = 44
 PANEL_GAP = 16
 FACT_HEIGHT = 20
+TITLE_SIZE = 17  # of the letters of a run's name and of its headline
 SEQUENCE_HEIGHT = 19  # of a row in a lane that shows several sequences
 MOST_SEQUENCES = 4  # rows that make a lane higher; further ones make all rows lower
 
@@ -237,6 +238,9 @@ def lay_out_panel(
     head_height: float = HEAD_HEIGHT
     if axis.is_narrow:
         headline, *others = facts
+        title_width = text_width(f"{run.title} {headline}", TITLE_SIZE)
+        if title_width > axis.plot:  # the headline becomes a line like the others
+            headline, others = "", [headline, *others]
         facts = (headline, *lines_that_fit(others, axis.plot))
         head_height += FACT_HEIGHT * (len(facts) - 1)
     lanes = lay_out_lanes(run, y + head_height, axis)
