@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import unwrap
@@ -187,5 +188,18 @@ def _timer(kind: int, seconds: float) -> Iterator[None]:
             signal.setitimer(kind, max(left_before - used, AT_ONCE), again)
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    raise TookTooLong
+def _stop(_signal: int, frame: FrameType | None) -> None:
+    if not _is_in_finalizer(frame):
+        raise TookTooLong
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Whether what runs tidies up after an object that is gone.
+
+    There Python prints an error and goes on; the signal comes again soon.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == weakref.__file__:
+            return True
+        frame = frame.f_back
+    return False
