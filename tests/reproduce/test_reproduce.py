@@ -356,7 +356,7 @@ def test_a_second_run_in_the_same_checkout_waits_and_says_so(tmp_path):
 
 def test_what_seemed_too_long_is_run_once_it_is_known_to_be_short(tmp_path):
     home = make_home(tmp_path / "home", virtual=["table-5", "theorem-2"], brief=True)
-    # As if a token had taken so many seconds here: an hour is enough for the first part of
+    # As if a token had taken 1.9 s here: an hour is enough for the first part of
     # the seven cells of Theorem 2, and not for that of the fifteen of Table 5.
     (home / ".cache").mkdir()
     (home / ".cache" / "pace.json").write_text(json.dumps({"virtual pearl": 1.9}))
