@@ -260,6 +260,10 @@ def test_the_index_leads_three_ways_races_and_is_not_empty_after_no_run_at_all(
     tops = [offline.locator(part).bounding_box()["y"] for part in order]
     assert tops == sorted(tops)
 
+    word = offline.locator(".words dt").first.bounding_box()
+    meaning = offline.locator(".words dd").first.bounding_box()
+    assert word["x"] == meaning["x"]  # one below the other
+
     check_race(offline.locator("#race"), FRONT, (0.8, 5))
     marks = offline.locator("figure.headlines .phone .verdict")
     with_sign = marks.filter(has_text="*").count()
