@@ -71,8 +71,8 @@ def pieces_in_order(
 
     Without ``in_rounds``, as where there is time for everything, each batch is one
     piece. ``ask_what_is_open`` is asked before each round; None: nobody knows, and all
-    cells are taken further. ``seconds_of`` says how long
-    it would take to bring a batch's cells to so many requests.
+    cells are taken further. ``seconds_of`` says how long it would take to bring a
+    batch's cells to so many requests.
     """
     if not in_rounds:
         for batch in Order(batches).of_a_round():

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers.class_answers.lesson_30 import commit_all_at_once
 
 import speclib
 from speclab import teach
@@ -352,21 +353,6 @@ def test_a_round_of_duodecoding_is_judged_as_the_whole_method():
 
 
 # -- what DSI commits ------------------------------------------------------------------
-def commit_all_at_once(world, known_rows, draft):
-    """Every known row along the draft is used in one test."""
-    while world.going and world.text in known_rows:
-        rows = []
-        for count in range(len(draft) + 1):
-            text = world.text + ids(draft[:count])
-            if text not in known_rows:
-                break
-            rows.append(known_rows[text])
-        tested = match(world, draft, rows)
-        world.commit(tested.tokens)
-        draft = () if tested.extra else draft[len(tested.accepted) :]
-    return draft
-
-
 def test_what_dsi_commits_is_judged_as_the_whole_method():
     card = teach.check_dsi(commit_all_at_once)
     assert card.is_right, card
