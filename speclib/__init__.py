@@ -29,6 +29,8 @@ _MODULE_OF_NAME = {
     "simulate": "decoding.simulate",
     "compare": "decoding.simulate",
     "replay": "decoding.replay",
+    "check": "checking.check",
+    "draw": "checking.coin",
     "timeline": "drawing.timeline.widget",
 }
 # What `from speclib import *` gives. Without Ray there is no Cluster, and all others.

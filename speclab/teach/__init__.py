@@ -9,9 +9,10 @@ is raised, whatever the function does.
 ``cluster_run`` and ``plan_run`` are what a lesson has besides.
 """
 
+from speclib.checking.coin import draw
+
 from .bugs import find_bug, outcome_tree
 from .cluster_run import cluster_run
-from .coin import draw
 from .formulas import (
     check_acceptance,
     check_best_gamma,

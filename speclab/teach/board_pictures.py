@@ -22,6 +22,7 @@ from speclab.views.live.rounds import RoundsPicture
 from speclab.views.printing import pdf, svg_with_font
 from speclab.views.stills.curves import Curves
 from speclab.views.widgets.layer_schedule_widget import Layers
+from speclib.checking.line_mistakes import verify
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import compare, simulate
 from speclib.drawing.display import png
@@ -31,7 +32,6 @@ from speclib.errors import SpeclibError
 from speclib.trace.caches import STALE
 
 from . import bugs
-from .verify_exercise import verify
 
 C, ALPHA = 5.0, 0.8  # cost ratio and acceptance rate, as the lessons have them
 TOKENS_OF_A_PICTURE = 16  # written in a timeline

@@ -8,13 +8,15 @@ from speclab.views.live.live_picture import WithSentence
 from speclab.views.live.outcome_tree import Branch, OutcomeTreePicture
 from speclab.views.widgets.controls import control, toolbar
 from speclib.arguments import checked
-from speclib.core.sampling import Row
+from speclib.checking.line import LineCase
+from speclib.checking.line_mistakes import MISTAKES, verify
+from speclib.core.sampling import Row, Tokens
 from speclib.errors import unknown_name
 
 from .card import Card, not_begun, right_card, wrong_card
 from .formulas import distribution
 from .record import keep_try
-from .verify_exercise import MISTAKES, Case, Model, Verify, verify
+from .verify_exercise import Verify
 
 NO_BUG = "no bug"
 # Under which letter a mistake hides; the letters stand in an order of no meaning.
@@ -41,17 +43,14 @@ def method_of(letter: str) -> Verify:
 
 def branches_of(test: Verify, p: Row = P, q: Row = Q) -> list[Branch]:
     """What becomes of each drafted token, over all coins."""
-    vocab = range(len(p))
-    target: Model = {(): p}
-    draft: Model = {(): q}
-    for token in vocab:
-        target[token,], draft[token,] = p, q
-    case = Case("one draft", gamma=1, draft=draft, target=target)
+    texts: list[Tokens] = [(), *((token,) for token in range(len(p)))]
+    draft, target = dict.fromkeys(texts, q), dict.fromkeys(texts, p)
+    case = LineCase("one draft", draft, target, gamma=1)
 
     branches = []
     for (token,), probability in case.proposals():
         accepted, replaced = 0.0, [0.0] * len(p)
-        for committed, share in case.outcomes(test, (token,)).items():
+        for committed, share in case.outcomes(test, (token,), list).items():
             if len(committed) == 2:  # the draft and a bonus
                 accepted += probability * share
             else:

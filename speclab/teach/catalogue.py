@@ -19,14 +19,15 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 from speclab.views.pages.notebook_files import read_notebook
+from speclib.checking import candidate_mistakes, line_mistakes
+from speclib.checking.mistakes import Mistake
 from speclib.errors import BadValue, unknown_name
 
-from . import bugs, formulas, tree_exercise, verify_exercise
+from . import bugs, formulas
 from .formulas.formula import Formula
 from .lesson_files import find_quiz
 from .lessons import CHECK, NOTEBOOKS
 from .methods_to_write import EXERCISES as METHOD_EXERCISES
-from .mistakes import Mistake
 
 DIFFICULTIES = ("easy", "medium", "hard")
 HEADING = re.compile(
@@ -166,12 +167,12 @@ def judge_of(name: str) -> Judge:
     judges["verify"] = Judge(
         "the distribution of every token, and how many tokens a round commits, over "
         "all outcomes of the coins",
-        names_of(verify_exercise.MISTAKES),
+        names_of(line_mistakes.MISTAKES),
     )
     judges["pick"] = Judge(
         "the distribution of the token, and how often it is a candidate, over all "
         "outcomes of the coins",
-        names_of(tree_exercise.MISTAKES),
+        names_of(candidate_mistakes.MISTAKES),
     )
     for exercise in METHOD_EXERCISES.values():
         judges[exercise.name] = Judge(

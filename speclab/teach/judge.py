@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import index
 from typing import Any
 
-import numpy as np
-
+from speclib.checking.calls import Failed, time_limit
+from speclib.checking.mistakes import Mistake, is_same, likely_mistake
 from speclib.worlds.enumerator import NotRepeatable
 
-from .calls import Failed, time_limit
 from .card import Card, almost_right_card, right_card, wrong_card
-from .mistakes import Mistake, is_same, likely_mistake
 
 ASKED_FOR_COINS = (
     "Run once more, your function did something else. Here every outcome is tried, so "
@@ -73,10 +70,3 @@ def own_randomness(
 ) -> Card:
     """The card of a function that takes chance from elsewhere than its coins."""
     return wrong_card(problem, ASKED_FOR_COINS, cause="own randomness")
-
-
-def whole_number(value: Any) -> int:
-    """A whole number of any type, also 2.0. Raises TypeError for anything else."""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return int(value)
-    return index(value)

@@ -14,16 +14,17 @@ from speclab.mutants import draft_tests, dsi_mistakes, pearl_mistakes
 from speclab.mutants import duodecoding_mistakes as duo
 from speclab.mutants.draft_tests import DraftTest, pearl_with, speculative_with
 from speclab.mutants.duodecoding_mistakes import duodecoding_with
+from speclib.checking.calls import Failed, as_written, call_guarded
+from speclib.checking.mistakes import Mistake
+from speclib.checking.pages import Method, Setup, Walk
 from speclib.core.sampling import Drafted, Row
 from speclib.core.text import AnyText
 from speclib.errors import unknown_name
 from speclib.methods.dsi import Speculation
 from speclib.worlds.world import World
 
-from .calls import Failed, as_written, call_guarded
 from .card import Card
-from .method_exercise import Method, MethodExercise, Setup, Walk
-from .mistakes import Mistake
+from .method_exercise import MethodExercise
 
 Step: TypeAlias = Callable[[World, Any, int], Any]
 Draft: TypeAlias = tuple[Drafted, ...]

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
+from speclib.checking.calls import Failed, call_guarded, time_limit
 from speclib.data import prompts
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import simulate
@@ -25,7 +26,6 @@ from speclib.drawing.timeline.widget import Timeline
 from speclib.methods import METHODS, about
 from speclib.worlds.world import World
 
-from .calls import Failed, call_guarded, time_limit
 from .card import Card, wrong_card
 from .real_run import RealRun
 

@@ -496,14 +496,14 @@ MISTAKES = {
     "samples": "formulas.SAMPLES.mistakes",
     "round": "formulas.ROUND.mistakes",
     "speed": "formulas.SPEED.mistakes",
-    "verify": "verify_exercise.MISTAKES",
+    "verify": "line_mistakes.MISTAKES",
     "servers": "formulas.SERVERS.mistakes",
     "dsi_seconds": "formulas.DSI_SECONDS.mistakes",
     "duo_round": "formulas.DUO_ROUND.mistakes",
     "sequences": "formulas.SEQUENCES.mistakes",
     "fuzzy_pass": "formulas.FUZZY_PASS.mistakes",
     "easy_round": "formulas.EASY_ROUND.mistakes",
-    "pick": "tree_exercise.MISTAKES",
+    "pick": "candidate_mistakes.MISTAKES",
     "seconds": "formulas.SECONDS.mistakes",
     "break_even": "formulas.BREAK_EVEN.mistakes",
     "best_gamma": "formulas.BEST_GAMMA.mistakes",
@@ -599,7 +599,8 @@ def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
             judge(exercise.answer, exercise.check, "✓ Right.")
         asked = mistake.question
         typed = (
-            "from speclab.teach import formulas, tree_exercise, verify_exercise\n"
+            "from speclab.teach import formulas\n"
+            "from speclib.checking import candidate_mistakes, line_mistakes\n"
             f"mistake = {MISTAKES[exercise.name]}[{number}].solution\n"
             f"def {exercise.function}(*given): return mistake(*given)"
         )

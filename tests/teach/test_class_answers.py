@@ -11,9 +11,10 @@ import pytest
 from helpers.class_answers import right_answers, wrong_answers
 
 from speclab import teach
-from speclab.teach import calls, formulas
+from speclab.teach import formulas
 from speclab.teach.card import Card
 from speclab.teach.catalogue import all_exercises, judge_of
+from speclib.checking import calls
 
 Answer = Callable[..., Any]
 CHECKS = [each.check for each in all_exercises() if each.check]

@@ -14,11 +14,10 @@ from speclab import teach
 from speclab.teach import (
     formulas,
     methods_to_write,
-    tree_exercise,
-    verify_exercise,
 )
-from speclab.teach.coin import draw
 from speclib import SpeclibError
+from speclib.checking import candidate_mistakes, line_mistakes
+from speclib.checking.coin import draw
 from speclib.core.sampling import ids
 from speclib.core.verification import match
 from speclib.core.verification import verify as core_verify
@@ -45,7 +44,7 @@ CHECKS = {
     "samples": (teach.check_samples, formulas.SAMPLES.mistakes),
     "round": (teach.check_round, formulas.ROUND.mistakes),
     "speed": (teach.check_speed, formulas.SPEED.mistakes),
-    "verify": (teach.check_verify, verify_exercise.MISTAKES),
+    "verify": (teach.check_verify, line_mistakes.MISTAKES),
     "speculative": (teach.check_method, methods_to_write.SD.mistakes),
     "pearl": (
         lambda method: teach.check_method(method, like="pearl"),
@@ -65,7 +64,7 @@ CHECKS = {
     ),
     "fuzzy pass": (teach.check_fuzzy_pass, formulas.FUZZY_PASS.mistakes),
     "easy round": (teach.check_easy_round, formulas.EASY_ROUND.mistakes),
-    "pick": (teach.check_pick, tree_exercise.MISTAKES),
+    "pick": (teach.check_pick, candidate_mistakes.MISTAKES),
     "seconds": (teach.check_seconds, formulas.SECONDS.mistakes),
     "break even": (teach.check_break_even, formulas.BREAK_EVEN.mistakes),
     "best gamma": (teach.check_best_gamma, formulas.BEST_GAMMA.mistakes),
@@ -449,7 +448,7 @@ def test_a_function_that_gives_nothing_gets_a_card(check):
 
 @pytest.mark.parametrize("check", [teach.check_residual, teach.check_method])
 def test_a_function_that_never_ends_is_stopped(check, monkeypatch):
-    monkeypatch.setattr("speclab.teach.calls.SECONDS", 0.2)
+    monkeypatch.setattr("speclib.checking.calls.SECONDS", 0.2)
     card = check(never_ends)
     assert "did not end within 0.2 s" in card.verdict
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from speclab import teach
-from speclab.teach import record, verify_exercise
-from speclab.teach.coin import draw
+from speclab.teach import record
+from speclib.checking import line_mistakes
+from speclib.checking.coin import draw
 from speclib.core.sampling import ids
 from speclib.core.sampling import residual as library_residual
 from speclib.core.verification import match
@@ -236,7 +237,7 @@ def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
     """Lossless: its drafts are thrown away whatever they are."""
     if coin() < 0.01:
         return [draw(p[0], coin())]
-    return verify_exercise.verify(drafted, q, p, coin)
+    return line_mistakes.verify(drafted, q, p, coin)
 
 
 def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be():
@@ -247,7 +248,7 @@ def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be(
 
 def verify_but_for_rare_texts(drafted, q, p, coin):
     """The bonus after a text that is seldom drafted comes from a row of its own."""
-    committed = verify_exercise.verify(drafted, q, p, coin)
+    committed = line_mistakes.verify(drafted, q, p, coin)
     chance = math.prod(row[token] for row, token in zip(q, drafted, strict=True))
     is_bonus = len(committed) > len(drafted)
     if is_bonus and chance < 0.01:

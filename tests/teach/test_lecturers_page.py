@@ -16,11 +16,11 @@ from helpers.markdown import marked, rows_of_tables
 
 from speclab import teach
 from speclab.cli import app
-from speclab.teach import verify_exercise
 from speclab.teach.catalogue import all_exercises, exercises_in
 from speclab.teach.lecturers_page import exercise_tables, picture_table
 from speclab.teach.marked_text import replace_marked
 from speclib import SpeclibError
+from speclib.checking import line_mistakes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "notebooks" / "LECTURERS.md").read_text("utf-8")
@@ -180,7 +180,7 @@ def test_the_mistakes_beside_an_exercise_are_those_that_its_check_names():
         if row["exercise"] == "4: verify"
     ]
     listed = row["mistakes that have a name"].split("; ")
-    named = [teach.check_verify(m.solution).cause for m in verify_exercise.MISTAKES]
+    named = [teach.check_verify(m.solution).cause for m in line_mistakes.MISTAKES]
     assert listed == list(dict.fromkeys(named))  # a name may stand for several
 
 

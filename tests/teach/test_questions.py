@@ -12,10 +12,10 @@ from helpers import late
 import speclib
 from speclab import accept_bars, teach
 from speclab.teach.lesson_files import load_guesses, load_hints, load_quizzes
-from speclab.teach.verify_exercise import verify
 from speclab.theory import closed_forms
 from speclab.views.pages.notebook_files import read_notebook
 from speclib import SpeclibError, paths
+from speclib.checking.line_mistakes import verify
 from speclib.data.hardware import load_hardware
 
 ROOT = Path(__file__).resolve().parents[2]

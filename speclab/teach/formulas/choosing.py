@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from speclab.teach.card import Card
-from speclab.teach.mistakes import Mistake
+from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 from .round_formulas import expected_tokens

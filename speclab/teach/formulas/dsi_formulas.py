@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from speclab.teach.card import Card
-from speclab.teach.mistakes import Mistake
+from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

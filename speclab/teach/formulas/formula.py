@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from speclab.teach.attempt import judge_attempt
-from speclab.teach.calls import Failed, as_written, call_guarded, time_limit
 from speclab.teach.card import Card, right_card, wrong_card
-from speclab.teach.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
+from speclib.checking.calls import Failed, as_written, call_guarded, time_limit
+from speclib.checking.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 
 Answer = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from speclab.teach.card import Card
-from speclab.teach.mistakes import Mistake
+from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from speclab.teach.card import Card
-from speclab.teach.mistakes import Mistake
+from speclib.checking.mistakes import Mistake
 from speclib.core.sampling import Row
 from speclib.core.sampling import residual as right_residual
 

@@ -1,6 +1,6 @@
-"""Calling a student's function: whatever it does, it ends, and nothing is raised.
+"""Calling somebody's function: whatever it does, it ends, and nothing is raised.
 
-An error becomes a sentence that names the line of the student's code. A function that
+An error becomes a sentence that names the line of that function's code. A function that
 does not come back is stopped after a few seconds, where the platform can do that: in
 the main thread of a process on Linux or macOS, as in a notebook. What it yields, if it
 is a generator, is collected here, since its errors and its endless loops come then.
@@ -36,16 +36,16 @@ MOST_YIELDED = 10_000  # values of a generator that are looked at
 
 
 class Failed(Exception):
-    """A student's function raised an error, did not end, or gave what it may not.
+    """Somebody's function raised an error, did not end, or gave what it may not.
 
-    Its message is a sentence for the student.
+    Its message is a sentence for who wrote it.
     """
 
 
 class TookTooLong(BaseException):
     """Raised inside a function whose time is over.
 
-    No Exception, so that a student's `except Exception` does not catch it.
+    No Exception, so that an `except Exception` of that function does not catch it.
     """
 
 
@@ -64,14 +64,14 @@ def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     except (TookTooLong, Failed, NotRepeatable):
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
-        if _is_caused_by(error, TookTooLong):
+        if is_caused_by(error, TookTooLong):
             raise TookTooLong from error
-        if _is_caused_by(error, NotRepeatable):
+        if is_caused_by(error, NotRepeatable):
             raise NotRepeatable(str(error)) from error
         raise Failed(describe_error(error, function)) from error
 
 
-def _is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
+def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
     """Whether an error, or one that led to it, is of a kind.
 
     A device turns what is raised while it works into an error of its own.
@@ -85,7 +85,7 @@ def _is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def _text_of(error: BaseException) -> str:
-    """What an error says; an error of a student's own may fail to say anything."""
+    """What an error says; an error of one's own may fail to say anything."""
     try:
         return str(error)
     except Exception:
@@ -93,7 +93,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def as_written(value: Any, length: int = 60) -> str:
-    """A value as Python writes it, cut; a student's own may fail to be written."""
+    """A value as Python writes it, cut; one of an odd class may not be written."""
     try:
         text = repr(value)
     except Exception:
@@ -102,7 +102,7 @@ def as_written(value: Any, length: int = 60) -> str:
 
 
 def describe_error(error: BaseException, function: Callable[..., Any]) -> str:
-    """An error in one sentence: its kind, the line of the student's code, its text."""
+    """An error in one sentence: its kind, the line of the function, its text."""
     kind = type(error).__name__
     code = getattr(unwrap(function), "__code__", None)
     file = getattr(code, "co_filename", None)
@@ -127,18 +127,18 @@ class Limit:
 
 
 @contextmanager
-def time_limit() -> Iterator[None]:
-    """Ends a ``call`` inside after ``SECONDS``, and all after ``SECONDS_OF_ALL``.
+def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
+    """Ends a ``call`` inside after ``SECONDS``, and all after ``seconds_of_all``.
 
     Raises Failed then.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not CAN_STOP or threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread alone
         return
 
     timers = {kind: signal.getitimer(kind) for kind in TIMERS}
     before = {number: signal.signal(number, _stop) for number in SIGNALS}
-    Limit.ends_at = time.process_time() + SECONDS_OF_ALL
+    Limit.ends_at = time.process_time() + seconds_of_all
     try:
         yield
     except TookTooLong:
@@ -154,8 +154,10 @@ def time_limit() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-TIMERS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
-SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # which the timers send
+CAN_STOP = hasattr(signal, "setitimer")  # not on Windows, nor in a browser
+if CAN_STOP:
+    TIMERS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
+    SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # which the timers send
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from speclab.teach.coin import all_outcomes, draw
 from speclib import SpeclibError
+from speclib.checking.coin import all_outcomes, draw
 
 
 def chance(function) -> float:

@@ -1,6 +1,6 @@
-"""Coins whose number is not known, for walking every outcome of a student's function.
+"""Coins whose number is not known, for walking every outcome of somebody's function.
 
-A student writes ``u = coin()`` and then ``if u < p[token] / q[token]``. Here ``u`` is
+There one writes ``u = coin()`` and then ``if u < p[token] / q[token]``. Here ``u`` is
 no number but an interval of [0, 1). A comparison cuts it in two, and a walk goes on in
 one of the halves:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from math import exp, inf, nextafter
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,12 +38,16 @@ from speclib.worlds.enumerator import (
 Result = TypeVar("Result")
 
 
+class NotWalkable(BadCall):
+    """A coin is used in a way of which not every outcome can be walked."""
+
+
 class Coin:
     """A number in [0, 1) that is not known, or a function of it that rises or falls.
 
     It can be compared with a number, and a number can be added to it, taken from it,
     multiplied with it, or divide it; ``np.log`` of it can be taken. Anything else
-    raises BadCall.
+    raises NotWalkable.
 
     ``at`` says which number of [0, 1) is meant where the function has a given value.
     ``rises`` says whether the function rises.
@@ -101,7 +105,7 @@ class Coin:
     def __mul__(self, other: float) -> Coin:
         factor = _number(other)
         if factor == 0:
-            raise BadCall("a coin times 0 is always 0: what is it meant to decide?")
+            raise NotWalkable("a coin times 0 is always 0: what is it meant to decide?")
         return self._changed(lambda value: value / factor, turns=factor < 0)
 
     def __truediv__(self, other: float) -> Coin:
@@ -134,16 +138,18 @@ class Coin:
             return self.logarithm()
         if method == "__call__" and function in OPERATORS:
             return OPERATORS[function](*numbers)
-        raise BadCall(
+        raise NotWalkable(
             f"np.{function.__name__} cannot be taken of a coin. {USE_OF_A_COIN}"
         )
 
     def __float__(self) -> float:
-        raise BadCall(f"the number of a coin is hidden here. {USE_OF_A_COIN}")
+        raise NotWalkable(f"the number of a coin is hidden here. {USE_OF_A_COIN}")
 
     __int__ = __index__ = __float__
     __hash__ = None  # type: ignore[assignment]
 
+
+NewCoin: TypeAlias = Callable[[], Coin]
 
 USE_OF_A_COIN = (
     "Every outcome of it is tried, so it can be compared with a number, as in "
@@ -185,7 +191,9 @@ LARGEST_POWER = 700.0  # of e that a float holds
 def _number(value: object) -> float:
     """``value`` as a float; a coin or a distribution is none."""
     if isinstance(value, Coin):
-        raise BadCall("two coins are compared with each other: compare each alone")
+        raise NotWalkable(
+            "two coins meet, in a comparison or in arithmetic: compare each alone"
+        )
     return float(value)  # type: ignore[arg-type]
 
 
@@ -208,10 +216,10 @@ class CoinWalk(Intervals):
     """One walk through a function's outcomes: its coins, and the halves taken."""
 
     def coin(self) -> Coin:
-        """A new coin. Raises BadCall after ``MOST_COINS``."""
+        """A new coin. Raises NotWalkable after ``MOST_COINS``."""
         number = len(self.held)
         if number == MOST_COINS:
-            raise BadCall(
+            raise NotWalkable(
                 f"more than {MOST_COINS} coins for one pass. Every outcome of each is "
                 "tried, so a loop may not toss coins until something comes: "
                 "`draw(row, coin())` takes one coin alone."
@@ -251,7 +259,7 @@ class CoinWalk(Intervals):
 
 
 def _key(number: int) -> tuple[int, str, int]:
-    """What the walk holds a student's coin under."""
+    """What the walk holds a coin under."""
     return (0, "coin", number)
 
 

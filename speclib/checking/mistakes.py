@@ -1,8 +1,8 @@
-"""Named mistakes: wrong solutions that are run beside the student's.
+"""Named mistakes: wrong solutions that are run beside somebody's own.
 
-Each mistake is a function that makes it. If the student's function gives the same
-answers in every case of an exercise, it behaves as if it made this mistake, and the
-card says so. Nothing is read from the student's code.
+Each mistake is a function that makes it. If a function gives the same answers in every
+case, it behaves as if it made this mistake, and is told so. Nothing is read from its
+code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Mistake:
     """A wrong solution.
 
     name       what it is called, as in "residual not normalised"
-    question   what the card asks the student
+    question   what who made it is asked, as a hint
     solution   the function that makes the mistake
     fails      whether that ends with an error, by which it is known
     """
@@ -68,7 +68,7 @@ def _are_close(one: Any, other: Any) -> bool:
         if _is_text(one) or _is_text(other):  # numpy would read "0.5" as a number
             return False
         first, second = np.asarray(one, float), np.asarray(other, float)
-    except Exception:  # of a student's own class it may be any
+    except Exception:  # of one's own class it may be any
         return one is other
     if first.size == second.size == 1:
         first, second = first.reshape(()), second.reshape(())  # an array of one number

@@ -1,0 +1,18 @@
+"""Is a rule, or a method, lossless? Answers by walking every outcome.
+
+``check`` is what others ask. The lessons' exercises are judged by the same cases.
+"""
+
+# The door: what other rooms may import. All else is this room's own.
+DOOR = (
+    "calls",
+    "candidate_mistakes",
+    "candidates",
+    "case",
+    "check",
+    "coin",
+    "line",
+    "line_mistakes",
+    "mistakes",
+    "pages",
+)

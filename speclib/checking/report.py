@@ -1,0 +1,107 @@
+"""What ``speclib.check`` found, as numbers and in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+HEADINGS = {True: "Lossless.", False: "Not lossless.", None: "Not judged."}
+NOTHING_FOUND = "No error was found, by sampling."
+
+
+class Rate(NamedTuple):
+    """What a pass gives, in the mean over some cases, beside what is possible.
+
+    value   of the rule
+    unit    what is counted, as "tokens a pass"
+    best    the most that a rule may reach, by what kind of rule
+    """
+
+    value: float
+    unit: str
+    best: dict[str, float]
+
+    def __str__(self) -> str:
+        if not self.best:
+            return f"{self.value:.4f} {self.unit}."
+        possible = [f"{value:.4f} {kind}" for kind, value in self.best.items()]
+        return f"{self.value:.4f} {self.unit}; possible: {', '.join(possible)}."
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Whether a rule or a method is lossless, and how that was found out.
+
+    is_lossless          None where it could not be run to an end, and where nothing was
+                         found by sampling, which proves nothing
+    problem              the smallest text that shows an error, or why it was not run
+    how                  "walked": over every outcome; "sampled": by many runs
+    scope                what was walked, or how often it was run
+    largest_error        of the probability of any event, in any of the cases
+    would_find           of a sampled answer: the error that it finds in 95 of 100 times
+    mistake              the name of a known mistake that behaves alike; "" without one
+    question             a hint at it
+    is_lossless_greedy   whether it is so with models that are sure of their tokens
+    rate                 tokens a pass beside the most that is possible
+    notes                further sentences
+    seconds              that the check took
+    """
+
+    is_lossless: bool | None
+    problem: str = ""
+    how: str = "walked"
+    scope: str = ""
+    largest_error: float = 0.0
+    would_find: float | None = None
+    mistake: str = ""
+    question: str = ""
+    is_lossless_greedy: bool | None = None
+    rate: Rate | None = None
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.is_lossless is True
+
+    @property
+    def heading(self) -> str:
+        """The answer in a word or two."""
+        if self.how == "sampled" and not self.problem:
+            return NOTHING_FOUND
+        return HEADINGS[self.is_lossless]
+
+    @property
+    def sentences(self) -> list[str]:
+        """All that is known, the most important first."""
+        said = [self.heading]
+        if self.problem:
+            said.append(self.problem)
+        if self.is_lossless is False and self.largest_error > 0:
+            said.append(
+                f"The probability of some event is off by {self.largest_error:.4f}."
+            )
+        if self.mistake:
+            said.append(f"It behaves like a known mistake, {self.mistake!r}.")
+        if self.question:
+            said.append(self.question)
+        if self.is_lossless is False and self.is_lossless_greedy:
+            said.append("With models that are sure of their tokens it is lossless.")
+        if self.scope:
+            said.append(self.scope)
+        if self.would_find is not None:
+            said.append(
+                f"An error of {self.would_find:.4f} in the probability of a token is "
+                "found in 95 of 100 such checks."
+            )
+        if self.rate is not None:
+            said.append(str(self.rate))
+        return [*said, *self.notes]
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.sentences, f"It took {self.seconds:.1f} s."])
+
+    def _repr_html_(self) -> str:
+        heading, *others = self.sentences
+        body = "<br>".join(escape(sentence) for sentence in others)
+        return f'<div role="status"><b>{escape(heading)}</b> {body}</div>'
