@@ -99,6 +99,7 @@ def _with_what_is_missing(
     """The verdict, unless it asked for cells that are disturbed or ``left_out``."""
     disturbed_cells = _name_those_in(result.disturbed, asked, result, line.kind)
     left_out_cells = _name_those_in(left_out, asked, result, line.kind)
+    left_out_cells = [cell for cell in left_out_cells if cell not in disturbed_cells]
     notes = []
     if disturbed_cells:
         cells = join_reasons(disturbed_cells)

@@ -28,6 +28,7 @@ from .one_at_a_time import one_at_a_time
 if TYPE_CHECKING:
     from speclab.experiment.on_nodes import Nodes
     from speclab.experiment.spec import Spec
+    from speclab.papers.table_result import TableResult
 
     from .batches import Batch
     from .book import Book
@@ -292,6 +293,11 @@ class Call:
 
         books = {key: self._open_book(key) for key in keys}
         self._say_what_is_open(books, schedule)
+        sentence = describe_disturbed(
+            result for book in books.values() for result in book.filled.values()
+        )
+        if sentence:
+            self.say(sentence)
         failed: dict[str, dict[str, str]] = {}  # by paper: why by name of what failed
         for key, book in books.items():
             failed[key] = {}
@@ -380,6 +386,18 @@ def _note_seconds_of_writing(
 def _missing_runners() -> list[str]:
     """What running a notebook takes and is not installed."""
     return [tool for tool in RUNNERS if find_spec(tool) is None]
+
+
+def describe_disturbed(results: Iterable[TableResult]) -> str:
+    """How many numbers were timed while the machine was busy; "" if none were."""
+    count = sum(len(result.disturbed) for result in results)
+    if not count:
+        return ""
+    numbers = "1 number was" if count == 1 else f"{count} numbers were"
+    return (
+        f"{numbers} timed while other programs kept the machine busy: marked in the "
+        "tables, and no claim is judged by them"
+    )
 
 
 def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | None]]:

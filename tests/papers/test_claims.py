@@ -26,6 +26,7 @@ from speclab.papers.ledger import VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim, Paper, Table
 from speclab.papers.table_result import TableResult
+from speclab.reproduce.regenerate import describe_disturbed
 from speclib.errors import SpeclibError
 
 TABLE = Table(
@@ -571,6 +572,18 @@ def test_a_claim_that_asks_for_a_disturbed_cell_is_not_judged_and_names_it(
     both = judged_of(exact_result, **order_in("A", "3", "2"))
     assert both.holds == "n/a"
     assert both.note.endswith("; not run yet: 2 / A")
+
+
+def test_a_disturbed_cell_that_lacks_requests_is_named_once(exact_result):
+    exact_result.disturbed = exact_result.left_out = {("3", "A", "virtual")}
+    row = judged_of(exact_result, **order_in("A", "3", "2"))
+    assert row.note == "not judged: other programs kept the machine busy during 3 / A"
+
+
+def test_a_run_says_how_many_of_its_numbers_are_disturbed(exact_result):
+    assert describe_disturbed([exact_result]) == ""
+    exact_result.disturbed = {("3", "A", "virtual"), ("4", "A", "virtual")}
+    assert describe_disturbed([exact_result]).startswith("2 numbers were timed while")
 
 
 def test_a_cell_that_a_claim_does_not_ask_for_leaves_it_alone(exact_result):
