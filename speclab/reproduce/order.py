@@ -1,14 +1,17 @@
 """In which order work is done: this page alone decides it.
 
 Work is done in rounds. The first one takes every cell of real processes to one request,
-those of the main tables to two, and each later one to twice as many. Before each round
-it is asked which claims are open: after the first, only the cells that these ask for
-are taken further, so that time goes where it settles something. Within a round comes
+those of the first paper's main table to two, and each later one to twice as many.
+Before each round it is asked which claims are open: after the first, only the cells
+that these ask for are taken further, so that time goes where it settles something. In
+the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
     scripts       they are few and short
     the rest      what serves most open claims for each second that it takes
+
+and in later ones all that is measured belongs to the rest.
 
 What serves about as many claims stands by kind, virtual numbers first, and then in
 turns of the pairs of all papers: what a pair measures stands together, so that its
@@ -26,7 +29,7 @@ from typing import TypeAlias
 
 from speclab.experiment.spec import Spec, WorkerPool
 
-from .batches import FIRST_REQUESTS, Batch
+from .batches import FIRST_OF_FIRST_TABLE, FIRST_REQUESTS, Batch
 
 KINDS = ("virtual", "script", "measured", "emulated")
 
@@ -74,6 +77,9 @@ def pieces_in_order(
     cells are taken further. ``seconds_of`` says how long it would take to bring a
     batch's cells to so many requests.
     """
+    for batch in _main_table_of_the_first_paper(batches):
+        batch.first_requests = FIRST_OF_FIRST_TABLE
+
     if not in_rounds:
         for batch in Order(batches).of_a_round():
             yield Piece(batch, batch.most_requests, batch.is_main)
@@ -99,9 +105,20 @@ def pieces_in_order(
         def seconds_of_goal(batch: Batch, goal: int = goal) -> float:
             return seconds_of(batch, goal)
 
-        for batch in Order(batches, claims or (), seconds_of_goal).of_a_round():
+        order = Order(batches, claims or (), seconds_of_goal, is_first_round=False)
+        for batch in order.of_a_round():
             if batch.most_requests > goal // 2 and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
+
+
+def _main_table_of_the_first_paper(batches: Sequence[Batch]) -> list[Batch]:
+    """The batches of real processes of the table with which all begins."""
+    first_papers = [batch.paper for batch in batches][:1]
+    return [
+        batch
+        for batch in batches
+        if batch.is_main and batch.is_timed and batch.paper in first_papers
+    ]
 
 
 class Order:
@@ -117,10 +134,12 @@ class Order:
         batches: Sequence[Batch],
         claims: OpenClaims = (),
         seconds_of: Callable[[Batch], float] = lambda batch: 1.0,
+        is_first_round: bool = True,
     ):
         self._batches = batches
         self._claims = claims
         self._seconds_of = seconds_of
+        self._is_first_round = is_first_round
         self._papers = list(dict.fromkeys(batch.paper for batch in batches))
         self._turns = _turns(batches)
 
@@ -139,7 +158,7 @@ class Order:
             return Stage.SCRIPTS
         if batch.is_main and batch.kind == "virtual":
             return Stage.OPENING
-        if batch.is_main and batch.kind == "measured":
+        if batch.is_main and batch.kind == "measured" and self._is_first_round:
             return Stage.MAIN_TABLES
         return Stage.REST
 
