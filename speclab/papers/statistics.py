@@ -266,6 +266,22 @@ def target_runs(run: Totals) -> float:
     return run.counts.target_runs / run.counts.tokens * run.scaled_tokens
 
 
+# Those that count tokens and passes, and know no seconds.
+COUNTED = frozenset(
+    (
+        "mat",
+        "acceptance_rate",
+        "accepted_share",
+        "accepted_of_levels",
+        "run_length",
+        "run_tokens",
+        "drafted_per_round",
+        "draft_runs",
+        "target_runs",
+    )
+)
+
+
 # -- settings that a table shows as numbers --------------------------------------------
 @statistic
 def gamma(run: Totals) -> float:

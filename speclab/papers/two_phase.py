@@ -23,6 +23,11 @@ cells of the same method that were measured on the machine are asked, too (see
 Requests beside which other programs kept the machine busy are left out of the
 correction, if a quiet one is left.
 
+A count of tokens or passes needs no correction where a replay is exact: it has the very
+counts of the run, whatever kept the machine busy. That is so in float32, of models in
+torch, by a method that does not go by time; tests hold replays to it, and every
+measured request has to agree. Then one measured request is enough.
+
 A replay that is wrong makes the interval wider and the correction another one; it does
 not make the number wrong. A number that may be negative is corrected by a difference,
 not by a factor. Numbers that need several requests, such as a variance, and those that
@@ -42,11 +47,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from math import isfinite, sqrt
+from math import inf, isfinite, isnan, sqrt
 
 import numpy as np
 
 from speclab.experiment.spec import CellResult, Replays, Spec, present
+from speclib.methods import about
 
 from . import statistics
 from .bootstrap import Correction, Resamples
@@ -186,6 +192,30 @@ def read_statistic(
     )
 
 
+def _counted_exactly(
+    stat: str, result: CellResult, replayed: CellResult, scaled_tokens: int
+) -> Correction | None:
+    """The correction, by nothing, of a count that replays have exactly; else None."""
+    spec = result.spec
+    is_exact = (
+        stat in statistics.COUNTED
+        and spec.dtype == "auto"
+        and result.facts.get("draft") == "torch"
+        and not about(spec.method).goes_by_time
+    )
+    if not is_exact:
+        return None
+    numbers = list(range(len(result.stats)))
+    for number in numbers:
+        measured = statistics.compute(stat, _requests(result, [number]), scaled_tokens)
+        again = statistics.compute(stat, _requests(replayed, [number]), scaled_tokens)
+        if measured != again and not (isnan(measured) and isnan(again)):
+            return None
+    return Correction(
+        by=1.0, is_factor=True, error=0.0, freedom=inf, measured=len(numbers)
+    )
+
+
 def _corrected(
     stat: str, result: CellResult, scaled_tokens: int, peers: Peers
 ) -> Estimate | None:
@@ -197,6 +227,11 @@ def _corrected(
     resamples = statistics.resample(stat, replayed, scaled_tokens)
     if resamples is None:
         return None
+
+    exact = _counted_exactly(stat, result, replayed, scaled_tokens)
+    if exact is not None:
+        value = statistics.compute(stat, replayed, scaled_tokens)
+        return Estimate(value, replace(resamples, correction=exact))
 
     numbers = quiet_requests(result) or list(range(len(result.stats)))
     measured = statistics.compute(stat, _requests(result, numbers), scaled_tokens)

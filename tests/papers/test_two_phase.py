@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.specs import measured_spec
 
-from speclab.experiment.spec import CellResult, Replays
+from speclab.experiment.spec import CellResult, Replays, present
 from speclab.papers.estimates import divide
 from speclab.papers.notes import describe_correction
 from speclab.papers.table_result import is_disturbed
@@ -198,6 +198,53 @@ def test_how_many_requests_would_have_to_be_timed_is_counted():
 def test_where_the_task_is_open_no_timed_request_helps():
     estimate = read(cell([2.0, 4.0], [2.0, 4.0, 6.0]))
     assert estimate.requests_to_exclude(1.05 * estimate.value) is None
+
+
+# -- counts ----------------------------------------------------------------------------
+def counted(measured: list[int], replayed: list[int], **facts) -> CellResult:
+    """A cell by the accepted drafts of its requests, with its draft in torch."""
+    result = cell([1.0] * len(measured), [1.0] * len(replayed))
+    return replace(
+        result,
+        stats=[request(1.0, accepted) for accepted in measured],
+        facts={"draft": "torch", **facts},
+        replays=replace(
+            present(result.replays), stats=[request(1.0, each) for each in replayed]
+        ),
+    )
+
+
+def test_a_count_that_replays_have_exactly_rests_on_all_of_them():
+    """5 target passes a request, so 8 + 6 + 4 + 2 accepted make 20 / 20."""
+    estimate = read(counted([8], [8, 6, 4, 2]), "mat")
+    assert estimate.value == 1.0
+    assert not estimate.is_measured_once
+    assert estimate.correction.measured == 1
+    assert estimate.correction.by == 1.0
+    low, high = estimate.interval
+    assert low < 1.0 < high  # what four prompts leave open about the task
+
+    of_all_alike = read(counted([4], [4, 4, 4, 4]), "mat")
+    assert of_all_alike.interval == pytest.approx((0.8, 0.8))
+
+
+@pytest.mark.parametrize("busy", [0.0, BUSY])
+def test_a_busy_machine_changes_no_count(busy):
+    result = counted([8, 6], [8, 6, 4, 2], others=[busy, busy])
+    assert read(result, "mat").correction.measured == 2
+
+
+def test_a_count_is_not_exact_where_a_request_differs_or_nothing_promises_it():
+    """Of one request alone nothing is known then; its seconds differ anyhow."""
+    assert read(counted([8], [7, 6, 4, 2]), "mat").is_measured_once
+    assert read(counted([8], [8, 6, 4, 2]), "decode_speed").is_measured_once
+    assert read(counted([8], [8, 6, 4, 2], draft="llama.cpp"), "mat").is_measured_once
+
+    alone = counted([8], [8, 6, 4, 2])
+    in_bfloat16 = replace(alone, spec=alone.spec.changed(dtype="bfloat16"))
+    by_time = replace(alone, spec=alone.spec.changed(method="dsi", gamma=None))
+    assert read(in_bfloat16, "mat").is_measured_once
+    assert read(replace(by_time, gamma=None), "mat").is_measured_once
 
 
 # -- where there is no correction ------------------------------------------------------
