@@ -379,6 +379,31 @@ OUT_OF_SIGHT = """() => {
 }"""
 
 
+@lectures("20_pearl")
+def test_a_live_picture_fills_the_projector_and_is_stepped_there(lecture):
+    page = lecture.page
+    rounds = page.locator(".speclib-live", has_text="target model")
+    drawn = rounds.locator("svg").first
+    scroll_to(rounds)
+    before = drawn.bounding_box()
+    rounds.get_by_role("button", name="Large").click()
+    rounds.get_by_role("button", name="Small").wait_for()
+    wait_until_still(page)
+    after, screen = drawn.bounding_box(), page.viewport_size
+    assert after["width"] > before["width"]
+    assert after["y"] >= 0
+    assert after["y"] + after["height"] <= screen["height"]
+
+    rounds.focus()
+    page.keyboard.press("Home")
+    rounds.filter(has_text="round 1 of").wait_for()
+    page.keyboard.press("ArrowRight")
+    rounds.filter(has_text="round 2 of").wait_for()
+    rounds.get_by_role("button", name="Small").click()
+    rounds.get_by_role("button", name="Large").wait_for()
+    wait_until_still(page)
+
+
 @lectures("20_pearl", "30_dsi")
 def test_on_a_projector_at_150_percent_sliders_and_all_runs_are_on_one_screen(lecture):
     """1280 x 720 pixels at 150 % are 853 x 480 of a page."""

@@ -23,6 +23,7 @@ function render({ model, el }) {
   voice.setAttribute("role", "status");
   root.append(picture, voice);
   el.append(root);
+  const stopProjector = makeLargeButton(el, root);
   let held = null;                    // the handle that is being dragged
 
   let waiting = [];                   // what has happened and is not sent yet
@@ -76,7 +77,7 @@ function render({ model, el }) {
   root.addEventListener("pointerup", letGo);
   root.addEventListener("pointercancel", letGo);
   root.addEventListener("keydown", (event) => {
-    if (!KEYS.includes(event.key)) return;
+    if (!KEYS.includes(event.key) || event.target.closest("button")) return;
     event.preventDefault();
     event.stopPropagation();
     tell({ kind: "key", handle: event.target.dataset?.handle ?? "", key: event.key });
@@ -92,11 +93,29 @@ function render({ model, el }) {
     model.save_changes();
   });
   return () => {
+    stopProjector();
     stopMeasuring();
     model.off("change:svg", show);
     model.off("change:spoken", speak);
     model.off("change:answered", sendWaiting);
   };
+}
+
+// For a projector: a button that lets the picture, its controls and its sentence fill the screen.
+// Returns a function that ends it.
+function makeLargeButton(el, root) {
+  if (!document.fullscreenEnabled) return () => {};
+  const stage = () => el.closest(".widget-vbox") ?? root;
+  const isOn = () => document.fullscreenElement === stage();
+  const button = document.createElement("button");
+  button.className = "speclib-large";
+  button.title = "Only this picture, as large as the screen; Esc ends it";
+  const label = () => { button.textContent = isOn() ? "Small" : "Large"; };
+  button.onclick = () => (isOn() ? document.exitFullscreen() : stage().requestFullscreen());
+  document.addEventListener("fullscreenchange", label);
+  label();
+  root.append(button);
+  return () => document.removeEventListener("fullscreenchange", label);
 }
 
 export default { render };
