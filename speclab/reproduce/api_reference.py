@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from speclab.views.pages.site import ApiMember, ApiModule, ApiRoom
+from speclib import paths
 from speclib.errors import SpeclibError
 
 PACKAGES = ("speclib", "speclab")
@@ -83,7 +84,7 @@ def _read_member(member: Any, anchor: str) -> ApiMember:
     if text.startswith(OF_A_TUPLE):
         text = ""
     if member.kind == "function":
-        head = f"{member.funcdef} {member.name}{member.signature}"
+        head = f"{member.funcdef} {member.name}{_in_words(member.signature)}"
         return ApiMember(anchor, member.name, head, text)
     if member.kind == "class":
         own = {inner.name: inner for inner in member.own_members}
@@ -100,4 +101,12 @@ def _head_of_class(member: Any) -> str:
     making = member.members.get("__init__")
     if making is None:
         return f"class {member.name}"
-    return f"class {member.name}{making.signature_without_self}"
+    return f"class {member.name}{_in_words(making.signature_without_self)}"
+
+
+def _in_words(signature: object) -> str:
+    """A signature; where a default is a file of the project, its path in it."""
+    text = str(signature)
+    for folder in (paths.ROOT, paths.HOME):
+        text = text.replace(f"{folder}/", "").replace(str(folder), ".")
+    return text

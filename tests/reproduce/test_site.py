@@ -104,6 +104,11 @@ def test_nothing_is_loaded_from_elsewhere(site, pages):
             assert not re.search(r"url\(\s*['\"]?(https?:)?//", style)
 
 
+def test_no_page_names_the_folder_in_which_it_was_made(site, pages):
+    for path in pages:
+        assert str(paths.ROOT) not in path.read_text("utf-8"), path
+
+
 def test_lessons_texts_reports_and_the_log_each_have_a_page(site, pages):
     names = {path.relative_to(site).as_posix() for path in pages}
     for folder, pattern, part in (
@@ -212,6 +217,9 @@ def test_the_api_has_every_room_and_what_the_docstrings_say(site):
     ]
     for room in rooms:
         assert (site / "api" / f"speclib.{room}.html").is_file()
+    for path in (site / "api").glob("*.html"):
+        anchors = re.findall(r' id="([^"]+)"', path.read_text("utf-8"))
+        assert len(anchors) == len(set(anchors)), path
 
 
 # -- in a browser ----------------------------------------------------------------------

@@ -227,6 +227,11 @@ class ApiModule(NamedTuple):
     members: tuple[ApiMember, ...]
 
     @property
+    def anchor(self) -> str:
+        """Its anchor, which no member has: a function may be called as its module."""
+        return f"module-{self.name}"
+
+    @property
     def about(self) -> str:
         """The first sentence of its docstring, without marks."""
         first = " ".join(self.text.partition("\n\n")[0].split()).replace("`", "")
