@@ -15,7 +15,7 @@ OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock llamacpp cluster reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures models merge bench gpu-check lint clean
+.PHONY: help setup lock llamacpp cluster reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures site models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -46,7 +46,7 @@ llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes o
 cluster: $(READY)  ## install Ray, for devices on several machines
 	@$(call install,-c requirements.lock -r requirements-cluster.lock)
 
-LOCKED := timeline lab models pictures notebooks
+LOCKED := timeline lab models pictures notebooks site
 # CUDA's libraries are left to torch: its builds differ in them, and each asks for its own.
 lock: $(READY)   ## write requirements.lock anew: pins stay, what is missing comes, what nothing needs goes
 	$(UV) pip compile --quiet --universal --python-version 3.11.5 $(LOCKED:%=--extra %) --group dev --constraints requirements.lock \
@@ -66,7 +66,7 @@ test-notebooks: $(READY)  ## the learn notebooks: each cell gives what is stored
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
-	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py
+	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py tests/reproduce/test_site.py
 
 test-all: $(READY)  ## every test, those of minutes too
 	$(MAKE) --keep-going test-thorough test-notebooks test-browser-thorough
@@ -75,7 +75,7 @@ test-thorough: $(READY)
 	$(PY) -m pytest -q -m "not browser" -n auto --dist worksteal -p no:nbval
 
 test-browser-thorough: $(READY)
-	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py
+	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py tests/reproduce/test_site.py
 
 lab: $(READY)    ## open the notebooks in JupyterLab
 	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
@@ -86,6 +86,9 @@ lectures: $(READY)  ## run the learn notebooks and store their outputs, for comm
 
 pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/pictures
 	@$(PY) -m speclab pictures
+
+site: $(READY)   ## lessons, reports and manual as pages that need no Python, into site
+	@$(PY) -m speclab site $(if $(OUT),--out $(OUT))
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
 	$(PY) -m speclab.training

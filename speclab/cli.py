@@ -270,6 +270,27 @@ def pictures(
         print(path)
 
 
+@app.command()
+def site(
+    out: Annotated[
+        Path | None, typer.Option(help="The folder; site if left out.")
+    ] = None,
+) -> None:
+    """
+    Write lessons, report, audit, manual and API as a site that needs no Python.
+    """
+    from speclab.reproduce.site import build_site
+    from speclib.paths import HOME
+
+    started = time.monotonic()
+    built = build_site(out or HOME / "site")
+    seconds = time.monotonic() - started
+    print(f"{built.pages} pages, {built.size / 1e6:.1f} MB, in {seconds:.0f} s")
+    if not built.has_api:
+        print("without the API: its pages need pdoc, `pip install -e '.[site]'`")
+    print(f"Open {built.folder / 'index.html'}")
+
+
 def _read_parameter(text: str) -> tuple[str, object]:
     """The name and the value of NAME=VALUE.
 

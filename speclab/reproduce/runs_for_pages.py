@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
-from math import log
+from math import isfinite, log
 from typing import NamedTuple
 
 from speclab.views.pages.moving_runs import (
@@ -31,6 +31,10 @@ from speclib.drawing.timeline.sayings import speedup_as_drawn
 ALPHA = "α: how often the draft model is right"
 GAMMA = "γ: drafts per round"
 C = "c: draft passes in the time of a target pass"
+BUDGET = "γ: drafts per round, all sequences together"
+SERVERS = "servers: devices with a copy of the target model"
+LOOKAHEAD = "lookahead: drafts that are worth a target pass"
+MESSAGE = "message: seconds that it takes, one way"
 HOW_OFTEN_RIGHT = Tries(
     "Let the draft model be right",
     (
@@ -45,8 +49,8 @@ HOW_OFTEN_RIGHT = Tries(
 class Grid(NamedTuple):
     """What is computed: at each combination of the dials' stops, ``method`` and others.
 
-    ``gamma`` and ``c`` hold where no dial sets them; a ``gamma`` of None is as c, so
-    that no model waits for PEARL's other one.
+    ``gamma``, ``c`` and ``doubt`` hold where no dial sets them; a ``gamma`` of None is
+    as c, so that no model waits for PEARL's other one.
     """
 
     name: str
@@ -55,12 +59,13 @@ class Grid(NamedTuple):
     tokens: int
     gamma: int | None = None
     c: float = 5.0
+    doubt: float = 0.0
     tries: Tries = HOW_OFTEN_RIGHT
 
     def settings(self, values: Values) -> dict[str, float]:
         """What is simulated at these values of the dials."""
         names = [dial.name for dial in self.dials]
-        settings: dict[str, float] = {"c": self.c}
+        settings: dict[str, float] = {"c": self.c, "doubt": self.doubt}
         settings |= dict(zip(names, values, strict=True))
         if "gamma" not in settings:
             settings["gamma"] = self.gamma or round(settings["c"])
@@ -74,6 +79,7 @@ class Grid(NamedTuple):
 
 TENTHS = tuple(number / 10 for number in range(11))
 TWENTIETHS = tuple(number / 20 for number in range(21))
+FEW_RATES = (0, 0.5, 0.7, 0.8, 0.9, 1)
 
 # The settings of lesson 00: its race, at every stop of its slider.
 START = Grid(
@@ -93,6 +99,51 @@ PEARL = Grid(
         Dial("c", C, 1, 12, 1, 5, (2, 5, 10)),
     ),
     tokens=24,
+)
+# Those of lesson 10.
+TURNS = Grid(
+    name="turns",
+    method="speculative",
+    dials=(
+        Dial("gamma", GAMMA, 1, 10, 1, 4, (1, 2, 4, 6, 10)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, TENTHS),
+        Dial("c", C, 1, 12, 1, 5, (2, 5, 10)),
+    ),
+    tokens=16,
+)
+# Those of lesson 30.
+DSI = Grid(
+    name="dsi",
+    method="dsi",
+    dials=(
+        Dial("servers", SERVERS, 1, 8, 1, 3, (1, 2, 3, 5, 8)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, FEW_RATES),
+        Dial("lookahead", LOOKAHEAD, 1, 10, 1, 2, (1, 2, 5, 10)),
+    ),
+    tokens=24,
+)
+# Those of lesson 40: the draft model itself decides how many sequences it writes.
+DUODECODING = Grid(
+    name="duodecoding",
+    method="duodecoding",
+    dials=(
+        Dial("gamma", BUDGET, 1, 24, 1, 6, (1, 2, 4, 6, 12, 24)),
+        Dial("c", C, 1, 24, 1, 6, (2, 6, 12, 24)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.7, FEW_RATES),
+    ),
+    tokens=24,
+    doubt=0.6,
+)
+# Those of lesson 90: a target pass takes 0.1 seconds.
+NETWORK = Grid(
+    name="network",
+    method="pearl",
+    dials=(
+        Dial("network", MESSAGE, 0, 0.1, 0.01, 0.02, (0, 0.01, 0.02, 0.05, 0.1)),
+        Dial("gamma", GAMMA, 1, 15, 1, 5, (1, 3, 5, 7, 10, 15)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, FEW_RATES),
+    ),
+    tokens=16,
 )
 # Those on top of the index: gamma is as c, the best that it can be for PEARL.
 FRONT = Grid(
@@ -116,12 +167,24 @@ def places_of_lesson(name: str) -> dict[str, Place]:
     """Where runs move in a lesson: by a piece of the source of their cell."""
     if name == "00_start_here":
         return {"speclab.explorer(": Place(compute(START), "race", "The race")}
+    if name == "10_speculative_decoding":
+        place = Place(compute(TURNS), "race", "Two ways to write the same text")
+        return {"speclib.timeline(*runs)": place}
     if name == "20_pearl":
         runs = compute(PEARL)
         return {
             "speclab.rounds(": Place(runs, "rounds", "PEARL, one round at a time"),
             "speclab.explorer(": Place(runs, "race", "PEARL beside the others"),
         }
+    if name == "30_dsi":
+        place = Place(compute(DSI), "race", "DSI beside the others")
+        return {"speclab.explorer(": place}
+    if name == "40_duodecoding":
+        place = Place(compute(DUODECODING), "race", "DuoDecoding beside the others")
+        return {"speclab.explorer(": place}
+    if name == "90_several_machines":
+        title = "Over a network: what no model does is waiting, or a message's way"
+        return {"speclab.explorer(": Place(compute(NETWORK), "race", title)}
     return {}
 
 
@@ -171,6 +234,8 @@ def distance(contestants: Sequence[Contestant]) -> float:
     runs = [contestant.run for contestant in contestants]
     total = 0.0
     for contestant in contestants:
+        if not isfinite(contestant.expected):
+            continue  # there is no formula for it
         ratio = speedup_as_drawn(contestant.run, runs) / contestant.expected
         total += abs(log(ratio))
     return total

@@ -18,6 +18,7 @@ DOOR = (
     "pages.notebook",
     "pages.notebook_files",
     "pages.places",
+    "pages.site",
     "pages.traces",
     "printing",
     "stills.curves",

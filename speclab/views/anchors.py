@@ -39,3 +39,8 @@ def cell_anchor(item: str, row: str, column: str, source: str) -> str:
     epyc-64c".
     """
     return ".".join([item, slug(row), slug(column), slug(source)])
+
+
+def as_markdown_anchor(heading: str) -> str:
+    """What a heading of a Markdown file is called in an address, as GitHub has it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -9,48 +9,35 @@ from __future__ import annotations
 import re
 import time
 from itertools import pairwise
+from math import isfinite
 
 import pytest
+from helpers.browser import PHONE, check_letters_and_width
 
 from speclab.papers.ledger import read_claims
 from speclab.papers.load_papers import load_paper
 from speclab.reproduce.lesson_pages import list_lessons, write_lesson_pages
-from speclab.reproduce.runs_for_pages import FRONT, PEARL, START, compute, front_race
+from speclab.reproduce.runs_for_pages import (
+    DSI,
+    DUODECODING,
+    FRONT,
+    NETWORK,
+    PEARL,
+    START,
+    TURNS,
+    compute,
+    front_race,
+)
 from speclab.views.pages.index import index_page
 from speclib import paths
 from speclib.drawing.timeline.sayings import idle_shares, speedup_as_drawn
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("moving pages")]
 
-PAGE_WIDTH = "document.documentElement.scrollWidth"
-# The letters of all texts that are shown, in pixels as a reader sees them.
-SIZES_OF_LETTERS = """() => {
-  const sizes = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const parent = node.parentElement;
-    const text = node.textContent.trim();
-    if (!text || parent.closest("script, style, noscript, title")) continue;
-    if (!parent.checkVisibility() || !parent.getClientRects().length) continue;
-    const scale = parent.ownerSVGElement ? parent.getScreenCTM().a : 1;
-    sizes.push([scale * parseFloat(getComputedStyle(parent).fontSize), text]);
-  }
-  return sizes;
-}"""
-# What reaches beyond the right edge of the screen, and scrolls in no box of its own.
-WIDER_THAN_SCREEN = """() => [...document.querySelectorAll("body *")].filter((node) => {
-  if (node.getBoundingClientRect().right <= innerWidth + 1) return false;
-  for (let box = node.parentElement; box; box = box.parentElement) {
-    const { overflowX } = getComputedStyle(box);
-    if (["auto", "scroll", "hidden"].includes(overflowX)) return false;
-  }
-  return true;
-}).map((node) => node.outerHTML.slice(0, 120))"""
 SCALES_OF_PICTURES = (
     "all => all.map((img) => img.clientWidth / img.getAttribute('width'))"
 )
 CLASSES = "all => all.map((node) => node.className)"
-PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1400, "height": 1000}
 
 
@@ -109,7 +96,9 @@ def check_race(figure, grid, values) -> None:
         waiting = idle_shares(run).replace(" %", "")
         assert facts.startswith(f"{stats.tokens} tokens in ")
         assert figures_in(facts)[1] == pytest.approx(1000 * stats.seconds, abs=0.06)
-        assert figures_in(facts)[-len(run.devices) :] == figures_in(waiting)
+        shown_waiting = figures_in(facts.partition("waiting:")[2])
+        # Half a per cent may be rounded either way.
+        assert shown_waiting == pytest.approx(figures_in(waiting), abs=1)
         if stats.drafted:
             tested = stats.accepted + stats.rejected
             assert f"{stats.accepted} of {tested} tested drafts accepted" in facts
@@ -118,12 +107,15 @@ def check_race(figure, grid, values) -> None:
             assert panel.locator(".speed").text_content() == f"{ratio:.2f}× plain"
             caption = figure.locator(".caption").text_content()
             assert f"{run.label} is here {ratio:.2f} times as fast" in caption
-            assert f"expected of a long text: {expected:.2f}" in caption
+            if isfinite(expected):
+                assert f"expected of a long text: {expected:.2f}" in caption
 
         widths = panel.locator(".boxes .score").evaluate_all(
             "all => all.map((box) => parseFloat(box.style.width))"
         )
-        passes = [event.dur for event in run.trace.operations if event.is_scoring]
+        events = [event for event in run.trace.operations if event.is_scoring]
+        events.sort(key=lambda event: run.devices.index(event.device))  # lane by lane
+        passes = [event.dur for event in events]
         assert widths == [pytest.approx(100 * s / span, rel=1e-3) for s in passes]
         for kind in ("accepted", "rejected", "discarded"):
             drawn = panel.locator(f".boxes .{kind}").count()
@@ -144,14 +136,6 @@ def check_quiz(page, name: str) -> None:
         assert reason.is_visible()
         says_yes = reason.text_content().startswith("✓ Yes.")
         assert says_yes == choice.is_right
-
-
-def check_letters_and_width(page) -> None:
-    """No letter is smaller than 12 pixels, and nothing is wider than the screen."""
-    small = [said for said in page.evaluate(SIZES_OF_LETTERS) if said[0] < 11.9]
-    assert not small
-    assert not page.evaluate(WIDER_THAN_SCREEN)
-    assert page.evaluate(PAGE_WIDTH) <= page.viewport_size["width"]
 
 
 def test_the_race_of_lesson_00_moves_says_what_it_draws_and_quizzes_answer(
@@ -214,6 +198,26 @@ def test_pearls_rounds_of_lesson_20_are_those_of_its_run_and_sliders_snap(
         rounds.get_by_role("button", name="Step ▶").click()
     assert seen == [round_of_trace(run, number) for number in range(len(seen))]
     assert "The text is complete" in rounds.locator(".sentence").text_content()
+
+
+@pytest.mark.parametrize(
+    "lesson, grid, values",
+    [
+        ("10_speculative_decoding", TURNS, (10, 0.5, 2)),
+        ("30_dsi", DSI, (8, 0.9, 1)),
+        ("40_duodecoding", DUODECODING, (24, 24, 1)),
+        ("90_several_machines", NETWORK, (0.1, 15, 1)),
+    ],
+)
+def test_the_race_of_a_further_lesson_says_what_it_draws(
+    pages, offline, lesson, grid, values
+):
+    open_page(offline, pages / "lessons" / f"{lesson}.html")
+    race = offline.locator("#race")
+    check_race(race, grid, grid.first_values)
+    for number, value in enumerate(values):
+        set_dial(race, number, value)
+    check_race(race, grid, values)
 
 
 def round_on_page(rounds) -> tuple:

@@ -6,7 +6,6 @@ its lines at the commit that was read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from speclab.audit.judge_items import Finding, JudgedItem, JudgedPublication
 from speclab.audit.printed import name_cell
 from speclab.audit.quantity import Basis
 from speclab.papers.load_papers import load_paper
-from speclab.views.anchors import cell_anchor
+from speclab.views.anchors import as_markdown_anchor, cell_anchor
 from speclab.views.tables.markdown import section_heading
 
 # From the notebook to the reports. The page stands among the reports, and drops it.
@@ -133,11 +132,6 @@ def _link_of_cell(paper: str, cell: tuple[str, str, str]) -> Link:
         address=f"{TO_REPORTS}{paper}.html#{anchor}",
         in_markdown=f"{paper}.md#{as_markdown_anchor(heading)}",
     )
-
-
-def as_markdown_anchor(heading: str) -> str:
-    """What a heading of a Markdown file is called in an address."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _link_of_code(publication: Publication, piece: CodeRead) -> Link:

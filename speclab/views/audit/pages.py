@@ -19,13 +19,13 @@ from speclab.audit.judge_items import (
     Verdict,
     count_verdicts,
 )
+from speclab.views.anchors import as_markdown_anchor
 from speclab.views.tables.html import STYLE
 from speclab.views.tables.verdicts import Sign
 from speclab.views.templates import load_templates
 
 from .audit_lines import (
     Line,
-    as_markdown_anchor,
     gravest,
     lines_of,
     named_bases,

@@ -56,18 +56,23 @@ function readRun(data, number) {
   };
 }
 
-const lastEnd = (boxes) => Math.max(0, ...boxes.map((box) => box.start + box.lasts));
+// After the last pass an answer may still be under way.
+const endOf = (run) => (
+  Math.max(run.commits.at(-1).end, ...run.boxes.map((box) => box.start + box.lasts)));
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 // What is said of a whole run; `plain` is the run that it is compared with.
 function figuresOf(run, plain) {
   const outcomes = run.boxes.flatMap((box) => box.outcomes);
   const count = (kind) => outcomes.filter((outcome) => outcome === kind).length;
-  const makespan = lastEnd(run.boxes);
-  const waits = run.lanes.map((name, lane) => {
+  const makespan = endOf(run);
+  const roles = new Map();                      // several servers of the target count as one
+  run.lanes.forEach((name, lane) => {
     const busy = sum(run.boxes.filter((box) => box.lane === lane).map((box) => box.lasts));
-    return { name, share: 1 - busy / makespan };
+    const role = name.split("-")[0];
+    roles.set(role, [...(roles.get(role) ?? []), 1 - busy / makespan]);
   });
+  const waits = [...roles].map(([name, shares]) => ({ name, share: sum(shares) / shares.length }));
   const written = run.commits.at(-1).end;
   return {
     written, waits, makespan,
@@ -175,7 +180,7 @@ function addLanes(parent, run, span) {
     node.style.left = percent(start);
     node.style.width = percent(lasts);
   };
-  const makespan = lastEnd(run.boxes);
+  const makespan = endOf(run);
   const track = add(parent, "div", "lanes");
   run.lanes.forEach((name, lane) => {
     const row = add(track, "div", "lane");
@@ -515,4 +520,5 @@ function mount(root, data) {
   drawSetting();
   if (view === race) listenToText(root, data, chooseAll);
   root.dataset.ready = "yes";
+  performance.mark("picture");                  // how soon a reader sees it
 }

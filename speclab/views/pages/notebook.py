@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speclab.views.anchors import as_markdown_anchor
 
 from .layout import render
 from .moving_runs import Place, moving_figure, moving_scripts
@@ -255,8 +257,8 @@ def _render_markdown(source: str) -> str:
 def _with_id(heading: re.Match[str]) -> str:
     """A heading whose id is its text: "A section" has the id "a-section"."""
     level, text = heading.groups()
-    plain_text = re.sub(r"<[^>]+>", "", text).strip()
-    anchor = re.sub(r"[^a-z0-9]+", "-", plain_text.lower()).strip("-")
+    plain_text = unescape(re.sub(r"<[^>]+>", "", text)).strip()
+    anchor = as_markdown_anchor(plain_text)
     return f'<h{level} id="{anchor}">{text}</h{level}>'
 
 
