@@ -21,7 +21,7 @@ from typing import Literal
 
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, how_to_install
 from speclib.models import gpus, vocabulary, zoo
 from speclib.models.open_pair import open_pair
 
@@ -148,8 +148,7 @@ def _packages() -> Iterator[Check]:
         installed = machine.version_of(package)
         pinned = pins.get(package, "")
         if not installed:
-            advice = "make setup, or, in the checkout, pip install -e '.[models]'"
-            yield Check(package, "not installed", "no", advice)
+            yield Check(package, "not installed", "no", how_to_install("models"))
             continue
         # torch's builds differ in what follows a plus sign: 2.13.0+cpu
         is_as_tested = installed.split("+")[0] == pinned
@@ -210,9 +209,9 @@ def _embedded_models() -> Check:
         for name in names:
             zoo.locate(f"zoo/{name}")
     except SpeclibError as error:
-        return Check("embedded models", str(error), "no", "restore data/models")
+        return Check("embedded models", str(error), "no", zoo.how_to_get())
     if not names:
-        return Check("embedded models", "none", "no", "restore data/models")
+        return Check("embedded models", "none", "no", zoo.how_to_get())
     return Check("embedded models", f"{len(names)}, as their checksums say")
 
 
