@@ -22,6 +22,7 @@ from typing import Literal
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
 from speclib.errors import SpeclibError, how_to_install
+from speclib.installed import IS_CHECKOUT
 from speclib.models import gpus, vocabulary, zoo
 from speclib.models.open_pair import open_pair
 
@@ -155,8 +156,13 @@ def _packages() -> Iterator[Check]:
         if is_as_tested:
             yield Check(package, installed)
         else:
-            tested = f"tested with {pinned}" if pinned else "no requirements.lock here"
-            yield Check(package, installed, "differs", f"{tested}; make setup")
+            yield Check(package, installed, "differs", _advice_on_version(pinned))
+
+
+def _advice_on_version(pinned: str) -> str:
+    """What to do about a version that is not the one that was tested."""
+    tested = f"tested with {pinned}" if pinned else "no requirements.lock here"
+    return f"{tested}; make setup" if IS_CHECKOUT else tested
 
 
 def read_pins() -> dict[str, str]:
