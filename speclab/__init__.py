@@ -22,6 +22,7 @@ _MODULE_OF_NAME = {
     "coins": "views.live.coins",
     "kv_ribbon": "views.live.kv_ribbon",
     "rounds": "views.live.rounds",
+    "load_paper": "papers.load_papers",
     "Book": "reproduce.book",
     "Audit": "reproduce.audit_book",
     "plan": "planning.plan",

@@ -7,6 +7,9 @@ this is fast and needs no torch; what is heavy is loaded when first used.
 from speclib import public_names
 from speclib.errors import MovedName, SpeclibError, is_installed
 from speclib.methods import METHODS
+from speclib.version import VERSION
+
+__version__ = VERSION
 
 _MODULE_OF_NAME = {
     "decode": "decoding.decode",
@@ -33,10 +36,14 @@ _MODULE_OF_NAME = {
     "draw": "checking.coin",
     "timeline": "drawing.timeline.widget",
 }
-# What `from speclib import *` gives. Without Ray there is no Cluster, and all others.
+# What `from speclib import *` gives: without Ray no Cluster, and in a browser, whose
+# Python starts no processes, none of what is made of them.
 __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray"):
     __all__.remove("Cluster")
+if not is_installed("_multiprocessing"):
+    for name in ("Processes", "External", "EXTERNAL"):
+        __all__.remove(name)
 
 # They were here until the workbench got a package of its own.
 _IN_SPECLAB = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from speclib.errors import SpeclibError
 
@@ -27,17 +29,23 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _write_and_replace(path: Path, text: str) -> None:
-    """Write a temporary file beside ``path``, then rename it to ``path`` in one step.
+    with whole_or_nothing(path) as file:
+        file.write(text.encode("utf-8"))
 
-    The temporary file is named .<name>.<process id>.<random>, as remove_leftovers
-    expects it.
+
+@contextlib.contextmanager
+def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file beside ``path``, which is renamed to it in one step at the end.
+
+    Where anything is raised before, it is removed, and ``path`` is as it was. It is
+    named .<name>.<process id>.<random>, as remove_leftovers expects it.
     """
     handle, temporary = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name}.{os.getpid()}."
     )
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            yield file
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from speclib import installed
+
 
 class SpeclibError(Exception):
     """A mistake the caller can mend.
@@ -89,7 +91,6 @@ def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
         speclib.Cluster needs Ray, which is not installed: `make cluster` installs it,
         or, in the checkout, `pip install -e '.[cluster]'`
 
-    It names the checkout, for the package index has another project of our name.
     """
     library = (error.name or "").split(".")[0]
     if library not in EXTRAS:
@@ -98,9 +99,21 @@ def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
     if what.startswith("speclab") and extra == "timeline":
         extra = "lab"  # which has it, and what else the workbench needs
     return MissingExtra(
-        f"{what} needs {in_words}, which is not installed: {command} installs it, or, "
-        f"in the checkout, `pip install -e '.[{extra}]'`"
+        f"{what} needs {in_words}, which is not installed: "
+        f"{how_to_install(extra, command)}"
     )
+
+
+def how_to_install(extra: str, command: str = "`make setup`") -> str:
+    """What installs an extra of ours: in a checkout a ``command``, elsewhere pip.
+
+    In a checkout it names no project of the package index, which may have another one
+    of our name.
+    """
+    if installed.IS_CHECKOUT:
+        in_checkout = f"`pip install -e '.[{extra}]'`"
+        return f"{command} installs it, or, in the checkout, {in_checkout}"
+    return f"`pip install '{installed.name_on_index()}[{extra}]'` installs it"
 
 
 @contextmanager

@@ -318,12 +318,15 @@ assert speclib.decode("x", pair="toy", world="virtual", max_new_tokens=4).tokens
 assert speclib.load_latency("LATENCY")
 
 import speclab
+from speclab.papers.estimates import _t_quantile
 
+assert speclab.load_paper("pearl").tables
 pair = speclib.load_pair("embedded/llama-7b-70b")
 for ask, extra in (
     (lambda: speclib.timeline, "timeline"),
     (lambda: speclab.explorer, "lab"),
-    (lambda: speclab.Book, "lab"),
+    (lambda: speclab.plan, "lab"),
+    (lambda: _t_quantile(3), "lab"),
     (lambda: speclib.decode("x", pair=pair), "models"),
     (lambda: speclib.open_world("virtual", pair), "models"),
 ):
@@ -347,8 +350,74 @@ def test_the_engine_runs_with_three_libraries_and_the_rest_says_what_it_needs():
     assert ended.stderr.startswith("error: speclab needs typer"), ended.stderr
 
 
+AS_IN_A_BROWSER = """
+import sys
+
+class Missing:  # what Python in a browser lacks, and what nobody installed there
+    names = {"multiprocessing", "_multiprocessing", "psutil", "torch", "transformers",
+             "fcntl", "resource", "termios", "pwd", "grp", "resvg_py", "scipy", "ray"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for name in list(sys.modules):
+    if name.split(".")[0] in Missing.names:
+        del sys.modules[name]
+sys.meta_path.insert(0, Missing())
+
+import speclib
+from speclib import *
+
+plain = simulate("autoregressive", tokens=20, target=0.1)
+assert abs(plain.stats.seconds - 2.0) < 1e-9  # 20 passes of 0.1 s
+for method in METHODS:
+    assert simulate(method, tokens=20).tokens == plain.tokens, method
+assert len(compare("dsi", c=5, alpha=0.8)) == 3
+assert decode("x", pair="toy", world="virtual", max_new_tokens=4).tokens
+try:
+    decode("x", pair="toy", world="processes")
+    raise AssertionError("it has no processes")
+except speclib.SpeclibError as error:
+    assert 'world="virtual"' in str(error), error
+"""
+
+
+def test_simulations_need_no_processes():
+    code = [sys.executable, "-c", AS_IN_A_BROWSER]
+    ended = subprocess.run(code, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+TIMELINE_AS_IN_A_BROWSER = """
+import sys
+
+class Missing:
+    names = {"multiprocessing", "_multiprocessing", "psutil", "torch", "resvg_py"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+
+import speclib
+
+runs = speclib.compare("pearl", c=5, alpha=0.8, tokens=12)
+path = speclib.timeline(*runs).save(sys.argv[1])
+assert path.read_text().startswith("<svg")
+"""
+
+
+def test_a_timeline_is_drawn_without_processes(tmp_path):
+    pytest.importorskip("anywidget")
+    code = [sys.executable, "-c", TIMELINE_AS_IN_A_BROWSER, tmp_path / "run.svg"]
+    ended = subprocess.run(code, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_without_the_folder_data_every_error_says_so(tmp_path):
-    """As after `pip install` without -e."""
+    """As where the packages alone are copied: a wheel has its data within."""
     for package in PACKAGES:
         copytree(ROOT / package, tmp_path / package)
     code = """

@@ -16,6 +16,8 @@ import pytest
 from helpers.limits import LIMITS
 from packaging.requirements import Requirement
 
+import speclib
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -144,6 +146,37 @@ def test_the_base_install_needs_three_libraries():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = [requirement.split(">=")[0] for requirement in project["dependencies"]]
     assert names == ["numpy", "psutil", "pydantic"]
+
+
+def test_the_version_is_stated_once():
+    """pyproject.toml reads it from the file that Python reads."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["project"]["dynamic"] == ["version"]
+    where = settings["tool"]["setuptools"]["dynamic"]["version"]["attr"]
+    module, _, name = where.rpartition(".")
+    source = (ROOT / f"{module.replace('.', '/')}.py").read_text()
+    (version,) = re.findall(rf'^{name} = "(\d+\.\d+\.\d+)"$', source, re.M)
+
+    assert version == speclib.__version__
+    assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text(), re.M)
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert headings[0] == "Unreleased"
+    assert headings[1:] == sorted(headings[1:], key=numbers_of, reverse=True)
+
+
+def test_pip_is_told_the_name_that_pyproject_states():
+    """Where the name for pip changes, this lists what else says it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = list(project["optional-dependencies"]["lab"])
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md")):
+        lines += re.findall(r"pip install '?(speclib\b[^'`]*)", page.read_text())
+
+    others = []
+    for line in lines:
+        named = re.match(r"(speclib[\w-]*)(\[|$)", line)
+        if named and named[1] != project["name"]:
+            others.append(line)
+    assert others == []
 
 
 def tracked() -> list[Path]:

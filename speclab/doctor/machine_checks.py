@@ -21,7 +21,8 @@ from typing import Literal
 
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, how_to_install
+from speclib.installed import IS_CHECKOUT
 from speclib.models import gpus, vocabulary, zoo
 from speclib.models.open_pair import open_pair
 
@@ -148,16 +149,20 @@ def _packages() -> Iterator[Check]:
         installed = machine.version_of(package)
         pinned = pins.get(package, "")
         if not installed:
-            advice = "make setup, or, in the checkout, pip install -e '.[models]'"
-            yield Check(package, "not installed", "no", advice)
+            yield Check(package, "not installed", "no", how_to_install("models"))
             continue
         # torch's builds differ in what follows a plus sign: 2.13.0+cpu
         is_as_tested = installed.split("+")[0] == pinned
         if is_as_tested:
             yield Check(package, installed)
         else:
-            tested = f"tested with {pinned}" if pinned else "no requirements.lock here"
-            yield Check(package, installed, "differs", f"{tested}; make setup")
+            yield Check(package, installed, "differs", _advice_on_version(pinned))
+
+
+def _advice_on_version(pinned: str) -> str:
+    """What to do about a version that is not the one that was tested."""
+    tested = f"tested with {pinned}" if pinned else "no requirements.lock here"
+    return f"{tested}; make setup" if IS_CHECKOUT else tested
 
 
 def read_pins() -> dict[str, str]:
@@ -210,9 +215,9 @@ def _embedded_models() -> Check:
         for name in names:
             zoo.locate(f"zoo/{name}")
     except SpeclibError as error:
-        return Check("embedded models", str(error), "no", "restore data/models")
+        return Check("embedded models", str(error), "no", zoo.how_to_get())
     if not names:
-        return Check("embedded models", "none", "no", "restore data/models")
+        return Check("embedded models", "none", "no", zoo.how_to_get())
     return Check("embedded models", f"{len(names)}, as their checksums say")
 
 

@@ -47,9 +47,9 @@ from operator import sub, truediv
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit  # scipy.stats has it too, and takes a second to load
 
 from speclab.experiment.spec import present
+from speclib.errors import naming_extras
 
 from .bootstrap import Correction, Resamples
 from .spread import Spread
@@ -178,7 +178,7 @@ class Estimate:
     def _half_width_of_correction(self) -> float:
         if self.correction is None or self.correction.error == 0:
             return 0.0
-        return self.correction.error * float(stdtrit(self.correction.freedom, SURE))
+        return self.correction.error * float(_t_quantile(self.correction.freedom))
 
     @property
     def _requests(self) -> int:
@@ -220,7 +220,18 @@ def _defined(resamples: Resamples) -> np.ndarray:
 
 def _t_factor(n: int | np.ndarray) -> Any:
     """How many standard errors of ``n`` requests reach to the end of the interval."""
-    return stdtrit(n - 1, SURE)
+    return _t_quantile(n - 1)
+
+
+def _t_quantile(freedom: float | np.ndarray) -> Any:
+    """What Student's t with so many degrees of freedom exceeds by 1 - SURE.
+
+    SciPy is imported where it is used: printed tables are read without it.
+    """
+    with naming_extras("an interval"):
+        from scipy.special import stdtrit  # scipy.stats takes a second to load
+
+    return stdtrit(freedom, SURE)
 
 
 @cache

@@ -19,7 +19,7 @@ from speclab.experiment import cache, environments
 from speclib import machine, paths
 from speclib.atomic_files import remove_leftovers
 from speclib.data.toml_files import read_toml
-from speclib.errors import unknown_name
+from speclib.errors import how_to_install, unknown_name
 
 from . import audit_page, failures, freshness
 from .budget import Budget
@@ -250,7 +250,7 @@ class Call:
         if self.measured and "measured" not in next(iter(books.values())).kinds:
             self.say(
                 "torch is not installed: no measured numbers. "
-                "`pip install -e '.[models]'` adds it"
+                f"{how_to_install('models')}"
             )
         cells = describe_seconds(schedule.seconds_missing())
         pages = describe_seconds(writing)
@@ -412,7 +412,7 @@ def _make_pages(books: dict[str, Book], say: Say) -> Iterator[tuple[str, str | N
     if missing:
         say(
             f"{', '.join(missing)} not installed: no pages. "
-            "`pip install -e '.[notebooks]'`"
+            f"{how_to_install('notebooks')}"
         )
 
     to_run = []

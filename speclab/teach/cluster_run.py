@@ -20,7 +20,7 @@ from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result, decode
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
-from speclib.errors import BadValue, unknown_name
+from speclib.errors import BadValue, how_to_install, unknown_name
 from speclib.methods import METHODS, about
 
 from .real_run import DEFAULT_METHODS, RealRun
@@ -34,9 +34,9 @@ NOT_RUN_YET = (
     "and ends it again. On two cores of a CPU that takes about a minute."
 )
 WITHOUT_RAY = (
-    "This needs Ray, which is not installed: run `make cluster` in a terminal, or "
-    "`pip install speclib[cluster]`, and restart the kernel. Everything else in this "
-    "lesson works without it."
+    "This needs Ray, which is not installed: "
+    f"{how_to_install('cluster', '`make cluster` in a terminal')}. Restart the kernel "
+    "then. Everything else in this lesson works without it."
 )
 SECONDS_TO_ANSWER = 30.0  # a node that is gone is noticed sooner
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
+from speclib.installed import stated_address
 from speclib.paths import ROOT
 
 from .marked_text import replace_marked
@@ -21,7 +22,6 @@ from .marked_text import replace_marked
 PAGE, CITATION = ROOT / "docs" / "install.md", ROOT / "CITATION.cff"
 FIRST_LESSON = "notebooks/learn/00_start_here.ipynb"
 BRANCH = "main"  # Colab opens files of a branch
-STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
 ON_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?")
 COLAB_CELL = """\
 !git clone --quiet --depth 1 {address} speclib
@@ -49,12 +49,6 @@ def write_entries(page: Path = PAGE, citation: Path = CITATION) -> Path:
     text = replace_marked(page.read_text("utf-8"), "entries", entries(address))
     write_atomically(page, text)
     return page
-
-
-def stated_address(citation: str) -> str:
-    """The address of the repository that a CITATION.cff states; "" without one."""
-    found = STATED.search(citation)
-    return found[1] if found else ""
 
 
 def entries(address: str) -> str:

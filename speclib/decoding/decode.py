@@ -12,7 +12,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
-from speclib.errors import BadValue, naming_extras, unknown_name
+from speclib.errors import BadValue, SpeclibError, naming_extras, unknown_name
 from speclib.methods import METHODS
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
@@ -20,7 +20,6 @@ from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.cost_ratio import CostRatio
 from speclib.worlds.devices import Servers, device_names
-from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
@@ -29,6 +28,7 @@ from .encode import encode, token_texts
 
 if TYPE_CHECKING:
     from speclib.worlds.cluster.cluster_world import Cluster
+    from speclib.worlds.processes import Processes
 
 WORLDS = ("virtual", "emulated", "processes", "cluster")
 OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
@@ -126,7 +126,8 @@ def _open(
         cluster = _cluster_class()
         return cluster(opened, servers=servers, cancel=cancel, dtype=dtype)
     if latency is None or world == "emulated":
-        return Processes(
+        processes = _processes_class(world)
+        return processes(
             opened,
             servers=servers,
             cancel=cancel,
@@ -147,6 +148,18 @@ def _cluster_class() -> type[Cluster]:
     with naming_extras("world='cluster'"):
         from speclib.worlds.cluster.cluster_world import Cluster
     return Cluster
+
+
+def _processes_class(world: str) -> type[Processes]:
+    """Processes, which is imported where it is used: a browser's Python has none."""
+    try:
+        from speclib.worlds.processes import Processes
+    except ImportError as error:
+        raise SpeclibError(
+            f"world={world!r} needs worker processes, and this Python has none "
+            f'({error}): take world="virtual", or speclib.simulate'
+        ) from error
+    return Processes
 
 
 # -- one prompt ------------------------------------------------------------------------

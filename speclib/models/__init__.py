@@ -9,9 +9,10 @@ All of them answer the same questions, those of ``speclib.operations.model.Model
 - ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
 
 The other modules help to build them. ``open_pair`` opens what a pair describes, and
-builds it. ``zoo`` finds and checks checkpoints, ``checkpoint`` knows their files,
-``file_states`` notices when these change, and ``complete`` refuses one whose weights
-are not those of its configuration. ``configuration`` says which models can run,
+builds it. ``zoo`` finds and checks checkpoints, ``fetch`` brings the embedded ones
+where there is no checkout, ``checkpoint`` knows their files, ``file_states`` notices
+when these change, and ``complete`` refuses one whose weights are not those of its
+configuration. ``configuration`` says which models can run,
 ``vocabulary`` compares their tokens, and ``known_tokens`` stands in for those that a
 draft lacks. ``dilate`` embeds a small one in a larger architecture. ``weights`` fills a
 network with the part that a rank keeps. ``footprint`` counts what a pair takes in
@@ -37,6 +38,7 @@ DOOR = (
     "device_speed",
     "dtypes",
     "eagle_head",
+    "fetch",
     "fingerprint",
     "fixed_rows",
     "footprint",

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from speclib.data.pairs import ModelSpec
-from speclib.paths import PACKAGE
+from speclib.installed import PACKAGE
 
-from .zoo import ZOO, load_part
+from .zoo import CHECKSUMS, load_part
 
 # The packages whose code decides how long a pass takes.
 COMPUTING = ("core", "data", "models", "operations", "worlds")
@@ -40,7 +40,7 @@ def of_weights(spec: ModelSpec) -> str | None:
     if spec.is_toy:
         return "toy"
     if spec.model.startswith("zoo/"):
-        checksums = (ZOO / "SHA256SUMS").read_bytes()
+        checksums = CHECKSUMS.read_bytes()
         return hashlib.blake2b(checksums, digest_size=16).hexdigest()
     path = Path(spec.model)
     if path.exists():

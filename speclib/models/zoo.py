@@ -1,7 +1,8 @@
 """Where checkpoints are: the embedded zoo, folders, hub ids.
 
 Embedded checkpoints are compared with their checksums before anything of them is
-loaded. Importing this module imports neither torch nor transformers.
+loaded. A wheel has the checksums, and not the checkpoints, which ``fetch`` brings.
+Importing this module imports neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speclib.errors import BadValue, SpeclibError
-from speclib.paths import DATA
+from speclib.installed import IS_CHECKOUT
+from speclib.paths import DATA, MODELS
 
 from .file_states import State, remembered, state_of_path
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-ZOO = DATA / "models"
+ZOO = MODELS  # where the embedded checkpoints are
+CHECKSUMS = DATA / "models" / "SHA256SUMS"  # what each of their files must be
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 
@@ -45,11 +48,21 @@ def locate(model: str) -> str:
     folder = ZOO / model.removeprefix("zoo/")
     if not (folder / WEIGHTS).exists():
         raise BadValue(
-            f"embedded model {model!r} is missing in {folder}: restore it from the "
-            "repository, or train it with `make models`"
+            f"embedded model {model!r} is missing in {folder}: {how_to_get()}"
         )
-    _check(folder, state_of_path(folder), state_of_path(ZOO / "SHA256SUMS"))
+    _check(folder, state_of_path(folder), state_of_path(CHECKSUMS))
     return str(folder)
+
+
+def how_to_get() -> str:
+    """What to do about an embedded model, or a file of one, that is not there."""
+    fetch = "`python -m speclib fetch`"
+    if not IS_CHECKOUT:
+        return f"bring it by {fetch}, or let SPECLIB_HOME name a checkout, which has it"
+    return (
+        "restore it from the repository, train it with `make models`, which rewrites "
+        f"the checksums, or bring it by {fetch}"
+    )
 
 
 @cache
@@ -58,12 +71,12 @@ def _check(folder: Path, state: State, state_of_sums: State) -> None:
 
     That is done once in a process for each state of these files.
     """
-    checksums = _checksums()
+    all_checksums = checksums()
     for path in sorted(folder.iterdir()):
-        expected = checksums.get(path.relative_to(ZOO).as_posix())
+        expected = all_checksums.get(path.relative_to(ZOO).as_posix())
         if expected is None and path.name == WEIGHTS:
             raise BadValue(
-                f"embedded model file {path} has no line in {ZOO / 'SHA256SUMS'}: "
+                f"embedded model file {path} has no line in {CHECKSUMS}: "
                 "restore it from the repository, or run "
                 "`python -m speclab.training checksums`, which writes the checksums"
             )
@@ -73,14 +86,13 @@ def _check(folder: Path, state: State, state_of_sums: State) -> None:
         if actual != expected:
             raise BadValue(
                 f"embedded model file {path} does not match data/models/SHA256SUMS: "
-                "it is corrupt or changed; restore it from the repository, or run "
-                "`make models`, which rewrites the checksums"
+                f"it is corrupt or changed; {how_to_get()}"
             )
 
 
-def _checksums() -> dict[str, str]:
+def checksums() -> dict[str, str]:
     """Each file's path within the zoo -> its SHA-256, as SHA256SUMS states them."""
-    path = ZOO / "SHA256SUMS"
+    path = CHECKSUMS
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -89,7 +101,7 @@ def _checksums() -> dict[str, str]:
             "Restore the file from the repository"
         ) from error
 
-    checksums = {}
+    checksum_of_file = {}
     for line in lines:
         if not line.strip():
             continue
@@ -100,8 +112,8 @@ def _checksums() -> dict[str, str]:
                 "restore the file from the repository"
             )
         checksum, name = fields
-        checksums[name] = checksum
-    return checksums
+        checksum_of_file[name] = checksum
+    return checksum_of_file
 
 
 def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:

@@ -25,7 +25,7 @@ from .cost_ratio import CostRatio
 from .devices import AnyFuture, Servers
 from .draft_size import DraftSize, Shape, find_draft_size
 from .real_devices import RealDevices
-from .stages import StageLocks
+from .stage_locks import StageLocks
 from .worker import Array, device, leave_in_memory
 from .worker_process import CONTEXT, Worker, dismiss
 

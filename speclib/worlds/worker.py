@@ -45,7 +45,7 @@ from speclib.operations.operation import Operation, Raw, Request, perform
 
 from .clock import Clock, SystemClock
 from .devices import NO_MEMORY, cause_of
-from .stages import LOOK_EVERY, StageLocks
+from .stage_locks import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role

@@ -239,8 +239,9 @@ def test_replays_of_other_weights_other_times_or_other_prompts_are_others(
     assert key(measured_spec(pair=PAIR, task="gsm8k")) != first
     assert key(measured_spec(pair=PAIR, task="humaneval", requests=9)) == first
 
-    (tmp_path / "SHA256SUMS").write_text("other weights")
-    monkeypatch.setattr("speclab.experiment.engines.inputs.ZOO", tmp_path)
+    other = tmp_path / "SHA256SUMS"
+    other.write_text("other weights")
+    monkeypatch.setattr("speclab.experiment.engines.inputs.CHECKSUMS", other)
     assert key() != first
 
 

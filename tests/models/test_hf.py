@@ -133,6 +133,7 @@ def test_a_corrupt_checkpoint_is_found_by_its_checksum(tmp_path, monkeypatch, co
         sums.append(f"{sha256(b'as it was committed').hexdigest()}  m/{name}\n")
     (tmp_path / "SHA256SUMS").write_text("".join(sums))
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    monkeypatch.setattr(zoo, "CHECKSUMS", tmp_path / "SHA256SUMS")
     assert zoo.locate("zoo/m") == str(folder)
 
     (folder / corrupt).write_bytes(b"as it was Committed")

@@ -79,6 +79,7 @@ def test_every_file_has_its_checksum_and_no_checksum_lacks_its_file():
 def own_zoo(tmp_path, monkeypatch):
     """A zoo with one whole checkpoint in it, which a test may damage."""
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    monkeypatch.setattr(zoo, "CHECKSUMS", tmp_path / "SHA256SUMS")
     shutil.copytree(MODELS / "draft-qwen", tmp_path / "draft-qwen")
     shutil.copy(MODELS / "SHA256SUMS", tmp_path)
     return tmp_path

@@ -12,8 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from helpers.markdown import marked
 
-from speclab.teach.entries import entries, stated_address, write_entries
+from speclab.teach.entries import entries, write_entries
 from speclib import SpeclibError
+from speclib.installed import stated_address
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "https://github.com/somebody/some-name"

@@ -219,7 +219,7 @@ def test_weights_that_changed_under_the_same_name_have_another_key(tmp_path):
 def test_embedded_weights_are_told_by_their_committed_checksums(monkeypatch, tmp_path):
     spec = speclib.load_pair("embedded/llama-7b-70b").target
     before = fingerprint.of_weights(spec)
-    monkeypatch.setattr(fingerprint, "ZOO", tmp_path)
+    monkeypatch.setattr(fingerprint, "CHECKSUMS", tmp_path / "SHA256SUMS")
     (tmp_path / "SHA256SUMS").write_text("abc  target/model.safetensors\n")
     assert before != fingerprint.of_weights(spec)
 

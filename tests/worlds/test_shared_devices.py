@@ -20,7 +20,8 @@ from speclib.data import latency as latency_files
 from speclib.data.latency import Curve, Latency, Shared, load_latency
 from speclib.errors import BadValue
 from speclib.worlds.processes import Processes
-from speclib.worlds.stages import StageLocks, Stages
+from speclib.worlds.stage_locks import StageLocks
+from speclib.worlds.stages import Stages
 from speclib.worlds.world import DeviceLost
 
 TOY = speclib.load_pair("toy")

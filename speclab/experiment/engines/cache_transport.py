@@ -10,7 +10,7 @@ from speclab.experiment.cache import load_or_compute
 from speclab.experiment.cells.moved_cache import measure_transport
 from speclib import machine
 from speclib.data.pairs import load_pair
-from speclib.models.zoo import ZOO
+from speclib.models.zoo import CHECKSUMS
 from speclib.paths import DATA
 
 # Modules that enter the key, with all that they import.
@@ -33,7 +33,7 @@ def transport_seconds(
         lengths,
         repeats,
         cache_keys.hash_of_code(CODE),
-        cache_keys.hash_of_files(DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS"),
+        cache_keys.hash_of_files(DATA / "pairs" / f"{pair}.toml", CHECKSUMS),
         machine.environment(),
     )
     stored = load_or_compute(

@@ -8,13 +8,13 @@ from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.data.retrieval import text_files
 from speclib.methods import about
-from speclib.models.zoo import ZOO
+from speclib.models.zoo import CHECKSUMS
 from speclib.paths import DATA
 
 
 def input_files(pair_name: str, task: str, method: str) -> list[Path]:
     """A pair's description, our models' digests, the prompts, and what is looked up."""
-    files = [DATA / "pairs" / f"{pair_name}.toml", ZOO / "SHA256SUMS"]
+    files = [DATA / "pairs" / f"{pair_name}.toml", CHECKSUMS]
     if about(method).needs_datastore:
         datastore = load_pair(pair_name).datastore
         if datastore is None:

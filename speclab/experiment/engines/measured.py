@@ -46,7 +46,7 @@ from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.decoding.auto_settings import draft_length
 from speclib.decoding.decode import Result
-from speclib.errors import SpeclibError
+from speclib.errors import SpeclibError, how_to_install
 from speclib.trace.metrics import total
 from speclib.worlds import kept_draft_sizes
 from speclib.worlds.processes import Processes, choose_draft_size
@@ -299,8 +299,8 @@ def _with_advice(error: Exception) -> Exception:
     if not isinstance(error, ImportError):
         return error
     return SpeclibError(
-        f"{error}: measured cells need the libraries of real models; install them "
-        "with `make setup`, or, in the checkout, `pip install -e '.[models]'`"
+        f"{error}: measured cells need the libraries of real models: "
+        f"{how_to_install('models')}"
     )
 
 

@@ -17,7 +17,7 @@ from speclab.experiment.spec import WorkerPool
 from speclib import machine
 from speclib.data import prompts
 from speclib.models.open_pair import open_pair
-from speclib.models.zoo import ZOO
+from speclib.models.zoo import CHECKSUMS
 from speclib.paths import DATA
 from speclib.trace.events import Trace
 from speclib.worlds.world import World
@@ -89,8 +89,6 @@ def key_of(pool: WorkerPool, environment: Environment | None = None) -> str:
         pair.draft.shape,
         open_pair(pair).runtime("draft"),
         cache_keys.hash_of_code(CODE),
-        cache_keys.hash_of_files(
-            DATA / "pairs" / f"{pool.pair}.toml", ZOO / "SHA256SUMS"
-        ),
+        cache_keys.hash_of_files(DATA / "pairs" / f"{pool.pair}.toml", CHECKSUMS),
         machine.environment() if environment is None else environment,
     )

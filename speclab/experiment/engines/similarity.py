@@ -13,7 +13,7 @@ from speclib import machine
 from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
 from speclib.models.open_pair import open_pair
-from speclib.models.zoo import ZOO
+from speclib.models.zoo import CHECKSUMS
 from speclib.paths import DATA
 
 # Modules that enter the key, with all that they import.
@@ -42,7 +42,7 @@ def draft_similarities(
         lp,
         cache_keys.hash_of_code(CODE),
         cache_keys.hash_of_files(
-            DATA / "pairs" / f"{pair}.toml", ZOO / "SHA256SUMS", prompt_file
+            DATA / "pairs" / f"{pair}.toml", CHECKSUMS, prompt_file
         ),
         machine.environment(),
     )

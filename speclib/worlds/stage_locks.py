@@ -1,0 +1,69 @@
+"""Devices that worker processes share: who computes on each, and who waits.
+
+A device computes one step at a time, and whoever comes first is first, as ``Stages``
+has it on a simulated clock. A process that is killed gives back what it held.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import weakref
+from collections.abc import Callable
+from multiprocessing import reduction
+from typing import Any
+
+LOOK_EVERY = 0.0002  # seconds between looks at a lock that another process holds
+
+
+class StageLocks:
+    """The order among worker processes, by locks on two bytes for each stage.
+
+    One byte is held by whoever computes, the other by whoever comes next: so a process
+    that gives a stage back and asks for it again stands behind one that waits. The
+    kernel frees what a process held when it ends, however it ends. Sent to a worker
+    while that is started, this opens the same file there.
+    """
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
+
+    def __getstate__(self) -> Any:
+        return reduction.DupFd(self._file)
+
+    def __setstate__(self, state: Any) -> None:
+        self._file = state.detach()
+
+    def enter(self, stage: int, stopped: Callable[[float], bool]) -> bool:
+        """Waits until this process has the stage; False where it was ``stopped``.
+
+        ``stopped`` waits at most so many seconds for the word that nobody wants the
+        operation any more.
+        """
+        computing, next_in_line = 2 * stage, 2 * stage + 1
+        for byte in (next_in_line, computing):
+            while not self._take(byte):
+                if stopped(LOOK_EVERY):
+                    self._give_back(next_in_line)
+                    return False
+        self._give_back(next_in_line)
+        return True
+
+    def leave(self, stage: int) -> None:
+        """Gives the stage back."""
+        self._give_back(2 * stage)
+
+    def _take(self, byte: int) -> bool:
+        """Takes a lock, unless another process has it."""
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except OSError:
+            return False
+        return True
+
+    def _give_back(self, byte: int) -> None:
+        """Gives a lock back; one that this process does not have is left alone."""
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)

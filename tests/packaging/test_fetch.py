@@ -1,0 +1,262 @@
+"""The embedded models are fetched whole, as their checksums say, or not at all."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from speclib import __version__
+from speclib.errors import SpeclibError
+from speclib.models import fetch as fetching
+from speclib.models import zoo
+from speclib.models.fetch import fetch
+
+FILES = {
+    "draft/config.json": b"{}",
+    "draft/model.safetensors": b"weights of a draft " * 50_000,
+    "draft/tokenizer.json": b"words",
+    "target/config.json": b"{ }",
+    "target/model.safetensors": b"weights of a target " * 1_000,
+}
+ARCHIVE = f"speclib-models-{__version__}.zip"
+
+
+def quietly(_line: str) -> None:
+    pass
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch) -> Path:
+    """Where the models belong: a folder that is not there yet, as after pip."""
+    sums = tmp_path / "SHA256SUMS"
+    lines = [f"{sha256(stored).hexdigest()}  {name}" for name, stored in FILES.items()]
+    sums.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(zoo, "CHECKSUMS", sums)
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "home" / "models")
+    return zoo.ZOO
+
+
+def pack(path: Path, **changes: bytes | None) -> Path:
+    """An archive of all files; ``changes`` gives a file's name another content."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, stored in (FILES | changes).items():
+            if stored is not None:
+                archive.writestr(name, stored)
+    return path
+
+
+@pytest.fixture
+def archive(tmp_path) -> Path:
+    (tmp_path / "release").mkdir()
+    return pack(tmp_path / "release" / ARCHIVE)
+
+
+def there(models: Path) -> dict[str, bytes]:
+    """Every file below the folder, hidden ones too."""
+    paths = [path for path in models.rglob("*") if path.is_file()]
+    return {path.relative_to(models).as_posix(): path.read_bytes() for path in paths}
+
+
+# -- what comes ------------------------------------------------------------------------
+@pytest.mark.parametrize("form", ["path", "file://"])
+def test_all_files_come_from_an_archive_and_nothing_else_is_left(models, archive, form):
+    source = str(archive) if form == "path" else archive.as_uri()
+    assert sorted(fetch(source, quietly)) == sorted(FILES)
+    assert there(models) == FILES
+    assert archive.is_file()
+    assert zoo.locate("zoo/draft") == str(models / "draft")
+
+
+def test_what_is_there_and_right_is_left_alone(models, archive):
+    fetch(str(archive), quietly)
+    assert fetch("no-such-archive.zip", quietly) == []
+
+    before = (models / "target" / "config.json").stat().st_mtime_ns
+    (models / "draft" / "config.json").write_bytes(b"{]")
+    (models / "draft" / "tokenizer.json").unlink()
+    brought = fetch(str(archive), quietly)
+    assert brought == ["draft/config.json", "draft/tokenizer.json"]
+    assert there(models) == FILES
+    assert (models / "target" / "config.json").stat().st_mtime_ns == before
+
+
+def test_a_models_weights_come_last_as_it_counts_as_there_when_they_are(
+    models, archive
+):
+    brought = fetch(str(archive), quietly)
+    assert all(name.endswith("model.safetensors") for name in brought[-2:])
+
+
+def test_a_file_that_no_checksum_names_is_not_unpacked(models, tmp_path):
+    changes = {"../escaped": b"x", "draft/code.py": b"x"}
+    fetch(str(pack(tmp_path / "own.zip", **changes)), quietly)
+    assert there(models) == FILES
+    assert not list(tmp_path.rglob("escaped"))
+
+
+# -- what is refused -------------------------------------------------------------------
+@pytest.mark.parametrize("form", ["path", "file://"])
+def test_a_file_that_differs_is_refused_and_never_has_its_name(models, tmp_path, form):
+    changes = {"draft/model.safetensors": b"other weights"}
+    path = pack(tmp_path / "own.zip", **changes)
+    source = str(path) if form == "path" else path.as_uri()
+    with pytest.raises(SpeclibError, match="draft/model.safetensors .* does not match"):
+        fetch(source, quietly)
+    found = there(models)
+    assert "draft/model.safetensors" not in found
+    assert found.items() <= FILES.items()
+
+
+def test_an_archive_that_lacks_a_file_says_which(models, tmp_path):
+    path = pack(tmp_path / "own.zip", **{"draft/tokenizer.json": None})
+    with pytest.raises(SpeclibError, match="has no draft/tokenizer.json"):
+        fetch(str(path), quietly)
+
+
+@pytest.mark.parametrize("damage", ["half", "no archive", "one byte"])
+def test_a_damaged_archive_leaves_no_half_files(models, archive, damage):
+    content = bytearray(archive.read_bytes())
+    if damage == "half":
+        content = content[: len(content) // 2]
+    elif damage == "no archive":
+        content = bytearray(b"<html>not found</html>")
+    else:
+        content[len(content) // 4] ^= 1
+    archive.write_bytes(content)
+    with pytest.raises(SpeclibError, match="cannot be unpacked|does not match"):
+        fetch(archive.as_uri(), quietly)
+    assert there(models).items() <= FILES.items()
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("no-such.zip", "is no file here, and no address"),
+        ("ftp://example.org/a.zip", "is no file here, and no address"),
+        ("file:///no/such.zip", "does not come"),
+    ],
+)
+def test_what_cannot_be_had_is_said_in_one_line(models, source, message):
+    with pytest.raises(SpeclibError, match=message) as raised:
+        fetch(source, quietly)
+    assert "\n" not in str(raised.value)
+    assert there(models) == {}
+
+
+def test_where_nothing_can_be_written_it_says_so(models, archive):
+    models.parent.write_text("a file where the folder should be")
+    with pytest.raises(SpeclibError, match="cannot write .*SPECLIB_HOME"):
+        fetch(str(archive), quietly)
+
+
+# -- a server --------------------------------------------------------------------------
+@contextmanager
+def served(
+    content: bytes, breaks_after: int | None = None
+) -> Iterator[tuple[str, list[str | None]]]:
+    """The address of ``content``, and the ranges that were asked for.
+
+    The first answer ends after so many bytes, as where a connection is lost.
+    """
+    asked: list[str | None] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            asked.append(wanted)
+            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0
+            if start >= len(content):
+                self.send_error(416)
+                return
+            self.send_response(206 if wanted else 200)
+            self.send_header("Content-Length", str(len(content) - start))
+            self.end_headers()
+            end = breaks_after if len(asked) == 1 else None
+            self.wfile.write(content[start:end])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/{ARCHIVE}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_download_that_broke_off_goes_on_where_it_was(models, archive):
+    content = archive.read_bytes()
+    with served(content, breaks_after=1000) as (address, asked):
+        with pytest.raises(SpeclibError, match=rf"after 1000 of {len(content)} bytes"):
+            fetch(address, quietly)
+        assert list(there(models)) == [f".{ARCHIVE}.part"]
+
+        fetch(address, quietly)
+        assert asked == [None, "bytes=1000-"]
+    assert there(models) == FILES
+
+
+def test_a_download_that_was_whole_but_not_unpacked_is_not_made_again(models, archive):
+    models.mkdir(parents=True)
+    (models / f".{ARCHIVE}.part").write_bytes(archive.read_bytes())
+    with served(archive.read_bytes()) as (address, asked):
+        fetch(address, quietly)
+    assert len(asked) == 1
+    assert there(models) == FILES
+
+
+def test_the_rest_of_another_file_is_found_out_and_the_next_try_begins_anew(
+    models, archive
+):
+    models.mkdir(parents=True)
+    (models / f".{ARCHIVE}.part").write_bytes(b"of another file" * 10)
+    with served(archive.read_bytes()) as (address, asked):
+        with pytest.raises(SpeclibError, match="cannot be unpacked|does not match"):
+            fetch(address, quietly)
+        fetch(address, quietly)
+        assert asked[-1] is None
+    assert there(models) == FILES
+
+
+# -- where it is looked for ------------------------------------------------------------
+def test_the_archive_is_looked_for_among_the_files_of_this_version(
+    monkeypatch, tmp_path
+):
+    citation = tmp_path / "CITATION.cff"
+    monkeypatch.setattr(fetching, "CITATION", citation)
+    for text in ("title: x\n", None):
+        if text is not None:
+            citation.write_text(text)
+        else:
+            citation.unlink()
+        with pytest.raises(SpeclibError, match=f"states no public address.*{ARCHIVE}"):
+            fetching.address_of_release()
+
+    citation.write_text("repository-code: https://github.com/somebody/some-name.git\n")
+    assert fetching.address_of_release() == (
+        "https://github.com/somebody/some-name/releases/download/"
+        f"v{__version__}/{ARCHIVE}"
+    )
+
+
+def test_an_error_is_a_line_and_a_checkout_has_everything():
+    command = [sys.executable, "-m", "speclib"]
+    ended = subprocess.run([*command, "fetch"], capture_output=True, text=True)
+    if (zoo.ZOO / "target" / zoo.WEIGHTS).exists():
+        assert ended.stdout == f"all embedded models are in {zoo.ZOO}\n"
+    ended = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    assert ended.stdout == f"speclib {__version__}\n"

@@ -1,0 +1,145 @@
+"""Workflows run the Makefile's commands, with few rights, on each promised Python."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).resolve().parents[2]
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+RIGHTS = ({"contents": "read"}, {"contents": "write"}, {"id-token": "write"})
+FIELDS = ("markdown", "textarea", "input", "dropdown", "checkboxes")
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+def read(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text())
+
+
+def jobs() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in WORKFLOWS:
+        for name, job in read(path)["jobs"].items():
+            yield f"{path.stem}/{name}", job
+
+
+def steps() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, job in jobs():
+        for step in job.get("steps", []):
+            yield name, step
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_nothing_is_allowed_but_what_a_job_asks_for(path):
+    assert read(path)["permissions"] == {}
+    for name, job in read(path)["jobs"].items():
+        assert job["permissions"] in RIGHTS, name
+
+
+def test_only_a_release_may_write():
+    writing = {name for name, job in jobs() if "write" in job["permissions"].values()}
+    assert writing == {"release/files", "release/publish"}
+
+
+def test_an_action_is_pinned_by_its_commit_and_names_its_release():
+    for path in WORKFLOWS:
+        for used in re.findall(r"uses: (.+)", path.read_text()):
+            assert used.startswith("./.github/") or PINNED.fullmatch(used), used
+
+
+def test_one_action_has_one_pin():
+    pins: dict[str, set[str]] = {}
+    for path in WORKFLOWS:
+        for action, pin in re.findall(r"uses: ([^.@]+)@(.+)", path.read_text()):
+            pins.setdefault(action, set()).add(pin)
+    assert pins
+    assert [action for action, of_it in pins.items() if len(of_it) > 1] == []
+
+
+def test_no_checkout_keeps_its_credentials_and_every_job_has_a_limit():
+    for name, step in steps():
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False, name
+    for name, job in jobs():
+        assert "uses" in job or 0 < job["timeout-minutes"] <= 360, name
+
+
+def test_no_expression_is_pasted_into_a_shell():
+    for name, step in steps():
+        assert "${{" not in step.get("run", ""), name
+
+
+def test_tests_run_on_linux_and_macos_with_every_promised_python():
+    (job,) = [job for name, job in jobs() if name == "checks/tests"]
+    matrix = job["strategy"]["matrix"]
+    assert {system.split("-")[0] for system in matrix["system"]} == {"ubuntu", "macos"}
+    least = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert least["requires-python"] == f">={matrix['python'][0]}"
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+
+
+WRITTEN_ELSEWHERE = {"site"}
+
+
+def test_every_command_of_make_is_one_of_the_makefiles():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    asked = set()
+    for _name, step in steps():
+        asked |= set(re.findall(r"make ([a-z-]+)", step.get("run", "")))
+    assert {"lint", "test-code", "test-notebooks", "reproduce"} <= asked
+    assert asked <= targets | WRITTEN_ELSEWHERE
+
+
+# -- the scripts of a release ----------------------------------------------------------
+def run(script: str, word: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([GITHUB / script, word], capture_output=True, text=True)
+
+
+def test_a_tag_that_is_not_the_version_is_refused():
+    ended = run("check-tag", "v99.0.0")
+    assert ended.returncode == 1
+    assert "the tag is v99.0.0" in ended.stdout
+
+
+def test_the_changes_of_a_version_are_those_under_its_heading():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    for version in re.findall(r"^## \[(.+?)\]", changelog, re.M):
+        changes = run("changes-of", version).stdout
+        assert changes.strip() in changelog
+        assert "## [" not in changes
+    assert run("changes-of", "99.0.0").stdout == ""
+
+
+# -- forms -----------------------------------------------------------------------------
+FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_a_form_is_one_that_github_reads(path):
+    form = read(path)
+    if path.stem == "config":
+        assert form["blank_issues_enabled"] is True
+        return
+    assert {"name", "description", "body"} <= form.keys()
+    ids = []
+    for field in form["body"]:
+        assert field["type"] in FIELDS
+        if field["type"] != "markdown":
+            ids.append(field["id"])
+            assert field["attributes"]["label"]
+    assert len(ids) == len(set(ids)) > 0
+
+
+def test_a_number_that_does_not_reproduce_comes_with_its_rows_and_its_machine():
+    (path,) = [path for path in FORMS if "number" in path.stem]
+    text = path.read_text()
+    assert "reports/ledger.csv" in text
+    assert "python -m speclab doctor --json" in text
