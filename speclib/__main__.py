@@ -1,4 +1,4 @@
-"""`python -m speclib`, or `speclib`: its version, and the embedded models fetched.
+"""`python -m speclib`, or `speclib`: a rule checked, the embedded models fetched.
 
 All other commands are in the workbench's package. Knows nothing that is heavy.
 """
@@ -6,7 +6,7 @@ All other commands are in the workbench's package. Knows nothing that is heavy.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from speclib.errors import SpeclibError
@@ -14,12 +14,13 @@ from speclib.version import VERSION
 
 ELSEWHERE = "the commands are in speclab: `python -m speclab`"
 INTERRUPTED = "\ninterrupted: run the same again, and it goes on from there"
+COMMANDS = ("check", "fetch")
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Runs the command in ``words``; None: the command line."""
     words = sys.argv[1:] if words is None else words
-    if words and words[0] != "fetch" and not words[0].startswith("-"):
+    if words and words[0] not in COMMANDS and not words[0].startswith("-"):
         _end_with(ELSEWHERE)
 
     parser = _parser()
@@ -28,7 +29,10 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.print_help()
         return
     try:
-        _fetch(command.source)
+        if command.name == "fetch":
+            _fetch(command.source)
+        else:
+            _check(command)
     except SpeclibError as error:
         _end_with(str(error))
     except KeyboardInterrupt:
@@ -53,7 +57,43 @@ def _parser() -> ArgumentParser:
         metavar="ARCHIVE",
         help="the path or address of the models' archive; else the release's own",
     )
+    check = commands.add_parser(
+        "check",
+        help="is an acceptance rule lossless?",
+        description="Walks every outcome of a rule. Ends with 0 where no error is "
+        "found, with 1 where one is, and with 2 where the rule cannot be judged.",
+    )
+    check.add_argument("rule", help="path/to/file.py:function, or a method's name")
+    check.add_argument("--shape", help="line, tree, candidates or method")
+    check.add_argument(
+        "--array", default="numpy", help="numpy, list, torch, or module:function"
+    )
+    check.add_argument("--gamma", type=int, help="drafts of a line")
+    check.add_argument("--vocab", type=int, help="tokens of a line")
+    check.add_argument("--put-back", action="store_true", help="candidates are")
+    check.add_argument("--servers", type=int, default=1, help="of a method")
     return parser
+
+
+def _check(command: Namespace) -> None:
+    from speclib.checking.check import check
+    from speclib.checking.from_file import array_called, load_rule
+
+    is_file = ":" in command.rule
+    answer = check(
+        load_rule(command.rule) if is_file else command.rule,
+        command.shape,
+        array=array_called(command.array),
+        gamma=command.gamma,
+        vocab=command.vocab,
+        put_back=command.put_back,
+        servers=command.servers,
+    )
+    print(answer)
+    if answer.is_lossless is False:
+        sys.exit(1)
+    if answer.problem:
+        sys.exit(2)
 
 
 def _fetch(source: str | None) -> None:

@@ -11,6 +11,7 @@ DOOR = (
     "case",
     "check",
     "coin",
+    "from_file",
     "line",
     "line_mistakes",
     "mistakes",
