@@ -86,16 +86,13 @@ def test_tests_run_on_linux_and_macos_with_every_promised_python():
     assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
 
 
-WRITTEN_ELSEWHERE = {"site"}
-
-
 def test_every_command_of_make_is_one_of_the_makefiles():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     asked = set()
     for _name, step in steps():
         asked |= set(re.findall(r"make ([a-z-]+)", step.get("run", "")))
     assert {"lint", "test-code", "test-notebooks", "reproduce"} <= asked
-    assert asked <= targets | WRITTEN_ELSEWHERE
+    assert asked <= targets
 
 
 # -- the scripts of a release ----------------------------------------------------------

@@ -15,6 +15,9 @@ assert len({run.text for run in runs}) == 1, "methods write different texts"
 toy = speclib.decode("x", pair="toy", world="virtual", max_new_tokens=4)
 assert len(toy.tokens) == 4, toy
 
+assert speclib.check("pearl"), "PEARL's page is not lossless"
+assert not speclib.check(lambda drafted, q, p, coin: [drafted[0]])
+
 latency = speclib.load_latency("pearl/codellama-7-34")
 assert latency.target(1) > latency.draft(1) > 0, latency
 assert speclib.load_pair("embedded/llama-7b-70b").target.model == "zoo/target"
