@@ -9,7 +9,7 @@ is raised, whatever the function does.
 ``cluster_run`` and ``plan_run`` are what a lesson has besides.
 """
 
-from .bugs import find_bug, outcome_tree
+from .bugs import find_bug, find_bugs, outcome_tree
 from .cluster_run import cluster_run
 from .coin import draw
 from .formulas import (
@@ -45,6 +45,7 @@ from .placements_run import placements_run
 from .plan_run import plan_run
 from .questions import hint, predict, progress, quiz
 from .real_run import real_run
+from .solved_source import source_once_solved
 from .tree_exercise import check_pick
 from .verify_exercise import check_verify
 
@@ -87,6 +88,7 @@ __all__ = [
     "cluster_run",
     "draw",
     "find_bug",
+    "find_bugs",
     "hint",
     "outcome_tree",
     "placements_run",
@@ -95,4 +97,5 @@ __all__ = [
     "progress",
     "quiz",
     "real_run",
+    "source_once_solved",
 ]

@@ -413,6 +413,69 @@ def _third_untested(
     return [*drafted, draw(p[-1], coin())]
 
 
+def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Verify:
+    """``verify`` that writes one token more after a replacement.
+
+    ``row_of_bonus(written)``: which row of p it is drawn from.
+    """
+
+    def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
+        committed = verify(drafted, q, p, coin)
+        if len(committed) > len(drafted):
+            return committed
+        return [*committed, draw(p[row_of_bonus(len(committed))], coin())]
+
+    return run
+
+
+# Other ways to find a replacement, a bonus, and whether a draft passes.
+def _likeliest_of_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return int(p.argmax())
+
+
+def _likeliest_of_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return int(residual(p, q).argmax())
+
+
+def _drawn_from_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return draw(p, coin())
+
+
+def _likeliest_bonus(p: list[Row], coin: NewCoin) -> list[int]:
+    return [int(p[-1].argmax())]
+
+
+def _is_likeliest(u: Coin, token: int, q: Row, p: Row) -> bool:
+    return token == int(p.argmax())
+
+
+def _greedy_test(**others: Callable[..., Any]) -> Mistake:
+    return Mistake(
+        "greedy test when sampling",
+        "A draft need not be the target's likeliest token: at temperature 1 the target "
+        "writes other tokens too.",
+        _variant(accepts=_is_likeliest, **others),
+    )
+
+
+def _likeliest_replacement(**others: Callable[..., Any]) -> Mistake:
+    return Mistake(
+        "likeliest token for a replacement",
+        "A rejected draft is replaced by a token that is drawn. Always the likeliest "
+        "one comes too often: which distribution, and which coin, does it need?",
+        _variant(**others),
+    )
+
+
+def _bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Mistake:
+    return Mistake(
+        "bonus after a rejection",
+        "Is there a bonus after a replacement, too? The rows beyond a rejected draft "
+        "follow a text that is not written.",
+        _with_bonus_after_a_rejection(row_of_bonus),
+    )
+
+
 MISTAKES = (
     Mistake(
         "reused coin",
@@ -500,12 +563,28 @@ MISTAKES = (
         "should be compared with p(x) / q(x).",
         _variant(accepts=lambda u, token, q, p: u < p[token]),
     ),
-    Mistake(
-        "greedy test when sampling",
-        "A draft need not be the target's likeliest token: at temperature 1 the target "
-        "writes other tokens too.",
-        _variant(accepts=lambda u, token, q, p: token == int(p.argmax())),
+    _greedy_test(),
+    _greedy_test(replacement=_drawn_from_p),
+    _greedy_test(replacement=_likeliest_of_p),
+    _greedy_test(replacement=_likeliest_of_the_residual),
+    _greedy_test(bonus=_likeliest_bonus),
+    _greedy_test(replacement=_drawn_from_p, bonus=_likeliest_bonus),
+    _greedy_test(replacement=_likeliest_of_p, bonus=_likeliest_bonus),
+    _greedy_test(replacement=_likeliest_of_the_residual, bonus=_likeliest_bonus),
+    _likeliest_replacement(replacement=_likeliest_of_p),
+    _likeliest_replacement(replacement=_likeliest_of_the_residual),
+    _likeliest_replacement(replacement=_likeliest_of_p, bonus=_likeliest_bonus),
+    _likeliest_replacement(
+        replacement=_likeliest_of_the_residual, bonus=_likeliest_bonus
     ),
+    Mistake(
+        "likeliest token for the bonus",
+        "When all drafts pass, the last row of p gives one token more. Is it drawn, or "
+        "always the likeliest?",
+        _variant(bonus=_likeliest_bonus),
+    ),
+    _bonus_after_a_rejection(lambda written: written),
+    _bonus_after_a_rejection(lambda written: -1),
     Mistake(
         "going on after a rejection",
         "The drafts after a rejected one follow a text that is not written: what "
