@@ -6,7 +6,7 @@ are walked over every outcome, so the answer is exact and not a matter of luck. 
 is raised, whatever the function does.
 
 ``hint``, ``predict``, ``quiz``, ``progress``, ``real_run``, ``placements_run``,
-``cluster_run`` and ``plan_run`` are what a lesson has besides.
+``cluster_run``, ``plan_run`` and ``source_once_solved`` are what a lesson has besides.
 """
 
 from .bugs import find_bug, find_bugs, outcome_tree

@@ -65,7 +65,7 @@ def _check_window(window: Any) -> None:
     """Raises Failed where what a step returns is nothing, or tokens for drafts."""
     if window is None:
         raise Failed(
-            "Your function gives nothing: does every way through it end with a return? "
+            "Your function gives nothing. Does every way through it end with a return? "
             "Return the window of the next round, which is `()` where it is empty."
         )
     if isinstance(window, Iterable) and not isinstance(window, Iterator):
