@@ -367,12 +367,23 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
+# From a row of q, a row of p, and the number that rejected a draft.
+Replacement: TypeAlias = Callable[[Row, Row, Coin, NewCoin], int]
+Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
+
+
+def _from_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return draw(residual(p, q), coin())
+
+
+def _drawn_bonus(p: list[Row], coin: NewCoin) -> list[int]:
+    return [draw(p[-1], coin())]
+
+
 def _variant(
     accepts: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
-    replacement: Callable[..., int] = lambda q, p, u, coin: draw(
-        residual(p, q), coin()
-    ),
-    bonus: Callable[..., list[int]] = lambda p, coin: [draw(p[-1], coin())],
+    replacement: Replacement = _from_the_residual,
+    bonus: Bonus = _drawn_bonus,
     row_of_test: int = 0,
     position_of_q: Callable[[int, int], int] = lambda position, gamma: position,
     tests_with_one_coin: bool = False,
@@ -428,7 +439,6 @@ def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Verify:
     return run
 
 
-# Other ways to find a replacement, a bonus, and whether a draft passes.
 def _likeliest_of_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return int(p.argmax())
 
@@ -437,7 +447,7 @@ def _likeliest_of_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return int(residual(p, q).argmax())
 
 
-def _drawn_from_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+def _from_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return draw(p, coin())
 
 
@@ -449,21 +459,25 @@ def _is_likeliest(u: Coin, token: int, q: Row, p: Row) -> bool:
     return token == int(p.argmax())
 
 
-def _greedy_test(**others: Callable[..., Any]) -> Mistake:
+def _greedy_test(
+    replacement: Replacement = _from_the_residual, bonus: Bonus = _drawn_bonus
+) -> Mistake:
     return Mistake(
         "greedy test when sampling",
         "A draft need not be the target's likeliest token: at temperature 1 the target "
-        "writes other tokens too.",
-        _variant(accepts=_is_likeliest, **others),
+        "writes other tokens too. With which chance does it keep this one?",
+        _variant(_is_likeliest, replacement, bonus),
     )
 
 
-def _likeliest_replacement(**others: Callable[..., Any]) -> Mistake:
+def _likeliest_replacement(
+    replacement: Replacement, bonus: Bonus = _drawn_bonus
+) -> Mistake:
     return Mistake(
         "likeliest token for a replacement",
         "A rejected draft is replaced by a token that is drawn. Always the likeliest "
         "one comes too often: which distribution, and which coin, does it need?",
-        _variant(**others),
+        _variant(replacement=replacement, bonus=bonus),
     )
 
 
@@ -498,7 +512,7 @@ MISTAKES = (
         "residual from p",
         "Is the replacement drawn from p itself? Tokens that the draft model proposes "
         "then come too often: once as accepted drafts, and again as replacements.",
-        _variant(replacement=lambda q, p, u, coin: draw(p, coin())),
+        _variant(replacement=_from_p),
     ),
     Mistake(
         "non-strict test",
@@ -564,19 +578,17 @@ MISTAKES = (
         _variant(accepts=lambda u, token, q, p: u < p[token]),
     ),
     _greedy_test(),
-    _greedy_test(replacement=_drawn_from_p),
-    _greedy_test(replacement=_likeliest_of_p),
-    _greedy_test(replacement=_likeliest_of_the_residual),
+    _greedy_test(_from_p),
+    _greedy_test(_likeliest_of_p),
+    _greedy_test(_likeliest_of_the_residual),
     _greedy_test(bonus=_likeliest_bonus),
-    _greedy_test(replacement=_drawn_from_p, bonus=_likeliest_bonus),
-    _greedy_test(replacement=_likeliest_of_p, bonus=_likeliest_bonus),
-    _greedy_test(replacement=_likeliest_of_the_residual, bonus=_likeliest_bonus),
-    _likeliest_replacement(replacement=_likeliest_of_p),
-    _likeliest_replacement(replacement=_likeliest_of_the_residual),
-    _likeliest_replacement(replacement=_likeliest_of_p, bonus=_likeliest_bonus),
-    _likeliest_replacement(
-        replacement=_likeliest_of_the_residual, bonus=_likeliest_bonus
-    ),
+    _greedy_test(_from_p, _likeliest_bonus),
+    _greedy_test(_likeliest_of_p, _likeliest_bonus),
+    _greedy_test(_likeliest_of_the_residual, _likeliest_bonus),
+    _likeliest_replacement(_likeliest_of_p),
+    _likeliest_replacement(_likeliest_of_the_residual),
+    _likeliest_replacement(_likeliest_of_p, _likeliest_bonus),
+    _likeliest_replacement(_likeliest_of_the_residual, _likeliest_bonus),
     Mistake(
         "likeliest token for the bonus",
         "When all drafts pass, the last row of p gives one token more. Is it drawn, or "

@@ -162,8 +162,8 @@ def samples_to_see(p: float, found: float) -> float:
 def _square_forgotten(solution: Answer) -> Mistake:
     return Mistake(
         "square forgotten",
-        "2 √(p (1 - p) / n) is to be as large as the difference. To get n out of the "
-        "root, both sides are squared: the 2, the root, and the difference.",
+        "2 √(p (1 - p) / n) is to be as large as the difference. Have you squared all "
+        "of both sides: the 2, the root, and the difference?",
         solution,
     )
 
