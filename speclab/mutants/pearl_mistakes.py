@@ -179,9 +179,7 @@ def window_tested_alone_then_left(world: World, window: Window, gamma: int) -> W
     return drafted if len(verified.accepted) == len(window) else ()
 
 
-def window_tested_alone_always_left(
-    world: World, window: Window, gamma: int
-) -> Window:
+def window_tested_alone_always_left(world: World, window: Window, gamma: int) -> Window:
     """The same, after a rejection, too."""
     rows, drafted = _both_asked(world, window, gamma)
     world.commit(verify(world, window, rows).tokens)

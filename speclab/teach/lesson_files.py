@@ -1,4 +1,4 @@
-"""The hints, guesses, quizzes and exercises of the lessons, as ``data/lessons`` has them."""
+"""Hints, guesses, quizzes and the order of exercises, as ``data/lessons`` has them."""
 
 from __future__ import annotations
 

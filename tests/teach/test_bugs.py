@@ -120,7 +120,7 @@ def test_each_wrong_name_is_told_what_this_bug_shows_and_what_that_one_would():
 
 
 def accepted_and_replaced(name: str) -> tuple[list[float], list[float]]:
-    """How often each token is accepted, and how often it is written as a replacement."""
+    """How often each token is accepted, and how often it replaces another."""
     (letter,) = [letter for letter, bug in HIDDEN.items() if bug == name]
     branches = branches_of(method_of(letter))
     replaced = [sum(each) for each in zip(*(b.replaced for b in branches), strict=True)]

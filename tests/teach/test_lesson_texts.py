@@ -172,7 +172,7 @@ def test_the_quizzes_of_lesson_20_say_what_its_runs_do(runs):
 
 
 def test_the_windows_of_table_9_hold_nothing_that_is_written_already():
-    """They are those of the method's own rounds, but for drafts that are not printed."""
+    """They are those of the method's own rounds, without drafts that are not printed."""
     replayed = replay_steps(load_paper("pearl").table("table-9"))
     shown = speclab.steps("pearl", "table-9")
     rounds = window_rounds(replayed.trace)

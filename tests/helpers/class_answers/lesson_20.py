@@ -289,6 +289,7 @@ def nothing_returned_after_a_rejection(world, window, gamma):
     world.commit(verified.tokens)
     if not verified.extra:
         return (window + drafted)[len(verified.accepted) :]
+    return None  # as where nothing is written here
 
 
 def tokens_returned(world, window, gamma):
