@@ -350,14 +350,14 @@ def watch_commits(world: World) -> None:
 def watch_texts(world: World) -> None:
     """Has models say so where they are given drafts in place of tokens."""
 
-    def submit(device: str, operation: Operation) -> AnyFuture:
-        text = operation.text
+    def submit(device: str, op: Operation) -> AnyFuture:
+        text = op.text
         if any(isinstance(token, Drafted) for token in text[-1:]):
             raise BadCall(
                 "this text ends with drafts, which carry their q. Add their tokens: "
                 "`world.text + ids(window)`"
             )
-        return type(world).submit(world, device, operation)
+        return type(world).submit(world, device, op)
 
     world.submit = submit  # type: ignore[method-assign]  # in this world alone
 

@@ -172,7 +172,7 @@ def test_the_quizzes_of_lesson_20_say_what_its_runs_do(runs):
 
 
 def test_the_windows_of_table_9_hold_nothing_that_is_written_already():
-    """They are those of the method's own rounds, without drafts that are not printed."""
+    """They are those of the method's own rounds, without what is not printed."""
     replayed = replay_steps(load_paper("pearl").table("table-9"))
     shown = speclab.steps("pearl", "table-9")
     rounds = window_rounds(replayed.trace)
@@ -203,7 +203,7 @@ def distance_from_expected(seed: int) -> float:
     return distance
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_curves_over_gamma_are_the_draw_of_six_that_is_nearest_to_the_formulas():
     cell = source_of(cell_with("20", "for g in range(1, 13)"))
     seed = int(re.search(r"seed=(\d+)", cell)[1])
