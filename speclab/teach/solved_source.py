@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import getsource, getsourcefile
+from inspect import getsource, getsourcefile, unwrap
 from pathlib import Path
 from typing import Any
 
@@ -43,5 +43,5 @@ def source_once_solved(
 
 def _file_of(function: Callable[..., Any]) -> str:
     """Where a function stands, as seen from this checkout."""
-    file = Path(getsourcefile(function) or "")
+    file = Path(getsourcefile(unwrap(function)) or "")
     return file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
