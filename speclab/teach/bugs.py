@@ -108,7 +108,9 @@ def find_bug(letter: str, name: Any = None) -> Card:
     if name not in HIDDEN.values():
         names = sorted(HIDDEN.values())
         return wrong_card(
-            str(unknown_name(f"no bug {name!r} among these", name, names))
+            str(
+                unknown_name(f"test {letter}: no bug {name!r} among these", name, names)
+            )
         )
     is_right = HIDDEN[letter] == name
     keep_try(name_in_record(letter), is_right)
@@ -142,7 +144,7 @@ class NamedBugs:
         without_name = [card for card in self.cards.values() if not card.is_begun]
         if not without_name:
             return named
-        return [*named, not_begun(f"{len(without_name)} more have no name yet.")]
+        return [*named, not_begun(f"Without a name yet: {len(without_name)}.")]
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self._shown()))

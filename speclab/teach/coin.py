@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from math import exp, inf, nextafter
+from math import exp, inf, isnan, nextafter
 from typing import TypeVar
 
 import numpy as np
@@ -183,10 +183,16 @@ LARGEST_POWER = 700.0  # of e that a float holds
 
 
 def _number(value: object) -> float:
-    """``value`` as a float; a coin or a distribution is none."""
+    """``value`` as a float; a coin, a distribution or NaN is none."""
     if isinstance(value, Coin):
         raise BadCall("two coins are compared with each other: compare each alone")
-    return float(value)  # type: ignore[arg-type]
+    number = float(value)  # type: ignore[arg-type]
+    if isnan(number):
+        raise BadCall(
+            "a coin meets NaN, which is no number: does a row, or a chance, come from "
+            "0 / 0? (The residual does where p and q are equal.)"
+        )
+    return number
 
 
 def draw(row: Row, u: Coin | float) -> int:

@@ -102,7 +102,7 @@ def test_letters_without_a_name_are_counted():
     right, wrong, *_, left = repr(answer).splitlines()
     assert right.startswith("✓ Right. Test A")
     assert wrong.startswith("✗ Not yet. Test B")
-    assert left == "○ Not begun. 3 more have no name yet."
+    assert left == "○ Not begun. Without a name yet: 3."
 
 
 # -- what a wrong name is told ---------------------------------------------------------

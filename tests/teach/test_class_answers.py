@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.class_answers import named_answers, right_answers, wrong_answers
+from helpers.class_answers.lesson_10 import bonus_from_the_residual
 from helpers.class_answers.lesson_20 import ENDS_WITH
 
 from speclab import teach
@@ -278,6 +279,14 @@ def tosses_until_it_fits(drafted, q, p, coin):
 def test_a_loop_that_tosses_coins_until_something_comes_is_told_why_it_may_not():
     card = teach.check_verify(tosses_until_it_fits)
     assert "more than 32 coins" in card.verdict
+
+
+def test_a_row_of_nan_is_named_and_is_not_taken_for_chance():
+    """Once it was said to do something else each time."""
+    card = check("verify", bonus_from_the_residual)
+    assert "NaN" in card.verdict
+    assert "in your line `return drafted + [draw(residual(" in card.verdict
+    assert card.cause == ""
 
 
 # -- cards that were found by these answers --------------------------------------------
