@@ -39,10 +39,7 @@ def pearl_with_an_untested_first_draft(world: World, gamma: int) -> None:
 
 def _round_of_pearl(world: World, window: Window, gamma: int) -> Window:
     """Tests the window and the first token drafted meanwhile; gives the next window."""
-    rows, drafted = world.all(
-        world.target.score(world.text + ids(window), last=len(window)),
-        world.draft.propose(world.text + ids(window), gamma),
-    )
+    rows, drafted = _both_asked(world, window, gamma)
     return _tested(world, window + drafted, rows)
 
 
@@ -140,3 +137,66 @@ def one_row_more(world: World, window: Window, gamma: int) -> Window:
         world.draft.propose(text, gamma),
     )
     return _tested(world, window + drafted, rows)
+
+
+def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
+    """A round in which the draft model does not read the window that it goes on."""
+    rows, drafted = world.all(
+        world.target.score(world.text + ids(window), last=len(window)),
+        world.draft.propose(world.text, gamma),
+    )
+    return _tested(world, window + drafted, rows)
+
+
+def new_drafts_left(world: World, window: Window, gamma: int) -> Window:
+    """A round that leaves its new drafts, also the first, which is tested already."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else drafted
+
+
+def new_drafts_always_left(world: World, window: Window, gamma: int) -> Window:
+    """The same, after a rejection, too."""
+    rows, drafted = _both_asked(world, window, gamma)
+    world.commit(verify(world, window + drafted, rows).tokens)
+    return drafted
+
+
+def window_tested_alone(world: World, window: Window, gamma: int) -> Window:
+    """A round whose last row writes a bonus, so that its drafts are never used."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def window_tested_alone_then_left(world: World, window: Window, gamma: int) -> Window:
+    """A round whose last row writes a bonus; its drafts follow another text."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window, rows)
+    world.commit(verified.tokens)
+    return drafted if len(verified.accepted) == len(window) else ()
+
+
+def window_tested_alone_always_left(world: World, window: Window, gamma: int) -> Window:
+    """The same, after a rejection, too."""
+    rows, drafted = _both_asked(world, window, gamma)
+    world.commit(verify(world, window, rows).tokens)
+    return drafted
+
+
+def speculative_round(world: World, window: Window, gamma: int) -> Window:
+    """A round of speculative decoding: first the drafts, then their test."""
+    drafted = world.wait(world.draft.propose(world.text, gamma))
+    text = world.text + ids(drafted)
+    rows = world.wait(world.target.score(text, last=len(drafted)))
+    world.commit(verify(world, drafted, rows).tokens)
+    return ()
+
+
+def _both_asked(world: World, window: Window, gamma: int) -> tuple[Rows, Window]:
+    """What a round of PEARL asks of both models at once."""
+    text = world.text + ids(window)
+    scoring = world.target.score(text, last=len(window))
+    return world.all(scoring, world.draft.propose(text, gamma))

@@ -6,12 +6,12 @@ are walked over every outcome, so the answer is exact and not a matter of luck. 
 is raised, whatever the function does.
 
 ``hint``, ``predict``, ``quiz``, ``progress``, ``real_run``, ``placements_run``,
-``cluster_run`` and ``plan_run`` are what a lesson has besides.
+``cluster_run``, ``plan_run`` and ``source_once_solved`` are what a lesson has besides.
 """
 
 from speclib.checking.coin import draw
 
-from .bugs import find_bug, outcome_tree
+from .bugs import find_bug, find_bugs, outcome_tree
 from .cluster_run import cluster_run
 from .formulas import (
     check_acceptance,
@@ -46,6 +46,7 @@ from .placements_run import placements_run
 from .plan_run import plan_run
 from .questions import hint, predict, progress, quiz
 from .real_run import real_run
+from .solved_source import source_once_solved
 from .tree_exercise import check_pick
 from .verify_exercise import check_verify
 
@@ -88,6 +89,7 @@ __all__ = [
     "cluster_run",
     "draw",
     "find_bug",
+    "find_bugs",
     "hint",
     "outcome_tree",
     "placements_run",
@@ -96,4 +98,5 @@ __all__ = [
     "progress",
     "quiz",
     "real_run",
+    "source_once_solved",
 ]

@@ -27,6 +27,19 @@ HIDDEN = {
     "D": "untested drafts",
     "E": "residual not normalised",
 }
+# What the outcome tree shows of each, beside the test without a bug.
+SHOWN = {
+    "residual from p": "As many drafts are accepted as without a bug. But after a "
+    "rejection b may be written all the same.",
+    "q forgotten in the test": "Fewer drafts of each token are accepted than without a "
+    "bug. Even a and c, which the draft model proposes too rarely, are rejected.",
+    "reused coin": "As many drafts are accepted as without a bug, and no rejected b is "
+    "written. But of the replacements c gets more than its share, though fewer than a.",
+    "untested drafts": "No draft is rejected, so nothing is replaced: the sums on the "
+    "right are q.",
+    "residual not normalised": "As many drafts are accepted as without a bug, and no "
+    "rejected b is written. But most replacements are c, the last token.",
+}
 TOKENS = ("a", "b", "c")
 P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
@@ -94,14 +107,58 @@ def find_bug(letter: str, name: Any = None) -> Card:
     if name not in HIDDEN.values():
         names = sorted(HIDDEN.values())
         return wrong_card(
-            str(unknown_name(f"no bug {name!r} among these", name, names))
+            str(
+                unknown_name(f"test {letter}: no bug {name!r} among these", name, names)
+            )
         )
     is_right = HIDDEN[letter] == name
-    keep_try(f"bug {letter}", is_right)
+    keep_try(name_in_record(letter), is_right)
     if is_right:
         return right_card(f"Test {letter} has this bug: {name}.")
     return wrong_card(
-        f"Test {letter} does something else.",
-        "In the outcome tree, compare its columns with those of the test without a "
-        "bug: what is accepted, and what is written in place of a rejected draft?",
+        f"Test {letter} has another bug than {name!r}.",
+        f"In {letter}: {SHOWN[HIDDEN[letter]]}",
+        f"With {name!r}: {SHOWN[name]}",
     )
+
+
+def name_in_record(letter: str) -> str:
+    """The name under which tries at a letter are recorded."""
+    return f"bug {letter}"
+
+
+class NamedBugs:
+    """A card for each letter, shown one below the other."""
+
+    def __init__(self, cards: dict[str, Card]):
+        self.cards = cards
+
+    def _shown(self) -> list[Card]:
+        """The cards of those that were named, and one for all others."""
+        named = [card for card in self.cards.values() if card.is_begun]
+        if not named:
+            return [
+                not_begun("Put names in the place of `...`, and run this cell again.")
+            ]
+        without_name = [card for card in self.cards.values() if not card.is_begun]
+        if not without_name:
+            return named
+        return [*named, not_begun(f"Without a name yet: {len(without_name)}.")]
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._shown()))
+
+    def _repr_html_(self) -> str:
+        return "".join(card._repr_html_() for card in self._shown())
+
+
+def find_bugs(**names: Any) -> NamedBugs:
+    """Answers of several letters whether their bugs have these names.
+
+    ``names``: a name by its letter, as in ``find_bugs(A="reused coin")``. See
+    ``find_bug``, which answers of one.
+    """
+    cards = {}
+    for letter, name in names.items():
+        cards[letter.strip().upper()] = find_bug(letter, name)
+    return NamedBugs(cards)

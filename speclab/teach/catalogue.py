@@ -36,7 +36,7 @@ HEADING = re.compile(
     re.M,
 )
 QUIZ = re.compile(r'teach\.quiz\("([\w-]+)"\)')
-FIND_BUG = re.compile(r"teach\.find_bug\(")
+FIND_BUG = re.compile(r"teach\.find_bugs\(")
 FORMULAS = (
     formulas.ACCEPTANCE,
     formulas.RESIDUAL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any
 
 from speclib.checking.calls import Failed, time_limit
@@ -52,17 +53,24 @@ def judge_distributions(
     if is_random:
         return own_randomness(flaw)
 
-    def of_mistake(solution: Callable[..., Any]) -> Sequence[Any] | None:
-        try:
-            return distributions_of(solution)
-        except Failed:
-            return None
-
+    of_mistake = partial(_distributions_of_ours, distributions_of)
     mistake = likely_mistake(distributions, mistakes, of_mistake)
     card_of = wrong_card if difference else almost_right_card
     if mistake is None:
         return card_of(flaw)
     return card_of(flaw, mistake.question, cause=mistake.name)
+
+
+@cache
+def _distributions_of_ours(
+    distributions_of: Callable[[Callable[..., Any]], Sequence[Any]],
+    solution: Callable[..., Any],
+) -> Sequence[Any] | None:
+    """What a mistake of ours gives; computed once. None where it fails."""
+    try:
+        return distributions_of(solution)
+    except Failed:
+        return None
 
 
 def own_randomness(

@@ -1,4 +1,4 @@
-"""The hints, guesses and quizzes of the lessons, as ``data/lessons`` has them."""
+"""Hints, guesses, quizzes and the order of exercises, as ``data/lessons`` has them."""
 
 from __future__ import annotations
 
@@ -92,6 +92,12 @@ def find_quiz(name: str) -> Quiz:
 def load_hints() -> dict[str, list[str]]:
     """The hints of each exercise, the first of them the least."""
     return read_toml(FOLDER, "hints", "the hints are missing")
+
+
+@cache
+def load_order() -> dict[str, list[str]]:
+    """What is tried in each lesson that has exercises, under the names of tries."""
+    return read_toml(FOLDER, "order", "the order of the lessons is missing")
 
 
 def find_hint(exercise: str, number: int) -> str:

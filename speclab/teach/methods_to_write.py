@@ -6,7 +6,7 @@ by its name where the student's method behaves alike (see ``method_exercise``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, TypeAlias
 
@@ -46,6 +46,8 @@ def method_repeating(step: Step) -> Method:
             window = step(world, window, gamma)
             if isinstance(window, list):
                 window = tuple(window)
+            if world.going:
+                _check_window(window)
             if world.text == before and world.now == began:
                 raise Failed(
                     "A round of yours commits nothing, and waits for nothing: no model "
@@ -58,6 +60,22 @@ def method_repeating(step: Step) -> Method:
                 )
 
     return method
+
+
+def _check_window(window: Any) -> None:
+    """Raises Failed where what a step returns is nothing, or tokens for drafts."""
+    if window is None:
+        raise Failed(
+            "Your function gives nothing. Does every way through it end with a return? "
+            "Return the window of the next round, which is `()` where it is empty."
+        )
+    if isinstance(window, Iterable) and not isinstance(window, Iterator):
+        for draft in window:
+            if not isinstance(draft, Drafted):
+                raise Failed(
+                    f"Your function gives {as_written(window)}: a window is a tuple of "
+                    "drafts, which carry their q. It is not a tuple of tokens."
+                )
 
 
 # -- mistakes that SD and PEARL share --------------------------------------------------
@@ -76,6 +94,26 @@ def _greedy_q(method_with: MethodWith) -> Mistake:
         "The draft model was not certain of its tokens: the test needs the "
         "probabilities that they were drawn with.",
         method_with(draft_tests.greedy_q),
+    )
+
+
+# -- mistakes in PEARL that come in several forms --------------------------------------
+def _new_drafts_for_the_window(step: Step) -> Mistake:
+    return Mistake(
+        "new drafts for the window",
+        "Which of the new drafts is tested in this round already, by the last row? It "
+        "is written then, so it is not in the next window.",
+        method_repeating(step),
+    )
+
+
+def _window_tested_alone(step: Step) -> Mistake:
+    return Mistake(
+        "window tested alone",
+        "Which drafts does verify get? The last row of the pass is to test the first "
+        "new draft. Where verify gets the window alone, that row writes a token of the "
+        "target model's own.",
+        method_repeating(step),
     )
 
 
@@ -115,6 +153,24 @@ PEARL = MethodExercise(
             "wait for both together: world.all does it.",
             method_repeating(pearl_mistakes.taking_turns),
         ),
+        Mistake(
+            "speculative decoding",
+            "This is speculative decoding: the draft model waits for the test, and the "
+            "target model for the drafts. In PEARL both are asked before anybody is "
+            "waited for: what can each of them do with the text and the window?",
+            method_repeating(pearl_mistakes.speculative_round),
+        ),
+        Mistake(
+            "drafts after the text alone",
+            "The new drafts are to follow the window. After which text does your draft "
+            "model go on?",
+            method_repeating(pearl_mistakes.drafted_after_the_text),
+        ),
+        _new_drafts_for_the_window(pearl_mistakes.new_drafts_left),
+        _new_drafts_for_the_window(pearl_mistakes.new_drafts_always_left),
+        _window_tested_alone(pearl_mistakes.window_tested_alone),
+        _window_tested_alone(pearl_mistakes.window_tested_alone_then_left),
+        _window_tested_alone(pearl_mistakes.window_tested_alone_always_left),
         Mistake(
             "window thrown away",
             "What was drafted during the target's pass, and not rejected, is the next "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import ipywidgets as widgets
@@ -21,6 +22,7 @@ from .lesson_files import (
     find_hint,
     find_quiz,
     load_hints,
+    load_order,
 )
 
 GUESS_COLOUR = "#0072B2"
@@ -140,23 +142,52 @@ def quiz(name: str) -> QuizShown:
 
 
 # -- progress --------------------------------------------------------------------------
-def progress() -> pd.DataFrame:
-    """What was done so far in this checkout: a row per exercise, quiz and guess."""
+ALL_LESSONS = "teach.progress(all_lessons=True)"
+
+
+@checked
+def progress(all_lessons: bool = False) -> pd.DataFrame:
+    """What was done so far in this checkout: a row per exercise, quiz and guess.
+
+    Of the exercises it shows those of the lessons in which one was tried, and of the
+    next lesson. The last row counts the others. ``all_lessons``: shows these, too.
+    """
     stored = record.load()
+    order = load_order()
+    shown = list(order) if all_lessons else _lessons_to_show(stored["exercises"])
     rows = []
-    for name in load_hints():
-        done = stored["exercises"].get(name)
-        if done is None:
-            rows.append(("exercise", name, "not tried yet"))
-        else:
-            tries = f"{done['tries']} tries" if done["tries"] > 1 else "1 try"
-            state = "solved" if done["is_solved"] else "not solved yet"
-            rows.append(("exercise", name, f"{state}, {tries}"))
+    for lesson in shown:
+        for name in order[lesson]:
+            state = _state_of(stored["exercises"].get(name))
+            rows.append((lesson, "exercise", name, state))
     for name, is_right in stored["quizzes"].items():
-        rows.append(("quiz", name, "right at once" if is_right else "not at once"))
+        rows.append(("", "quiz", name, "right at once" if is_right else "not at once"))
     for name, guess in stored["guesses"].items():
-        rows.append(("guess", name, number(guess)))
-    return pd.DataFrame(rows, columns=["what", "name", "how it stands"])
+        rows.append(("", "guess", name, number(guess)))
+
+    others = [name for lesson in order if lesson not in shown for name in order[lesson]]
+    if others:
+        rows.append(("others", "exercises", f"{len(others)} more", ALL_LESSONS))
+    return pd.DataFrame(rows, columns=["lesson", "what", "name", "how it stands"])
+
+
+def _lessons_to_show(exercises: Mapping[str, record.Exercised]) -> list[str]:
+    """The lessons in which something was tried, and the one after the last of them."""
+    lessons = load_order()
+    tried = [lesson for lesson, names in lessons.items() if exercises.keys() & names]
+    following = list(lessons)
+    if tried:
+        following = following[following.index(tried[-1]) + 1 :]
+    return tried + following[:1]
+
+
+def _state_of(done: record.Exercised | None) -> str:
+    """How an exercise stands, in words."""
+    if done is None:
+        return "not tried yet"
+    tries = f"{done['tries']} tries" if done["tries"] > 1 else "1 try"
+    state = "solved" if done["is_solved"] else "not solved yet"
+    return f"{state}, {tries}"
 
 
 def _framed(html: str, colour: str) -> str:

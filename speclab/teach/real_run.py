@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
+
+import pandas as pd
 
 from speclib.arguments import Count, checked
 from speclib.data.pairs import load_pair
@@ -88,6 +91,25 @@ class RealRun(BehindButton):
             count = f"{len(self.runs)} of {len(self.methods)} methods"
             return f"Stopped: {count} wrote {text}"
         return f"{self.everybody} wrote the same: {text}"
+
+    def pass_times(self) -> pd.DataFrame:
+        """How long a target pass took in each run; a row per run.
+
+        ``ms of a pass`` is the median, without the first pass, which reads the prompt.
+        ``over the first run's`` says how many times as long that is as in the run that
+        was made first.
+        """
+        columns = ["target passes", "ms of a pass", "over the first run's"]
+        rows = {}
+        of_first_run = None
+        for run in self.runs:
+            passes = [e.dur for e in run.trace.operations if e.is_scoring]
+            typical = median(passes[1:] or passes)
+            of_first_run = of_first_run or typical
+            name = about(run.trace.meta["method"]).name
+            ratio = typical / of_first_run
+            rows[name] = (len(passes), round(1000 * typical, 1), round(ratio, 2))
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     # -- where there are no widgets ----------------------------------------------------
     @property

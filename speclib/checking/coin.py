@@ -222,8 +222,8 @@ def _number(value: object) -> float:
     number = float(value)  # type: ignore[arg-type]
     if isnan(number):
         raise BadCall(
-            "a coin meets NaN, which is no number: is there a division of 0 by 0, as "
-            "by the sum of a residual that is empty?"
+            "a coin meets NaN, which is no number: does a row, or a chance, come from "
+            "0 / 0? (The residual does where p and q are equal.)"
         )
     return number
 

@@ -7,13 +7,14 @@ behaves as if it made it, and is told so by this name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from speclib.core.sampling import Row, residual
 
 from .case import Rule
-from .coin import NewCoin, draw
+from .coin import Coin, NewCoin, draw
 from .mistakes import Mistake
 
 
@@ -29,12 +30,23 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
+# From a row of q, a row of p, and the number that rejected a draft.
+Replacement: TypeAlias = Callable[[Row, Row, Coin, NewCoin], int]
+Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
+
+
+def _from_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return draw(residual(p, q), coin())
+
+
+def _drawn_bonus(p: list[Row], coin: NewCoin) -> list[int]:
+    return [draw(p[-1], coin())]
+
+
 def _variant(
     accepts: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
-    replacement: Callable[..., int] = lambda q, p, u, coin: draw(
-        residual(p, q), coin()
-    ),
-    bonus: Callable[..., list[int]] = lambda p, coin: [draw(p[-1], coin())],
+    replacement: Replacement = _from_the_residual,
+    bonus: Bonus = _drawn_bonus,
     row_of_test: int = 0,
     position_of_q: Callable[[int, int], int] = lambda position, gamma: position,
     tests_with_one_coin: bool = False,
@@ -75,6 +87,72 @@ def _third_untested(
     return [*drafted, draw(p[-1], coin())]
 
 
+def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Rule:
+    """``verify`` that writes one token more after a replacement.
+
+    ``row_of_bonus(written)``: which row of p it is drawn from.
+    """
+
+    def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
+        committed = verify(drafted, q, p, coin)
+        if len(committed) > len(drafted):
+            return committed
+        return [*committed, draw(p[row_of_bonus(len(committed))], coin())]
+
+    return run
+
+
+def _likeliest_of_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return int(p.argmax())
+
+
+def _likeliest_of_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return int(residual(p, q).argmax())
+
+
+def _from_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return draw(p, coin())
+
+
+def _likeliest_bonus(p: list[Row], coin: NewCoin) -> list[int]:
+    return [int(p[-1].argmax())]
+
+
+def _is_likeliest(u: Coin, token: int, q: Row, p: Row) -> bool:
+    return token == int(p.argmax())
+
+
+def _greedy_test(
+    replacement: Replacement = _from_the_residual, bonus: Bonus = _drawn_bonus
+) -> Mistake:
+    return Mistake(
+        "greedy test when sampling",
+        "A draft need not be the target's likeliest token: at temperature 1 the target "
+        "writes other tokens too. With which chance does it keep this one?",
+        _variant(_is_likeliest, replacement, bonus),
+    )
+
+
+def _likeliest_replacement(
+    replacement: Replacement, bonus: Bonus = _drawn_bonus
+) -> Mistake:
+    return Mistake(
+        "likeliest token for a replacement",
+        "A rejected draft is replaced by a token that is drawn. Always the likeliest "
+        "one comes too often: which distribution, and which coin, does it need?",
+        _variant(replacement=replacement, bonus=bonus),
+    )
+
+
+def _bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Mistake:
+    return Mistake(
+        "bonus after a rejection",
+        "Is there a bonus after a replacement, too? The rows beyond a rejected draft "
+        "follow a text that is not written.",
+        _with_bonus_after_a_rejection(row_of_bonus),
+    )
+
+
 MISTAKES = (
     Mistake(
         "reused coin",
@@ -97,7 +175,7 @@ MISTAKES = (
         "residual from p",
         "Is the replacement drawn from p itself? Tokens that the draft model proposes "
         "then come too often: once as accepted drafts, and again as replacements.",
-        _variant(replacement=lambda q, p, u, coin: draw(p, coin())),
+        _variant(replacement=_from_p),
     ),
     Mistake(
         "non-strict test",
@@ -162,12 +240,26 @@ MISTAKES = (
         "should be compared with p(x) / q(x).",
         _variant(accepts=lambda u, token, q, p: u < p[token]),
     ),
+    _greedy_test(),
+    _greedy_test(_from_p),
+    _greedy_test(_likeliest_of_p),
+    _greedy_test(_likeliest_of_the_residual),
+    _greedy_test(bonus=_likeliest_bonus),
+    _greedy_test(_from_p, _likeliest_bonus),
+    _greedy_test(_likeliest_of_p, _likeliest_bonus),
+    _greedy_test(_likeliest_of_the_residual, _likeliest_bonus),
+    _likeliest_replacement(_likeliest_of_p),
+    _likeliest_replacement(_likeliest_of_the_residual),
+    _likeliest_replacement(_likeliest_of_p, _likeliest_bonus),
+    _likeliest_replacement(_likeliest_of_the_residual, _likeliest_bonus),
     Mistake(
-        "greedy test when sampling",
-        "A draft need not be the target's likeliest token: at temperature 1 the target "
-        "writes other tokens too.",
-        _variant(accepts=lambda u, token, q, p: token == int(p.argmax())),
+        "likeliest token for the bonus",
+        "When all drafts pass, the last row of p gives one token more. Is it drawn, or "
+        "always the likeliest?",
+        _variant(bonus=_likeliest_bonus),
     ),
+    _bonus_after_a_rejection(lambda written: written),
+    _bonus_after_a_rejection(lambda written: -1),
     Mistake(
         "going on after a rejection",
         "The drafts after a rejected one follow a text that is not written: what "

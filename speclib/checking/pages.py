@@ -20,6 +20,8 @@ from speclib.data.latency import Latency
 from speclib.errors import BadCall
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Random, Toy
+from speclib.operations.operation import Operation
+from speclib.worlds.devices import AnyFuture
 from speclib.worlds.enumerator import Distribution, outcomes, truth
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
@@ -158,7 +160,11 @@ def guarded(method: Method) -> Method:
 
     def run(world: World, gamma: int) -> None:
         watch_commits(world)
-        call_guarded(method, world, gamma)
+        watch_texts(world)
+        try:
+            call_guarded(method, world, gamma)
+        except Failed as failed:
+            raise Failed(with_word_on_futures(str(failed))) from failed
         if world.going:
             raise Failed(
                 "Your method ends before the text is complete: does it go on `while "
@@ -181,6 +187,31 @@ def watch_commits(world: World) -> None:
         type(world).commit(world, tokens)
 
     world.commit = commit  # type: ignore[method-assign]  # in this world alone
+
+
+def watch_texts(world: World) -> None:
+    """Has models say so where they are given drafts in place of tokens."""
+
+    def submit(device: str, op: Operation) -> AnyFuture:
+        text = op.text
+        if any(isinstance(token, Drafted) for token in text[-1:]):
+            raise BadCall(
+                "this text ends with drafts, which carry their q. Add their tokens: "
+                "`world.text + ids(window)`"
+            )
+        return type(world).submit(world, device, op)
+
+    world.submit = submit  # type: ignore[method-assign]  # in this world alone
+
+
+def with_word_on_futures(problem: str) -> str:
+    """The sentence about an error; one about a Future says what that is."""
+    if "Future" not in problem:
+        return problem
+    return (
+        f"{problem} A Future is an operation that nobody has waited for: `world.all` "
+        "waits for several, and gives what each of them found."
+    )
 
 
 class LosesItsWay(Toy):

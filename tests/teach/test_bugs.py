@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from helpers.svg import elements
 
@@ -74,3 +75,78 @@ def test_a_bug_without_a_name_is_no_try(no_name):
     """As a lesson has it before a student began."""
     assert teach.find_bug("A", *no_name).heading == "○ Not begun."
     assert record.load()["exercises"] == {}
+
+
+# -- all five at once ------------------------------------------------------------------
+NOT_BEGUN = "Put names in the place of `...`, and run this cell again."
+
+
+def test_all_bugs_are_answered_in_one_cell_and_count_as_tries():
+    answer = teach.find_bugs(**HIDDEN)
+    assert [card.is_right for card in answer.cards.values()] == [True] * len(HIDDEN)
+    assert repr(answer).count("✓ Right.") == len(HIDDEN)
+    assert answer._repr_html_().count('role="status"') == len(HIDDEN)
+    tried = record.load()["exercises"]
+    assert list(tried) == [f"bug {letter}" for letter in HIDDEN]
+    assert all(each["is_solved"] for each in tried.values())
+
+
+def test_as_the_lesson_has_it_nothing_is_judged():
+    answer = teach.find_bugs(**dict.fromkeys(HIDDEN, ...))
+    assert repr(answer) == f"○ Not begun. {NOT_BEGUN}"
+    assert record.load()["exercises"] == {}
+
+
+def test_letters_without_a_name_are_counted():
+    answer = teach.find_bugs(A="residual from p", B="reused coin", C=..., D=..., E=...)
+    right, wrong, *_, left = repr(answer).splitlines()
+    assert right.startswith("✓ Right. Test A")
+    assert wrong.startswith("✗ Not yet. Test B")
+    assert left == "○ Not begun. Without a name yet: 3."
+
+
+# -- what a wrong name is told ---------------------------------------------------------
+def test_each_wrong_name_is_told_what_this_bug_shows_and_what_that_one_would():
+    said = {}
+    for letter, own_name in HIDDEN.items():
+        for name in set(HIDDEN.values()) - {own_name}:
+            card = teach.find_bug(letter, name)
+            assert own_name not in repr(card)
+            shown, would_show = card.details
+            assert shown.startswith(f"In {letter}: ")
+            assert would_show.startswith(f"With {name!r}: ")
+            said[letter, name] = card.details
+    assert len(set(said.values())) == len(said)
+
+
+def accepted_and_replaced(name: str) -> tuple[list[float], list[float]]:
+    """How often each token is accepted, and how often it replaces another."""
+    (letter,) = [letter for letter, bug in HIDDEN.items() if bug == name]
+    branches = branches_of(method_of(letter))
+    replaced = [sum(each) for each in zip(*(b.replaced for b in branches), strict=True)]
+    return [branch.accepted for branch in branches], replaced
+
+
+def test_what_is_said_of_each_bug_is_what_its_tree_shows():
+    kept = np.minimum(P, Q)
+    wanted = np.maximum(P - Q, 0)
+    accepted, replaced = accepted_and_replaced("residual from p")
+    assert accepted == pytest.approx(kept)
+    assert replaced[1] > 0.01  # b, the only one that is rejected
+
+    accepted, _ = accepted_and_replaced("q forgotten in the test")
+    assert all(accepted < kept - 0.01)
+
+    accepted, replaced = accepted_and_replaced("reused coin")
+    assert accepted == pytest.approx(kept)
+    assert replaced[1] == 0
+    assert wanted[2] + 0.01 < replaced[2] < replaced[0]
+
+    accepted, replaced = accepted_and_replaced("untested drafts")
+    assert accepted == pytest.approx(Q)
+    assert sum(replaced) == 0
+
+    accepted, replaced = accepted_and_replaced("residual not normalised")
+    assert accepted == pytest.approx(kept)
+    assert replaced[1] == 0
+    assert replaced[2] > 0.5 * sum(replaced)

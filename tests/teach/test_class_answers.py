@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.class_answers import right_answers, wrong_answers
+from helpers.class_answers import named_answers, right_answers, wrong_answers
+from helpers.class_answers.lesson_10 import bonus_from_the_residual
+from helpers.class_answers.lesson_20 import ENDS_WITH
 
 from speclab import teach
 from speclab.teach import formulas
@@ -54,6 +56,37 @@ def test_a_wrong_answer_without_a_name_is_wrong_all_the_same(exercise, answer):
     assert not card.is_almost
     named = judge_of("speculative" if exercise == "method" else exercise).mistakes
     assert card.cause not in named, card
+
+
+def each_named_answer():
+    """Each exercise with each answer that makes a mistake with a name."""
+    for exercise, by_name in named_answers().items():
+        for name, answers in by_name.items():
+            for answer in answers:
+                label = f"{exercise}: {answer.__name__}"
+                yield pytest.param(exercise, answer, name, id=label)
+
+
+@pytest.mark.parametrize("exercise, answer, name", list(each_named_answer()))
+def test_a_mistake_with_a_name_gets_it_and_a_question(exercise, answer, name):
+    card = check(exercise, answer)
+    assert not card.is_right
+    assert card.cause == name, card
+    assert any("?" in detail for detail in card.details)
+
+
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        pytest.param(answer, said, id=answer.__name__)
+        for said, answers in ENDS_WITH.items()
+        for answer in answers
+    ],
+)
+def test_a_round_of_pearl_that_ends_with_an_error_is_told_what_is_missing(answer, said):
+    card = check("pearl", answer)
+    assert not card.is_right
+    assert said in card.verdict
 
 
 # -- in which kind of thing an answer comes --------------------------------------------
@@ -247,6 +280,14 @@ def tosses_until_it_fits(drafted, q, p, coin):
 def test_a_loop_that_tosses_coins_until_something_comes_is_told_why_it_may_not():
     card = teach.check_verify(tosses_until_it_fits)
     assert "more than 32 coins" in card.verdict
+
+
+def test_a_row_of_nan_is_named_and_is_not_taken_for_chance():
+    """Once it was said to do something else each time."""
+    card = check("verify", bonus_from_the_residual)
+    assert "NaN" in card.verdict
+    assert "in your line `return drafted + [draw(residual(" in card.verdict
+    assert card.cause == ""
 
 
 # -- cards that were found by these answers --------------------------------------------

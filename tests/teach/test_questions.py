@@ -11,7 +11,14 @@ from helpers import late
 
 import speclib
 from speclab import accept_bars, teach
-from speclab.teach.lesson_files import load_guesses, load_hints, load_quizzes
+from speclab.teach.bugs import HIDDEN
+from speclab.teach.catalogue import all_exercises
+from speclab.teach.lesson_files import (
+    load_guesses,
+    load_hints,
+    load_order,
+    load_quizzes,
+)
 from speclab.theory import closed_forms
 from speclab.views.pages.notebook_files import read_notebook
 from speclib import SpeclibError, paths
@@ -135,6 +142,19 @@ def test_answers_of_guesses_are_what_formulas_and_simulations_give():
     assert guesses["tokens-of-a-round"] == pytest.approx(tokens, abs=0.005)
     assert closed_forms.pearl_speed(1.0, 5, 1 / 5, 1.0) == guesses["pearl-limit"]
 
+    dsi = closed_forms.dsi_speed(0.8, 2, 1 / 5, 1.0, servers=3)
+    assert guesses["dsi-in-a-long-text"] == pytest.approx(float(dsi), abs=0.005)
+    pearl = closed_forms.pearl_speed(0.8, 5, 1 / 5, 1.0)
+    best = closed_forms.sd_best(0.8, 1 / 5, 1.0)
+    gain = pearl / closed_forms.sd_speed(0.8, best, 1 / 5, 1.0)
+    assert guesses["pearl-over-speculative"] == pytest.approx(gain, abs=0.005)
+    assert guesses["four-layers-at-once"] == pytest.approx(4 / 2.02, abs=0.005)
+    assert 0.8 ** guesses["length-that-settles"] == pytest.approx(1 / 3, abs=0.005)
+    what = dict(gamma=5, c=5.0, alpha=1.0, tokens=20, network=0.02)
+    commits = speclib.simulate("pearl", **what).trace.commits
+    milliseconds = 1000 * (commits[2].end - commits[1].end)
+    assert milliseconds == pytest.approx(guesses["round-over-a-network"])
+
     latency = "pearl/llama2-7-70"
     run = speclib.simulate("pearl", latency=latency, alpha=0.93, tokens=400)
     one_pass = speclib.load_latency(latency).target(1)
@@ -162,8 +182,55 @@ def test_a_damaged_record_counts_as_nothing_done(text):
     assert state_of("verify") == "solved, 1 try"
 
 
+# -- progress by lessons ---------------------------------------------------------------
+def exercises_shown(**options) -> dict[str, list[str]]:
+    """The exercises in the table of progress, by lesson."""
+    table = teach.progress(**options)
+    shown: dict[str, list[str]] = {}
+    for row in table[table["what"] == "exercise"].itertuples():
+        shown.setdefault(row.lesson, []).append(row.name)
+    return shown
+
+
+def test_the_order_of_exercises_is_that_of_the_lessons():
+    order = {}
+    for exercise in all_exercises():
+        names = order.setdefault(exercise.lesson, [])
+        if exercise.check:
+            name = "speculative" if exercise.check == "method" else exercise.check
+            names.append(name)
+        elif "name of a bug" in exercise.judge.compares:
+            names += [f"bug {letter}" for letter in HIDDEN]
+    assert load_order() == order
+    named = [name for names in order.values() for name in names]
+    with_hints = [name for name in named if not name.startswith("bug ")]
+    assert sorted(with_hints) == sorted(load_hints())
+
+
+def test_progress_shows_the_lessons_that_were_begun_and_the_next_one():
+    order = load_order()
+    assert exercises_shown() == {"10": order["10"]}
+    teach.check_verify(verify)
+    teach.find_bug("D", "untested drafts")
+    assert list(exercises_shown()) == ["10", "12", "20"]
+    teach.check_servers(lambda draft, target, lookahead: 0)
+    assert list(exercises_shown()) == ["10", "12", "30", "40"]
+    assert state_of("bug D") == "solved, 1 try"
+    assert state_of("bug E") == "not tried yet"
+
+
+def test_progress_counts_what_it_does_not_show_and_says_how_to_see_it():
+    order = load_order()
+    every_exercise = sum(map(len, order.values()))
+    last = teach.progress().iloc[-1]
+    assert last["name"] == f"{every_exercise - len(order['10'])} more"
+    table = eval(last["how it stands"], {"teach": teach})
+    assert len(table) == every_exercise
+    assert exercises_shown(all_lessons=True) == order
+
+
 def state_of(name: str) -> str:
     """What the table of progress says of an exercise, quiz or guess."""
-    table = teach.progress()
+    table = teach.progress(all_lessons=True)
     (state,) = table[table["name"] == name]["how it stands"]
     return state

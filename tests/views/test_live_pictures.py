@@ -174,6 +174,19 @@ def test_many_throws_write_tokens_as_the_target_would():
     assert f"{max(abs(shares - np.array(P))):.3f}" in picture.spoken
 
 
+def test_before_a_throw_there_is_no_error():
+    picture = throws()
+    drawn = "".join(ET.fromstring(picture.svg).itertext())
+    assert "No token is written yet" in drawn
+    assert "error" not in drawn
+    assert "0.000" not in drawn
+
+    picture.throw(1)
+    assert "the largest error" in "".join(ET.fromstring(picture.svg).itertext())
+    picture.begin_anew()
+    assert "error" not in "".join(ET.fromstring(picture.svg).itertext())
+
+
 def test_space_throws_once_and_r_begins_anew_with_other_coins():
     picture = throws()
     for _ in range(3):

@@ -5,6 +5,8 @@ Its chance, its replacement, and how many samples show a bug.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from speclab.teach.card import Card
@@ -157,6 +159,15 @@ def samples_to_see(p: float, found: float) -> float:
     return 4 * p * (1 - p) / (found - p) ** 2
 
 
+def _square_forgotten(solution: Answer) -> Mistake:
+    return Mistake(
+        "square forgotten",
+        "2 √(p (1 - p) / n) is to be as large as the difference. Have you squared all "
+        "of both sides: the 2, the root, and the difference?",
+        solution,
+    )
+
+
 SAMPLES = Formula(
     name="samples",
     arguments=("p", "found"),
@@ -175,6 +186,15 @@ SAMPLES = Formula(
             "The standard error of n samples is √(p (1 - p) / n): solve for n.",
             lambda p, found: 2 * p * (1 - p) / abs(found - p),
         ),
+        Mistake(
+            "standard error of one half",
+            "0.5 / √n is the standard error where p is 0.5. What is it for another p?",
+            lambda p, found: (2 * 0.5 / (found - p)) ** 2,
+        ),
+        _square_forgotten(lambda p, found: 2 * sqrt(p * (1 - p)) / abs(found - p)),
+        _square_forgotten(lambda p, found: 4 * p * (1 - p) / abs(found - p)),
+        _square_forgotten(lambda p, found: 2 * p * (1 - p) / (found - p) ** 2),
+        _square_forgotten(lambda p, found: 1 / abs(found - p)),
         Mistake(
             "variance of the wrong probability",
             "If nothing is wrong, tokens come with probability p: take its variance.",

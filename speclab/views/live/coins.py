@@ -223,7 +223,9 @@ class CoinsPicture(LivePicture):
             height = float(share) / highest * CHART
             p_y = bottom - float(self.p[token]) / highest * CHART
             middle = left + bar / 2
-            label = f"{word}: {share:.3f}, p {self.p[token]:.2f}"
+            label = f"{word}: p {self.p[token]:.2f}"
+            if count:
+                label = f"{word}: {share:.3f}, p {self.p[token]:.2f}"
             elements += [
                 rectangle(
                     left, bottom - height, bar, height, fill="#7a7a7a", kind="written"
@@ -233,10 +235,18 @@ class CoinsPicture(LivePicture):
                 ),
                 text_at(label, middle, bottom + 19, text_anchor="middle", fill=INK),
             ]
-        error = f"{count:,} tokens written; the line is p, the largest error "
-        error += f"{self.error:.3f}"
-        elements.append(text_at(error, PAD, bottom + 42, fill=INK))
+        elements.append(text_at(self._caption(), PAD, bottom + 42, fill=INK))
         return "".join(elements)
+
+    def _caption(self) -> str:
+        """What the histogram shows; before a throw there is nothing to be wrong."""
+        count = int(self.counts.sum())
+        if not count:
+            return "No token is written yet; the lines are p."
+        return (
+            f"{count:,} tokens written; the lines are p, the largest error "
+            f"{self.error:.3f}"
+        )
 
 
 def _pick(distribution: Row, u: float) -> int:

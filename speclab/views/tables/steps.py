@@ -16,6 +16,9 @@ def steps(paper: str, item: str) -> pd.DataFrame:
     ``item`` is a table of ``paper`` that has ``steps``. A row says what the draft model
     proposes, what the paper's step commits, what the method's code commits, and whether
     the two agree.
+
+    A printed block begins with a draft that the step before has tested and committed.
+    What follows it is the window: the drafts that are still to be tested.
     """
     table = load_paper(paper).table(item)
     rows = []
@@ -25,7 +28,7 @@ def steps(paper: str, item: str) -> pd.DataFrame:
         row = {
             "step": step.step,
             "mode": step.mode,
-            "window": " ".join(step.block),
+            "window": " ".join(step.block[1:]),
             "drafted meanwhile": " ".join(step.draft),
             "printed": printed,
             "here": committed,

@@ -2,7 +2,7 @@
 
 ``RIGHT`` and ``WRONG`` of each lesson have the name of a check, as "residual" for
 ``teach.check_residual``. The wrong answers make mistakes that the exercise has no name
-for.
+for. ``NAMED``, where there is one, has answers that make one with a name, by that name.
 """
 
 from __future__ import annotations
@@ -49,3 +49,11 @@ def right_answers() -> Answers:
 def wrong_answers() -> Answers:
     """Of every exercise."""
     return {name: each for lesson in LESSONS for name, each in lesson.WRONG.items()}
+
+
+def named_answers() -> dict[str, dict[str, list[Callable[..., Any]]]]:
+    """Wrong ones that make a mistake with a name, by exercise and by that name."""
+    named: dict[str, dict[str, list[Callable[..., Any]]]] = {}
+    for lesson in LESSONS:
+        named.update(getattr(lesson, "NAMED", {}))
+    return named

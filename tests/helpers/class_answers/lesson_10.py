@@ -264,11 +264,95 @@ def three_tests_at_most(drafted, q, p, coin):
     return drafted + [draw(p[-1], coin())]
 
 
+def bonus_from_the_residual(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if not coin() < p[i][token] / q[i][token]:
+            return drafted[:i] + [draw(residual(p[i], q[i]), coin())]
+    return drafted + [draw(residual(p[-1], q[-1]), coin())]
+
+
+# -- verify, with a mistake that has a name --------------------------------------------
+def likeliest_drafts_accepted(drafted, q, p, coin):
+    out = []
+    for i, token in enumerate(drafted):
+        if token == np.argmax(p[i]):
+            out.append(token)
+        else:
+            out.append(draw(residual(p[i], q[i]), coin()))
+            return out
+    out.append(draw(p[len(drafted)], coin()))
+    return out
+
+
+def likeliest_drafts_accepted_else_p(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if p[i][token] < max(p[i]):
+            return drafted[:i] + [draw(p[i], coin())]
+    return drafted + [draw(p[-1], coin())]
+
+
+def likeliest_token_wherever_a_draft_is_another(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        best = int(np.argmax(p[i]))
+        if token != best:
+            return drafted[:i] + [best]
+    return drafted + [draw(p[-1], coin())]
+
+
+def likeliest_tokens_throughout(drafted, q, p, coin):
+    best = [int(row.argmax()) for row in p]
+    i = 0
+    while i < len(drafted) and drafted[i] == best[i]:
+        i += 1
+    return best[: i + 1]
+
+
+def likeliest_replacement(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if coin() >= p[i][token] / q[i][token]:
+            return drafted[:i] + [int(np.argmax(p[i]))]
+    return drafted + [draw(p[-1], coin())]
+
+
+def likeliest_of_what_is_missing(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if coin() >= p[i][token] / q[i][token]:
+            return drafted[:i] + [int(np.argmax(p[i] - q[i]))]
+    return drafted + [draw(p[-1], coin())]
+
+
+def likeliest_replacement_and_bonus(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if coin() >= p[i][token] / q[i][token]:
+            return drafted[:i] + [int(np.argmax(p[i]))]
+    return drafted + [int(np.argmax(p[-1]))]
+
+
 def likeliest_bonus(drafted, q, p, coin):
     for i, token in enumerate(drafted):
         if not coin() < p[i][token] / q[i][token]:
             return drafted[:i] + [draw(residual(p[i], q[i]), coin())]
     return drafted + [int(np.argmax(p[-1]))]
+
+
+def replacement_and_the_last_row(drafted, q, p, coin):
+    out = []
+    for i, token in enumerate(drafted):
+        if not coin() < p[i][token] / q[i][token]:
+            out.append(draw(residual(p[i], q[i]), coin()))
+            break
+        out.append(token)
+    return out + [draw(p[-1], coin())]
+
+
+def replacement_and_the_next_row(drafted, q, p, coin):
+    out = []
+    for i, token in enumerate(drafted):
+        if not coin() < p[i][token] / q[i][token]:
+            out.append(draw(residual(p[i], q[i]), coin()))
+            break
+        out.append(token)
+    return out + [draw(p[len(out)], coin())]
 
 
 RIGHT = {
@@ -329,6 +413,26 @@ WRONG = {
         p_without_the_rejected_token,
         ratios_multiplied,
         three_tests_at_most,
-        likeliest_bonus,
+        bonus_from_the_residual,
     ],
+}
+NAMED = {
+    "verify": {
+        "greedy test when sampling": [
+            likeliest_drafts_accepted,
+            likeliest_drafts_accepted_else_p,
+            likeliest_token_wherever_a_draft_is_another,
+            likeliest_tokens_throughout,
+        ],
+        "likeliest token for a replacement": [
+            likeliest_replacement,
+            likeliest_of_what_is_missing,
+            likeliest_replacement_and_bonus,
+        ],
+        "likeliest token for the bonus": [likeliest_bonus],
+        "bonus after a rejection": [
+            replacement_and_the_last_row,
+            replacement_and_the_next_row,
+        ],
+    }
 }

@@ -58,8 +58,34 @@ def variance_of_rare_tokens(p, found):
     return 4 * p / (found - p) ** 2
 
 
+def three_standard_errors(p, found):
+    return 9 * p * (1 - p) / (found - p) ** 2
+
+
+# -- with a mistake that has a name ----------------------------------------------------
+def half_for_every_p(p, found):
+    return (2 * 0.5 / (p - found)) ** 2
+
+
+def half_over_the_difference_squared(p, found):
+    error = 0.5
+    return 4 * error**2 / (found - p) ** 2
+
+
 def two_not_squared(p, found):
     return 2 * p * (1 - p) / (found - p) ** 2
+
+
+def nothing_squared(p, found):
+    return 2 * np.sqrt(p * (1 - p)) / abs(p - found)
+
+
+def difference_not_squared(p, found):
+    return 4 * p * (1 - p) / abs(p - found)
+
+
+def half_not_squared(p, found):
+    return 2 * 0.5 / abs(p - found)
 
 
 RIGHT = {
@@ -78,6 +104,20 @@ WRONG = {
         both_variances,
         variance_of_the_mean,
         variance_of_rare_tokens,
-        two_not_squared,
+        three_standard_errors,
     ]
+}
+NAMED = {
+    "samples": {
+        "standard error of one half": [
+            half_for_every_p,
+            half_over_the_difference_squared,
+        ],
+        "square forgotten": [
+            two_not_squared,
+            nothing_squared,
+            difference_not_squared,
+            half_not_squared,
+        ],
+    }
 }

@@ -187,6 +187,39 @@ def pearl_token_by_token(world, window, gamma):
     return tuple(drafts)
 
 
+def new_drafts_tested_first(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, drafted + window, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (drafted + window)[len(verified.accepted) :]
+
+
+def replacement_left_out(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.accepted or verified.extra)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def one_draft_less(world, window, gamma):
+    return pearl_as_in_the_lesson(world, window, gamma - 1)
+
+
+def at_most_two_drafts_kept(world, window, gamma):
+    return pearl_as_in_the_lesson(world, window, gamma)[:2]
+
+
+def early_rejection_overlooked(world, window, gamma):
+    """It looks at the window alone to see whether anything was rejected."""
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    if len(verified.accepted) < len(window):
+        return ()
+    return (window + drafted)[len(verified.accepted) :]
+
+
+# -- a round of PEARL, with a mistake that has a name ----------------------------------
 def all_drafts_kept(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
@@ -201,11 +234,32 @@ def drafted_without_the_window(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
-def new_drafts_tested_first(world, window, gamma):
+def all_drafts_always_kept(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
-    verified = verify(world, drafted + window, rows)
+    world.commit(verify(world, window + drafted, rows).tokens)
+    return drafted
+
+
+def window_tested_alone(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window, rows)
     world.commit(verified.tokens)
-    return () if verified.extra else (drafted + window)[len(verified.accepted) :]
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def window_tested_alone_then_the_drafts(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window, rows)
+    world.commit(verified.tokens)
+    if len(verified.accepted) < len(window):
+        return ()
+    return drafted
+
+
+def window_tested_alone_and_all_drafts(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    world.commit(verify(world, window, rows).tokens)
+    return drafted
 
 
 def drafts_never_used(world, window, gamma):
@@ -214,11 +268,69 @@ def drafts_never_used(world, window, gamma):
     return ()
 
 
-def replacement_left_out(world, window, gamma):
+def speculative_decoding(world, window, gamma):
+    drafts = world.wait(world.draft.propose(world.text, gamma))
+    text = world.text + ids(drafts)
+    (rows,) = world.all(world.target.score(text, last=gamma))
+    world.commit(verify(world, drafts, rows).tokens)
+    return ()
+
+
+# -- a round of PEARL that ends with an error ------------------------------------------
+def nothing_returned(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
-    world.commit(verified.accepted or verified.extra)
+    world.commit(verified.tokens)
+
+
+def nothing_returned_after_a_rejection(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    if not verified.extra:
+        return (window + drafted)[len(verified.accepted) :]
+    return None  # as where nothing is written here
+
+
+def tokens_returned(world, window, gamma):
+    return ids(pearl_as_in_the_lesson(world, window, gamma))
+
+
+def scored_without_ids(world, window, gamma):
+    rows, drafted = world.all(
+        world.target.score(world.text + window, last=len(window)),
+        world.draft.propose(world.text + ids(window), gamma),
+    )
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def proposed_without_ids(world, window, gamma):
+    rows, drafted = world.all(
+        world.target.score(world.text + ids(window), last=len(window)),
+        world.draft.propose(world.text + window, gamma),
+    )
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def waits_for_nothing(world, window, gamma):
+    text = world.text + ids(window)
+    rows = world.target.score(text, last=len(window))
+    drafted = world.draft.propose(text, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def waits_for_the_rows_alone(world, window, gamma):
+    text = world.text + ids(window)
+    rows = world.wait(world.target.score(text, last=len(window)))
+    drafted = world.draft.propose(text, gamma)
+    world.commit(verify(world, window, rows).tokens)
+    return drafted
 
 
 RIGHT = {
@@ -260,10 +372,36 @@ WRONG = {
         at_most_what_was_drafted,
     ],
     "pearl": [
-        all_drafts_kept,
-        drafted_without_the_window,
         new_drafts_tested_first,
-        drafts_never_used,
         replacement_left_out,
+        one_draft_less,
+        at_most_two_drafts_kept,
+        early_rejection_overlooked,
+    ],
+}
+NAMED = {
+    "pearl": {
+        "drafts after the text alone": [drafted_without_the_window],
+        "new drafts for the window": [all_drafts_kept, all_drafts_always_kept],
+        "window tested alone": [
+            window_tested_alone,
+            window_tested_alone_then_the_drafts,
+            window_tested_alone_and_all_drafts,
+            drafts_never_used,
+        ],
+        "speculative decoding": [speculative_decoding],
+    }
+}
+# With an error that helps: what its card says.
+ENDS_WITH = {
+    "Does every way through it end with a return?": [
+        nothing_returned,
+        nothing_returned_after_a_rejection,
+    ],
+    "It is not a tuple of tokens": [tokens_returned],
+    "`world.text + ids(window)`": [scored_without_ids, proposed_without_ids],
+    "an operation that nobody has waited for": [
+        waits_for_nothing,
+        waits_for_the_rows_alone,
     ],
 }

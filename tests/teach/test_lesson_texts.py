@@ -1,0 +1,210 @@
+"""What a lesson says of its pictures is what they show.
+
+The runs are made here as the lessons make them, and the sentences are the lessons' own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from math import log
+from pathlib import Path
+
+import pytest
+
+import speclab
+import speclib
+from speclab import teach
+from speclab.papers.load_papers import load_paper
+from speclab.papers.pearl_figures import replay_steps
+from speclab.theory.closed_forms import pearl_speed, sd_speed, sd_tokens
+from speclib.trace.events import COMMIT
+from speclib.trace.rounds import window_rounds
+
+LEARN = Path(__file__).resolve().parents[2] / "notebooks" / "learn"
+
+
+def cells_of(lesson: str) -> list[dict]:
+    (path,) = LEARN.glob(f"{lesson}_*.ipynb")
+    return json.loads(path.read_text("utf-8"))["cells"]
+
+
+def cell_with(lesson: str, words: str) -> dict:
+    """The one cell that has these words."""
+    (cell,) = [cell for cell in cells_of(lesson) if words in source_of(cell)]
+    return cell
+
+
+def source_of(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def printed_by(cell: dict) -> str:
+    """What a stored cell has printed, or shown as text."""
+    texts = []
+    for output in cell["outputs"]:
+        text = output.get("text") or output.get("data", {}).get("text/plain", "")
+        texts.append("".join(text))
+    return "\n".join(texts)
+
+
+def flowing(text: str) -> str:
+    """A text on one line, so that it may be broken anywhere."""
+    return " ".join(text.split())
+
+
+# -- lesson 00 -------------------------------------------------------------------------
+def test_lesson_00_explains_its_words_before_it_asks_for_them():
+    """Each word is in italics, or named as a letter, where it is first used."""
+    text = flowing("\n".join(source_of(cell) for cell in cells_of("00")[3:]))
+    for explanation, word in (
+        ("*pass*", r"\bpass(es)?\b"),
+        ("*row*", r"\brows?\b"),
+        ("The letter c says", r"\bc\b"),
+        ("The letter γ (*gamma*) says", r"γ|\bgamma\b"),
+        ("*committed*", r"\bcommit"),
+        ("*round*", r"\brounds?\b"),
+    ):
+        assert explanation in text
+        assert re.search(word, text).start() >= text.index(explanation), explanation
+    assert "always writes the likeliest token of its row" in text
+
+
+def test_both_races_of_lesson_00_are_printed_in_full_and_are_the_same():
+    printed = printed_by(cell_with("00", "speculative.text")).splitlines()
+    plain, speculative = (line.split(":")[1].strip() for line in printed)
+    run = speclib.simulate("autoregressive", tokens=16)
+    assert plain == speculative == run.text.strip()
+
+
+def test_the_answers_of_lesson_00_are_what_the_formula_says():
+    answer = flowing(source_of(cell_with("00", "<summary>The answers</summary>")))
+    for alpha in (0.5, 0.45):
+        speed = sd_speed(alpha, 4, 1 / 5, 1.0)
+        assert f"{speed:.2f} times" in answer
+    assert "1.8 target passes" in answer
+    run = speclib.simulate("speculative", gamma=4, c=5.0, alpha=0.8, tokens=400)
+    shares = {device: run.trace.busy(device) for device in ("draft", "target")}
+    assert shares["draft"] / shares["target"] == pytest.approx(4 / 5)
+
+
+# -- lesson 20 -------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def runs():
+    """Those of section 2."""
+    return speclib.compare(gamma=5, c=5.0, alpha=0.8, tokens=24)
+
+
+def test_the_round_that_is_shown_first_is_the_one_that_the_text_speaks_of(runs):
+    text = flowing(source_of(cell_with("20", "Step with the arrow keys, or press")))
+    pearl = runs[2]
+    assert f"Round {speclab.rounds(pearl).live.step} is shown first" in text
+    rounds = window_rounds(pearl.trace)
+
+    fails, passes = rounds[1], rounds[8]
+    assert fails.window
+    assert fails.outcomes[fails.early] == "rejected"
+    assert fails.outcomes.count("discarded") == 4
+    assert "neither that draft nor the four after it" in text
+    assert "Step on to round 9" in text
+    assert set(passes.outcomes[: passes.rows]) == {"accepted"}
+    assert passes.window
+    assert rounds[9].window == passes.drafted[1:]
+    assert len(rounds[9].window) == 4
+    assert "The four new drafts after the first" in text
+
+
+def test_the_step_of_the_caches_that_is_shown_first_is_the_one_of_the_text(runs):
+    text = flowing(source_of(cell_with("20", "only the draft model loses places. Why")))
+    view = speclab.kv_ribbon(runs[2])
+    assert f"Step {view.live.step} is shown first" in text
+
+    stale = {}
+    for step in (6, 12, 15):
+        moment = view.live.moments[step - 1]
+        assert moment.event.op == COMMIT
+        kinds = moment.kinds
+        stale[step] = [kinds[name].count("stale") > 0 for name in ("draft", "target")]
+    assert stale == {6: [True, False], 12: [True, True], 15: [True, False]}
+
+    rounds = window_rounds(runs[2].trace)
+    of_6, of_12, of_15 = rounds[1], rounds[3], rounds[4]
+    assert of_6.outcomes.index("rejected") == len(of_6.window) > 0
+    assert of_12.outcomes.index("rejected") < len(of_12.window)
+    assert not of_15.window
+
+
+def test_the_answers_to_the_sliders_are_what_the_formulas_say():
+    text = flowing(source_of(cell_with("20", "## 4. Move the sliders")))
+    at_high = [
+        pearl_speed(0.95, 5, 1 / 5, 1.0, without)
+        for without in (None, "pre-verify", "post-verify")
+    ]
+    whole, without_pre, without_post = at_high
+    assert (
+        f"At α = 0.95 PEARL is {whole:.2f} times as fast as plain decoding, "
+        f"{without_pre:.2f} times without pre-verify and {without_post:.2f} times "
+        "without post-verify."
+    ) in text
+    low = [pearl_speed(0.3, 5, 1 / 5, 1.0, w) for w in ("pre-verify", "post-verify")]
+    assert low[0] < low[1]
+    assert pearl_speed(1.0, 5, 1 / 5, 1.0) == 5
+    assert f"{sd_tokens(0.3, 5):.1f} tokens in the mean" in text
+    assert pearl_speed(0.3, 5, 1 / 5, 1.0) > 1 > sd_speed(0.3, 5, 1 / 5, 1.0)
+
+
+def test_the_quizzes_of_lesson_20_say_what_its_runs_do(runs):
+    _, speculative, pearl = runs
+    text = repr(teach.quiz("pearl-work").folds())
+    passes = {}
+    for name, run in (("speculative", speculative), ("pearl", pearl)):
+        passes[name] = sum(event.is_scoring for event in run.trace.operations)
+    assert (
+        f"{passes['pearl']} target passes in place of {passes['speculative']}, and "
+        f"{pearl.stats.drafted} draft passes in place of {speculative.stats.drafted}"
+    ) in text
+
+    run = speclib.simulate("speculative", gamma=10, c=5.0, alpha=0.8, tokens=40)
+    waits = 1 - run.trace.busy("target") / run.trace.makespan
+    assert waits == pytest.approx(2 / 3)
+    shares = [runs[1].trace.busy(name) for name in ("draft", "target")]
+    assert shares[0] == pytest.approx(shares[1])
+
+
+def test_the_windows_of_table_9_hold_nothing_that_is_written_already():
+    """They are those of the method's own rounds, without what is not printed."""
+    replayed = replay_steps(load_paper("pearl").table("table-9"))
+    shown = speclab.steps("pearl", "table-9")
+    rounds = window_rounds(replayed.trace)
+    for (_, row), own in zip(shown.iterrows(), rounds, strict=True):
+        pieces = [replayed.pieces[token] for token in own.window]
+        assert row["window"].split() == [piece for piece in pieces if piece]
+    stored = printed_by(cell_with("20", 'speclab.steps("pearl", "table-9")'))
+    assert "' m glad you" in stored  # drafted in step 1
+    assert stored.count("' m glad you") == 1
+
+
+def test_the_solution_of_pearl_is_not_shown_below_its_exercise():
+    for cell in cells_of("20"):
+        for printed in [printed_by(cell)] if cell["cell_type"] == "code" else []:
+            assert "world.all(" not in printed
+
+
+def distance_from_expected(seed: int) -> float:
+    """How far the curves of one draw are from the formulas, as an explorer counts."""
+    plain = speclib.simulate("autoregressive", c=5.0, tokens=400)
+    own = plain.stats.decode_speed
+    distance = 0.0
+    for gamma in range(1, 13):
+        what = dict(gamma=gamma, c=5.0, alpha=0.8, tokens=400, seed=seed)
+        for method, formula in (("speculative", sd_speed), ("pearl", pearl_speed)):
+            speed = speclib.simulate(method, **what).stats.decode_speed / own
+            distance += abs(log(speed / formula(0.8, gamma, 1 / 5, 1.0)))
+    return distance
+
+
+@pytest.mark.slow
+def test_the_curves_over_gamma_are_the_draw_of_six_that_is_nearest_to_the_formulas():
+    cell = source_of(cell_with("20", "for g in range(1, 13)"))
+    seed = int(re.search(r"seed=(\d+)", cell)[1])
+    assert min(range(6), key=distance_from_expected) == seed
