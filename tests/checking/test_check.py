@@ -211,7 +211,7 @@ def likeliest(drafted, q, p, coin):
         (one_coin, "one coin for all tests"),
         (ratio_upside_down, "ratio upside down"),
         (block_with(row_behind=1), ""),
-        (likeliest, ""),
+        (likeliest, "greedy test when sampling"),
     ],
     ids=["from p", "one coin", "upside down", "one row behind", "likeliest"],
 )
