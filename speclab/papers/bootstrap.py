@@ -11,13 +11,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+
+from .spread import Spread
 
 RESAMPLES = 1000
 
 Numbers = TypeVar("Numbers", float, np.ndarray)
+
+
+class MeasuredBeside(Protocol):
+    """A measured cell, which may have been measured beside another one."""
+
+    def spread_of_quotient(self, other: Any) -> Spread | None:
+        """How much the quotient of both cells' corrections differs over requests.
+
+        On the scale of logarithms. None where both were not measured by the same
+        requests, or where too few cells tell it.
+        """
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,7 @@ class Correction:
     error      its standard error: of a factor that of its logarithm
     freedom    degrees of freedom behind the error
     measured   how many requests were measured
+    cell       the cell whose requests these are; None: of several cells
     """
 
     by: float
@@ -35,6 +49,7 @@ class Correction:
     error: float
     freedom: float
     measured: int
+    cell: MeasuredBeside | None = None
 
     def applied(self, replayed: Numbers) -> Numbers:
         """What was replayed, corrected."""

@@ -52,6 +52,7 @@ from scipy.special import stdtrit  # scipy.stats has it too, and takes a second 
 from speclab.experiment.spec import present
 
 from .bootstrap import Correction, Resamples
+from .spread import Spread
 
 SURE = 0.975  # on either side, which leaves 95 % between
 TINY = 1e-12  # resamples that differ by less than this differ by floating point alone
@@ -239,8 +240,35 @@ def ledger_interval(estimate: Estimate) -> Interval | None:
 
 # -- numbers that are computed from others ---------------------------------------------
 def divide(top: Estimate, bottom: Estimate) -> Estimate:
-    """The quotient of two numbers, resample by resample."""
-    return _combine(truediv, (top, bottom), signed=False)
+    """The quotient of two numbers, resample by resample.
+
+    What slowed one request of two methods that were measured in turns, or the plain
+    decoding that both stand over, cancels: then the correction of the quotient is
+    surer than those of its two sides.
+    """
+    quotient = _combine(truediv, (top, bottom), signed=False)
+    spread = _spread_of_quotient(top, bottom)
+    if spread is None or not quotient.is_positive or quotient.correction is None:
+        return quotient
+    measured = quotient.correction.measured
+    surer = replace(
+        quotient.correction,
+        error=sqrt(spread.variance / measured),
+        freedom=spread.freedom,
+    )
+    return Estimate(
+        quotient.value, replace(present(quotient.resamples), correction=surer)
+    )
+
+
+def _spread_of_quotient(top: Estimate, bottom: Estimate) -> Spread | None:
+    """How much the corrections' quotient differs; None where that is not known."""
+    above, below = top.correction, bottom.correction
+    if above is None or below is None or above.cell is None or below.cell is None:
+        return None
+    if not (above.is_factor and below.is_factor):
+        return None
+    return above.cell.spread_of_quotient(below.cell)
 
 
 def subtract(one: Estimate, other: Estimate) -> Estimate:

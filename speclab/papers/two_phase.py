@@ -37,21 +37,27 @@ Sources: Cochran, Sampling Techniques, third edition, 1977, chapter 12.9; Angelo
 et al., Prediction-Powered Inference, 2023 (arXiv:2301.09633), for the same idea with a
 model's predictions as the first phase.
 
-What it does not know: whether the first prompts are typical in how they are corrected;
-that cells which share plain decoding share its disturbances, which makes the interval
-of their quotient a little too wide.
+The quotient of two such numbers has a correction of its own: what slowed a request of
+both methods, which were run in turns, or the plain decoding that both stand over,
+cancels. How much quotients differ is told by all pairs of cells of these two methods
+(``Peers.spread_of_quotient``). For PEARL over speculative decoding that is an eighth of
+what both sides' spreads make together.
+
+What it does not know: whether the first prompts are typical in how they are corrected.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from math import inf, isfinite, isnan, sqrt
 
 import numpy as np
 
 from speclab.experiment.spec import CellResult, Replays, Spec, present
+from speclib.data.pairs import load_pair
 from speclib.methods import about
 
 from . import statistics
@@ -70,6 +76,7 @@ class Peers:
 
     def __init__(self, results: Iterable[CellResult] = ()):
         self._groups: dict[Hashable, list[CellResult]] = defaultdict(list)
+        self._in_turns: dict[Hashable, list[CellResult]] = defaultdict(list)
         known: set[Spec] = set()
         for result in results:
             if result.replays is None:
@@ -78,6 +85,7 @@ class Peers:
             if run not in known:
                 known.add(run)
                 self._groups[_group_of(result)].append(result)
+                self._in_turns[_conditions_of(result)].append(result)
         self._spreads: dict[Hashable, Spread | None] = {}
 
     def spread(
@@ -97,8 +105,76 @@ class Peers:
             self._spreads[key] = pooled_spread(spreads)
         return self._spreads[key]
 
+    def spread_of_quotient(
+        self, stat: str, one: CellResult, other: CellResult, scaled_tokens: int
+    ) -> Spread | None:
+        """How much the quotient of two cells' corrections differs over requests.
+
+        Told by all pairs of cells like these two that were measured in turns, of which
+        each cell counts once. None where they are too few.
+        """
+        key = stat, scaled_tokens, _group_of(one), _group_of(other)
+        if key not in self._spreads:
+            spreads = []
+            for cells in self._in_turns.values():
+                for pair in _pairs(cells, _group_of(one), _group_of(other)):
+                    spreads.append(_spread_of_pair(stat, *pair, scaled_tokens))
+            freedom = sum(spread.freedom for spread in spreads)
+            is_known = freedom >= LEAST_FREEDOM
+            self._spreads[key] = pooled_spread(spreads) if is_known else None
+        return self._spreads[key]
+
 
 NO_PEERS = Peers()
+LEAST_FREEDOM = 4  # of pairs that tell how much a quotient differs
+
+
+def _pairs(
+    cells: Sequence[CellResult], group: Hashable, other_group: Hashable
+) -> list[tuple[CellResult, CellResult]]:
+    """Cells of two groups side by side, each in one pair at most."""
+    ones = [cell for cell in cells if _group_of(cell) == group]
+    if group == other_group:
+        return list(zip(ones[::2], ones[1::2], strict=False))
+    others = [cell for cell in cells if _group_of(cell) == other_group]
+    return list(zip(ones, others, strict=False))
+
+
+def _spread_of_pair(
+    stat: str, one: CellResult, other: CellResult, scaled_tokens: int
+) -> Spread:
+    """How much the quotient of two cells' corrections differs over their requests."""
+    above = _correction_by_request(stat, one, scaled_tokens)
+    below = _correction_by_request(stat, other, scaled_tokens)
+    common = sorted(above.keys() & below.keys())
+    if len(common) < 2:
+        return Spread(0.0, 0)
+    differences = np.array([above[number] - below[number] for number in common])
+    return Spread(float(differences.var(ddof=1)), len(common) - 1)
+
+
+@dataclass(frozen=True)
+class CellAmongPeers:
+    """A statistic of a cell, and the cells that were measured as it was."""
+
+    stat: str
+    result: CellResult
+    scaled_tokens: int
+    peers: Peers
+
+    def spread_of_quotient(self, other: CellAmongPeers) -> Spread | None:
+        """See ``bootstrap.MeasuredBeside``."""
+        are_in_turns = (
+            self.stat == other.stat
+            and self.scaled_tokens == other.scaled_tokens
+            and _conditions_of(self.result) == _conditions_of(other.result)
+            and quiet_requests(self.result) == quiet_requests(other.result)
+        )
+        if not are_in_turns:
+            return None
+        return self.peers.spread_of_quotient(
+            self.stat, self.result, other.result, self.scaled_tokens
+        )
 
 
 def _group_of(result: CellResult) -> Hashable:
@@ -108,7 +184,21 @@ def _group_of(result: CellResult) -> Hashable:
     """
     spec = result.spec
     runtime = result.facts.get("draft")
-    return spec.kind, spec.method, spec.dtype, runtime, result.machine
+    spread = _spread_of_target(spec.pair)
+    return spec.kind, spec.method, spec.dtype, runtime, spread, result.machine
+
+
+def _conditions_of(result: CellResult) -> Hashable:
+    """What cells share whose requests were run in turns: the same plain decoding."""
+    spec = result.spec
+    pool = spec.worker_pool if spec.kind == "measured" else None
+    return spec.plain_decoding.changed(requests=1), pool, result.machine
+
+
+@cache
+def _spread_of_target(pair: str | None) -> str | None:
+    """How a pair's target is spread over devices, which then wait for each other."""
+    return None if pair is None else load_pair(pair).target.spread
 
 
 def own_spread(
@@ -125,18 +215,28 @@ def _single_corrections(
     stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
 ) -> np.ndarray:
     """The correction of each measured request, on the scale on which it is averaged."""
+    by_request = _correction_by_request(stat, result, scaled_tokens, as_factor)
+    return np.array(list(by_request.values()))
+
+
+def _correction_by_request(
+    stat: str, result: CellResult, scaled_tokens: int, as_factor: bool = True
+) -> dict[int, float]:
+    """The same by the number of the request; those that are none are left out."""
     replays = present(result.replays)
-    corrections = []
+    corrections = {}
     for number in quiet_requests(result):
         measured = statistics.compute(stat, _requests(result, [number]), scaled_tokens)
         again = _requests(as_replayed(result, replays), [number])
         replayed = statistics.compute(stat, again, scaled_tokens)
         if as_factor:
             with np.errstate(divide="ignore", invalid="ignore"):
-                corrections.append(float(np.log(measured) - np.log(replayed)))
+                correction = float(np.log(measured) - np.log(replayed))
         else:
-            corrections.append(measured - replayed)
-    return np.array([each for each in corrections if isfinite(each)])
+            correction = measured - replayed
+        if isfinite(correction):
+            corrections[number] = correction
+    return corrections
 
 
 # -- results in part, and as replayed --------------------------------------------------
@@ -248,6 +348,7 @@ def _corrected(
         error=sqrt(spread.variance / len(numbers)),
         freedom=spread.freedom,
         measured=len(numbers),
+        cell=CellAmongPeers(stat, result, scaled_tokens, peers),
     )
     return Estimate(
         correction.applied(of_all.value),

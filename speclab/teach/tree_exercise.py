@@ -75,8 +75,5 @@ def _without_chance(distributions: Sequence[Distribution]) -> str | None:
     for position, distribution in zip(POSITIONS, distributions, strict=True):
         impossible = position.impossible(distribution)
         if impossible is not None:
-            return (
-                f"{impossible} That takes a coin that is 0 exactly, which happens with "
-                "probability 0."
-            )
+            return impossible
     return None

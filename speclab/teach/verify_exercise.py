@@ -30,7 +30,7 @@ from .judge import judge_distributions
 Verify: TypeAlias = Callable[[list[int], list[Row], list[Row], NewCoin], Sequence[int]]
 
 PRAISE = (
-    "In all cases that were walked, with up to three tokens to choose from and up to "
+    "In all cases that were walked, with up to five tokens to choose from and up to "
     "five drafted, every token has exactly the target's distribution, and no "
     "more drafts can be accepted than yours accepts."
 )
@@ -72,10 +72,7 @@ def _without_chance(distributions: Sequence[Distribution]) -> str | None:
     for case, distribution in zip(CASES, distributions, strict=True):
         impossible = case.impossible(distribution)
         if impossible is not None:
-            return (
-                f"{impossible} That takes a coin that is 0 exactly, which happens with "
-                "probability 0."
-            )
+            return impossible
     return None
 
 

@@ -49,6 +49,10 @@ class TookTooLong(BaseException):
     """
 
 
+class AllTookTooLong(TookTooLong):
+    """The time of all calls together is over."""
+
+
 def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     """What ``function`` returns. Raises Failed with a sentence about its error.
 
@@ -141,6 +145,11 @@ def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
     Limit.ends_at = time.process_time() + seconds_of_all
     try:
         yield
+    except AllTookTooLong:
+        raise Failed(
+            f"All its calls together did not end within {seconds_of_all:g} s of "
+            "computing: does each take so long?"
+        ) from None
     except TookTooLong:
         raise Failed(
             f"It did not end within {SECONDS:g} s: is there a loop that never ends, or "
@@ -167,7 +176,7 @@ def _alarm() -> Iterator[None]:
         yield
         return
     if time.process_time() > Limit.ends_at:
-        raise TookTooLong
+        raise AllTookTooLong
     computing = _timer(signal.ITIMER_PROF, SECONDS)
     waiting = _timer(signal.ITIMER_REAL, PATIENCE * SECONDS)
     with computing, waiting:

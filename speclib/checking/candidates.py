@@ -1,12 +1,12 @@
 """Several candidates for one position: what a rule for them is tried on.
 
 In a tree the target is offered several candidates at a position, drawn one after the
-other without putting any back. A rule for one such position is called as
+other: none is put back, or all are. A rule for one such position is called as
 ``rule(candidates, q, p, coin)``:
 
     candidates   tokens, in the order in which they were drawn, a list
     q            [n, V], for each the row that it was drawn from: those before it have
-                 no chance in it
+                 no chance in it, unless they were put back
     p            [V], the target's row
     coin         coin() gives a new random number in [0, 1)
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, product
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,7 +32,7 @@ from speclib.core.sampling import Row, Tokens
 from .answers import token_in
 from .calls import call_guarded
 from .candidate_mistakes import pick
-from .case import EQUAL, Array, Rule, shown
+from .case import EQUAL, Array, Rule, describe_chance, shown, told_apart
 from .coin import NewCoin, all_outcomes
 
 
@@ -50,12 +50,14 @@ Distribution: TypeAlias = dict[Outcome, float]
 class Position:
     """A position in the text: what each model says, and how many candidates.
 
-    ``q`` is the draft model's distribution, ``p`` the target model's.
+    ``q`` is the draft model's distribution, ``p`` the target model's. ``put_back``:
+    whether a candidate may be drawn again.
     """
 
     q: Row
     p: Row
     candidates: int
+    put_back: bool = False
 
     @property
     def name(self) -> str:
@@ -67,8 +69,11 @@ class Position:
     def drawn(self) -> Iterator[tuple[Tokens, list[Row], float]]:
         """All that may be drawn: candidates, each one's q, and how probable it is.
 
-        A candidate's q is over the tokens which have not been drawn yet.
+        A candidate's q is over the tokens which have not been drawn yet, or over all.
         """
+        if self.put_back:
+            yield from self._drawn_and_put_back()
+            return
         for tokens in permutations(np.flatnonzero(self.q).tolist(), self.candidates):
             left, rows, probability = self.q.copy(), [], 1.0
             for token in tokens:
@@ -77,6 +82,12 @@ class Position:
                 probability *= float(row[token])
                 left[token] = 0
             yield tokens, rows, probability
+
+    def _drawn_and_put_back(self) -> Iterator[tuple[Tokens, list[Row], float]]:
+        possible = np.flatnonzero(self.q).tolist()
+        for tokens in product(possible, repeat=self.candidates):
+            probability = float(np.prod([self.q[token] for token in tokens]))
+            yield tokens, [self.q] * self.candidates, probability
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
         """What a rule gives, over all that may be drawn and all coins.
@@ -108,19 +119,21 @@ class Position:
         token = int(differences.argmax())
         if differences[token] <= EQUAL:
             return None
-        found = self._found(distribution)[token]
+        found = float(self._found(distribution)[token])
+        is_so, should_be = told_apart(found, float(self.p[token]))
         return (
-            f"{self.words}: {token} is written with probability {found:.4f}; the "
-            f"target model says {self.p[token]:.4f}."
+            f"{self.words}: {token} is written with probability {is_so}; the target "
+            f"model says {should_be}."
         )
 
     def impossible(self, distribution: Distribution) -> str | None:
         """What may be written, and the target never writes."""
-        for outcome in distribution:
+        for outcome, probability in distribution.items():
             if self.p[outcome.token] == 0:
                 return (
                     f"Your function can give {outcome.token}, though with "
-                    f"p = {shown(self.p)} the target model never writes it."
+                    f"p = {shown(self.p)} the target model never writes it. "
+                    f"{describe_chance(probability)}"
                 )
         return None
 

@@ -162,9 +162,10 @@ def _describe_difference(
     models = f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}"
     if before:
         models += f", and after {listed(before)} p = {shown(case.target[before])}"
+    is_so, should_be = told_apart(found, wanted)
     return (
-        f"{models}: {token_in_order} is {token} with probability {found:.4f}; the "
-        f"target model says {wanted:.4f}."
+        f"{models}: {token_in_order} is {token} with probability {is_so}; the "
+        f"target model says {should_be}."
     )
 
 
@@ -179,9 +180,16 @@ def impossible_token(
                 return (
                     f"Your function can commit {listed(committed)}, though with "
                     f"p = {shown(case.target[before])} the target model never writes "
-                    f"{token}."
+                    f"{token}. {describe_chance(distribution[committed])}"
                 )
     return None
+
+
+def describe_chance(probability: float) -> str:
+    """How seldom something happens that should never happen."""
+    if probability > 0:
+        return f"That happens with probability {probability:.1e}."
+    return "That takes a coin that is 0 exactly, which happens with probability 0."
 
 
 def largest_error(case: Case[Any], distribution: Mapping[Tokens, float]) -> float:
@@ -226,6 +234,15 @@ def drawn_from(row: Row, random: np.random.Generator) -> int:
     return int(random.choice(len(row), p=row))
 
 
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two probabilities, with as many digits as tell them apart; at least four."""
+    for digits in range(4, 9):
+        first, second = f"{one:.{digits}f}", f"{other:.{digits}f}"
+        if first != second:
+            break
+    return first, second
+
+
 # -- words, and models -----------------------------------------------------------------
 def listed(tokens: Tokens) -> str:
     return "(" + ", ".join(str(token) for token in tokens) + ")"
@@ -240,10 +257,13 @@ def model_of(rows: Mapping[Tokens, tuple[float, ...]]) -> Model:
     return {tokens: np.array(row) for tokens, row in rows.items()}
 
 
-def random_models(vocab: int, length: int, seed: int) -> tuple[Model, Model]:
+def random_models(
+    vocab: int, length: int, seed: int, steepness: int = 1, parts: int = 100
+) -> tuple[Model, Model]:
     """A draft and a target, drawn at random, in which the tokens' chances differ much.
 
-    Both say what follows each text of up to ``length`` tokens, in whole percents.
+    Both say what follows each text of up to ``length`` tokens, in whole ``parts``, of
+    which each token has 2 at least. The steeper, the more the chances differ.
     """
     random = np.random.default_rng(seed)
     models: list[Model] = []
@@ -251,9 +271,9 @@ def random_models(vocab: int, length: int, seed: int) -> tuple[Model, Model]:
         model: dict[Tokens, Row] = {}
         for so_far in range(length + 1):
             for tokens in product(range(vocab), repeat=so_far):
-                weights = random.exponential(size=vocab)
-                percents = np.round(94 * weights / weights.sum()) + 2
-                model[tokens] = percents / percents.sum()
+                weights = random.exponential(size=vocab) ** steepness
+                shares = np.round((parts - 6) * weights / weights.sum()) + 2
+                model[tokens] = shares / shares.sum()
         models.append(model)
     return models[0], models[1]
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from math import exp, inf, nextafter
-from typing import TypeAlias, TypeVar
+from math import exp, inf, isnan, nextafter
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Coin:
     """A number in [0, 1) that is not known, or a function of it that rises or falls.
 
     It can be compared with a number, and a number can be added to it, taken from it,
-    multiplied with it, or divide it; ``np.log`` of it can be taken. Anything else
+    multiplied with it, or divide it; so can the numbers of an array, each for itself.
+    ``np.log`` of it can be taken. Anything else
     raises NotWalkable.
 
     ``at`` says which number of [0, 1) is meant where the function has a given value.
@@ -65,8 +66,20 @@ class Coin:
         self._at = at
         self._rises = rises
 
-    # -- comparisons -------------------------------------------------------------------
-    def __lt__(self, other: Coin | float) -> bool:
+    # -- comparisons, with each number of an array one by one --------------------------
+    def __lt__(self, other: Any) -> Any:
+        return _each(self._is_below, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _each(self._is_at_most, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _each(lambda number: not self._is_at_most(number), other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _each(lambda number: not self._is_below(number), other)
+
+    def _is_below(self, other: Coin | float) -> bool:
         if other is self:
             return False
         edge = self._at(_number(other))
@@ -74,7 +87,7 @@ class Coin:
             return self._walk.is_below(self._number, edge)
         return not self._walk.is_at_most(self._number, edge)
 
-    def __le__(self, other: Coin | float) -> bool:
+    def _is_at_most(self, other: Coin | float) -> bool:
         if other is self:
             return True
         edge = self._at(_number(other))
@@ -82,37 +95,37 @@ class Coin:
             return self._walk.is_at_most(self._number, edge)
         return not self._walk.is_below(self._number, edge)
 
-    def __gt__(self, other: Coin | float) -> bool:
-        return not self <= other
-
-    def __ge__(self, other: Coin | float) -> bool:
-        return not self < other
-
     # -- arithmetic --------------------------------------------------------------------
-    def __add__(self, other: float) -> Coin:
+    def __add__(self, other: Any) -> Any:
+        return _each(self._plus, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return _each(lambda number: self._plus(-_number(number)), other)
+
+    def __neg__(self) -> Coin:
+        return self._times(-1.0)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _each((-self)._plus, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return _each(self._times, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _each(lambda number: self._times(1 / _number(number)), other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def _plus(self, other: float) -> Coin:
         summand = _number(other)
         return self._changed(lambda value: value - summand)
 
-    def __sub__(self, other: float) -> Coin:
-        return self + -_number(other)
-
-    def __neg__(self) -> Coin:
-        return self * -1.0
-
-    def __rsub__(self, other: float) -> Coin:
-        return -self + other
-
-    def __mul__(self, other: float) -> Coin:
+    def _times(self, other: float) -> Coin:
         factor = _number(other)
         if factor == 0:
             raise NotWalkable("a coin times 0 is always 0: what is it meant to decide?")
         return self._changed(lambda value: value / factor, turns=factor < 0)
-
-    def __truediv__(self, other: float) -> Coin:
-        return self * (1 / _number(other))
-
-    __radd__ = __add__
-    __rmul__ = __mul__
 
     def logarithm(self) -> Coin:
         """The natural logarithm, as ``np.log`` gives it."""
@@ -133,11 +146,16 @@ class Coin:
         self, function: np.ufunc, method: str, *inputs: object, **_: object
     ) -> object:
         """What numpy's functions make of a coin, where that can be known."""
-        numbers = [_plain(value) for value in inputs]
         if method == "__call__" and function is np.log:
             return self.logarithm()
         if method == "__call__" and function in OPERATORS:
-            return OPERATORS[function](*numbers)
+            one, *others = [_plain(value) for value in inputs]
+            if not others:
+                return OPERATORS[function](one)
+            if isinstance(one, Coin):
+                return OPERATORS[function](one, *others)
+            (coin,) = others
+            return _each(lambda number: OPERATORS[function](number, coin), one)
         raise NotWalkable(
             f"np.{function.__name__} cannot be taken of a coin. {USE_OF_A_COIN}"
         )
@@ -145,7 +163,14 @@ class Coin:
     def __float__(self) -> float:
         raise NotWalkable(f"the number of a coin is hidden here. {USE_OF_A_COIN}")
 
+    def _cannot(self, *_: object) -> NoReturn:
+        raise NotWalkable(
+            f"this cannot be computed of a coin whose number is hidden. {USE_OF_A_COIN}"
+        )
+
     __int__ = __index__ = __float__
+    __pow__ = __rpow__ = __mod__ = __rmod__ = __rtruediv__ = _cannot
+    __floordiv__ = __rfloordiv__ = __abs__ = __round__ = __bool__ = _cannot
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -194,7 +219,25 @@ def _number(value: object) -> float:
         raise NotWalkable(
             "two coins meet, in a comparison or in arithmetic: compare each alone"
         )
-    return float(value)  # type: ignore[arg-type]
+    number = float(value)  # type: ignore[arg-type]
+    if isnan(number):
+        raise BadCall(
+            "a coin meets NaN, which is no number: is there a division of 0 by 0, as "
+            "by the sum of a residual that is empty?"
+        )
+    return number
+
+
+def _each(compute: Callable[[Any], Any], other: Any) -> Any:
+    """What ``compute`` makes of a number, or of each number of an array.
+
+    Arrays of PyTorch, and any that numpy can read, come back as numpy's.
+    """
+    if not getattr(other, "ndim", 0):
+        return compute(_plain(other))
+    numbers = np.asarray(other)
+    results = [compute(number) for number in numbers.flat]
+    return np.array(results).reshape(numbers.shape)
 
 
 def draw(row: Row, u: Coin | float) -> int:

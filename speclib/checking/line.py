@@ -132,9 +132,12 @@ def line_case(
     return LineCase(name, model_of(draft), model_of(target), gamma)
 
 
-def random_line(name: str, vocab: int, gamma: int, seed: int) -> LineCase:
-    """A case whose models are drawn at random."""
-    draft, target = random_models(vocab, gamma, seed)
+def random_line(
+    name: str, vocab: int, gamma: int, seed: int, steepness: int = 1
+) -> LineCase:
+    """A case whose models are drawn at random; steep ones have very seldom tokens."""
+    parts = 100 if steepness == 1 else 1000
+    draft, target = random_models(vocab, gamma, seed, steepness, parts)
     return LineCase(name, draft, target, gamma)
 
 
@@ -197,6 +200,9 @@ CASES = (
     random_line("two tokens, three drafted", 2, 3, seed=4),
     LIKED_ALIKE,
     random_line("two tokens, five drafted", 2, 5, seed=5),
+    # Several tokens are left after a rejection, and some are very seldom.
+    random_line("five tokens, one of them drafted", 5, 1, seed=6, steepness=3),
+    random_line("four tokens, two drafted", 4, 2, seed=7, steepness=3),
 )
 
 # Greedy decoding alone: the models are sure, and agree for 0, 1, 2 or 3 drafts.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 HEADINGS = {True: "Lossless.", False: "Not lossless.", None: "Not judged."}
 NOTHING_FOUND = "No error was found, by sampling."
+NOTHING_YET = "No error was found in what was walked, which is not all."
 
 
 class Rate(NamedTuple):
@@ -33,12 +34,14 @@ class Rate(NamedTuple):
 class Checked:
     """Whether a rule or a method is lossless, and how that was found out.
 
-    is_lossless          None where it could not be run to an end, and where nothing was
-                         found by sampling, which proves nothing
+    is_lossless          None where it could not be run, and where no error was found by
+                         sampling, or for lack of time, which proves nothing
     problem              the smallest text that shows an error, or why it was not run
-    how                  "walked": over every outcome; "sampled": by many runs
+    how                  "walked": over every outcome; "walked in part": as far as there
+                         was time; "sampled": by many runs; "not run"
     scope                what was walked, or how often it was run
-    largest_error        of the probability of any event, in any of the cases
+    largest_error        of the probability of any event, in any of the cases; of a
+                         sampled answer the largest that was seen, chance included
     would_find           of a sampled answer: the error that it finds in 95 of 100 times
     mistake              the name of a known mistake that behaves alike; "" without one
     question             a hint at it
@@ -69,6 +72,8 @@ class Checked:
         """The answer in a word or two."""
         if self.how == "sampled" and not self.problem:
             return NOTHING_FOUND
+        if self.how == "walked in part" and not self.problem:
+            return NOTHING_YET
         return HEADINGS[self.is_lossless]
 
     @property
@@ -77,9 +82,11 @@ class Checked:
         said = [self.heading]
         if self.problem:
             said.append(self.problem)
-        if self.is_lossless is False and self.largest_error > 0:
+        if self.is_lossless is False and self.how == "sampled":
+            said.append(f"The largest difference is {self.largest_error:.2g}.")
+        elif self.is_lossless is False and self.largest_error > 0:
             said.append(
-                f"The probability of some event is off by {self.largest_error:.4f}."
+                f"The probability of some event is off by {self.largest_error:.2g}."
             )
         if self.mistake:
             said.append(f"It behaves like a known mistake, {self.mistake!r}.")
@@ -91,8 +98,9 @@ class Checked:
             said.append(self.scope)
         if self.would_find is not None:
             said.append(
-                f"An error of {self.would_find:.4f} in the probability of a token is "
-                "found in 95 of 100 such checks."
+                f"An error of {self.would_find:.2g} in the probability of a token, or "
+                "of all tokens that the target finds likelier than the draft, is found "
+                "in 95 of 100 such checks."
             )
         if self.rate is not None:
             said.append(str(self.rate))

@@ -3,8 +3,10 @@
 That is so for a rule that draws its own random numbers, and for large vocabularies and
 long drafts. Then the rule is run many times, and what it commits is counted. At each
 position each token should come as often as the target's rows say, which follow what was
-committed before it in the same run. The sum of the differences is a martingale: it
-stays near 0, and how near is known for every number of runs (Freedman's inequality).
+committed before it in the same run. So should all tokens together that the target
+finds likelier than the draft does: a wrong rule of a large vocabulary is off there, and
+hardly at any token alone. The sum of the differences is a martingale: it stays near 0,
+and how near is known for every number of runs (Freedman's inequality).
 
 So a difference that is found is no chance, but for 1 check in 10,000. And where none is
 found, it is known how large an error would have been found.
@@ -21,6 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from speclib.core.sampling import Row, Tokens
+
 from .answers import committed_in
 from .calls import call_guarded
 from .case import ORDINALS, Array, Case, Rule
@@ -32,7 +36,8 @@ RUNS = 20_000
 LEAST_RUNS = 200  # of fewer nothing is said
 AT_ONCE = 100  # runs between two looks at the clock
 
-Counts = npt.NDArray[np.float64]  # [longest, V]
+# [longest, V + 1]: of each position the tokens, and the event "likelier to the target".
+Counts = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ class Sampled:
 
     runs         how many there were
     difference   what differs more than chance allows, in a sentence; None: nothing does
-    error        the largest difference from a probability of the target's
-    would_find   the size of an error that is found with probability 0.95
+    error        the largest difference between a share and what it should be
+    would_find   the size of an error that is found with probability 0.95: in a token's
+                 probability, or in that of all that are likelier to the target
     tokens       committed in a pass, in the mean
     tokens_off   how far this mean is from the true one, at most, with probability 0.95
     """
@@ -69,7 +75,7 @@ def sample(
     Raises Failed where the rule gives what are no tokens.
     """
     random = np.random.default_rng(seed)
-    shape = (case.longest, case.vocab)
+    shape = (case.longest, case.vocab + 1)
     seen, expected, variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     lengths: list[int] = []
     coins: tuple[Callable[[], float], ...] = (random.random,) if takes_coin else ()
@@ -83,10 +89,12 @@ def sample(
         committed = committed_in(given, drafted, case.longest, case.vocab)
         lengths.append(len(committed))
         for position, token in enumerate(committed):
-            row = case.target[committed[:position]]
+            row, is_likelier = _rows_after(case, committed[:position])
+            chances = np.append(row, row[is_likelier].sum())
             seen[position, token] += 1
-            expected[position] += row
-            variance[position] += row * (1 - row)
+            seen[position, -1] += is_likelier[token]
+            expected[position] += chances
+            variance[position] += chances * (1 - chances)
 
     count = max(1, len(lengths))
     allowed = _allowed(variance)
@@ -99,6 +107,18 @@ def sample(
         tokens=float(np.mean(lengths)) if lengths else 0.0,
         tokens_off=1.96 * float(np.std(lengths)) / sqrt(count) if lengths else 0.0,
     )
+
+
+def _rows_after(case: Case[Any], text: Tokens) -> tuple[Row, npt.NDArray[np.bool_]]:
+    """The target's row after a text, and which tokens it finds likelier than the draft.
+
+    Where the draft has no row, no token is.
+    """
+    row = case.target[text]
+    draft_row = case.draft.get(text)
+    if draft_row is None:
+        return row, np.zeros(len(row), bool)
+    return row, row > draft_row
 
 
 def _allowed(variance: Counts) -> Counts:
@@ -128,9 +148,11 @@ def _difference(
     position = int(is_off.any(axis=1).argmax())
     off = np.where(is_off[position], np.abs(seen - expected)[position], 0)
     token = int(off.argmax())
+    is_event = token == seen.shape[1] - 1
+    which = "one that the target finds likelier than the draft" if is_event else token
     name = ORDINALS[position] if position < len(ORDINALS) else f"{position + 1}th"
     return (
-        f"In {count:,} runs the {name} token is {token} in a share of "
+        f"In {count:,} runs the {name} token is {which} in a share of "
         f"{seen[position, token] / count:.4f}; the target model says "
         f"{expected[position, token] / count:.4f}. Chance does not explain that."
     )

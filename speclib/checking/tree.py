@@ -5,7 +5,7 @@ Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
     tokens    the token of every node, a list; a parent comes before its children
     parents   for every node the number of the node before it, or -1: the text
     q         [n, V], for each node the row that its token was drawn from, in which its
-              elder siblings have no chance
+              elder siblings have no chance, unless they were put back
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
     coin      coin() gives a new random number in [0, 1)
 
@@ -49,9 +49,13 @@ class DrawnTree(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeCase(Case[DrawnTree]):
-    """Two models, and the shape of a tree."""
+    """Two models, and the shape of a tree.
+
+    ``put_back``: whether a node may have the token of an elder sibling.
+    """
 
     parents: Tokens
+    put_back: bool = False
 
     @property
     def longest(self) -> int:
@@ -77,6 +81,8 @@ class TreeCase(Case[DrawnTree]):
         """What a node's token is drawn from: no token of its elder siblings."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
+        if self.put_back:
+            return row
         for elder in range(node):
             if self.parents[elder] == parent:
                 row[tokens[elder]] = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -258,7 +259,7 @@ def test_a_coin_that_is_0_makes_a_note_and_no_loss():
 
     answer = check(not_strict)
     assert answer
-    assert "a coin that is exactly 0" in repr(answer)
+    assert "a coin that is 0 exactly, which happens with probability 0" in repr(answer)
 
 
 # -- where not every outcome can be walked ---------------------------------------------
@@ -348,6 +349,172 @@ def test_a_rule_that_never_ends_is_ended(monkeypatch):
     assert "did not end within 0.2 s" in answer.problem
 
 
+# -- what an engineer found who had the page of the manual alone -----------------------
+def test_a_rule_that_was_not_walked_to_the_end_is_not_called_lossless():
+    def slow(drafted, q, p, coin):
+        until = time.process_time() + 0.002
+        while time.process_time() < until:
+            pass
+        return token_by_token(drafted, q, p, coin)
+
+    answer = check(slow, seconds=0.2)
+    assert (answer.is_lossless, answer.how) == (None, "walked in part")
+    assert not answer
+    assert "of 11 cases" in repr(answer)
+
+
+@pytest.mark.parametrize("kept", [2, 3])
+def test_a_distribution_that_is_cut_to_its_best_tokens_is_found(kept):
+    def cut(row):
+        row = np.array(row)
+        row[np.argsort(-row)[kept:]] = 0
+        return row / row.sum()
+
+    def rule(drafted, q, p, coin):
+        for position, token in enumerate(drafted):
+            if not coin() < p[position][token] / q[position][token]:
+                left = np.maximum(p[position] - q[position], 0)
+                return [*drafted[:position], draw(cut(left / left.sum()), coin())]
+        return [*drafted, draw(p[-1], coin())]
+
+    assert check(rule).is_lossless is False
+
+
+def test_a_floor_under_small_probabilities_is_found():
+    def rule(drafted, q, p, coin):
+        return token_by_token(drafted, np.maximum(q, 0.02), p, coin)
+
+    assert check(rule).is_lossless is False
+
+
+def test_a_wrong_rule_is_found_by_sampling_in_a_large_vocabulary_too():
+    """No token alone is off by much there; those that p likes better are, together."""
+
+    def rule(drafted, q, p, coin):
+        def pick(row):
+            return min(int(np.searchsorted(np.cumsum(row), coin())), len(row) - 1)
+
+        for position, token in enumerate(drafted):
+            if not coin() < p[position][token] / q[position][token]:
+                return [*drafted[:position], pick(p[position])]
+        return [*drafted, pick(p[-1])]
+
+    answer = check(rule, gamma=4, vocab=1000, runs=2000)
+    assert (answer.how, answer.is_lossless) == ("sampled", False)
+    assert "that the target finds likelier than the draft" in answer.problem
+
+
+def test_nan_is_named_with_its_line():
+    def rule(drafted, q, p, coin):
+        left = np.maximum(p[0] - p[0], 0)
+        with np.errstate(invalid="ignore"):
+            return [draw(left / left.sum(), coin())]
+
+    answer = check(rule)
+    assert answer.is_lossless is None
+    assert "NaN" in answer.problem
+    assert "return [draw(left / left.sum(), coin())]" in answer.problem
+
+
+def test_a_size_that_would_take_minutes_to_walk_is_sampled():
+    assert check(token_by_token, gamma=1, vocab=200, runs=300).how == "sampled"
+
+
+def test_randomness_of_its_own_is_found_however_seldom_it_is_used():
+    def rule(drafted, q, p, coin):
+        if random.random() < 1e-4:
+            return [int(np.argmax(p[0]))]
+        return token_by_token(drafted, q, p, coin)
+
+    assert check(rule, runs=4000).how == "sampled"
+
+
+def test_a_rule_that_takes_p_before_q_is_told_so():
+    with pytest.raises(SpeclibError, match="is given q before p"):
+        check(lambda drafted, p, q, coin: [0])
+    with pytest.raises(SpeclibError, match="fits no shape"):
+        check(lambda a, b, c, d, e: [0])
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda row, coin: (np.cumsum(row) > coin()).argmax(),
+        lambda row, coin: (coin() < np.cumsum(row)).argmax(),
+        lambda row, coin: np.count_nonzero(np.cumsum(row)[:-1] <= coin()),
+    ],
+)
+def test_a_coin_is_compared_with_a_whole_array(pick):
+    def rule(drafted, q, p, coin):
+        return [pick(p[0], coin)]
+
+    assert check(rule)
+
+
+def test_coins_in_an_array_are_compared_with_an_array():
+    def rule(drafted, q, p, coin):
+        places = np.arange(len(drafted))
+        ratios = p[places, drafted] / q[places, drafted]
+        coins = np.array([coin() for _ in drafted])
+        passed = int(np.cumprod((coins < ratios).astype(int)).sum())
+        if passed == len(drafted):
+            return [*drafted, draw(p[-1], coin())]
+        left = np.maximum(p[passed] - q[passed], 0)
+        return [*drafted[:passed], draw(left / left.sum(), coin())]
+
+    assert check(rule)
+
+
+@pytest.mark.parametrize(
+    "square", [lambda u: u**2, lambda u: u % 1, abs, lambda u: u // 1, lambda u: 1 / u]
+)
+def test_what_cannot_be_computed_of_a_coin_is_sampled(square):
+    def rule(drafted, q, p, coin):
+        square(coin())
+        return [draw(p[0], coin())]
+
+    assert check(rule, runs=2000).how == "sampled"
+
+
+def test_a_seldom_error_is_told_with_its_chance():
+    """A residual that does not sum to 1 by 1e-8: its last token comes so often."""
+
+    def rule(drafted, q, p, coin):
+        for position, token in enumerate(drafted):
+            if not coin() < p[position][token] / q[position][token]:
+                left = np.maximum(p[position] - q[position], 0)
+                left = left / left.sum() * (1 - 1e-8)
+                return [*drafted[:position], draw(left, coin())]
+        return [*drafted, draw(p[-1], coin())]
+
+    answer = check(rule)
+    assert answer
+    assert re.search(r"happens with probability \de-09", repr(answer))
+
+
+def test_candidates_may_be_put_back():
+    assert check(pick_one, put_back=True)
+    assert check(down_the_tree, put_back=True)
+    with pytest.raises(SpeclibError, match="put_back is of candidates and trees"):
+        check(token_by_token, put_back=True)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ({"seconds": 0}, "seconds is 0: give a number above 0"),
+        ({"gamma": 2.5}, "gamma is 2.5"),
+        ({"vocab": 1}, "vocab is 1: give at least 2"),
+        ({"array": "torch"}, "array is 'torch': give a function"),
+        ({"runs": 0}, "runs is 0: give at least"),
+        ({"servers": 0}, "servers is 0"),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(arguments, says):
+    with pytest.raises(SpeclibError, match=says):
+        check(token_by_token, **arguments)
+
+
 def test_a_loop_that_tosses_coins_until_one_fits_is_sampled():
     def rejection_sampling(drafted, q, p, coin):
         while True:
@@ -377,14 +544,14 @@ def test_what_cannot_be_asked_says_what_can(arguments, says):
 def test_sizes_are_of_a_line_and_whole():
     with pytest.raises(SpeclibError, match="gamma and vocab are of a line"):
         check(pick_one, gamma=3)
-    with pytest.raises(SpeclibError, match="give at least 1 and 2"):
+    with pytest.raises(SpeclibError, match="gamma is 0: give at least 1"):
         check(token_by_token, gamma=0)
 
 
 # -- whole methods ---------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["autoregressive", "speculative", "pearl"])
+@pytest.mark.parametrize("name", ["autoregressive", "speculative", "pearl", "dsi"])
 def test_a_registered_method_is_checked_by_its_name(name):
-    answer = check(name)
+    answer = check(name, servers=3)
     assert answer, answer
     assert "times as fast as plain decoding" in repr(answer)
 

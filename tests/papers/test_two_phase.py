@@ -186,6 +186,56 @@ def test_a_quotient_has_the_corrections_of_both():
     assert quotient.times(100).correction == quotient.correction
 
 
+# -- quotients of what was measured in turns -------------------------------------------
+def in_turns(slowed: list[float], seed: int, **facts) -> tuple[CellResult, CellResult]:
+    """PEARL and speculative decoding of the same requests, both ``slowed`` alike."""
+    prompts = [2.0, 4.0, 6.0, 8.0]
+    pearl_took = [a * b for a, b in zip(prompts, slowed, strict=False)]
+    took = [1.5 * seconds for seconds in pearl_took]
+    pearl = cell(pearl_took, prompts, seed=seed, **facts)
+    speculative = cell(
+        took, [1.5 * a for a in prompts], method="speculative", seed=seed, **facts
+    )
+    return pearl, speculative
+
+
+def quotient_of_first(pairs: list[tuple[CellResult, CellResult]]):
+    peers = Peers([result for pair in pairs for result in pair])
+    top, bottom = (
+        read_statistic("decode_speed", result, peers=peers) for result in pairs[0]
+    )
+    return top, divide(top, bottom)
+
+
+SLOWED = ([1.0, 1.3], [1.1, 1.0], [1.4, 1.2], [1.0, 1.2])
+
+
+def test_what_slows_both_of_two_methods_cancels_in_their_quotient():
+    pairs = [in_turns(slowed, seed) for seed, slowed in enumerate(SLOWED)]
+    alone, quotient = quotient_of_first(pairs)
+    assert alone.interval.high / alone.value > 1.1
+    assert quotient.value == pytest.approx(1.5)
+    assert quotient.interval == pytest.approx((1.5, 1.5))
+
+
+def test_three_pairs_of_two_requests_are_too_few_to_tell_how_quotients_differ():
+    pairs = [in_turns(slowed, seed) for seed, slowed in enumerate(SLOWED[:3])]
+    _, quotient = quotient_of_first(pairs)
+    assert quotient.interval.high > 1.6
+
+
+def test_requests_of_other_conditions_or_of_other_numbers_are_not_in_turns():
+    pairs = [in_turns(slowed, seed) for seed, slowed in enumerate(SLOWED)]
+    elsewhere = [(pairs[0][0], pairs[1][1]), *pairs[1:]]
+    _, quotient = quotient_of_first(elsewhere)
+    assert quotient.interval.high > 1.6
+
+    pearl, speculative = pairs[0]
+    busy = replace(speculative, facts={"others": [0.0, BUSY]})
+    _, quotient = quotient_of_first([(pearl, busy), *pairs[1:], in_turns([1, 1], 9)])
+    assert quotient.interval.high > 1.6
+
+
 def test_how_many_requests_would_have_to_be_timed_is_counted():
     """Two leave a half-width h about the correction, and eight h / 2; the task is
     known, as all replays are alike."""
@@ -309,3 +359,35 @@ def test_the_interval_holds_a_known_truth_in_95_percent_of_2000_trials(
         interval = read(cells[0], "decode_speed", *cells[1:]).interval
         held += interval.low <= truth <= interval.high
     assert held / 2000 > 0.93
+
+
+@pytest.mark.thorough
+def test_a_quotient_in_turns_holds_its_truth_in_95_percent_of_2000_trials():
+    """Six pairs of cells of two measured requests. What slows both is thrice as large
+    as what slows each for itself, which is distributed alike: so the truth is 6 / 4.
+    """
+    rng = np.random.default_rng(12)
+    held, reached = 0, []
+    for _ in range(2000):
+        pairs = []
+        for seed in range(6):
+            prompts = np.exp(0.11 * rng.normal(size=96))
+            both = np.exp(0.09 * (rng.exponential(size=2) - 1))
+            own, others = np.exp(0.03 * (rng.exponential(size=(2, 2)) - 1))
+            pearl = cell(
+                (4 * prompts[:2] * both * own).tolist(),
+                (4 * prompts).tolist(),
+                seed=seed,
+            )
+            speculative = cell(
+                (6 * prompts[:2] * both * others).tolist(),
+                (6 * prompts).tolist(),
+                method="speculative",
+                seed=seed,
+            )
+            pairs.append((pearl, speculative))
+        _, quotient = quotient_of_first(pairs)
+        held += quotient.interval.low <= 1.5 <= quotient.interval.high
+        reached.append(quotient.interval.high / quotient.value)
+    assert held / 2000 > 0.93
+    assert np.median(reached) < 1.12  # each side alone is about twice as open
