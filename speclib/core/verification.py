@@ -120,12 +120,12 @@ def verify_block(
     Algorithm 2; its coins for each beginning are one choice here, with the same odds.
     """
     tested = min(len(drafted), len(rows))
-    weights = _weights(drafted[:tested], rows)
+    weights = beginning_weights(drafted[:tested], rows)
+    chances = beginning_chances(weights, drafted[:tested], rows)
     position = len(world.text)
     kept = 0
     if tested:
-        chances = _chances_of_lengths(weights, drafted[:tested], rows)
-        kept = world.coins.choose(chances, position, "accept")
+        kept = world.coins.choose(_lengths_kept(chances), position, "accept")
     for draft in drafted[:kept]:
         world.mark(draft, "accepted")
     accepted = ids(drafted[:kept])
@@ -137,7 +137,9 @@ def verify_block(
     return Verified(accepted, (world.coins.choose(left, position + kept, "residual"),))
 
 
-def _weights(drafted: Sequence[Drafted], rows: Rows | Sequence[Row]) -> list[float]:
+def beginning_weights(
+    drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
+) -> list[float]:
     """The product of p(x)/q(x) over the first 0, 1, 2 ... drafts, cut at 1 each."""
     weights = [1.0]
     for draft, p in zip(drafted, rows, strict=False):
@@ -146,23 +148,33 @@ def _weights(drafted: Sequence[Drafted], rows: Rows | Sequence[Row]) -> list[flo
     return weights
 
 
-def _chances_of_lengths(
+def beginning_chances(
     weights: Sequence[float], drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
-) -> Row:
-    """How probable it is that the first 0, 1, 2 ... drafts are kept, and no more."""
-    chances = np.zeros(len(weights))
-    none_longer = 1.0
-    for length in reversed(range(len(weights))):
-        comes_up = weights[length]
-        if length < len(drafted):
-            lacking = weights[length] * rows[length] - drafted[length].q
-            mass = float(np.maximum(lacking, 0).sum())
-            comes_up = mass / (mass + 1 - weights[length]) if mass > 0 else 0.0
-        if length == 0:
-            comes_up = 1.0  # nothing is kept where nothing else came up
-        chances[length] = none_longer * comes_up
-        none_longer -= chances[length]
+) -> list[float]:
+    """How probable it is that the first 0, 1, 2 ... drafts come up, each for itself.
+
+    Nothing at all always does.
+    """
+    chances = [1.0]
+    for length in range(1, len(weights)):
+        weight = weights[length]
+        if length == len(drafted):
+            chances.append(weight)
+            continue
+        lacking = weight * rows[length] - drafted[length].q
+        mass = float(np.maximum(lacking, 0).sum())
+        chances.append(mass / (mass + 1 - weight) if mass > 0 else 0.0)
     return chances
+
+
+def _lengths_kept(chances: Sequence[float]) -> Row:
+    """How probable it is that the first 0, 1, 2 ... drafts are the longest to do so."""
+    lengths = np.zeros(len(chances))
+    none_longer = 1.0
+    for length in reversed(range(len(chances))):
+        lengths[length] = none_longer * chances[length]
+        none_longer -= lengths[length]
+    return lengths
 
 
 def match(
