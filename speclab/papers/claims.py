@@ -82,12 +82,15 @@ def judge_over_same_devices(
 def _note_open_cells(
     line: VerdictLine, result: TableResult, asked: Iterable[Cell]
 ) -> None:
-    """Notes in ``result`` which of its cells a claim asked for that is not settled."""
-    if line.holds != "open":
-        return
+    """Notes in ``result`` which of its cells a claim asked for that is not settled.
+
+    So is one that cannot be judged since the machine was busy: further requests may
+    find it quiet.
+    """
     own = [cell for cell in asked if cell.item == result.table.item]
     keys = {(cell.row, cell.column, line.kind) for cell in own}
-    result.cells_of_open_claims.append(keys)
+    if line.holds == "open" or keys & result.disturbed:
+        result.cells_of_open_claims.append(keys)
 
 
 def _with_what_is_missing(

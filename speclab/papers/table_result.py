@@ -54,8 +54,8 @@ class TableResult:
     those during which other programs kept the machine busy, so a claim on them cannot
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
     the ledger's lines of cells that were left out, where it has any.
-    ``cells_of_open_claims`` are those that a claim asks for which is open, of each such
-    claim.
+    ``cells_of_open_claims`` are those that a claim asks for which is open, or cannot be
+    judged since some of them are disturbed, of each such claim.
     """
 
     table: Table

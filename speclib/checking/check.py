@@ -326,8 +326,7 @@ def _by_walking(asked: _Asked) -> Checked:
 
 def _states_of_generators() -> list[object]:
     """How far the random generators are that everybody shares: a draw moves them."""
-    name, keys, *position = np.random.get_state(legacy=True)
-    states: list[object] = [random.getstate(), (name, bytes(keys), *position)]
+    states: list[object] = [random.getstate(), repr(np.random.get_state())]
     torch = sys.modules.get("torch")  # nobody draws from it who has not loaded it
     if torch is not None:
         states.append(torch.get_rng_state().tolist())

@@ -190,6 +190,13 @@ LIKED_ALIKE = line_case(
         (2,): (0.2, 0.3, 0.5),
     },
 )
+AFTER_ONE = [(), *((token,) for token in range(5))]
+WIDE_RESIDUAL = line_case(
+    "five tokens, of which the draft likes one",
+    gamma=1,
+    draft=dict.fromkeys(AFTER_ONE, (0.6, 0.1, 0.1, 0.1, 0.1)),
+    target=dict.fromkeys(AFTER_ONE, (0.1, 0.25, 0.25, 0.25, 0.15)),
+)
 CASES = (
     TWO_TOKENS,
     GREEDY,
@@ -200,7 +207,8 @@ CASES = (
     random_line("two tokens, three drafted", 2, 3, seed=4),
     LIKED_ALIKE,
     random_line("two tokens, five drafted", 2, 5, seed=5),
-    # Several tokens are left after a rejection, and some are very seldom.
+    # Several tokens are left after a rejection, or some are very seldom.
+    WIDE_RESIDUAL,
     random_line("five tokens, one of them drafted", 5, 1, seed=6, steepness=3),
     random_line("four tokens, two drafted", 4, 2, seed=7, steepness=3),
 )

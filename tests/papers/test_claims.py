@@ -574,6 +574,16 @@ def test_a_claim_that_asks_for_a_disturbed_cell_is_not_judged_and_names_it(
     assert both.note.endswith("; not run yet: 2 / A")
 
 
+def test_what_a_claim_on_a_disturbed_cell_needs_is_asked_for_again(exact_result):
+    """Further requests may find the machine quiet; a settled claim asks for nothing."""
+    judged_of(exact_result, **order_in("A", "3", "2"))
+    assert exact_result.cells_of_open_claims == []
+    exact_result.disturbed = {("3", "A", "virtual")}
+    judged_of(exact_result, **order_in("A", "3", "2"))
+    needs = {("3", "A", "virtual"), ("2", "A", "virtual")}
+    assert exact_result.cells_of_open_claims == [needs]
+
+
 def test_a_disturbed_cell_that_lacks_requests_is_named_once(exact_result):
     exact_result.disturbed = exact_result.left_out = {("3", "A", "virtual")}
     row = judged_of(exact_result, **order_in("A", "3", "2"))
