@@ -24,7 +24,6 @@ from speclib.methods.speculative import speculative
 
 from .draft_tests import (
     block_that_stops_at_a_failure,
-    block_with_an_unchanged_residual,
     speculative_with,
 )
 from .easyspec_mistakes import easyspec_algorithm_3_as_printed
@@ -62,11 +61,6 @@ MUTANTS = {
     ),
     "block test that stops at a failure": Mutant(
         speculative_with(block_that_stops_at_a_failure, tosses_anew=True),
-        BLOCK,
-        {"gamma": 2},
-    ),
-    "block test, unchanged residual": Mutant(
-        speculative_with(block_with_an_unchanged_residual, tosses_anew=True),
         BLOCK,
         {"gamma": 2},
     ),

@@ -17,7 +17,6 @@ from speclib.core.verification import (
     beginning_chances,
     beginning_weights,
     verify,
-    verify_block,
 )
 from speclib.worlds.world import World
 
@@ -125,18 +124,6 @@ def block_that_stops_at_a_failure(
             break
         kept = length
     return _what_follows(world, tested, rows, kept, weights[kept])
-
-
-def block_with_an_unchanged_residual(
-    world: World, drafted: Drafts, rows: TargetRows
-) -> Verified:
-    """The block test after which the token is drawn as if by the ratio test."""
-    tested = drafted[: len(rows)]
-    verified = verify_block(world, tested, rows)
-    kept = len(verified.accepted)
-    if kept == len(tested):
-        return verified
-    return _what_follows(world, tested, rows, kept, weight=1.0)
 
 
 def _what_follows(
