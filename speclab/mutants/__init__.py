@@ -16,10 +16,16 @@ and takes other passes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from speclib.core.verification import verify_block
 from speclib.methods.pearl import pearl, pearl_without_pre_verify
 from speclib.methods.speculative import speculative
 
+from .draft_tests import (
+    block_that_stops_at_a_failure,
+    speculative_with,
+)
 from .easyspec_mistakes import easyspec_algorithm_3_as_printed
 from .lookahead_as_published import lookahead_as_published
 from .mutant import Mutant
@@ -40,6 +46,7 @@ DOOR = (
     "pearl_mistakes",
 )
 
+BLOCK = partial(speculative, test="block")
 MUTANTS = {
     "untested first draft": Mutant(
         pearl_with_an_untested_first_draft, pearl_without_pre_verify, {"gamma": 2}
@@ -48,6 +55,14 @@ MUTANTS = {
     "Algorithm 2 as printed": Mutant(algorithm_2_as_printed, pearl, {"gamma": 2}),
     "EasySpec's Algorithm 3 as printed": Mutant(
         easyspec_algorithm_3_as_printed, speculative, {"gamma": 2}
+    ),
+    "block test, drafts' coins tossed again": Mutant(
+        speculative_with(verify_block), BLOCK, {"gamma": 2}
+    ),
+    "block test that stops at a failure": Mutant(
+        speculative_with(block_that_stops_at_a_failure, tosses_anew=True),
+        BLOCK,
+        {"gamma": 2},
     ),
     "a draw per branch": Mutant(
         tree_with_a_draw_per_branch, tree_with_a_draw_per_node, {}

@@ -10,8 +10,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from speclib.core.sampling import Drafted, Row, Rows, ids
-from speclib.core.verification import Verified, verify
+from speclib.core.sampling import Drafted, Row, Rows, ids, residual
+from speclib.core.verification import (
+    ACCEPT,
+    Verified,
+    beginning_chances,
+    beginning_weights,
+    verify,
+)
 from speclib.worlds.world import World
 
 Drafts: TypeAlias = Sequence[Drafted]
@@ -20,12 +26,16 @@ DraftTest: TypeAlias = Callable[[World, Drafts, TargetRows], Verified]
 Method: TypeAlias = Callable[[World, int], None]
 
 
-def speculative_with(test: DraftTest) -> Method:
-    """Speculative decoding that commits what ``test`` gives."""
+def speculative_with(test: DraftTest, tosses_anew: bool = False) -> Method:
+    """Speculative decoding that commits what ``test`` gives.
+
+    ``tosses_anew``: each round drafts with coins of its own, as the block test needs.
+    """
 
     def run(world: World, gamma: int) -> None:
         while world.going:
-            drafted = world.wait(world.draft.propose(world.text, gamma))
+            attempt = world.round if tosses_anew else 0
+            drafted = world.wait(world.draft.propose(world.text, gamma, attempt))
             text = world.text + ids(drafted)
             rows = world.wait(world.target.score(text, last=len(drafted)))
             world.commit(test(world, drafted, rows).tokens)
@@ -94,6 +104,41 @@ def tested_twice_at_one_position(
         return first
     others = verify(world, drafted[1:], rows[1:])
     return Verified(first.accepted + others.accepted, others.extra)
+
+
+def block_that_stops_at_a_failure(
+    world: World, drafted: Drafts, rows: TargetRows
+) -> Verified:
+    """The block test that ends at the first beginning which does not come up.
+
+    A longer one might still come up. Each beginning has a coin of its own here.
+    """
+    tested = drafted[: len(rows)]
+    weights = beginning_weights(tested, rows)
+    chances = beginning_chances(weights, tested, rows)
+    kept = 0
+    for length in range(1, len(tested) + 1):
+        outcomes = np.array((chances[length], 1 - chances[length]))
+        position = len(world.text) + length
+        if world.coins.choose(outcomes, position, "accept", 1 + world.round) != ACCEPT:
+            break
+        kept = length
+    return _what_follows(world, tested, rows, kept, weights[kept])
+
+
+def _what_follows(
+    world: World, tested: Drafts, rows: TargetRows, kept: int, weight: float
+) -> Verified:
+    """The kept drafts, and the token after them."""
+    accepted = ids(tested[:kept])
+    position = len(world.text) + kept
+    if kept < len(tested):
+        left = residual(weight * rows[kept], tested[kept].q)
+        after = world.coins.choose(left, position, "residual", 1 + world.round)
+        return Verified(accepted, (after,))
+    if len(rows) <= kept:
+        return Verified(accepted, ())
+    return Verified(accepted, (world.coins.choose(rows[kept], position, "target"),))
 
 
 # -- of a pass during which the next block is drafted ----------------------------------

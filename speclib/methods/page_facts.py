@@ -25,6 +25,7 @@ def shows(text: str) -> Label:
 
 
 GAMMA = {"gamma": shows("γ = {}")}
+TEST = {"test": shows("{} test")}  # of drafts
 
 
 def matched_length(c: float) -> int:

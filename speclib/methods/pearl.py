@@ -16,15 +16,17 @@ import numpy as np
 
 from speclib.core.sampling import Drafted, Rows, ids
 from speclib.core.settings import require_one_of
-from speclib.core.verification import Verified, verify
+from speclib.core.verification import LINE_TESTS, Verified, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, LONGEST, About, Settings, matched_length, shows
+from .page_facts import GAMMA, LONGEST, TEST, About, Settings, matched_length, shows
 
 NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
 
 
-def pearl(world: World, gamma: int, without: str | None = None) -> None:
+def pearl(
+    world: World, gamma: int, without: str | None = None, test: str = "ratio"
+) -> None:
     """Drafts ``gamma`` tokens *while* the target scores what was drafted before.
 
     ``window`` holds the drafted tokens that still await the target. An empty window is
@@ -38,6 +40,7 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
     gamma is round(c).
 
     ``without``: "pre-verify" or "post-verify" gives that ablation of the paper.
+    ``test``: "ratio", "block" or "exact", as of speculative decoding.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.
     Differences from the paper: Algorithm 2, line 29, computes p_i after x_i, while
@@ -46,17 +49,19 @@ def pearl(world: World, gamma: int, without: str | None = None) -> None:
     row i tests x_(i+1).
     """
     require_one_of("without", without, (None, *ABLATIONS))
+    require_one_of("test", test, tuple(LINE_TESTS))
     if without is not None:
-        ABLATIONS[without](world, gamma)
+        ABLATIONS[without](world, gamma, test)
         return
 
     window: tuple[Drafted, ...] = ()
     while world.going:
+        attempt = drafting_attempt(test, world.round)
         rows, drafted = world.all(
             world.target.score(world.text + ids(window), last=len(window)),
-            world.draft.propose(world.text + ids(window), gamma),
+            world.draft.propose(world.text + ids(window), gamma, attempt),
         )
-        verified = verify(world, window + drafted, rows)
+        verified = LINE_TESTS[test](world, window + drafted, rows)
         world.commit(verified.tokens)
         window = next_window(window + drafted, verified)
 
@@ -70,7 +75,7 @@ def next_window(
     return drafted[len(verified.accepted) :]
 
 
-def pearl_without_pre_verify(world: World, gamma: int) -> None:
+def pearl_without_pre_verify(world: World, gamma: int, test: str = "ratio") -> None:
     """The ablation in which no token is tested before its block is complete.
 
     With an empty window the target idles. With a window, the target's last row, which
@@ -82,23 +87,24 @@ def pearl_without_pre_verify(world: World, gamma: int) -> None:
     """
     window: tuple[Drafted, ...] = ()
     while world.going:
+        attempt = drafting_attempt(test, world.round)
         if window:
             all_but_last = window[:-1]
             rows, drafted = world.all(
                 world.target.score(
                     world.text + ids(all_but_last), last=len(all_but_last)
                 ),
-                world.draft.propose(world.text + ids(window), gamma),
+                world.draft.propose(world.text + ids(window), gamma, attempt),
             )
         else:
             rows = NO_ROWS
-            drafted = world.wait(world.draft.propose(world.text, gamma))
-        verified = verify(world, window + drafted, rows)
+            drafted = world.wait(world.draft.propose(world.text, gamma, attempt))
+        verified = LINE_TESTS[test](world, window + drafted, rows)
         world.commit(verified.tokens)
         window = next_window(window + drafted, verified)
 
 
-def pearl_without_post_verify(world: World, gamma: int) -> None:
+def pearl_without_post_verify(world: World, gamma: int, test: str = "ratio") -> None:
     """The ablation in which the draft idles while the target scores a window.
 
     The first token of a block is still tested early. When all of a window pass, the
@@ -108,6 +114,7 @@ def pearl_without_post_verify(world: World, gamma: int) -> None:
     """
     window: tuple[Drafted, ...] = ()
     while world.going:
+        attempt = drafting_attempt(test, world.round)
         if window:
             drafted: tuple[Drafted, ...] = ()
             rows = world.wait(
@@ -116,9 +123,9 @@ def pearl_without_post_verify(world: World, gamma: int) -> None:
         else:
             rows, drafted = world.all(
                 world.target.score(world.text),
-                world.draft.propose(world.text, gamma),
+                world.draft.propose(world.text, gamma, attempt),
             )
-        verified = verify(world, window + drafted, rows)
+        verified = LINE_TESTS[test](world, window + drafted, rows)
         world.commit(verified.tokens)
         window = next_window(window + drafted, verified)
 
@@ -138,7 +145,13 @@ def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
 
 ABOUT = About(
     name="PEARL",
-    labels={**GAMMA, "without": shows("without {}")},
-    variants=({}, {"without": "pre-verify"}, {"without": "post-verify"}),
+    labels={**GAMMA, "without": shows("without {}"), **TEST},
+    variants=(
+        {},
+        {"without": "pre-verify"},
+        {"without": "post-verify"},
+        {"test": "block"},
+        {"test": "exact"},
+    ),
     worth_trying=lengths_worth_trying,
 )

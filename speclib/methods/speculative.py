@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from speclib.core.counts import ever_wider
 from speclib.core.sampling import ids
-from speclib.core.verification import verify
+from speclib.core.settings import require_one_of
+from speclib.core.verification import LINE_TESTS, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import LONGEST, About, Settings, matched_length
+from .page_facts import GAMMA, LONGEST, TEST, About, Settings, matched_length
 
 
-def speculative(world: World, gamma: int) -> None:
+def speculative(world: World, gamma: int, test: str = "ratio") -> None:
     """Drafts ``gamma`` tokens, then tests them all in one target pass.
 
     The target waits while the draft writes, and the draft waits while the target scores
@@ -18,13 +19,18 @@ def speculative(world: World, gamma: int) -> None:
     its replacement, or a bonus from the last row when all were accepted. So a round
     commits 1 to gamma + 1 tokens and takes gamma * t_draft + t_target.
 
+    ``test``: "ratio" tests draft by draft, "block" all of them together, which keeps no
+    fewer, and "exact" gives plain decoding's own tokens.
+
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2.
     Differences from the paper: none.
     """
+    require_one_of("test", test, tuple(LINE_TESTS))
     while world.going:
-        draft = world.wait(world.draft.propose(world.text, gamma))
+        attempt = drafting_attempt(test, world.round)
+        draft = world.wait(world.draft.propose(world.text, gamma, attempt))
         rows = world.wait(world.target.score(world.text + ids(draft), last=len(draft)))
-        world.commit(verify(world, draft, rows).tokens)
+        world.commit(LINE_TESTS[test](world, draft, rows).tokens)
 
 
 def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
@@ -35,4 +41,9 @@ def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
     return [{"gamma": gamma} for gamma in lengths]
 
 
-ABOUT = About(name="Speculative decoding", worth_trying=lengths_worth_trying)
+ABOUT = About(
+    name="Speculative decoding",
+    labels={**GAMMA, **TEST},
+    variants=({}, {"test": "block"}, {"test": "exact"}),
+    worth_trying=lengths_worth_trying,
+)
