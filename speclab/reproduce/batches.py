@@ -19,10 +19,11 @@ from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import TableResult
 from speclib.errors import SpeclibError
 
-# Requests of a cell in the first round. One alone settles nothing, so the first paper's
-# main table, with which a quick run ends, gets two.
+# Requests of a cell in the first round. How much corrections differ is told by the main
+# tables' cells, which have two: without these, one request of another cell settles
+# nothing.
 FIRST_REQUESTS = 1
-FIRST_OF_FIRST_TABLE = 2
+FIRST_OF_MAIN_TABLES = 2
 PARTS = 2  # of a virtual cell: see ``Limits``
 
 
@@ -57,7 +58,6 @@ class Batch:
     script   that of the table, where it is one; then there are no cells
     pool     the worker processes that stay open between its pieces; None: it keeps none
     wanted   cells of which more than the first requests are wanted; None: all
-    first_requests   to how many requests the first round takes its cells
     """
 
     name: str
@@ -68,7 +68,6 @@ class Batch:
     script: ScriptOfItem | None = None
     pool: WorkerPool | None = None
     wanted: Container[Spec] | None = None
-    first_requests: int = FIRST_REQUESTS
     _done: dict[Spec, int] = field(default_factory=dict, init=False)  # requests
     _is_computed: bool = field(default=False, init=False)  # a script
 
@@ -83,6 +82,13 @@ class Batch:
     def is_in_parts(self) -> bool:
         """Whether it can be done in parts; else it is done as a whole."""
         return self.script is None
+
+    @property
+    def first_requests(self) -> int:
+        """To how many requests the first round takes its cells."""
+        if self.is_main and self.is_timed:
+            return FIRST_OF_MAIN_TABLES
+        return FIRST_REQUESTS
 
     @property
     def is_timed(self) -> bool:

@@ -1,10 +1,10 @@
 """In which order work is done: this page alone decides it.
 
 Work is done in rounds. The first one takes every cell of real processes to one request,
-those of the first paper's main table to two, and each later one to twice as many.
-Before each round it is asked which claims are open: after the first, only the cells
-that these ask for are taken further, so that time goes where it settles something. In
-the first round comes
+those of the main tables to two, and each later one to twice as many. Before each round
+it is asked which claims are open: after the first, only the cells that these ask for
+are taken further, so that time goes where it settles something. In the first round
+comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 from speclab.experiment.spec import Spec, WorkerPool
 
-from .batches import FIRST_OF_FIRST_TABLE, FIRST_REQUESTS, Batch
+from .batches import FIRST_REQUESTS, Batch
 
 KINDS = ("virtual", "script", "measured", "emulated")
 
@@ -77,9 +77,6 @@ def pieces_in_order(
     cells are taken further. ``seconds_of`` says how long it would take to bring a
     batch's cells to so many requests.
     """
-    for batch in _main_table_of_the_first_paper(batches):
-        batch.first_requests = FIRST_OF_FIRST_TABLE
-
     if not in_rounds:
         for batch in Order(batches).of_a_round():
             yield Piece(batch, batch.most_requests, batch.is_main)
@@ -109,16 +106,6 @@ def pieces_in_order(
         for batch in order.of_a_round():
             if batch.most_requests > goal // 2 and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
-
-
-def _main_table_of_the_first_paper(batches: Sequence[Batch]) -> list[Batch]:
-    """The batches of real processes of the table with which all begins."""
-    first_papers = [batch.paper for batch in batches][:1]
-    return [
-        batch
-        for batch in batches
-        if batch.is_main and batch.is_timed and batch.paper in first_papers
-    ]
 
 
 class Order:

@@ -21,8 +21,9 @@ from speclab.experiment.cells.replayed_prompt import (
 )
 from speclab.experiment.cells.task_prompts import count_prompts, load_prompts
 from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses
-from speclab.experiment.engines import measured, pass_times, replayed_cell
+from speclab.experiment.engines import measured, pass_times, replayed, replayed_cell
 from speclab.experiment.engines.measured_cell import MeasuredCell
+from speclab.experiment.pool import Cores
 from speclab.experiment.run_cells import run_all, stored
 from speclab.experiment.spec import REPLAYS_OF_A_REQUEST, Spec
 from speclib import simulate
@@ -182,6 +183,22 @@ def test_the_best_window_is_searched_on_replays_and_no_prompt_is_measured_for_it
     assert set(decoded) == {PLAIN, Setting("speculative", result.gamma)}
     searched = result.facts["searched"]
     assert max(searched, key=searched.__getitem__) == str(result.gamma)
+
+
+@pytest.mark.parametrize("at_least, prompts", [(0, 4), (8, 8), (12, 12)])
+def test_a_search_that_takes_too_long_begins_no_further_block(at_least, prompts):
+    """Blocks are of 4, 4 and 4. The clock is read at the beginning, and before each
+    block that need not be; it is late from the second block on."""
+    spec = measured_spec(requests=1)
+    cell = replayed_cell.replayed_cell(
+        spec, Setting("speculative", 3, ()), times_at(3.0)
+    )
+    reads = iter((0.0, 0.0) if at_least == 0 else (0.0,))
+    with Cores() as cores:
+        replayed.replay(
+            [cell], 12, cores, 4.0, at_least, clock=lambda: next(reads, 5.0)
+        )
+    assert len(cell.prompts) == prompts
 
 
 def test_a_pair_that_is_not_replayed_is_searched_by_measuring(monkeypatch):

@@ -74,8 +74,8 @@ def test_papers_open_with_their_main_tables_then_comes_the_rest():
         "dsi main: virtual 1",
         "pearl main: pair 2",
         "pearl main: other pair 2",
-        "dsi main: pair 1",
-        "dsi main: other pair 1",
+        "dsi main: pair 2",
+        "dsi main: other pair 2",
         "pearl: virtual 1",
         "dsi: virtual 1",
         "pearl: pair 1",
@@ -85,20 +85,17 @@ def test_papers_open_with_their_main_tables_then_comes_the_rest():
         "pearl: emulated 1",
         "pearl main: emulated 2",
         "dsi: emulated 1",
-        "dsi main: emulated 1",
+        "dsi main: emulated 2",
         "pearl main: virtual 2",
         "dsi main: virtual 2",
         "pearl: virtual 2",
         "dsi: virtual 2",
         "pearl: pair 2",
         "dsi: pair 2",
-        "dsi main: pair 2",
         "pearl: other pair 2",
         "dsi: other pair 2",
-        "dsi main: other pair 2",
         "pearl: emulated 2",
         "dsi: emulated 2",
-        "dsi main: emulated 2",
     ]
 
 
@@ -174,24 +171,22 @@ def test_a_main_table_comes_before_what_serves_more_claims():
 
 
 def test_in_later_rounds_a_main_table_has_to_serve_as_much_as_others():
-    """One request settles nothing, so the first round goes to every table once."""
-    first = batch("first", measured_spec(gamma=1, requests=2), "pearl", is_main=True)
-    main = batch("main", measured_spec(gamma=2, requests=2), "dsi", is_main=True)
-    more = batch("more", measured_spec(gamma=3, requests=2), "dsi")
+    main = batch("main", measured_spec(gamma=2, requests=4), is_main=True)
+    more = batch("more", measured_spec(gamma=3, requests=4))
     claims = [{*main.specs}, {*more.specs}]
-    seconds = {"first": 1.0, "main": 10.0, "more": 1.0}
+    seconds = {"main": 10.0, "more": 1.0}
     pieces = pieces_in_order(
-        [first, main, more],
+        [main, more],
         True,
         lambda: claims,
         lambda batch, requests: seconds[batch.name],
     )
     assert [f"{piece.batch.name} {piece.requests}" for piece in pieces] == [
-        "first 2",
-        "main 1",
+        "main 2",
         "more 1",
         "more 2",
-        "main 2",
+        "more 4",
+        "main 4",
     ]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
@@ -77,6 +77,7 @@ def replay(
     cores: Cores,
     seconds: float = inf,
     at_least: int = 0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Bring each cell to so many prompts, or to all that its task has.
 
@@ -84,11 +85,11 @@ def replay(
     ``seconds`` no further block is begun, once there are ``at_least`` so many prompts.
     A cell that cannot be replayed (passes that no model can remember) gets none.
     """
-    deadline = time.monotonic() + seconds
+    deadline = clock() + seconds
     for conditions, alike in _alike(cells):
         most = min(prompts, count_prompts(conditions.task, conditions.length))
         for block in _blocks(most):
-            if block.start >= at_least and time.monotonic() > deadline:
+            if block.start >= at_least and clock() > deadline:
                 break
             _replay_block(conditions, alike, block, cores)
 
