@@ -12,7 +12,13 @@ from math import log
 import numpy as np
 
 from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids, residual
-from speclib.core.verification import ACCEPT, offer, verify, verify_tree
+from speclib.core.verification import (
+    ACCEPT,
+    beginning_weights,
+    offer,
+    verify,
+    verify_tree,
+)
 from speclib.methods.pearl import next_window
 from speclib.worlds.world import World
 
@@ -177,7 +183,7 @@ def block_tested_by_products(world: World, certain: bool = False) -> None:
     """
     while world.going:
         drafted, rows = _block_and_rows(world, certain)
-        chances = chances_by_products(_prefix_weights(drafted, rows)[1:])
+        chances = chances_by_products(beginning_weights(drafted, rows)[1:])
         length = world.coins.choose(chances, len(world.text), "accept", world.round)
         _commit_block(world, drafted, rows, length, weight=1.0)
 
@@ -199,7 +205,7 @@ def block_test_one_row_behind(world: World) -> None:
 def _block_test(world: World, row_behind: int, certain: bool) -> None:
     while world.going:
         drafted, rows = _block_and_rows(world, certain)
-        weights = _prefix_weights(drafted, rows)
+        weights = beginning_weights(drafted, rows)
         length = 0
         for tried in range(BLOCK, 0, -1):
             weight = weights[tried]
@@ -223,15 +229,6 @@ def _block_and_rows(world: World, certain: bool) -> tuple[tuple[Drafted, ...], R
         drafted = _drawn_afresh(world, BLOCK)
     rows = world.wait(world.target.score(world.text + ids(drafted), last=len(drafted)))
     return drafted, rows
-
-
-def _prefix_weights(drafted: Sequence[Drafted], rows: Rows) -> list[float]:
-    """The product of p / q over the first 0, 1, 2 ... drafts, cut at 1 after each."""
-    weights = [1.0]
-    for draft, p in zip(drafted, rows, strict=False):
-        ratio = float(p[draft.token]) / float(draft.q[draft.token])
-        weights.append(min(1.0, weights[-1] * ratio))
-    return weights
 
 
 def _commit_block(

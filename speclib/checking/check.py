@@ -303,8 +303,11 @@ def _by_walking(asked: _Asked) -> Checked:
     if problem is not None:
         _require_repeatable(asked, pairs)
     is_whole = len(walked) == len(asked.cases)
+    is_lossless: bool | None = problem is None
+    if is_lossless and not is_whole:
+        is_lossless = None  # what was not walked may still show an error
     answer = Checked(
-        is_lossless=False if problem else (True if is_whole else None),
+        is_lossless=is_lossless,
         problem=problem or "",
         how="walked" if is_whole else "walked in part",
         scope=_scope_of(walked, asked.cases),
