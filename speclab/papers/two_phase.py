@@ -40,8 +40,8 @@ model's predictions as the first phase.
 The quotient of two such numbers has a correction of its own: what slowed a request of
 both methods, which were run in turns, or the plain decoding that both stand over,
 cancels. How much quotients differ is told by all pairs of cells of these two methods
-(``Peers.spread_of_quotient``). For PEARL over speculative decoding that was far less than
-what both sides' spreads make together.
+(``Peers.spread_of_quotient``), and is mostly less than what both sides' spreads make
+together.
 
 What it does not know: whether the first prompts are typical in how they are corrected.
 """
