@@ -380,10 +380,14 @@ try:
     raise AssertionError("it has no processes")
 except speclib.SpeclibError as error:
     assert 'world="virtual"' in str(error), error
+
+import speclab
+
+assert "PEARL" in speclab.load_paper("pearl").title
 """
 
 
-def test_simulations_need_no_processes():
+def test_simulations_and_printed_tables_need_no_processes():
     code = [sys.executable, "-c", AS_IN_A_BROWSER]
     ended = subprocess.run(code, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

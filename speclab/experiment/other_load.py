@@ -17,8 +17,6 @@ import os
 import time
 from dataclasses import dataclass
 
-import psutil
-
 # A request beside which others took a larger share of the machine is disturbed. An idle
 # desktop takes about 1 %; a single busy program takes half of two cores.
 MOST_FROM_OTHERS = 0.05
@@ -71,6 +69,8 @@ def is_disturbed(others: float) -> bool:
 
 def _work_of_everybody() -> float:
     """Seconds that the cores which we may use have worked, or were taken away."""
+    import psutil  # where nothing is measured, in a browser, there is none
+
     per_core = psutil.cpu_times(percpu=True)
     seconds = 0.0
     for core in _our_cores():
@@ -90,6 +90,8 @@ def _our_cores() -> list[int]:
 
 def _own_work() -> float:
     """CPU seconds of this process, of its descendants, and of those that have ended."""
+    import psutil
+
     this_process = psutil.Process()
     seconds = 0.0
     for process in [this_process, *this_process.children(recursive=True)]:

@@ -7,10 +7,10 @@ stands in ``data/audit``. Lessons recognise a student's method by the mutant tha
 behaves alike, and tests show that the enumerator sees it.
 
 ``draft_tests`` has mistakes in the test of drafts, which several methods can make.
-``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``
-and ``tree_mistakes`` have those of one method, ``engine_mistakes`` those of the codes
-of 2026. ``other_tosses`` makes coins repeat. ``lookahead_as_published`` loses nothing,
-and takes other passes.
+``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``,
+``ssd_mistakes`` and ``tree_mistakes`` have those of one method, ``engine_mistakes``
+those of the codes of 2026. ``other_tosses`` makes coins repeat.
+``lookahead_as_published`` loses nothing, and takes other passes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from functools import partial
 from speclib.core.verification import verify_block
 from speclib.methods.pearl import pearl, pearl_without_pre_verify
 from speclib.methods.speculative import speculative
+from speclib.methods.ssd import ssd
 
 from .draft_tests import (
     block_that_stops_at_a_failure,
@@ -34,6 +35,7 @@ from .pearl_mistakes import (
     pearl_with_a_repeated_coin,
     pearl_with_an_untested_first_draft,
 )
+from .ssd_mistakes import guess_committed, ssd_with
 from .tree_mistakes import tree_with_a_draw_per_branch, tree_with_a_draw_per_node
 
 # The door: what other rooms may import. All else is this room's own.
@@ -47,6 +49,7 @@ DOOR = (
 )
 
 BLOCK = partial(speculative, test="block")
+SSD = partial(ssd, fan=1, backup="none")
 MUTANTS = {
     "untested first draft": Mutant(
         pearl_with_an_untested_first_draft, pearl_without_pre_verify, {"gamma": 2}
@@ -62,6 +65,14 @@ MUTANTS = {
     "block test that stops at a failure": Mutant(
         speculative_with(block_that_stops_at_a_failure, tosses_anew=True),
         BLOCK,
+        {"gamma": 2},
+    ),
+    "SSD's guess in place of the target's token": Mutant(
+        ssd_with(guess_committed), SSD, {"gamma": 2}
+    ),
+    "block test of SSD, drafts' coins tossed again": Mutant(
+        ssd_with(test=verify_block, fan=2),
+        partial(SSD, fan=2, test="block"),
         {"gamma": 2},
     ),
     "a draw per branch": Mutant(

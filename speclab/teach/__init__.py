@@ -11,6 +11,7 @@ is raised, whatever the function does.
 
 from speclib.checking.coin import draw
 
+from .block_exercise import check_block
 from .bugs import find_bug, find_bugs, outcome_tree
 from .cluster_run import cluster_run
 from .formulas import (
@@ -26,6 +27,7 @@ from .formulas import (
     check_interval,
     check_network_gamma,
     check_network_round,
+    check_next_guess,
     check_residual,
     check_round,
     check_samples,
@@ -33,6 +35,7 @@ from .formulas import (
     check_sequences,
     check_servers,
     check_speed,
+    check_ssd_round,
     check_two_counts,
     check_verdict,
 )
@@ -61,6 +64,7 @@ DOOR = (
 __all__ = [
     "check_acceptance",
     "check_best_gamma",
+    "check_block",
     "check_break_even",
     "check_clock",
     "check_dsi",
@@ -74,6 +78,7 @@ __all__ = [
     "check_method",
     "check_network_gamma",
     "check_network_round",
+    "check_next_guess",
     "check_pearl",
     "check_pick",
     "check_residual",
@@ -83,6 +88,7 @@ __all__ = [
     "check_sequences",
     "check_servers",
     "check_speed",
+    "check_ssd_round",
     "check_two_counts",
     "check_verdict",
     "check_verify",

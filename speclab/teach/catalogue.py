@@ -24,6 +24,7 @@ from speclib.checking.mistakes import Mistake
 from speclib.errors import BadValue, unknown_name
 
 from . import bugs, formulas
+from .block_exercise import BLOCK_MISTAKES
 from .formulas.formula import Formula
 from .lesson_files import find_quiz
 from .lessons import CHECK, NOTEBOOKS
@@ -46,6 +47,8 @@ FORMULAS = (
     formulas.ROUND,
     formulas.SERVERS,
     formulas.DSI_SECONDS,
+    formulas.SSD_ROUND,
+    formulas.NEXT_GUESS,
     formulas.DUO_ROUND,
     formulas.SEQUENCES,
     formulas.FUZZY_PASS,
@@ -168,6 +171,11 @@ def judge_of(name: str) -> Judge:
         "the distribution of every token, and how many tokens a round commits, over "
         "all outcomes of the coins",
         names_of(line_mistakes.MISTAKES),
+    )
+    judges["block"] = Judge(
+        "the distribution of every token, and whether a round commits as many tokens "
+        "as any rule can, over all outcomes of the coins",
+        names_of((*BLOCK_MISTAKES, *line_mistakes.MISTAKES)),
     )
     judges["pick"] = Judge(
         "the distribution of the token, and how often it is a candidate, over all "

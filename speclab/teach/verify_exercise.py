@@ -46,13 +46,18 @@ def check_verify(function: Verify) -> Card:
 
     def judge() -> Card:
         return judge_distributions(
-            function, _distributions, _difference, MISTAKES, PRAISE, _without_chance
+            function,
+            distributions_of,
+            _difference,
+            MISTAKES,
+            PRAISE,
+            first_impossible,
         )
 
     return judge_attempt("verify", function, judge)
 
 
-def _distributions(verify: Verify) -> list[Distribution]:
+def distributions_of(verify: Verify) -> list[Distribution]:
     """What a function commits in each case; ``q`` and ``p`` come as lists of rows."""
     return [case.distribution(verify, list) for case in CASES]
 
@@ -61,13 +66,13 @@ def _difference(distributions: Sequence[Distribution]) -> str | None:
     """What is first wrong with what a function commits; None where nothing is."""
     for case, distribution in zip(CASES, distributions, strict=True):
         difference = case.difference(distribution)
-        difference = difference or missing_tokens(case, distribution)
+        difference = difference or missing_tokens(case, distribution, case.most_tokens)
         if difference is not None:
             return difference
     return None
 
 
-def _without_chance(distributions: Sequence[Distribution]) -> str | None:
+def first_impossible(distributions: Sequence[Distribution]) -> str | None:
     """What may be committed wrongly, though only with probability 0; or None."""
     for case, distribution in zip(CASES, distributions, strict=True):
         impossible = case.impossible(distribution)
@@ -76,13 +81,15 @@ def _without_chance(distributions: Sequence[Distribution]) -> str | None:
     return None
 
 
-def missing_tokens(case: LineCase, distribution: Distribution) -> str | None:
-    """How many tokens a pass commits, where it could be more."""
+def missing_tokens(
+    case: LineCase, distribution: Distribution, most: float
+) -> str | None:
+    """How many tokens a pass commits, where it could be more: ``most``."""
     mean = case.rate(distribution)
-    if mean > case.most_tokens - EQUAL:
+    if mean > most - EQUAL:
         return None
     return (
         "Nothing is lost, but it is slower than it could be: with "
         f"q = {shown(case.draft[()])} and p = {shown(case.target[()])} a round "
-        f"commits {mean:.4f} tokens in the mean; {case.most_tokens:.4f} are possible."
+        f"commits {mean:.4f} tokens in the mean; {most:.4f} are possible."
     )

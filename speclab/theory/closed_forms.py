@@ -166,6 +166,60 @@ def duodecoding_speed(
     return tokens / max((1 + k * (n - 1)) * draft, target)
 
 
+# -- SSD -------------------------------------------------------------------------------
+def ssd_hit(alpha: float, gamma: int, fan: int, doubt: float = 0.0) -> float:
+    """The chance that SSD has drafted for what the target says of ``gamma`` drafts.
+
+    If all of them pass, the target's token is to be among the draft's ``fan`` likeliest
+    ones. If one fails, it is to be among the ``fan`` that come after the one that
+    failed. ``doubt``: as of ``right_among``. Source: ours, from arXiv:2603.03251.
+    """
+    all_pass = alpha**gamma
+    after_all = right_among(alpha, fan, doubt) if fan else 0.0
+    if alpha == 1:
+        return after_all
+    after_a_failure = (right_among(alpha, fan + 1, doubt) - alpha) / (1 - alpha)
+    return all_pass * after_all + (1 - all_pass) * after_a_failure
+
+
+def ssd_speed(
+    alpha: float,
+    gamma: int,
+    draft: float,
+    target: float,
+    fan: int = 1,
+    doubt: float = 0.0,
+    level: float | None = None,
+) -> float:
+    """Tokens per second of SSD with a backup that drafts.
+
+    A round takes the longer of a target pass and a fork: a pass of the draft over the
+    window, and gamma passes as wide as there are guesses, each of ``level`` seconds
+    (None: as of any other). After a miss the backup's gamma passes come before that.
+    Source: ours; ``ssd_speedup`` is the paper's.
+    """
+    hit = ssd_hit(alpha, gamma, fan, doubt)
+    fork = draft + gamma * (draft if level is None else level)
+    backup = (1 - hit) * gamma * draft
+    return sd_tokens(alpha, gamma) / (max(fork, target) + backup)
+
+
+def ssd_speedup(
+    hit: float, hit_tokens: float, miss_tokens: float, fork: float, backup: float
+) -> float:
+    """SSD's speed over plain decoding's: tokens of a round over its time.
+
+    hit: the chance that an outcome was guessed. hit_tokens, miss_tokens: of the round
+    after that, and of the one after a miss. fork, backup: their times over that of a
+    target pass. A round after a miss takes 1 + ``backup``: the paper has its fork end
+    within a target pass.
+
+    Source: arXiv:2603.03251, the theorem on expected speed-up.
+    """
+    tokens = hit * hit_tokens + (1 - hit) * miss_tokens
+    return tokens / (hit * max(1.0, fork) + (1 - hit) * (1 + backup))
+
+
 # -- DSI -------------------------------------------------------------------------------
 def dsi_speed(
     alpha: Grid,

@@ -326,3 +326,17 @@ def residual(p: Row, q: Row) -> Row:
         return p
     difference /= total
     return difference
+
+
+def scaled(row: Row, likeliest: int, factor: float) -> Row:
+    """``row`` [V] with its ``likeliest`` tokens ``factor`` times as likely, summing to
+    one again.
+
+    Of tokens that are equally likely those of the smallest ids come first.
+    """
+    if factor == 1 or likeliest == 0:
+        return row
+    changed = row.copy()
+    changed[np.argsort(-row, kind="stable")[:likeliest]] *= factor
+    changed /= changed.sum()
+    return changed

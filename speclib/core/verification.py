@@ -47,6 +47,13 @@ class Verified(NamedTuple):
         return self.accepted + self.extra
 
 
+class Outcome(NamedTuple):
+    """What a test may say of drafts: how many it accepts, and its own next token."""
+
+    accepted: int
+    token: int
+
+
 class Writing(Protocol):
     """What a test needs of a world: the text, its coins, and marks for the trace."""
 

@@ -52,8 +52,8 @@ class ModelSpec(BaseModel):
                   text has the same bits in every method (see models.fixed_rows);
                   None: as many as are new
     recorded      of fixed_rows on a GPU: a pass is recorded once and then repeated by
-                  the GPU alone (see models.recorded_pass). It is asked for by name, as
-                  no GPU has shown yet that it is exact
+                  the GPU alone (see models.recorded_pass). It is asked for by name: an
+                  H100 and an H200 have shown that it is exact there, no other GPU has
     first_room    of fixed_rows: how many slots of the cache every pass looks at, until
                   a text needs more; None: 256. Where a text outgrows them, its passes
                   are recorded anew, so give as many as most texts will have. A multiple

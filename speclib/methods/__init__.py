@@ -31,6 +31,7 @@ from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .rest import rest
 from .speculative import speculative
+from .ssd import ssd
 from .tree_speculative import tree
 
 # The door: what other rooms may import. All else is this room's own.
@@ -62,6 +63,7 @@ METHODS: dict[str, Callable[..., None]] = {
     "autoregressive": autoregressive,
     "speculative": speculative,
     "pearl": pearl,
+    "ssd": ssd,
     "assisted": assisted,
     "prompt_lookup": prompt_lookup,
     "dsi": dsi,

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._C._autograd import DeviceType  # as torch.autograd has it
@@ -49,33 +49,56 @@ def bytes_read_per_pass(network: torch.nn.Module) -> int:
     return read
 
 
-def share_outside_kernels(run: Callable[[], object]) -> float:
-    """The share of ``run``'s time in which the GPU has no kernel, by torch's profiler.
+class KernelShares(NamedTuple):
+    """Which shares of some time a GPU spent in what; together they are 1."""
 
-    The profiler itself takes time on the CPU, so this is an upper bound.
+    products: float  # of matrices, where the weights are read
+    attention: float
+    others: float  # norms, rotations, copies: each of them takes microseconds
+    outside: float  # in no kernel: it waits for the CPU, or for the next launch
+
+
+# Parts of kernels' names, as cuBLAS and torch give them; attention is looked for first,
+# since its kernels may be made of products.
+OF_ATTENTION = ("fmha", "flash", "attention")
+OF_PRODUCTS = ("gemm", "gemv", "nvjet", "splitk", "cutlass")
+
+
+def kernel_shares(run: Callable[[], object]) -> KernelShares:
+    """What a GPU does while ``run`` runs, by torch's profiler.
+
+    The profiler itself takes time, so ``outside`` is an upper bound.
     """
     from torch.profiler import ProfilerActivity, profile
 
-    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=activities) as profiled:
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         start = time.perf_counter()
         run()
         whole = time.perf_counter() - start
-    return 1 - seconds_in_kernels(profiled.key_averages()) / whole
+    return shares_of(profiled.key_averages(), whole)
 
 
-def seconds_in_kernels(events: Iterable[Any]) -> float:
-    """How long the GPU worked, by the ``events`` of torch's profiler.
+def shares_of(events: Iterable[Any], whole: float) -> KernelShares:
+    """The shares of ``whole`` seconds, by the ``events`` of torch's profiler.
 
     A kernel has an event of its own. The CPU's operation that launched it states the
     same time once more, and so does a range of the GPU's that somebody has named:
     neither counts. Source: torch/autograd/profiler_util.py, in its own table.
     """
-    microseconds = 0.0
+    products = attention = others = 0.0
     for event in events:
-        if event.device_type == DeviceType.CUDA and not event.is_user_annotation:
-            microseconds += event.self_device_time_total
-    return microseconds / 1e6
+        if event.device_type != DeviceType.CUDA or event.is_user_annotation:
+            continue
+        share = event.self_device_time_total / 1e6 / whole
+        name = event.key.lower()
+        if any(part in name for part in OF_ATTENTION):
+            attention += share
+        elif any(part in name for part in OF_PRODUCTS):
+            products += share
+        else:
+            others += share
+    outside = 1 - products - attention - others
+    return KernelShares(products, attention, others, outside)
 
 
 def name_of(device: torch.device) -> str:

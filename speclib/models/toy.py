@@ -143,7 +143,18 @@ class Toy(Uncached):
         With ``doubt`` they fall geometrically from the best token to the worst;
         without, the toy is sure of its token.
         """
-        position = len(self.prefix.fed) - 1
+        return self._chances_at(len(self.prefix.fed) - 1)
+
+    def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Probabilities [last + 1, vocab] at temperature 1; greedy, its script's."""
+        if not sampler.greedy:
+            return super().graded(text, last, sampler)
+        self._feed(text, last)
+        positions = range(len(text) - last - 1, len(text))
+        return np.array([self._chances_at(position) for position in positions])
+
+    def _chances_at(self, position: int) -> Row:
+        """The probabilities [vocab] of what follows the token at ``position``."""
         chosen = int(self._chosen(position))
         if self._confidence is None:
             one_hot: Row = self._certain([chosen])[0]

@@ -7,6 +7,7 @@ from .draft_dynamic_tree import DraftDynamicTree
 from .draft_phrase import DraftPhrase
 from .draft_sequences import DraftSequences
 from .draft_tree import DraftTree
+from .fork import Fork
 from .operation import Operation
 from .propose import Propose
 from .score import Score
@@ -19,6 +20,7 @@ DOOR = (
     "draft_phrase",
     "draft_sequences",
     "draft_tree",
+    "fork",
     "model",
     "operation",
     "payload",
@@ -36,6 +38,7 @@ OPERATIONS: dict[str, type[Operation]] = {
         DraftSequences,
         DraftTree,
         DraftDynamicTree,
+        Fork,
         Score,
         ScoreTree,
         ScoreTreeFeatures,

@@ -4,6 +4,7 @@ A model says which token follows a text. Its own are the rows after a text, and 
 stays in its cache. Everything else has a default here, path by path or without effect,
 so that nobody needs to ask what a model is able to do:
 
+    graded               rows that say of every token how likely it is
     tree, level          one pass for a whole tree, or for its last level
     continued            several sequences, a token of each in one pass
     drafting             several layers that share one input (EasySpec's fuzzy passes)
@@ -30,6 +31,7 @@ from speclib.core.text import AnyText
 from speclib.errors import SpeclibError
 
 GREEDY = Sampler()
+PLAIN = Sampler(temperature=1.0)
 
 
 class Stopped(Exception):
@@ -73,6 +75,14 @@ class Model(ABC):
         Raises NotImplementedError, as here, where a model knows none.
         """
         raise NotImplementedError(f"{type(self).__name__} knows no probabilities")
+
+    def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Probabilities [last + 1, vocab] at temperature 1, as of ``rows``.
+
+        Here they are the same whatever the ``sampler`` of the request: only a toy
+        writes by one script when it is greedy, and by another when it samples.
+        """
+        return self.rows(text, last, PLAIN)
 
     # -- trees and sequences -----------------------------------------------------------
     def tree(

@@ -14,6 +14,7 @@ from speclib.core.sampling import Tokens
 from speclib.errors import BadValue
 from speclib.operations.draft_sequences import DraftedSequences
 from speclib.operations.draft_tree import DraftedTree
+from speclib.operations.fork import DraftedBranches
 
 from .events import COMMIT, CONTROLLER, Event, Trace
 
@@ -299,6 +300,15 @@ def tree_draftings(trace: Trace) -> list[Event]:
         event
         for event in trace.operations
         if isinstance(event.payload, DraftedTree) and event.tokens
+    ]
+
+
+def fork_draftings(trace: Trace) -> list[Event]:
+    """The draftings for several outcomes of a test from which anything came."""
+    return [
+        event
+        for event in trace.operations
+        if isinstance(event.payload, DraftedBranches) and event.tokens
     ]
 
 

@@ -20,6 +20,7 @@ from speclib.operations.draft_dynamic_tree import DraftDynamicTree
 from speclib.operations.draft_phrase import DraftPhrase, Phrase
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
+from speclib.operations.fork import Branches, Fork
 from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
@@ -202,6 +203,24 @@ class Device:
         ``budget``: their tokens in all; fewer where the context ends.
         """
         return self.ask(DraftSequences(as_text(text), budget, k, most))
+
+    def fork(
+        self,
+        text: Sequence[int],
+        n: int,
+        fan: Sequence[int],
+        index: int = 0,
+        factor: float = 1.0,
+        likeliest: int = 0,
+    ) -> Future[Branches]:
+        """Future of ``n`` Drafted tokens for each likely outcome of a test (see
+        ``Fork``).
+
+        ``text`` ends with the drafted tokens that are under test. There are fewer new
+        ones where the context ends.
+        """
+        operation = Fork(as_text(text), n, tuple(fan), index, factor, likeliest)
+        return self.ask(operation)
 
     def draft_tree(
         self,

@@ -56,7 +56,9 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
         if method != "autoregressive":
             assert f", {method}, bfloat16 in passes of 16" in every_name
             assert f", {method}, float32" in every_name
-    assert "\nPEARL over plain decoding" in every_name
+    for race in ("", ", draft on the CPU", ", draft on the CPU, by the virtual clock"):
+        assert f"\nPEARL over plain decoding{race}\n" in every_name
+    assert "\nc, Llama 68M & Llama 2 7B, launched one by one" in every_name
     for layout in ("tensors", "stages"):
         assert f"plain decoding, target by {layout}" in every_name
 
@@ -314,11 +316,13 @@ def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
     model = SimpleNamespace(is_recorded=is_recorded, network=None)
     monkeypatch.setattr(speed, "seconds_of_passes", lambda *_: [0.01])
     monkeypatch.setattr(device_speed, "bytes_read_per_pass", lambda _: 1 << 30)
-    monkeypatch.setattr(device_speed, "share_outside_kernels", lambda _: 0.5)
+    shares = device_speed.KernelShares(0.4, 0.1, 0.3, 0.2)
+    monkeypatch.setattr(device_speed, "kernel_shares", lambda _: shares)
     fake = setup.Setup(draft="cuda:0", target="cuda:0")
     rows = list(speed.plain_decoding(fake, model, 150 * 2.0**30, "some kind"))
     assert rows[1].value == pytest.approx(100 / 150)
     assert rows[1].aim == (0.6 if is_recorded else None)
+    assert [row.value for row in rows[2:]] == [0.4, 0.1, 0.3, 0.2]
 
 
 def test_on_a_gpu_methods_are_raced_with_recorded_passes_of_both_models():
@@ -402,11 +406,12 @@ def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
     assert device_speed.bytes_read_per_pass(network) == 4 * (12 + 20)
 
 
-def event(device_type, microseconds, is_user_annotation=False):
+def event(device_type, microseconds, key="", is_user_annotation=False):
     """An event as torch's profiler lists it."""
     return SimpleNamespace(
         device_type=device_type,
         self_device_time_total=microseconds,
+        key=key,
         is_user_annotation=is_user_annotation,
     )
 
@@ -414,12 +419,33 @@ def event(device_type, microseconds, is_user_annotation=False):
 def test_a_kernel_counts_once_though_the_operation_that_launched_it_says_its_time_too():
     """An eager product of 300 us, a graph's kernel of 200 us, and a named range."""
     events = [
-        event(DeviceType.CPU, 300.0),
-        event(DeviceType.CUDA, 300.0),
-        event(DeviceType.CUDA, 200.0),
-        event(DeviceType.CUDA, 500.0, is_user_annotation=True),
+        event(DeviceType.CPU, 300.0, "aten::mm"),
+        event(DeviceType.CUDA, 300.0, "nvjet_sm90_tst_64x16_64x16_2x1_v_bz_TNT"),
+        event(DeviceType.CUDA, 200.0, "void at::native::reduce_kernel<512, 1>"),
+        event(DeviceType.CUDA, 500.0, "a range", is_user_annotation=True),
     ]
-    assert device_speed.seconds_in_kernels(events) == pytest.approx(500e-6)
+    shares = device_speed.shares_of(events, whole=1e-3)
+    assert shares == pytest.approx((0.3, 0.0, 0.2, 0.5))
+
+
+@pytest.mark.parametrize(
+    "kernel, kind",
+    [  # as they were listed by a profiler on an H200, torch 2.11
+        ("nvjet_sm90_tst_128x16_64x11_4x1_v_bz_TNT", "products"),
+        ("void cublasLt::splitKreduce_kernel<32, 16, int, float>", "products"),
+        (
+            "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention",
+            "attention",
+        ),
+        ("void at::native::index_elementwise_kernel<128, 4>", "others"),
+        ("triton_poi_fused__unsafe_view_mul_silu_0", "others"),
+    ],
+)
+def test_a_kernel_is_told_by_its_name(kernel, kind):
+    events = [event(DeviceType.CUDA, 1000.0, kernel)]
+    shares = device_speed.shares_of(events, whole=2e-3)
+    assert getattr(shares, kind) == pytest.approx(0.5)
+    assert shares.outside == pytest.approx(0.5)
 
 
 # -- what is checked -------------------------------------------------------------------
@@ -443,3 +469,66 @@ def test_without_a_gpu_it_says_what_to_do(monkeypatch):
         setup.setup_for("tpu")
     with pytest.raises(SpeclibError, match="minutes is 0: give a number above 0"):
         setup.setup_for("cpu", minutes=0)
+
+
+# -- what is said of GPUs --------------------------------------------------------------
+def measured_on(gpu: str) -> dict[str, float]:
+    """What the committed report of a GPU says, by the names of its rows."""
+    for path in (paths.REPORTS / "gpu").glob("*.json"):
+        report = json.loads(path.read_text())
+        if gpu in report["machine"]["gpus"]:
+            return {row["name"]: float(row["value"]) for row in report["rows"]}
+    raise AssertionError(f"no report of {gpu}")
+
+
+def cells_of_manual(name: str) -> list[list[str]]:
+    """The rows of a table of docs/devices.md, the header first."""
+    page = (paths.ROOT / "docs" / "devices.md").read_text()
+    table = page.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table.strip().splitlines()
+    ]
+    return [rows[0], *rows[2:]]
+
+
+def test_the_manuals_cost_ratios_are_those_of_the_papers_and_of_the_reports():
+    printed = {}
+    for name in setup.SHAPE_PAIRS:
+        pair = speclib.load_pair(name)
+        printed[pair.stands_for] = speclib.load_latency(pair.latency).c
+    reports = {gpu: measured_on(gpu) for gpu in ("H100", "H200")}
+
+    header, *rows = cells_of_manual("gpu-c")
+    assert [row[0] for row in rows] == list(printed)
+    for name, paper, *values in rows:
+        assert float(paper) == pytest.approx(printed[name], abs=0.006)
+        for column, value in zip(header[2:], values, strict=True):
+            gpu, kind = column.split(", ")
+            measured = reports[gpu].get(f"c, {name}, {kind}")
+            if measured is None:
+                assert value == "-"
+            else:
+                assert float(value) == pytest.approx(measured, abs=0.006)
+
+
+def test_the_manuals_race_is_that_of_the_reports():
+    header, *rows = cells_of_manual("gpu-race")
+    for method, *values in rows:
+        for column, value in zip(header[1:], values, strict=True):
+            gpu, kind = column.split(", ")
+            row = f"{method} over plain decoding, draft on the CPU"
+            if kind == "virtual":
+                row += ", by the virtual clock"
+            measured = measured_on(gpu)[row]
+            assert float(value) == pytest.approx(measured, abs=0.006)
+
+
+def test_a_committed_latency_file_is_what_its_report_measured():
+    for name in setup.SHAPE_PAIRS:
+        pair = speclib.load_pair(name)
+        latency = speclib.load_latency(name.replace("shape/", "h200/"))
+        measured = measured_on("H200")[f"c, {pair.stands_for}, recorded"]
+        assert latency.c == pytest.approx(measured, rel=2e-3)
+        assert latency.target(16) == latency.target(1)
+        assert latency.target(17) == pytest.approx(2 * latency.target(1))

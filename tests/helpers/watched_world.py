@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from speclib.operations.draft_dynamic_tree import DraftDynamicTree
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
+from speclib.operations.fork import Fork
 from speclib.operations.propose import Propose
 from speclib.worlds.virtual import Virtual
 
@@ -51,6 +52,8 @@ class WatchedWorld(Virtual):
             self.check_drafted_tree(future, before, raw.small, kept, fed)
         elif isinstance(op, DraftDynamicTree):
             self.check_dynamic_tree(future, before, raw.small, kept, fed)
+        elif isinstance(op, Fork):
+            self.check_fork(future, before, raw.small, kept, fed)
         elif isinstance(op, Propose):
             self.check_sequences(future, before, (raw.small,), kept, fed)
         elif isinstance(op, DraftSequences):
@@ -119,3 +122,19 @@ class WatchedWorld(Virtual):
 
         assert self.models[future.device].prefix.fed == list(op.text)
         assert kept == min(common_prefix(before, op.text), len(op.text) - 1)
+
+    def check_fork(self, future, before, drafted, kept, fed):
+        """Every guess was fed, and every draft but the last one of each branch.
+
+        The text stays, the window in it, and of the tree what goes on from there in a
+        line.
+        """
+        op = future.op
+        outcomes, branches = drafted or ((), ())
+        assert kept + fed - len(op.text) == len(outcomes) * op.n
+        assert all(len(branch) == op.n for branch in branches)
+
+        cached = self.models[future.device].prefix.fed
+        assert cached[: len(op.text)] == list(op.text)
+        wanted = len(op.text) - op.last - 1
+        assert kept == min(common_prefix(before, op.text), wanted)

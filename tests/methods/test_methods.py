@@ -16,7 +16,7 @@ from helpers.watched_world import WatchedWorld
 from scipy.stats import chi2, ncx2
 
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Coins, Drafted, Sampler, ids
+from speclib.core.sampling import Coins, Drafted, Sampler, ids, scaled
 from speclib.core.verification import Verified, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import BadCall, SpeclibError
@@ -24,6 +24,7 @@ from speclib.methods import METHODS
 from speclib.methods.pearl import next_window
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.draft_phrase import DraftPhrase
+from speclib.operations.fork import Fork
 from speclib.operations.model import Model
 from speclib.operations.propose import Propose
 from speclib.paths import DATA
@@ -429,14 +430,17 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
 def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     case, decode, monkeypatch
 ):
-    """The q of each token is the draft's row for its own prefix, bit for bit."""
-    draft, target = Random(4, 1), Random(4, 2)
-    seen = []  # (text before it, the drafted token)
-    propose, draft_phrase = Propose.result, DraftPhrase.result
+    """The q of each token is the draft's row for its own prefix, bit for bit.
 
-    def see(text, drafted_tokens):
+    Where a fork scales what is likeliest, it is that row, scaled.
+    """
+    draft, target = Random(4, 1), Random(4, 2)
+    seen = []  # (text before it, the drafted token, how its q is scaled)
+    propose, draft_phrase, fork = Propose.result, DraftPhrase.result, Fork.result
+
+    def see(text, drafted_tokens, *scale):
         for index, drafted in enumerate(drafted_tokens):
-            seen.append((text + ids(drafted_tokens[:index]), drafted))
+            seen.append((text + ids(drafted_tokens[:index]), drafted, scale))
 
     def watch_line(op, raw, *rest):
         finished = propose(op, raw, *rest)
@@ -448,6 +452,14 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
         see(op.bare_text, finished.value.drafted)
         return finished
 
+    def watch_fork(op, raw, *rest):
+        finished = fork(op, raw, *rest)
+        for (accepted, guess), branch in finished.value.items():
+            before = op.text[: len(op.text) - op.last + accepted]
+            see((*before, guess), branch, op.likeliest, op.factor)
+        return finished
+
+    monkeypatch.setattr(Fork, "result", watch_fork)
     monkeypatch.setattr(Propose, "result", watch_line)
     monkeypatch.setattr(DraftPhrase, "result", watch_phrase)
     sampler = Sampler(0.7, 3, 0.9)
@@ -465,10 +477,12 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
         "easyspec",
         "eagle",
     )
-    for text, drafted in seen:
+    for text, drafted, scale in seen:
         assert isinstance(drafted, Drafted)
         assert drafted.q[drafted.token] > 0
         (own_row,) = draft.rows(text, 0, sampler)
+        if scale:
+            own_row = scaled(own_row, *scale)
         assert (own_row == drafted.q).all()
 
 

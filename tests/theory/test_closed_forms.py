@@ -128,6 +128,45 @@ def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, dou
     assert total(requests).decode_speed == pytest.approx(speed, rel=0.06)
 
 
+def test_ssds_chance_of_a_hit_by_hand():
+    """doubt 1 at alpha 1/2: among 1, 2, 3 the right one is with 1/2, 5/8, 11/16."""
+    # Two drafts pass with 1/4, then one of two guesses; else the second or third.
+    by_hand = 1 / 4 * 5 / 8 + 3 / 4 * (11 / 16 - 1 / 2) / (1 / 2)
+    assert theory.ssd_hit(0.5, 2, 2, 1.0) == pytest.approx(by_hand)
+    # A draft that is sure guesses nothing else after a failure.
+    assert theory.ssd_hit(0.5, 2, 4) == pytest.approx(1 / 4 * 1 / 2)
+    assert theory.ssd_hit(1.0, 3, 1) == 1
+    assert theory.ssd_hit(0.7, 3, 0, 1.0) == 0
+
+
+def test_ssds_speed_by_hand():
+    # Always a hit: 5 tokens in the longer of 5 draft passes and one of the target.
+    assert theory.ssd_speed(1.0, 4, 1, 8) == pytest.approx(5 / 8)
+    assert theory.ssd_speed(1.0, 4, 1, 3) == pytest.approx(5 / 5)
+    assert theory.ssd_speed(1.0, 4, 1, 3, level=2.0) == pytest.approx(5 / 9)
+    # Never a hit: speculative decoding.
+    never = theory.ssd_speed(0.7, 3, 1, 9, fan=0)
+    assert never == pytest.approx(theory.sd_speed(0.7, 3, 1, 9))
+    # The paper's form: 0.8 * 4 + 0.2 * 3 tokens in 0.8 * 1.5 + 0.2 * (1 + 0.5).
+    assert theory.ssd_speedup(0.8, 4, 3, 1.5, 0.5) == pytest.approx(3.8 / 1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "gamma, fan, alpha, doubt, c",
+    [(3, 1, 0.9, 0.0, 8.0), (3, 2, 0.7, 1.0, 8.0), (5, 4, 0.8, 0.5, 4.0)],
+)
+def test_ssds_code_runs_at_the_speed_of_its_formula(gamma, fan, alpha, doubt, c):
+    """4,000 tokens leave 2 to 4 %; the toys are seeded."""
+    requests = []
+    for seed in range(8):
+        how = {"gamma": gamma, "fan": fan, "c": c, "alpha": alpha, "doubt": doubt}
+        result = simulate("ssd", seed=seed, tokens=500, target=1.0, **how)
+        requests.append(result.stats)
+    speed = theory.ssd_speed(alpha, gamma, 1 / c, 1.0, fan, doubt)
+    assert total(requests).decode_speed == pytest.approx(speed, rel=0.06)
+
+
 def test_dsi_by_hand():
     drafters_own_speed = theory.dsi_speed(1.0, 3, 0.2, 1.0)
     assert drafters_own_speed == pytest.approx(5)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from speclib import machine, paths
 from speclib.errors import SpeclibError
 
 from .check import CHECKS, GRACE, chosen, end_by_force_after, gpu_check
@@ -44,7 +46,9 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     end_by_force_after(60 * asked.minutes + GRACE)
-    return 0 if gpu_check(setup, checks, asked.out).holds else 1
+    folder = asked.out or paths.REPORTS / "gpu"
+    setup = replace(setup, latency_folder=folder / "latency" / machine.name())
+    return 0 if gpu_check(setup, checks, folder).holds else 1
 
 
 if __name__ == "__main__":  # the guard is for worker processes

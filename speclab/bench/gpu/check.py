@@ -24,7 +24,7 @@ from speclib import machine, paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import unknown_name
 
-from . import bits, exactness, speed, spread
+from . import bits, exactness, shapes, speed, spread
 from .setup import Setup
 
 Clock: TypeAlias = Callable[[], float]  # seconds since whenever
@@ -48,6 +48,8 @@ CHECKS = (
     Check("ranks", spread.on_two_ranks),
     Check("passes", speed.passes),
     Check("races", speed.races),
+    Check("cpu-draft", speed.races_with_a_draft_on_the_cpu),
+    Check("shapes", shapes.passes_of_shapes),
     Check("bfloat16", exactness.in_bfloat16),
 )
 

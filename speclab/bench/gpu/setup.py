@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from speclab.bench.exact_outputs import FIXED_ROWS
 from speclib import machine
@@ -20,6 +21,15 @@ CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
 DEVICES = ("cuda", "cpu")
 MINUTES = 9.5  # with what ends by itself that is less than ten
 DRAFT_ROWS = 8  # of every recorded pass of the draft
+# Of the pairs in the shapes that were published: those of PEARL's main tables.
+SHAPE_PAIRS = (
+    "shape/codellama-7b-34b",
+    "shape/codellama-7b-70b",
+    "shape/llama-7b-70b",
+    "shape/llama3.1-8b-70b",
+    "shape/deepseek-1.3b-33b",
+    "shape/deepseek-6.7b-33b",
+)
 RACE_CAPACITY = 512  # the prompts and what is written after them, with drafts
 
 
@@ -34,6 +44,8 @@ class Setup:
     passes          timed passes behind one duration
     minutes         nothing is begun after so long
     two_ranks       places of two ranks that compute one model
+    shape_pairs     pairs in the shapes whose passes are measured, and with them c
+    latency_folder  where these pairs' latency files are written; None: nowhere
     """
 
     draft: str
@@ -45,6 +57,8 @@ class Setup:
     passes: int = 30
     minutes: float = MINUTES
     two_ranks: tuple[str, str] = ("cuda:0", "cuda:0")
+    shape_pairs: tuple[str, ...] = SHAPE_PAIRS
+    latency_folder: Path | None = None
 
     @property
     def on_gpu(self) -> bool:
@@ -104,18 +118,29 @@ class Setup:
             FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_CAPACITY
         )
 
+    @property
+    def cpu_draft_threads(self) -> int:
+        """Threads of a draft on the CPU, beside the processes that launch passes.
+
+        A target on the CPU would wait for its core beside more threads than one.
+        """
+        return max(1, machine.cores() // 2) if self.on_gpu else 1
+
     def cpu_draft_pair(self) -> Pair:
-        """``speed_pair`` with llama.cpp's draft on the CPU, as DuoDecoding has it."""
-        pair = self.speed_pair()
+        """A draft on the CPU, as DuoDecoding has it; a GPU records the target's passes.
+
+        The draft is llama.cpp's where the extra llamacpp is installed, else torch's.
+        """
+        pair = self.recorded_pair() if self.on_gpu else self.speed_pair()
         draft = ModelSpec(
             model=pair.draft.model,
             shape=CPU_DRAFT,
-            runtime="llamacpp",
+            runtime="auto",
             quantization="Q5_K_M",
         )
-        # Beside a target on a CPU more threads than one would wait for its core.
-        threads = machine.cores() if self.on_gpu else 1
-        place = self.place.model_copy(update={"draft": ("cpu",), "threads": threads})
+        place = self.place.model_copy(
+            update={"draft": ("cpu",), "threads": self.cpu_draft_threads}
+        )
         return pair.model_copy(update={"draft": draft, "place": place})
 
 
@@ -141,6 +166,7 @@ def setup_for(device: str, minutes: float = MINUTES) -> Setup:
             passes=5,
             minutes=minutes,
             two_ranks=("core:0", "core:1"),
+            shape_pairs=("embedded/duo-torch",),
         )
     found = gpus.count()
     if not found:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
-from importlib.util import find_spec
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from speclab.bench.bench_rows import BenchRow, median_row
+from speclab.bench.bench_rows import BenchRow, Size, join_notes, median_row
+from speclab.bench.contention import measure_latencies
 from speclab.bench.exact_outputs import FIXED_ROWS
 from speclab.bench.races import race
-from speclab.bench.speedups import contestant
+from speclab.bench.speedups import contestant, predicted_speed
 from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.data.pairs import Pair
@@ -26,6 +26,12 @@ TEXT_LENGTH = 128
 LEAST_SHARE_OF_BANDWIDTH = 0.6
 RACERS = {"PEARL": "pearl", "SD": "speculative"}
 PLAIN = "plain decoding"
+SHARE_OF = {
+    "products": "share of a pass in products of matrices",
+    "attention": "share of a pass in attention",
+    "others": "share of a pass in other kernels",
+    "outside": "share of a pass outside kernels",
+}
 
 
 # -- passes ----------------------------------------------------------------------------
@@ -91,10 +97,11 @@ def plain_decoding(
         aim=LEAST_SHARE_OF_BANDWIDTH if is_recorded else None,
     )
     if setup.on_gpu:
-        share = device_speed.share_outside_kernels(
+        shares = device_speed.kernel_shares(
             lambda: seconds_of_passes(model, setup.passes)
         )
-        yield BenchRow(f"share of a pass outside kernels, {name}", share, "share")
+        for what, share in shares._asdict().items():
+            yield BenchRow(f"{SHARE_OF[what]}, {name}", share, "share")
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
@@ -126,16 +133,43 @@ def races(setup: Setup) -> Generator[BenchRow]:
             "draft and target share a GPU: this says nothing of working in parallel"
         )
     pair = setup.recorded_pair() if setup.on_gpu else setup.speed_pair()
-    yield from _race(setup, pair, RACERS, "; ".join(notes))
-    if find_spec("llama_cpp") and find_spec("gguf"):
-        duodecoding = {"DuoDecoding": "duodecoding"}
-        pair = setup.cpu_draft_pair()
-        yield from _race(setup, pair, duodecoding, "draft on the CPU")
+    yield from _race(setup, pair, RACERS, notes=notes)
+
+
+def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
+    """The same with SSD and DuoDecoding, and a draft on the CPU: that takes one GPU.
+
+    Draft and target have devices of their own, so methods that work in parallel can do
+    it. Beside each ratio stands what the virtual clock makes of the same runs, with
+    passes that last as they do while both devices are busy.
+    """
+    pair = setup.cpu_draft_pair()
+    runtime = open_pair(pair).runtime("draft")
+    notes = [f"draft in {runtime}, threads: {setup.cpu_draft_threads}"]
+    if setup.on_gpu:
+        notes.append("recorded passes of the target")
+    yield from _race(
+        setup,
+        pair,
+        RACERS | {"SSD": "ssd", "DuoDecoding": "duodecoding"},
+        where=", draft on the CPU",
+        notes=notes,
+        is_predicted=True,
+    )
 
 
 def _race(
-    setup: Setup, pair: Pair, methods: dict[str, str], note: str
+    setup: Setup,
+    pair: Pair,
+    methods: dict[str, str],
+    where: str = "",
+    notes: Sequence[str] = (),
+    is_predicted: bool = False,
 ) -> Iterator[BenchRow]:
+    """A row for each of ``methods``; ``where``: what the rows' names say of the draft.
+
+    is_predicted: whether a second row has the ratio by the virtual clock.
+    """
     texts = [prompt.input for prompt in prompts.load(TASK, setup.prompts)]
     with Processes(pair, dtype=DTYPE) as world:
         contestants = {PLAIN: contestant(world, "autoregressive")}
@@ -144,12 +178,23 @@ def _race(
         race(contestants, texts[:1], tokens=8)
         finished = race(contestants, texts, setup.tokens, repeats=2)
         c = world.cost_ratio
+        if is_predicted:
+            busy = measure_latencies(world, Size(passes=setup.passes)).busy
 
     for name in methods:
         same = finished.same_outputs(name, PLAIN)
         yield median_row(
-            f"{name} over {PLAIN}",
+            f"{name} over {PLAIN}{where}",
             finished.ratios(name, PLAIN),
             "ratio",
-            f"{DTYPE}, {c}; output the same in {same}; {note}".rstrip("; "),
+            join_notes(DTYPE, str(c), f"output the same in {same}", *notes),
         )
+        if is_predicted:
+            predicted = predicted_speed(finished, name, busy)
+            yield BenchRow(
+                f"{name} over {PLAIN}{where}, by the virtual clock",
+                predicted / predicted_speed(finished, PLAIN, busy),
+                "ratio",
+                note="virtual, with the passes of both while both are busy: target "
+                f"{1000 * busy.target(1):.3g} ms, draft {1000 * busy.draft(1):.3g} ms",
+            )

@@ -12,7 +12,6 @@ import numpy as np
 
 from speclab.experiment import cache, cache_keys
 from speclab.experiment.cells.grid_row import GridRow, compute_row
-from speclab.experiment.pool import on_every_core
 from speclib.methods import METHODS
 
 CODE = ("speclab.experiment.cells.grid_row",)
@@ -41,6 +40,8 @@ def mean_times(rows: list[GridRow]) -> GridTimes:
     computed = {}
     if missing:
         cache.require_computing()
+        from speclab.experiment.pool import on_every_core  # a browser has no processes
+
         for finished in on_every_core(finish_row, missing):
             computed[finished.row] = finished.times
 

@@ -36,6 +36,12 @@ from .round_formulas import (
     check_speed,
 )
 from .same_devices import SECONDS, check_seconds
+from .ssd_formulas import (
+    NEXT_GUESS,
+    SSD_ROUND,
+    check_next_guess,
+    check_ssd_round,
+)
 from .tables import (
     INTERVAL,
     TWO_COUNTS,
@@ -59,6 +65,7 @@ __all__ = [
     "INTERVAL",
     "NETWORK_GAMMA",
     "NETWORK_ROUND",
+    "NEXT_GUESS",
     "RESIDUAL",
     "ROUND",
     "SAMPLES",
@@ -66,6 +73,7 @@ __all__ = [
     "SEQUENCES",
     "SERVERS",
     "SPEED",
+    "SSD_ROUND",
     "TWO_COUNTS",
     "VERDICT",
     "check_acceptance",
@@ -80,6 +88,7 @@ __all__ = [
     "check_interval",
     "check_network_gamma",
     "check_network_round",
+    "check_next_guess",
     "check_residual",
     "check_round",
     "check_samples",
@@ -87,6 +96,7 @@ __all__ = [
     "check_sequences",
     "check_servers",
     "check_speed",
+    "check_ssd_round",
     "check_two_counts",
     "check_verdict",
     "distribution",

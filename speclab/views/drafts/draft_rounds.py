@@ -1,6 +1,7 @@
 """What a draft model wrote in one round, and what the target model made of it.
 
-A round's draft is either several sequences or a tree. Reads a trace. Knows no picture,
+A round's draft is either several sequences, or a tree, or a branch for each outcome of
+the target's test that was guessed. Reads a trace. Knows no picture,
 method, clock or notebook.
 """
 
@@ -12,7 +13,7 @@ from speclib.drawing.text_in_pictures import TextPart, one_line, token_label
 from speclib.drawing.timeline.run import TimelineRun
 from speclib.errors import BadValue
 from speclib.trace.events import Event
-from speclib.trace.rounds import sequence_draftings, tree_draftings
+from speclib.trace.rounds import fork_draftings, sequence_draftings, tree_draftings
 
 # A part for each token, by what became of it: "text" was committed before the round. Of
 # the drafted tokens "accepted" and "rejected" were tested; "unread" were not.
@@ -92,12 +93,7 @@ class SequencesRound(NamedTuple):
     @property
     def accepted(self) -> int:
         """How many tokens of the window the target would have written itself."""
-        count = 0
-        for drafted, committed in zip(self.window, self.committed, strict=False):
-            if drafted != committed:
-                break
-            count += 1
-        return count
+        return common_beginning(self.window, self.committed)
 
     def outcome(self, sequence: int, position: int) -> str:
         """What became of a token: accepted, rejected, discarded, or dropped.
@@ -266,16 +262,139 @@ class TreeRound(NamedTuple):
         return lines
 
 
-DraftedRound: TypeAlias = SequencesRound | TreeRound
+class ForkRound(NamedTuple):
+    """A round in which the draft model wrote a branch for each outcome that it guessed.
+
+    ::
+
+        before      window      branches
+        a b c d     w1 w2       (0, x): x1 x2      should w1 fail, and x be written
+                                (1, y): y1 y2      should w1 pass, and y be written
+                                (2, z): z1 z2      should both pass
+
+    ``draft`` is the event of the drafting. ``committed`` is what the round added to the
+    text: the tokens of the window that were accepted, then the target's own token.
+    """
+
+    run: TimelineRun
+    draft: Event
+    window: tuple[int, ...]
+    committed: tuple[int, ...]
+    before: tuple[int, ...]
+
+    @property
+    def number(self) -> int:
+        return self.draft.round
+
+    @property
+    def branches(self) -> list[tuple[Any, tuple[int, ...]]]:
+        """Each outcome that was guessed, with what was drafted for it.
+
+        An outcome has ``accepted`` and ``token``, as ``core.verification.Outcome``.
+        """
+        payload: Any = self.draft.payload  # of drafting branches
+        return list(payload.branches(self.draft.tokens))
+
+    @property
+    def width(self) -> int:
+        """The number of branches."""
+        return len(self.branches)
+
+    @property
+    def length(self) -> int:
+        """How many tokens each of them has."""
+        return len(self.branches[0][1])
+
+    @property
+    def position(self) -> int:
+        """How many tokens come before the window."""
+        return len(self.before)
+
+    @property
+    def accepted(self) -> int:
+        """How many tokens of the window the target would have written itself."""
+        return common_beginning(self.window, self.committed)
+
+    @property
+    def own(self) -> int | None:
+        """The target's own token; None where the text ended before it."""
+        if len(self.committed) == self.accepted:
+            return None
+        return self.committed[self.accepted]
+
+    @property
+    def hit(self) -> int | None:
+        """The branch that was drafted for what the target said; None for a miss."""
+        for number, (outcome, _) in enumerate(self.branches):
+            if outcome == (self.accepted, self.own):
+                return number
+        return None
+
+    def outcome_in_window(self, place: int) -> str:
+        """What became of a token of the window: accepted, rejected or discarded."""
+        if place < self.accepted:
+            return "accepted"
+        is_replaced = place == self.accepted and self.own is not None
+        return "rejected" if is_replaced else "discarded"
+
+    def outcome(self, branch: int, place: int) -> str:
+        """What became of a branch's token: dropped, if its branch is not followed."""
+        if branch != self.hit:
+            return "dropped"
+        return self.draft.outcome[branch * self.length + place]
+
+    def text(self) -> MarkedText:
+        """The tokens before the window."""
+        return [
+            TextPart("text", one_line(self.run.piece(token))) for token in self.before
+        ]
+
+    def label(self, token: int) -> str:
+        """A token as it stands in a cell."""
+        return token_label(self.run.piece(token))
+
+    def summary(self) -> str:
+        """How many outcomes were guessed."""
+        number = counted(self.width, "outcome")
+        return f"{number} guessed, {counted(self.length, 'token')} drafted for each"
+
+    def verdict(self) -> str:
+        """What the target said, and whether it had been guessed."""
+        if self.own is None:
+            return "the text ends before the target's own token"
+        own = self.label(self.own)
+        passed = f"{self.accepted} of {len(self.window)} pass"
+        said = f"{passed}, then the target writes “{own}”"
+        if self.hit is None:
+            return f"{said}: nobody guessed that, a miss"
+        return f"{said}: a hit, the framed branch is the next window"
+
+    def lines(self) -> list[str]:
+        """The round in words: a line per branch, the hit with a star."""
+        lines = [f"round {self.number}: {self.summary()}"]
+        for branch, (outcome, tokens) in enumerate(self.branches):
+            sign = "*" if branch == self.hit else "-"
+            drafted = "".join(self.run.piece(token) for token in tokens)
+            guess = self.label(outcome.token)
+            lines.append(
+                f"  {sign} {outcome.accepted} accepted, then “{guess}”: "
+                f"{one_line(drafted)}"
+            )
+        lines.append(self.verdict())
+        return lines
+
+
+DraftedRound: TypeAlias = SequencesRound | TreeRound | ForkRound
 
 
 def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
-    """Every round in which the draft model wrote several sequences or a tree.
+    """Every round in which the draft model wrote sequences, a tree or branches.
 
     Raises SpeclibError where there is none.
     """
     of_sequences = drafts_by_round(sequence_draftings(run.trace))
     of_trees = drafts_by_round(tree_draftings(run.trace))
+    of_forks = drafts_by_round(fork_draftings(run.trace))
     target_passes = {e.round: e for e in run.trace.operations if e.is_scoring}
 
     rounds: list[DraftedRound] = []
@@ -289,11 +408,15 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
             drafted = of_sequences[number]
             window = tested_tokens(target_passes[number])
             rounds.append(SequencesRound(run, drafted, window, commit.tokens, before))
+        elif commit.tokens and number in of_forks:
+            drafted = of_forks[number]
+            window = tested_tokens(target_passes[number])
+            rounds.append(ForkRound(run, drafted, window, commit.tokens, before))
         before += commit.tokens
 
     if not rounds:
         raise BadValue(
-            f"{run.label} drafted no sequences: a tree shows runs of duodecoding, "
+            f"{run.label} drafted no sequences: a tree shows runs of duodecoding, ssd, "
             "tree and easyspec"
         )
     return rounds
@@ -308,6 +431,16 @@ def tested_tokens(target_pass: Event) -> tuple[int, ...]:
     """The drafted tokens that a target pass tested: the last ones that it was fed."""
     first = len(target_pass.tokens) - target_pass.candidates
     return target_pass.tokens[first:]
+
+
+def common_beginning(some: tuple[int, ...], others: tuple[int, ...]) -> int:
+    """How many tokens two sequences begin with in common."""
+    count = 0
+    for token, other in zip(some, others, strict=False):
+        if token != other:
+            break
+        count += 1
+    return count
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,7 +1,7 @@
 """What a draft model wrote in each round of a run, in a picture that follows a slider.
 
-The picture is of several sequences (``sequences_picture``) or of a tree
-(``tree_picture``). Knows no method and no clock.
+The picture is of several sequences (``sequences_picture``), of a tree
+(``tree_picture``) or of branches (``fork_picture``). Knows no method and no clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from speclib.drawing.display import NotebookView
 from speclib.drawing.timeline.run import timeline_run
 from speclib.errors import BadValue
 
-from .draft_rounds import DraftedRound, TreeRound, drafted_rounds
+from .draft_rounds import DraftedRound, ForkRound, TreeRound, drafted_rounds
+from .fork_picture import fork_height, fork_svg
 from .parts import WIDTH
 from .sequences_picture import sequences_height, sequences_svg
 from .tree_picture import tree_height, tree_svg
@@ -32,7 +33,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     ``round``: the round shown first; left out, it is the one with the widest draft.
 
-    Raises SpeclibError for a run in which no sequences and no trees were drafted, or a
+    Raises SpeclibError for a run in which nothing of that kind was drafted, or a
     round that is not there.
     """
 
@@ -106,10 +107,10 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
 
 def sequences(shown: Any, round: int | None = None, by: str = "run") -> Sequences:
-    """The sequences or the trees that were drafted in a run, round by round.
+    """The sequences, trees or branches that were drafted in a run, round by round.
 
     Methods that draft several sequences: duodecoding. Methods that draft trees: tree
-    and easyspec. See ``Sequences``.
+    and easyspec. A branch for each outcome: ssd. See ``Sequences``.
     """
     return Sequences(shown, round, by)
 
@@ -142,10 +143,14 @@ def _numbered(rounds: list[DraftedRound], number: int) -> DraftedRound:
 def _picture(drafted: DraftedRound) -> str:
     if isinstance(drafted, TreeRound):
         return tree_svg(drafted)
+    if isinstance(drafted, ForkRound):
+        return fork_svg(drafted)
     return sequences_svg(drafted)
 
 
 def _height(drafted: DraftedRound) -> int:
     if isinstance(drafted, TreeRound):
         return tree_height(drafted)
+    if isinstance(drafted, ForkRound):
+        return fork_height(drafted)
     return sequences_height(drafted)

@@ -1,4 +1,4 @@
-"""What the pictures of sequences and of trees have in common: heading and labels."""
+"""What the pictures of drafts have in common: heading and labels."""
 
 from __future__ import annotations
 

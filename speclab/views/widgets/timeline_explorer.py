@@ -27,6 +27,7 @@ from speclab.theory.closed_forms import (
     duodecoding_speed,
     pearl_speed,
     sd_speed,
+    ssd_speed,
 )
 from speclib.arguments import checked
 from speclib.drawing.display import NotebookView
@@ -84,6 +85,7 @@ def expected_speedup(
     servers: int | None = None,
     k: int | None = None,
     doubt: float = 0.0,
+    fan: int | None = None,
     network: float = 0.0,
     target: float = TARGET_SECONDS,
     **_: object,
@@ -114,6 +116,8 @@ def expected_speedup(
         return pearl_speed(alpha, gamma, 1 / c, 1.0, without)
     if method == "duodecoding" and k is not None:
         return duodecoding_speed(alpha, gamma, 1 / c, 1.0, k, doubt)
+    if method == "ssd" and fan is not None:
+        return ssd_speed(alpha, gamma, 1 / c, 1.0, fan, doubt)
     return nan
 
 

@@ -1,0 +1,189 @@
+"""Passes of the published models' shapes, and c of the pairs that the papers measured.
+
+A shape is filled by dilating an embedded model, so no weights have to be there; a pass
+costs what one of the published model costs. Each model is measured alone on one
+device, so that a pair's two need not fit on it together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from speclab.bench.bench_rows import BenchRow, join_notes, median_row
+from speclab.bench.exact_outputs import FIXED_ROWS
+from speclib import machine
+from speclib.atomic_files import write_atomically
+from speclib.core.settings import Role
+from speclib.data.latency import load_latency
+from speclib.data.pairs import ModelSpec, Pair, load_pair
+from speclib.errors import BadValue
+from speclib.models import preflight
+from speclib.models.open_pair import open_pair
+
+from .setup import DRAFT_ROWS, PAIR, Setup
+from .speed import DTYPE, seconds_of_passes
+
+ROLES: tuple[Role, ...] = ("draft", "target")
+LAUNCHED = "launched one by one"
+RECORDED = "recorded"
+
+# Milliseconds of a pass by the shape's name, and by how kernels are launched.
+PassTimes: TypeAlias = Mapping[tuple[str, str], float]
+
+
+class Shape(NamedTuple):
+    """A model's shape, by the first pair that has it, in the role it has there."""
+
+    pair: Pair
+    role: Role
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model, whole on one device."""
+        return self.pair.model(self.role).model_copy(update={"spread": "blocks"})
+
+    @property
+    def name(self) -> str:
+        """The published model's, or the shape's numbers."""
+        return self.spec.like or "x".join(map(str, self.spec.shape or ()))
+
+    @property
+    def rows(self) -> int:
+        """How many tokens every recorded pass is fed, most of them fillers."""
+        return DRAFT_ROWS if self.role == "draft" else FIXED_ROWS
+
+
+def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
+    """Milliseconds of a pass over a new token in each shape, and c of each pair.
+
+    c is t_target / t_draft. Beside it stands the c that the pair's paper prints. In
+    recorded passes a target is fed 16 tokens and a draft 8, so that outputs are exact;
+    of those each pair gets a latency file, for the virtual clock.
+    """
+    pairs = [load_pair(name) for name in setup.shape_pairs]
+    kinds = (LAUNCHED, RECORDED) if setup.on_gpu else (LAUNCHED,)
+    milliseconds: dict[tuple[str, str], float] = {}
+    for shape in distinct_shapes(pairs):
+        try:
+            for kind in kinds:
+                row = pass_of(setup, shape, kind)
+                milliseconds[shape.name, kind] = row.value
+                yield row
+        except BadValue as error:  # this device has no memory for it
+            yield BenchRow(f"a pass, {shape.name}", float("nan"), "ms", note=str(error))
+
+    for pair in pairs:
+        for kind in kinds:
+            yield from cost_ratio(pair, kind, milliseconds)
+        if setup.latency_folder is not None:
+            keep_latency(pair, milliseconds, setup)
+
+
+def distinct_shapes(pairs: list[Pair]) -> list[Shape]:
+    """The models of ``pairs``, those of one shape once."""
+    shapes: dict[str, Shape] = {}
+    for pair in pairs:
+        for shape in (Shape(pair, "draft"), Shape(pair, "target")):
+            shapes.setdefault(shape.name, shape)
+    return list(shapes.values())
+
+
+def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
+    """A shape's row; raises BadValue where the device has no memory for the weights."""
+    from speclib.models import device_speed  # brings torch
+
+    small = load_pair(PAIR).unfitted.draft.model_copy(update={"shape": None})
+    alone = shape.pair.model_copy(
+        update={"target": shape.spec, "draft": small, "place": setup.place}
+    )
+    preflight.check_memory(alone, setup.place, DTYPE, targets=1, in_one_process=True)
+    note = ""
+    if kind == RECORDED:
+        alone = alone.with_fixed_rows(shape.rows, recorded=True)
+        note = f"{shape.rows} rows in each pass"
+    model = open_pair(alone).build("target", DTYPE)
+    seconds = seconds_of_passes(model, setup.passes)
+    if kind == RECORDED and not model.is_recorded:
+        note = "it could not be recorded: the reason is in a warning above"
+    gibibytes = device_speed.bytes_read_per_pass(model.network) / device_speed.GIBIBYTE
+    del model
+    device_speed.release_memory()
+    return median_row(
+        f"a pass, {shape.name}, {kind}",
+        [1000 * each for each in seconds],
+        "ms",
+        join_notes(DTYPE, f"{gibibytes:.3g} GiB of weights a pass", note),
+    )
+
+
+def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> Iterator[BenchRow]:
+    """The row of a pair's c, if both of its models were measured."""
+    target = milliseconds.get((Shape(pair, "target").name, kind))
+    draft = milliseconds.get((Shape(pair, "draft").name, kind))
+    if target is None or draft is None:
+        return
+    printed = ""
+    if pair.latency is not None:
+        printed = f"the paper's c: {load_latency(pair.latency).c:.3g}"
+    yield BenchRow(
+        f"c, {pair.stands_for}, {kind}",
+        target / draft,
+        "ratio",
+        note=join_notes(f"{target:.3g} ms over {draft:.3g} ms", printed),
+    )
+
+
+def keep_latency(pair: Pair, milliseconds: PassTimes, setup: Setup) -> None:
+    """Writes a pair's latency file, if its recorded passes were measured."""
+    assert setup.latency_folder is not None
+    seconds: dict[Role, float] = {}
+    for role in ROLES:
+        shape = Shape(pair, role)
+        if (shape.name, RECORDED) not in milliseconds:
+            return
+        seconds[role] = milliseconds[shape.name, RECORDED] / 1000
+    facts = dict(machine.environment())
+    text = latency_file(
+        pair,
+        seconds,
+        date.today().isoformat(),
+        f"{facts['gpus']}, torch {facts['torch']}, {DTYPE}",
+    )
+    write_atomically(setup.latency_folder / f"{Path(pair.name).name}.toml", text)
+
+
+def latency_file(
+    pair: Pair, seconds: Mapping[Role, float], day: str, where: str
+) -> str:
+    """The text of a latency file, of recorded passes that last so many ``seconds``.
+
+    A pass takes as long however few tokens it is fed, up to the rows that it has; one
+    token more needs a second pass.
+    """
+    about = (
+        f"The shapes of {pair.stands_for}, measured: passes that a GPU has recorded, "
+        f"each model alone on one GPU. A target's has {FIXED_ROWS} rows, a draft's "
+        f"{DRAFT_ROWS}, and takes as long when fewer of them are new. Nothing is said "
+        "of prefill, so virtual runs with this file leave it out."
+    )
+    lines = [
+        f"about = {json.dumps(about)}",
+        'source = "make gpu-check ONLY=shapes: medians"',
+        f"date = {json.dumps(day)}",
+        f"machine = {json.dumps(where)}",
+    ]
+    for role in ROLES:
+        shape = Shape(pair, role)
+        duration = seconds[role]
+        lines += [
+            "",
+            f"[{role}]",
+            f"model = {json.dumps(shape.name)}",
+            f"forward = [[1, {duration:.7f}], [{shape.rows}, {duration:.7f}], "
+            f"[{shape.rows + 1}, {2 * duration:.7f}]]",
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,55 @@
+"""Mistakes in SSD: in what it does with an outcome that it had guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from speclib.core.sampling import Drafted, ids
+from speclib.core.verification import Outcome, Verified, verify
+from speclib.operations.fork import Branches
+from speclib.worlds.world import World
+
+from .draft_tests import DraftTest, Method
+
+Draft: TypeAlias = tuple[Drafted, ...]
+
+
+# settle(verified, branches) gives what is committed, and the next window.
+Settle: TypeAlias = Callable[[Verified, Branches], tuple[Verified, Draft]]
+
+
+def looked_up(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:
+    """The window that was drafted for this outcome; none where it was not guessed."""
+    outcome = Outcome(len(verified.accepted), verified.extra[0])
+    return verified, branches.get(outcome, ())
+
+
+def guess_committed(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:
+    """The first guess after so many accepted drafts, in place of the target's token."""
+    for outcome, window in branches.items():
+        if outcome.accepted == len(verified.accepted):
+            return Verified(verified.accepted, (outcome.token,)), window
+    return verified, ()
+
+
+def ssd_with(
+    settle: Settle = looked_up, test: DraftTest = verify, fan: int = 1
+) -> Method:
+    """SSD without a backup, whose next window ``settle`` gives.
+
+    Each position's drafts have the same coin in every round.
+    """
+
+    def run(world: World, gamma: int) -> None:
+        window: Draft = ()
+        while world.going:
+            text = world.text + ids(window)
+            rows, branches = world.all(
+                world.target.score(text, last=len(window)),
+                world.draft.fork(text, gamma, (fan,) * (len(window) + 1)),
+            )
+            verified, window = settle(test(world, window, rows), branches)
+            world.commit(verified.tokens)
+
+    return run

@@ -1,0 +1,214 @@
+"""SSD: speculative speculative decoding, with a draft ready for every likely outcome.
+
+PEARL's draft goes on from the outcome that it hopes for, and begins anew after any
+other. Here the draft takes a guess at every outcome of the test that is under way, and
+drafts on from all of them at once:
+
+    target tests      text  w1 w2                    the window, from the round before
+    draft writes      a1 a2     b1 b2     e1 e2      for the outcomes (0, a), (1, b),
+                                                     (2, e): so many accepted, and then
+                                                     this token
+    outcome (1, b):   b1 b2 is the next window       a hit: nothing is left to draft
+    outcome (1, x):   none of them is                a miss: the draft begins anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from speclib.core.sampling import Drafted, ids
+from speclib.core.settings import require_counts, require_one_of
+from speclib.core.verification import (
+    LINE_TESTS,
+    Outcome,
+    Verified,
+    drafting_attempt,
+)
+from speclib.errors import BadValue
+from speclib.operations.fork import Branches
+from speclib.worlds.world import World
+
+from .page_facts import GAMMA, TEST, About, Settings, matched_length, shows
+
+Fan: TypeAlias = int | Sequence[int]  # guesses after each number of accepted drafts
+BACKUPS = ("draft", "none")
+
+
+def ssd(
+    world: World,
+    gamma: int,
+    fan: Fan = 2,
+    fan_after_miss: Fan | None = None,
+    backup: str = "draft",
+    test: str = "ratio",
+    scale: float = 1.0,
+    scaled: int | None = None,
+) -> None:
+    """Drafts ``gamma`` tokens for each likely outcome of a test, *while* it is made.
+
+    The target scores the ``window``: the drafted tokens that await it. Meanwhile the
+    draft guesses, after each number of tokens that may be accepted, the ``fan`` tokens
+    that are likeliest to follow, and drafts on from each (see ``Fork``). What the
+    target then says is looked up among the guesses. On a hit the next window is there.
+    On a miss the target waits until the draft has written one (``backup`` "draft"), or
+    scores the bare text while the draft guesses again ("none").
+
+    A round that follows a hit takes max(t_fork, t_target), where t_fork is a pass over
+    the window and gamma passes that are as wide as there are guesses. One that follows
+    a miss takes gamma * t_draft more. Each commits 1 to gamma + 1 tokens.
+
+    ``fan``: a count, or one for each number of accepted drafts from 0 on, whose last
+    one stands for all further ones. ``fan_after_miss``: that of the rounds after a
+    miss, where it is another; so the paper has it. ``allotted_fan`` gives the paper's
+    allocation. ``test``: "ratio", "block" or "exact", as of speculative decoding.
+
+    ``scale``: the paper's C. Below 1 the draft's likeliest tokens are drafted less
+    often than they are likely, so that the target's own token is one of them where it
+    rejects a draft. ``scaled``: how many tokens that are; None: the largest fan and one
+    more, as in the published code; the paper's text has one less.
+
+    Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding" (SSD, Saguaro),
+    arXiv:2603.03251.
+    Differences from the paper: the first round has an empty window, so that its target
+    pass tests nothing, and the first token is out as early as in plain decoding.
+    Backups are drafted with the draft's own q, also where ``scale`` is below 1. Of the
+    paper's backups, random tokens are not offered.
+    """
+    require_one_of("backup", backup, BACKUPS)
+    require_one_of("test", test, tuple(LINE_TESTS))
+    after_hit = checked_fan("fan", fan)
+    after_miss = after_hit
+    if fan_after_miss is not None:
+        after_miss = checked_fan("fan_after_miss", fan_after_miss)
+    likeliest = checked_scale(scale, scaled, max(after_hit + after_miss))
+
+    window: tuple[Drafted, ...] = ()
+    was_hit = True
+    while world.going:
+        # A round drafts up to twice: with new coins, where the test needs them.
+        first, second = (
+            drafting_attempt(test, 2 * world.round + again) for again in (0, 1)
+        )
+        if not was_hit and backup == "draft":
+            window = world.wait(world.draft.propose(world.text, gamma, first))
+        text = world.text + ids(window)
+        counts = widened(after_hit if was_hit else after_miss, len(window) + 1)
+        rows, branches = world.all(
+            world.target.score(text, last=len(window)),
+            world.draft.fork(text, gamma, counts, second, scale, likeliest),
+        )
+        verified = LINE_TESTS[test](world, window, rows)
+        world.commit(verified.tokens)
+        prepared = look_up(branches, verified)
+        was_hit = prepared is not None
+        window = prepared or ()
+
+
+def look_up(branches: Branches, verified: Verified) -> tuple[Drafted, ...] | None:
+    """What was drafted for this outcome; None where nobody guessed it."""
+    if not verified.extra:
+        return None
+    outcome = Outcome(len(verified.accepted), verified.extra[0])
+    return branches.get(outcome)
+
+
+# -- how many guesses ------------------------------------------------------------------
+def widened(counts: tuple[int, ...], positions: int) -> tuple[int, ...]:
+    """One count for each of so many ``positions``; the last one is used again."""
+    missing = positions - len(counts)
+    return (counts + counts[-1:] * missing)[:positions]
+
+
+def checked_fan(name: str, fan: Fan) -> tuple[int, ...]:
+    """``fan`` as counts; raises BadValue where it is no count, or a list without any.
+
+    A count may be 0: then nothing is guessed there.
+    """
+    counts = (fan,) if isinstance(fan, int) else tuple(fan)
+    for count in counts:
+        require_counts(0, **{name: count})
+    if not counts:
+        raise BadValue(f"{name} is empty: give a count, or a list with at least one")
+    return counts
+
+
+def checked_scale(scale: float, scaled: int | None, widest: int) -> int:
+    """How many likeliest tokens ``scale`` is applied to; raises BadValue.
+
+    ``widest``: the largest fan.
+    """
+    is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
+    if not is_number or not 0 < scale <= 1:
+        raise BadValue(f"scale is {scale!r}: give a number above 0, up to 1 (off)")
+    require_counts(0, scaled=scaled)
+    return widest + 1 if scaled is None else scaled
+
+
+def allotted_fan(
+    budget: int, gamma: int, alpha: float, power: float
+) -> tuple[int, ...]:
+    """The paper's fan: ``budget`` guesses over gamma + 1 outcomes, fewer the later.
+
+    A guess is missed with probability F^-power, F being how many there are (the paper's
+    r). Then the fewest misses come of F_k proportional to alpha^(k / (1 + power)), and
+    of (1 - alpha)^(-1 / (1 + power)) times that where all are accepted: there the token
+    is no replacement.
+
+    Fractions are rounded down, and what is left goes to the largest of them. Raises
+    BadValue for a budget below 1, an alpha not between 0 and 1, or a power not above 0.
+
+    Source: arXiv:2603.03251, theorem on the capped geometric fan-out.
+    """
+    require_counts(budget=budget, gamma=gamma)
+    if not 0 < alpha < 1 or not power > 0:
+        raise BadValue(
+            f"alpha is {alpha} and power {power}: give an alpha between 0 and 1, and a "
+            "power above 0"
+        )
+    shares = [alpha ** (k / (1 + power)) for k in range(gamma + 1)]
+    shares[gamma] *= (1 - alpha) ** (-1 / (1 + power))
+    whole = sum(shares)
+    wanted = [budget * share / whole for share in shares]
+    counts = [int(count) for count in wanted]
+
+    fractions = [count - int(count) for count in wanted]
+    by_fraction = sorted(range(gamma + 1), key=lambda k: -fractions[k])
+    for k in by_fraction[: budget - sum(counts)]:
+        counts[k] += 1
+    return tuple(counts)
+
+
+# -- of the page -----------------------------------------------------------------------
+def fan_in_words(fan: Fan | None) -> str:
+    """How a timeline writes ``fan``."""
+    if fan is None:
+        return ""
+    if isinstance(fan, int):
+        return f"fan {fan}"
+    return "fan " + "-".join(map(str, fan))
+
+
+def fans_worth_trying(c: float, servers: int) -> list[Settings]:
+    """A fork takes a pass more than gamma: so it fits beside a target pass."""
+    longest = max(1, matched_length(c) - 1)
+    settings: list[Settings] = []
+    for gamma in sorted({max(1, longest // 2), longest}):
+        for fan in (1, 2, 4):
+            settings.append({"gamma": gamma, "fan": fan})
+    return settings
+
+
+ABOUT = About(
+    name="SSD",
+    labels={**GAMMA, "fan": fan_in_words, "backup": shows("backup: {}"), **TEST},
+    variants=(
+        {},
+        {"fan": 1, "backup": "none"},
+        {"fan": (3, 1), "fan_after_miss": 1},
+        {"test": "block"},
+        {"test": "exact", "backup": "none"},
+        {"scale": 0.5},
+    ),
+    worth_trying=fans_worth_trying,
+)

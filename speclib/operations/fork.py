@@ -1,0 +1,225 @@
+"""Drafting on from several guesses of what the target is about to say.
+
+Knows no method, and of a model only ``graded`` and ``level``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from speclib.core.certain_rows import stacked
+from speclib.core.sampling import Drafted, Row, Tokens, certain, scaled
+from speclib.core.verification import Outcome
+
+from .model import Model, Stopped
+from .operation import Finished, MakeDrafts, Operation, Pass, Raw, Recording, Request
+from .payload import DraftPayload, OwnEvent
+
+# What was drafted in case of an outcome, for each one that was guessed.
+Branches: TypeAlias = Mapping[Outcome, tuple[Drafted, ...]]
+
+
+@dataclass(frozen=True)
+class DraftedBranches(DraftPayload):
+    """The event's tokens are branches of one length, one after the other.
+
+    Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``fed``: how
+    many guesses and drafts were fed.
+    """
+
+    accepted: tuple[int, ...] = ()
+    guesses: tuple[int, ...] = ()
+    fed: int = 0
+
+    def drafts_fed(self, tokens: Tokens) -> int:
+        return self.fed
+
+    def pass_count(self, tokens: Tokens) -> int:
+        """One over the window, and one for each level of all branches."""
+        return 1 + self._levels(tokens) if tokens else 0
+
+    def depths(self, tokens: Tokens) -> tuple[int, ...]:
+        levels = tuple(range(self._levels(tokens)))
+        return levels * len(self.guesses)
+
+    def branches(self, tokens: Tokens) -> Iterator[tuple[Outcome, Tokens]]:
+        """Each outcome that was guessed, with what was drafted for it."""
+        levels = self._levels(tokens)
+        pairs = zip(self.accepted, self.guesses, strict=True)
+        for number, (accepted, guess) in enumerate(pairs):
+            first = number * levels
+            yield Outcome(accepted, guess), tokens[first : first + levels]
+
+    def _levels(self, tokens: Tokens) -> int:
+        return len(tokens) // max(1, len(self.guesses))
+
+
+@dataclass(frozen=True)
+class Fork(Operation):
+    """Draft ``n`` tokens for each likely outcome of a test that is under way.
+
+    ``text`` ends with the window: drafted tokens that the target is testing. It will
+    accept some first ones of them, and write one token itself. ``fan[k]`` is how many
+    tokens are guessed for that, should it accept k: the draft's likeliest after those,
+    but for the window's own next one, which would then have been accepted. So there are
+    as many counts as the window has tokens, and one::
+
+        text ──┬── w1 ──┬── w2 ──┬── e ── e1 e2      fan = (1, 2, 1), n = 2
+               │        │        └ all accepted, then e
+               │        ├── b ── b1 b2               w1 accepted, then b
+               │        └── c ── c1 c2               w1 accepted, then c
+               └── a ── a1 a2                        nothing accepted, then a
+
+    One pass reads the window (the paper's glue). Each further pass is a level of all
+    branches. Gives Branches: for every outcome that was guessed, n Drafted tokens with
+    their q.
+
+    Branches share the coins of a position: at most one of them is followed. ``index``:
+    which of a position's coins they are drawn with.
+
+    ``factor``: each q has its ``likeliest`` tokens made so many times as likely. With
+    less than 1 drafts are rejected more often, but the target's token is then one that
+    is guessed. Greedy drafts stay as they are.
+
+    Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding"; the tree of all
+    branches, and what is left out of the guesses: its published code.
+    """
+
+    n: int
+    fan: tuple[int, ...]
+    index: int = 0
+    factor: float = 1.0
+    likeliest: int = 0
+
+    name: ClassVar[str] = "fork"
+    payload_type: ClassVar = DraftedBranches
+    gives_distributions: ClassVar[bool] = True
+
+    @classmethod
+    def example(cls, text: Tokens) -> Fork:
+        return cls(text, n=2, fan=(1, 2)[-len(text) :])
+
+    @property
+    def last(self) -> int:
+        return len(self.fan) - 1
+
+    @property
+    def most_drafts(self) -> int:
+        return self.n * sum(self.fan)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.most_drafts
+
+    def within(self, tokens_left: int) -> Fork:
+        """Each branch begins with a guess, which needs a place, too."""
+        return replace(self, n=min(self.n, max(0, tokens_left - 1)))
+
+    def run(self, model: Model, request: Request) -> Raw | None:
+        """((outcomes, tokens of each branch), q rows [branches * n, V]), or ()."""
+        if self.is_empty:
+            return Raw((), np.empty((0, model.vocab)))
+        try:
+            outcomes = self._guess(model, request)
+            if not outcomes:
+                return Raw((), np.empty((0, model.vocab)))
+            return self._draft(outcomes, model, request)
+        except Stopped:
+            return None
+
+    def _guess(self, model: Model, request: Request) -> tuple[Outcome, ...]:
+        """The likeliest outcomes, by the draft's rows after the window's beginnings."""
+        rows = model.graded(self.text, self.last, request.sampler)
+        window = tuple(self.text[len(self.text) - self.last :])
+        outcomes: list[Outcome] = []
+        for accepted, (row, count) in enumerate(zip(rows, self.fan, strict=True)):
+            own_next = window[accepted : accepted + 1]
+            ranked = np.argsort(-row, kind="stable")[: count + len(own_next)]
+            guesses = [int(token) for token in ranked if row[token] > 0]
+            others = [token for token in guesses if token not in own_next]
+            for token in others[:count]:
+                outcomes.append(Outcome(accepted, token))
+        return tuple(outcomes)
+
+    def _draft(
+        self, outcomes: tuple[Outcome, ...], model: Model, request: Request
+    ) -> Raw:
+        # A tree after the text before the window, in which the window is a line.
+        text = self.text
+        parents = list(range(-1, self.last - 1))
+        for outcome in outcomes:
+            text += (outcome.token,)
+            parents.append(outcome.accepted - 1)
+
+        tokens: list[Tokens] = [()] * len(outcomes)
+        q_rows: list[list[Row]] = [[] for _ in outcomes]
+        for level in range(self.n):
+            rows = model.level(text, parents, len(outcomes), request.sampler)
+            first_of_level = len(parents) - len(outcomes)
+            drawn: Tokens = ()
+            for branch, row in enumerate(rows):
+                q = self._q_of(row, request)
+                position = len(self.text) - self.last + outcomes[branch].accepted + 1
+                token = request.coins.choose(q, position + level, "draft", self.index)
+                q_rows[branch].append(q)
+                tokens[branch] += (token,)
+                drawn += (token,)
+            text += drawn
+            parents += range(first_of_level, first_of_level + len(outcomes))
+
+        rows_in_order = [row for rows in q_rows for row in rows]
+        return Raw((outcomes, tuple(tokens)), stacked(rows_in_order, model.vocab))
+
+    def _q_of(self, row: Row, request: Request) -> Row:
+        """What a branch's token is drawn from, by the draft's row for it."""
+        if request.sampler.greedy:
+            q: Row = certain((int(row.argmax()),), len(row))[0]
+            return q
+        return scaled(row, self.likeliest, self.factor)
+
+    def passes(self, kept: int, fed: int) -> list[Pass]:
+        """One over the window, and then one for each level, all of them as wide."""
+        first = len(self.text) - kept
+        later = fed - first
+        if later < 0:
+            return []  # it failed before it had read its text
+        passes = [Pass(fed=first, kept=kept)]
+        if later:
+            passes.append(Pass(fed=later / self.n, times=self.n))
+        return passes
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        if not raw.small:
+            return Finished({}, (), DraftedBranches())
+        outcomes, tokens_of = raw.small
+        tokens = tuple(token for branch in tokens_of for token in branch)
+        drafts = iter(make_drafts(tokens, raw.rows))
+        branches = {}
+        for outcome, branch in zip(outcomes, tokens_of, strict=True):
+            branches[Outcome(*outcome)] = tuple(islice(drafts, len(branch)))
+
+        payload = DraftedBranches(
+            accepted=tuple(outcome[0] for outcome in outcomes),
+            guesses=tuple(outcome[1] for outcome in outcomes),
+            fed=kept + fed - len(self.text),
+        )
+        return Finished(branches, tokens, payload)
+
+    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+        payload = event.payload
+        assert isinstance(payload, DraftedBranches)
+        rows = certain(event.tokens, recording.vocab)
+        if not event.tokens:
+            return Raw((), rows)
+        outcomes, tokens = [], []
+        for outcome, branch in payload.branches(event.tokens):
+            outcomes.append(outcome)
+            tokens.append(branch)
+        return Raw((tuple(outcomes), tuple(tokens)), rows)
