@@ -302,6 +302,7 @@ def test_in_bfloat16_exactness_is_promised_of_methods_that_draft_in_a_line():
     assert set(exactness.IN_A_LINE) == {
         "speculative",
         "pearl",
+        "ssd",
         "assisted",
         "prompt_lookup",
         "dsi",
@@ -520,7 +521,10 @@ def test_the_manuals_race_is_that_of_the_reports():
             row = f"{method} over plain decoding, draft on the CPU"
             if kind == "virtual":
                 row += ", by the virtual clock"
-            measured = measured_on(gpu)[row]
+            measured = measured_on(gpu).get(row)
+            if measured is None:
+                assert value == "-"
+                continue
             assert float(value) == pytest.approx(measured, abs=0.006)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping
 from datetime import date
+from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -64,36 +65,33 @@ def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
     recorded passes a target is fed 16 tokens and a draft 8, so that outputs are exact;
     of those each pair gets a latency file, for the virtual clock.
     """
-    pairs = [load_pair(name) for name in setup.shape_pairs]
     kinds = (LAUNCHED, RECORDED) if setup.on_gpu else (LAUNCHED,)
     milliseconds: dict[tuple[str, str], float] = {}
-    for shape in distinct_shapes(pairs):
-        try:
+    for name in setup.shape_pairs:
+        pair = load_pair(name)
+        for role in ROLES:
+            shape = Shape(pair, role)
             for kind in kinds:
-                row = pass_of(setup, shape, kind)
-                milliseconds[shape.name, kind] = row.value
-                yield row
-        except BadValue as error:  # this device has no memory for it
-            yield BenchRow(f"a pass, {shape.name}", float("nan"), "ms", note=str(error))
-
-    for pair in pairs:
+                if (shape.name, kind) not in milliseconds:
+                    row = pass_of(setup, shape, kind)
+                    milliseconds[shape.name, kind] = row.value
+                    yield row
         for kind in kinds:
             yield from cost_ratio(pair, kind, milliseconds)
         if setup.latency_folder is not None:
             keep_latency(pair, milliseconds, setup)
 
 
-def distinct_shapes(pairs: list[Pair]) -> list[Shape]:
-    """The models of ``pairs``, those of one shape once."""
-    shapes: dict[str, Shape] = {}
-    for pair in pairs:
-        for shape in (Shape(pair, "draft"), Shape(pair, "target")):
-            shapes.setdefault(shape.name, shape)
-    return list(shapes.values())
-
-
 def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
-    """A shape's row; raises BadValue where the device has no memory for the weights."""
+    """A shape's row; without a number where the device lacks memory for it."""
+    try:
+        return _pass_of(setup, shape, kind)
+    except BadValue as error:
+        return BenchRow(f"a pass, {shape.name}, {kind}", nan, "ms", note=str(error))
+
+
+def _pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
+    """The same; raises BadValue where there is no memory."""
     from speclib.models import device_speed  # brings torch
 
     small = load_pair(PAIR).unfitted.draft.model_copy(update={"shape": None})
@@ -121,10 +119,10 @@ def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
 
 
 def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> Iterator[BenchRow]:
-    """The row of a pair's c, if both of its models were measured."""
-    target = milliseconds.get((Shape(pair, "target").name, kind))
-    draft = milliseconds.get((Shape(pair, "draft").name, kind))
-    if target is None or draft is None:
+    """The row of a pair's c, if both of its models fit on the device."""
+    target = milliseconds[Shape(pair, "target").name, kind]
+    draft = milliseconds[Shape(pair, "draft").name, kind]
+    if isnan(target) or isnan(draft):
         return
     printed = ""
     if pair.latency is not None:
@@ -138,14 +136,14 @@ def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> Iterator[Bench
 
 
 def keep_latency(pair: Pair, milliseconds: PassTimes, setup: Setup) -> None:
-    """Writes a pair's latency file, if its recorded passes were measured."""
+    """Writes a pair's latency file, if recorded passes of both models were measured."""
     assert setup.latency_folder is not None
     seconds: dict[Role, float] = {}
     for role in ROLES:
-        shape = Shape(pair, role)
-        if (shape.name, RECORDED) not in milliseconds:
+        measured = milliseconds.get((Shape(pair, role).name, RECORDED), nan)
+        if isnan(measured):
             return
-        seconds[role] = milliseconds[shape.name, RECORDED] / 1000
+        seconds[role] = measured / 1000
     facts = dict(machine.environment())
     text = latency_file(
         pair,
@@ -185,5 +183,6 @@ def latency_file(
             f"model = {json.dumps(shape.name)}",
             f"forward = [[1, {duration:.7f}], [{shape.rows}, {duration:.7f}], "
             f"[{shape.rows + 1}, {2 * duration:.7f}]]",
+            "prefill = 0.0",
         ]
     return "\n".join(lines) + "\n"
