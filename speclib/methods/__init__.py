@@ -40,6 +40,7 @@ DOOR = (
     "lookahead",
     "pearl",
     "speculative",
+    "ssd",
 )
 
 

@@ -205,7 +205,7 @@ ABOUT = About(
     variants=(
         {},
         {"fan": 1, "backup": "none"},
-        {"fan": (3, 1), "fan_after_miss": 1},
+        {"fan": [3, 1], "fan_after_miss": 1},
         {"test": "block"},
         {"test": "exact", "backup": "none"},
         {"scale": 0.5},

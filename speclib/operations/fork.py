@@ -29,19 +29,20 @@ class DraftedBranches(DraftPayload):
     """The event's tokens are branches of one length, one after the other.
 
     Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``fed``: how
-    many guesses and drafts were fed.
+    many guesses and drafts were fed. ``passes``: one over the window, and one for each
+    level of all branches; there are no levels where nothing could be guessed.
     """
 
     accepted: tuple[int, ...] = ()
     guesses: tuple[int, ...] = ()
     fed: int = 0
+    passes: int = 0
 
     def drafts_fed(self, tokens: Tokens) -> int:
         return self.fed
 
     def pass_count(self, tokens: Tokens) -> int:
-        """One over the window, and one for each level of all branches."""
-        return 1 + self._levels(tokens) if tokens else 0
+        return self.passes
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
         levels = tuple(range(self._levels(tokens)))
@@ -121,13 +122,16 @@ class Fork(Operation):
         return replace(self, n=min(self.n, max(0, tokens_left - 1)))
 
     def run(self, model: Model, request: Request) -> Raw | None:
-        """((outcomes, tokens of each branch), q rows [branches * n, V]), or ()."""
+        """((outcomes, tokens of each branch), q rows [branches * n, V]).
+
+        In place of the first () where nothing was asked, and so nothing read.
+        """
         if self.is_empty:
             return Raw((), np.empty((0, model.vocab)))
         try:
             outcomes = self._guess(model, request)
             if not outcomes:
-                return Raw((), np.empty((0, model.vocab)))
+                return Raw(((), ()), np.empty((0, model.vocab)))
             return self._draft(outcomes, model, request)
         except Stopped:
             return None
@@ -209,6 +213,7 @@ class Fork(Operation):
             accepted=tuple(outcome[0] for outcome in outcomes),
             guesses=tuple(outcome[1] for outcome in outcomes),
             fed=kept + fed - len(self.text),
+            passes=1 + (self.n if outcomes else 0),
         )
         return Finished(branches, tokens, payload)
 
@@ -216,7 +221,7 @@ class Fork(Operation):
         payload = event.payload
         assert isinstance(payload, DraftedBranches)
         rows = certain(event.tokens, recording.vocab)
-        if not event.tokens:
+        if not payload.passes:
             return Raw((), rows)
         outcomes, tokens = [], []
         for outcome, branch in payload.branches(event.tokens):

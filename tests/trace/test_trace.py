@@ -172,6 +172,10 @@ def count_draft_passes(events: list[dict]) -> int:
             passes += 1
         elif event["op"] == "draft_sequences":
             passes += event["payload"]["fed"] + 1
+        elif event["op"] == "fork":
+            guesses = event["payload"]["guesses"]
+            levels = len(event["tokens"]) // len(guesses) if guesses else 0
+            passes += levels + (1 if event["fed"] else 0)  # and one over the window
         elif event["op"] == "draft_tree":
             passes += count_levels(event["payload"]["parents"])
         elif event["op"] == "draft_dynamic_tree":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from speclab.experiment import cache_keys
 from speclab.experiment.cache import load_or_compute
-from speclab.experiment.cells.moved_cache import measure_transport
 from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.models.zoo import CHECKSUMS
@@ -27,6 +26,8 @@ def transport_seconds(
 
     ``pair``: its draft has replicas (see ``measure_transport``).
     """
+    from speclab.experiment.cells.moved_cache import measure_transport  # has processes
+
     key = cache_keys.digest(
         "transport",
         pair,

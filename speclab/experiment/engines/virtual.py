@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeAlias, cast
 from speclab.experiment import cache_keys
 from speclab.experiment.cells import toy_requests as virtual_cells
 from speclab.experiment.limits import NO_LIMITS, Limits
-from speclab.experiment.pool import on_every_core
 from speclab.experiment.spec import CellFacts, CellResult, Spec
 from speclab.progress import Progress
 from speclib import machine
@@ -134,6 +133,8 @@ def _attempts(works: list[Work]) -> Generator[Attempt]:
     """
     ordered = sorted(works, key=_is_search)
     if _pays_to_start_processes([work.spec for work in works]):
+        from speclab.experiment.pool import on_every_core  # a browser has no processes
+
         yield from on_every_core(attempt, ordered)
     else:
         yield from map(attempt, ordered)

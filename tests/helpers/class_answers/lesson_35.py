@@ -128,12 +128,10 @@ def counted_from_one(fan, alpha, power):
     return 1 + guess_as_in_the_lesson(fan, alpha, power)
 
 
-def power_the_wrong_way(fan, alpha, power):
-    gains = [
-        p * ((f + 1) ** power - f**power)
-        for p, f in zip(odds_of(fan, alpha), fan, strict=True)
-    ]
-    return gains.index(max(gains))
+def second_best_place(fan, alpha, power):
+    odds = odds_of(fan, alpha)
+    gains = [p / (f * (f + 1)) for p, f in zip(odds, fan, strict=True)]
+    return sorted(range(len(fan)), key=lambda k: gains[k])[-2]
 
 
 # -- the block test --------------------------------------------------------------------
@@ -304,7 +302,7 @@ WRONG = {
         guess_at_the_beginning,
         fewest_guesses_per_chance,
         counted_from_one,
-        power_the_wrong_way,
+        second_best_place,
     ],
     "block": [
         block_without_the_last_token,
