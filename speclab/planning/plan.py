@@ -23,6 +23,7 @@ from .measure_plans import Measured, measure
 from .rank import best_of_each_method, rank
 
 PROBED = 2  # prompts on which passes are timed
+WIDEST = 24  # branches of SSD's fork, about
 BUSY = "the machine was busy with other programs: make the plan again"
 
 
@@ -182,7 +183,7 @@ def plan(
     with open_world("processes", described, servers=servers) as world:
         with Progress("timing passes", total=1) as bar:
             cost_ratio = world.cost_ratio
-            times = time_passes(world, asked[:PROBED])
+            times = time_passes(world, asked[:PROBED], widest=WIDEST)
             bar.step(str(cost_ratio))
         virtual = rank(
             described,

@@ -63,11 +63,16 @@ class MachineTimes:
 
 
 def time_passes(
-    world: World, prompts: Sequence[Any], tokens: int = MOST_TOKENS
+    world: World,
+    prompts: Sequence[Any],
+    tokens: int = MOST_TOKENS,
+    widest: int | None = None,
 ) -> MachineTimes:
     """Times the passes of an open world's models.
 
     They are those of requests of so many ``tokens``, on each of ``prompts``.
+    ``widest``: about so many tokens are fed at once to the draft, where a method is to
+    be judged that does so; None: no more than a narrow tree's.
     """
     matched = nearest_count(world.ratio)
     asked = Asked(world, prompts, tokens)
@@ -77,6 +82,8 @@ def time_passes(
         if gamma <= tokens:
             in_turns += asked.traces("speculative", gamma=gamma)
     in_turns += asked.traces("tree", gamma=max(1, matched // 2), width=4)
+    if widest is not None:
+        in_turns += asked.traces("tree", gamma=max(2, matched), width=widest)
     in_turns += asked.traces("ouroboros", gamma=matched)
     in_turns += asked.traces("lookahead")
     at_once = asked.traces("pearl", gamma=matched)

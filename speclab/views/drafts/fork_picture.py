@@ -90,8 +90,8 @@ def fork_svg(drafted: ForkRound) -> str:
     rows = rows_of_branches(drafted)
 
     body = [heading(drafted)]
-    for branch, row in rows.items():
-        body.append(branch_edge(drafted, grid, branch, row))
+    for branch in sorted(rows, key=lambda branch: branch == drafted.hit):
+        body.append(branch_edge(drafted, grid, branch, rows[branch]))
     body.append(window_cells(drafted, grid, name))
     for branch, row in rows.items():
         body.append(branch_cells(drafted, grid, branch, row, name))
