@@ -39,6 +39,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(call install,-r requirements.lock)
 	@$(call install,--no-deps -e .)
 	@touch $@
+	@echo "Ready: make lab opens the lessons, make reproduce the tables, make help lists the rest."
 
 llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes on two cores)
 	$(PIP) install -c requirements.lock -r requirements-llamacpp.lock
@@ -103,11 +104,14 @@ bench: $(READY)  ## measure rates and ratios against their aims, into reports/be
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
 	$(PY) -m speclab.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
-lint: $(READY)   ## format, habits, import directions, types
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/lint-imports
-	$(VENV)/bin/mypy
+# The types of Ray are among those that are checked. All four run, whatever the first ones find.
+lint: $(READY) cluster  ## format, habits, import directions, types
+	@failed=0; \
+	$(VENV)/bin/ruff format --check . || { failed=1; echo "to mend it: $(VENV)/bin/ruff format ."; }; \
+	$(VENV)/bin/ruff check . || failed=1; \
+	$(VENV)/bin/lint-imports || failed=1; \
+	$(VENV)/bin/mypy || failed=1; \
+	exit $$failed
 
 clean:           ## remove the environment, the cache of cells, and what was built of older code
 	rm -rf $(VENV) .cache build

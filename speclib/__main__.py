@@ -80,6 +80,8 @@ def _check(command: Namespace) -> None:
     from speclib.checking.from_file import array_called, load_rule
 
     is_file = ":" in command.rule
+    if not is_file and (command.rule.endswith(".py") or "/" in command.rule):
+        _end_with(f"the rule is {command.rule!r}: write path/to/file.py:function")
     answer = check(
         load_rule(command.rule) if is_file else command.rule,
         command.shape,

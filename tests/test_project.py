@@ -225,7 +225,8 @@ def test_lessons_show_their_pictures_before_they_are_run():
     """A lesson that was written anew has no outputs until ``speclab store`` runs it."""
     for path in (ROOT / "notebooks" / "learn").glob("*.ipynb"):
         cells = json.loads(path.read_text("utf-8"))["cells"]
-        assert any(cell.get("outputs") for cell in cells), path.name
+        advice = f"run `make lectures`, and commit notebooks/learn/{path.name}"
+        assert any(cell.get("outputs") for cell in cells), advice
 
 
 def test_make_lab_asks_nobody_whether_he_wants_news():

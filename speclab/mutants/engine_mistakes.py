@@ -214,7 +214,7 @@ def _block_test(world: World, row_behind: int, certain: bool) -> None:
                 row_number = tried - row_behind
                 lacking = weight * rows[row_number] - drafted[row_number].q
                 mass = float(np.maximum(lacking, 0).sum())
-                chance = mass / (mass + 1 - weight) if mass > 0 else 0.0
+                chance = mass / (mass + (1 - weight)) if mass > 0 else 0.0
             if _comes_up(world, chance, len(world.text) + tried):
                 length = tried
                 break

@@ -83,7 +83,7 @@ def block_with(
             chance = min(1.0, weights[length])
             if length < len(drafted) and not by_weight_alone:
                 mass = _left_after(weights, q, p, length).sum()
-                chance = mass / (mass + 1 - chance) if mass > 0 else 0.0
+                chance = mass / (mass + (1 - chance)) if mass > 0 else 0.0
             if coin() < chance:
                 kept = length
                 if keeps_shortest:

@@ -50,11 +50,14 @@ def _module_of(path: Path) -> ModuleType:
         raise BadValue(f"{path} is no Python file")
     module = module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
+    arguments = sys.argv
+    sys.argv = [str(path)]  # a file that reads them is not meant by ours
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadValue(f"{path} raises {type(error).__name__}: {error}") from error
     finally:
+        sys.argv = arguments
         sys.path.remove(str(path.parent))
     return module
 

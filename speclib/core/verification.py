@@ -170,7 +170,8 @@ def beginning_chances(
             continue
         lacking = weight * rows[length] - drafted[length].q
         mass = float(np.maximum(lacking, 0).sum())
-        chances.append(mass / (mass + 1 - weight) if mass > 0 else 0.0)
+        # In this order: 1 is lost beside a mass that is rounding, and weight may be 1.
+        chances.append(mass / (mass + (1 - weight)) if mass > 0 else 0.0)
     return chances
 
 

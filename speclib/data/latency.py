@@ -26,6 +26,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from speclib.arguments import Number, Ratio, Seconds, checked, shown
@@ -310,8 +311,14 @@ FORMAT = (
 
 @checked
 def load_latency(name: str) -> Latency:
-    """Reads ``data/latency/<name>.toml``."""
+    """Reads ``data/latency/<name>.toml``, or the file of your own that ``name`` is.
+
+    A file of your own ends with .toml, as those that `make gpu-check` writes.
+    """
     folder = DATA / "latency"
+    own = Path(name)
+    if own.suffix == ".toml" and own.is_file():
+        folder, name = own.parent.resolve(), own.stem
     parts = read_toml(folder, name, f"no latency file {shown(name)}")
     try:
         return Latency(

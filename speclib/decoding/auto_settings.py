@@ -115,7 +115,8 @@ class RequestedSettings:
         own_gamma = about(self.method).auto_gamma
         if gamma == AUTO and own_gamma is not None:
             return own_gamma
-        drafts = world.drafts_beside_a_pass
+        passes_besides = about(self.method).passes_besides
+        drafts = max(1.0, world.drafts_beside_a_pass - passes_besides)
         return _sensible("gamma", gamma_at(gamma, drafts), drafts)
 
     def _resolve_servers(self, world: World) -> int:

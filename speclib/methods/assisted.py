@@ -62,5 +62,12 @@ def assisted(
 # A plan leaves it out: it is speculative decoding with another rule for its length.
 ABOUT = About(
     name="Assisted decoding",
-    variants=({}, {"num_assistant_tokens": 2, "schedule": "heuristic"}),
+    variants=(
+        {},
+        {
+            "num_assistant_tokens": 2,
+            "schedule": "heuristic",
+            "confidence_threshold": 0.0,
+        },
+    ),
 )

@@ -99,6 +99,6 @@ def budgets_worth_trying(c: float, servers: int) -> list[Settings]:
 ABOUT = About(
     name="DuoDecoding",
     labels={**GAMMA, "k": sequence_count},
-    variants=({}, {"k": 1}, {"k": 3}),
+    variants=({}, {"k": 1}, {"k": 3}, {"most": 2, "first": 3}),
     worth_trying=budgets_worth_trying,
 )

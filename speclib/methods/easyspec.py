@@ -77,5 +77,5 @@ ABOUT = About(
         "calibrate": calibration,
     },
     auto_gamma=5,
-    variants=({"width": 2}, {"width": 1, "lp": 3, "calibrate": False}),
+    variants=({"width": 2}, {"width": 3, "budget": 4, "lp": 3, "calibrate": False}),
 )

@@ -48,7 +48,8 @@ class About:
     """Facts of a method.
 
     ``name``: as its paper writes it. ``labels``: how settings are written beside that,
-    in this order. ``auto_gamma``: what gamma="auto" means; None: round(c).
+    in this order. ``auto_gamma``: what gamma="auto" means; None: round(c), less
+    ``passes_besides``, the passes of the draft in a round that draft nothing.
     ``variants``: the settings in which it is tested; ``gamma`` is added where it takes
     one. ``goes_by_time``: what it asks for depends on what ends first, so a run on
     another clock is another run. ``worth_trying``: the settings that a plan tries at a
@@ -59,6 +60,7 @@ class About:
     name: str
     labels: Mapping[str, Label] = field(default_factory=lambda: GAMMA)
     auto_gamma: int | None = None
+    passes_besides: int = 0
     variants: Sequence[Settings] = ({},)
     goes_by_time: bool = False
     worth_trying: Callable[[float, int], Sequence[Settings]] = nothing_worth_trying

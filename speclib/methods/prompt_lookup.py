@@ -55,5 +55,6 @@ def continuation(text: AnyText, length: int, longest: int) -> Tokens:
 
 ABOUT = About(
     name="Prompt lookup",
+    variants=({}, {"num_tokens": 3, "max_matching_ngram_size": 1}),
     worth_trying=as_it_is,
 )

@@ -15,7 +15,7 @@ drafts on from all of them at once:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from speclib.core.sampling import Drafted, ids
 from speclib.core.settings import require_counts, require_one_of
@@ -33,6 +33,7 @@ from .page_facts import GAMMA, TEST, About, Settings, matched_length, shows
 
 Fan: TypeAlias = int | Sequence[int]  # guesses after each number of accepted drafts
 BACKUPS = ("draft", "none")
+MOST_DRAFTED = 100_000  # in a round
 
 
 def ssd(
@@ -56,7 +57,8 @@ def ssd(
 
     A round that follows a hit takes max(t_fork, t_target), where t_fork is a pass over
     the window and gamma passes that are as wide as there are guesses. One that follows
-    a miss takes gamma * t_draft more. Each commits 1 to gamma + 1 tokens.
+    a miss takes gamma * t_draft more. Each commits 1 to gamma + 1 tokens. So
+    gamma="auto" is round(c - 1).
 
     ``fan``: a count, or one for each number of accepted drafts from 0 on, whose last
     one stands for all further ones. ``fan_after_miss``: that of the rounds after a
@@ -81,7 +83,9 @@ def ssd(
     after_miss = after_hit
     if fan_after_miss is not None:
         after_miss = checked_fan("fan_after_miss", fan_after_miss)
-    likeliest = checked_scale(scale, scaled, max(after_hit + after_miss))
+    widest = max(after_hit + after_miss)
+    likeliest = checked_scale(scale, scaled, widest)
+    check_size(gamma, widest)
 
     window: tuple[Drafted, ...] = ()
     was_hit = True
@@ -125,12 +129,23 @@ def checked_fan(name: str, fan: Fan) -> tuple[int, ...]:
 
     A count may be 0: then nothing is guessed there.
     """
-    counts = (fan,) if isinstance(fan, int) else tuple(fan)
+    is_list = isinstance(fan, Sequence) and not isinstance(fan, str)
+    counts: Sequence[Any] = fan if is_list else (fan,)  # type: ignore[assignment]
     for count in counts:
         require_counts(0, **{name: count})
     if not counts:
         raise BadValue(f"{name} is empty: give a count, or a list with at least one")
-    return counts
+    return tuple(counts)
+
+
+def check_size(gamma: int, widest: int) -> None:
+    """Raises BadValue where a round would draft more than anybody can wait for."""
+    most = widest * (gamma + 1) * gamma
+    if most > MOST_DRAFTED:
+        raise BadValue(
+            f"gamma {gamma} and a fan of {widest} ask for up to {most:,} drafts in a "
+            f"round, of {MOST_DRAFTED:,} that are allowed: give a smaller gamma or fan"
+        )
 
 
 def checked_scale(scale: float, scaled: int | None, widest: int) -> int:
@@ -201,6 +216,7 @@ def fans_worth_trying(c: float, servers: int) -> list[Settings]:
 
 ABOUT = About(
     name="SSD",
+    passes_besides=1,  # over the window
     labels={**GAMMA, "fan": fan_in_words, "backup": shows("backup: {}"), **TEST},
     variants=(
         {},
@@ -208,7 +224,7 @@ ABOUT = About(
         {"fan": [3, 1], "fan_after_miss": 1},
         {"test": "block"},
         {"test": "exact", "backup": "none"},
-        {"scale": 0.5},
+        {"scale": 0.5, "scaled": 1},
     ),
     worth_trying=fans_worth_trying,
 )

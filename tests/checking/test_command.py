@@ -67,6 +67,7 @@ def test_options_are_those_of_check_and_a_method_has_a_name(rules):
         (("nowhere.py:rule",), "no file nowhere.py"),
         ((":rule",), "write path/to/file.py:function"),
         (("pearls",), "no method 'pearls'; known: "),
+        (("rules.py",), "the rule is 'rules.py': write path/to/file.py:function"),
         (("RULES:rihgt",), "no 'rihgt' in"),
         (("RULES:number",), "is no function"),
         (("RULES:right", "--array", "jax"), "array is 'jax'"),
@@ -79,6 +80,24 @@ def test_a_mistake_is_one_line_that_says_what_to_give(rules, words, says):
     (line,) = ran.stderr.splitlines()
     assert line.startswith("error: ")
     assert says in line
+
+
+@pytest.mark.parametrize(
+    "top", ["raise SystemExit(0)", "import argparse; argparse.ArgumentParser().exit()"]
+)
+def test_a_file_that_ends_the_process_is_no_rule_that_holds(tmp_path, top):
+    """Exit code 0 is a verdict, and a file has none to give."""
+    (tmp_path / "script.py").write_text(f"{top}\n")
+    ran = run(f"{tmp_path / 'script.py'}:rule")
+    assert ran.returncode == 2
+    assert "raises SystemExit" in ran.stderr
+
+
+def test_a_file_does_not_read_our_arguments(tmp_path):
+    rule = "def right(drafted, q, p, coin):\n    return [draw(p[0], coin())]\n"
+    top = "import sys\nfrom speclib import draw\nassert len(sys.argv) == 1\n"
+    (tmp_path / "script.py").write_text(top + rule)
+    assert run(f"{tmp_path / 'script.py'}:right", "--gamma", "1").returncode == 0
 
 
 def test_a_file_that_raises_says_so(tmp_path):

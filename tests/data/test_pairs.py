@@ -160,3 +160,14 @@ def test_torch_is_asked_for_gpus_only_where_a_place_depends_on_them(monkeypatch)
     pair = Pair(target=toys.target, draft=toys.draft, place=alternatives)
     assert open_pair(pair).place.of("draft") == ("cpu",)
     assert asked == ["torch"]
+
+
+def test_a_latency_file_of_ones_own_is_named_by_its_path(tmp_path, monkeypatch):
+    text = "[draft]\nforward = [[1, 0.5]]\n[target]\nforward = [[1, 4.0]]\n"
+    (tmp_path / "mine.toml").write_text(text)
+    assert speclib.load_latency(str(tmp_path / "mine.toml")).c == 8
+    monkeypatch.chdir(tmp_path)
+    assert speclib.load_latency("mine.toml").c == 8
+    assert speclib.simulate("autoregressive", latency="mine.toml", tokens=3).stats
+    with pytest.raises(UnknownName, match="no latency file 'absent.toml'"):
+        speclib.load_latency("absent.toml")

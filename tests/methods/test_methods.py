@@ -20,14 +20,14 @@ from speclib.core.sampling import Coins, Drafted, Sampler, ids, scaled
 from speclib.core.verification import Verified, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import BadCall, SpeclibError
-from speclib.methods import METHODS
+from speclib.methods import METHODS, about, parameters
 from speclib.methods.pearl import next_window
 from speclib.models.toy import BOS, Random, Scripted, Toy
 from speclib.operations.draft_phrase import DraftPhrase
 from speclib.operations.fork import Fork
 from speclib.operations.model import Model
 from speclib.operations.propose import Propose
-from speclib.paths import DATA
+from speclib.paths import DATA, ROOT
 from speclib.trace.metrics import stats, total
 from speclib.worlds.virtual import Virtual
 
@@ -46,6 +46,39 @@ def toys(alpha: float, seed: int = 0) -> dict:
         "draft": Toy(alpha, 50, seed, WORDS, 128),
         "target": Toy(None, 50, seed, WORDS, 128),
     }
+
+
+# -- pages -----------------------------------------------------------------------------
+# Settings of which no variant has another value than the default, and why.
+NOT_VARIED = {
+    ("dsi", "servers"),  # variants are tested in worlds with one target
+}
+
+
+def test_every_page_of_a_method_is_registered():
+    pages = {path.stem for path in (ROOT / "speclib" / "methods").glob("*.py")}
+    registered = {method.__module__.rpartition(".")[2] for method in METHODS.values()}
+    missing = pages - registered - {"__init__", "page_facts"}
+    assert not missing, f"add {missing} to METHODS in speclib/methods/__init__.py"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_says_what_it_is(name):
+    """To whoever reads its page, looks at its picture, or looks it up in the manual."""
+    assert METHODS[name].__doc__, f"{name} has no docstring"
+    assert about(name).name != name, f"the page of {name} lacks ABOUT: see page_facts"
+    table = (ROOT / "docs" / "use.md").read_text()
+    assert f"`{name}`" in table, f"add {name} to the table of methods in docs/use.md"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_each_setting_of_a_method_is_in_one_of_its_variants(name):
+    varied = {setting for variant in about(name).variants for setting in variant}
+    known = {setting for method, setting in NOT_VARIED if method == name}
+    forgotten = set(parameters(name)) - varied - known - {"gamma"}
+    assert not forgotten, (
+        f"give {forgotten} a variant in ABOUT, or say in NOT_VARIED why"
+    )
 
 
 # -- greedy ----------------------------------------------------------------------------
@@ -427,6 +460,18 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
         decode(METHODS["pearl"], toys(0.5), 4, gamma=2, without="preverify")
 
 
+WITHOUT_A_LINE_OF_DRAFTS = (
+    "autoregressive",
+    "prompt_lookup",
+    "duodecoding",
+    "lookahead",
+    "rest",
+    "tree",
+    "easyspec",
+    "eagle",
+)
+
+
 def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     case, decode, monkeypatch
 ):
@@ -467,15 +512,9 @@ def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
     for settings in case.at(3):
         decode(case.method, models, 12, sampler=sampler, **settings)
 
-    assert seen or case.name in (
-        "autoregressive",
-        "prompt_lookup",
-        "duodecoding",
-        "lookahead",
-        "rest",
-        "tree",
-        "easyspec",
-        "eagle",
+    assert seen or case.name in WITHOUT_A_LINE_OF_DRAFTS, (
+        f"{case.name} drafts nothing in a line: if that is so, add it to "
+        "WITHOUT_A_LINE_OF_DRAFTS, whose drafts other tests look at"
     )
     for text, drafted, scale in seen:
         assert isinstance(drafted, Drafted)

@@ -289,6 +289,13 @@ def test_a_hit_leaves_nothing_to_draft_and_a_miss_drafts_anew(decode):
     assert len(backups) < len(trace.commits) - 1
 
 
+def test_auto_leaves_room_for_the_pass_over_the_window():
+    """At c = 5 four drafts and that pass take as long as a target pass."""
+    for c, gamma in ((5.0, 4), (8.0, 7), (1.0, 1)):
+        trace = speclib.simulate("ssd", c=c, tokens=30).trace
+        assert trace.meta["gamma"] == gamma
+
+
 def test_more_guesses_miss_less_often(decode):
     misses = []
     for fan in (1, 2, 4):
@@ -317,6 +324,9 @@ def test_the_rounds_after_a_miss_may_have_a_fan_of_their_own(decode):
         ({"fan": -1}, "fan is -1: give at least 0"),
         ({"fan": ()}, "fan is empty: give a count, or a list with at least one"),
         ({"fan": (2, 1.5)}, "fan is 1.5: give a whole number"),
+        ({"fan": 2.5}, "fan is 2.5: give a whole number"),
+        ({"fan": "auto"}, "fan is 'auto': give a whole number"),
+        ({"fan": 10**9}, "gamma 2 and a fan of 1000000000 ask for up to"),
         ({"fan_after_miss": True}, "fan_after_miss is True: give a whole number"),
         ({"backup": "random"}, "backup is 'random': give 'draft' or 'none'"),
         ({"test": "tree"}, "test is 'tree': give 'ratio', 'block' or 'exact'"),

@@ -39,7 +39,8 @@ def test_every_exercise_has_five_answers_of_both_kinds():
     for answers in (right_answers(), wrong_answers()):
         assert sorted(answers) == sorted(set(CHECKS))
         for exercise, all_of_it in answers.items():
-            assert len(set(all_of_it)) >= 5, exercise
+            count = len(set(all_of_it))
+            assert count >= 5, f"{exercise} has {count} answers of a kind, of five"
 
 
 @pytest.mark.parametrize("exercise, answer", each_answer(right_answers()))
@@ -55,7 +56,8 @@ def test_a_wrong_answer_without_a_name_is_wrong_all_the_same(exercise, answer):
     assert not card.is_right
     assert not card.is_almost
     named = judge_of("speculative" if exercise == "method" else exercise).mistakes
-    assert card.cause not in named, card
+    advice = f"it has the name {card.cause!r}: move it to NAMED of its lesson"
+    assert card.cause not in named, f"{advice}\n{card}"
 
 
 def each_named_answer():

@@ -169,8 +169,11 @@ def test_the_tables_of_exercises_are_those_of_the_lessons():
 
 
 def test_the_generated_parts_of_the_page_are_up_to_date():
-    assert marked(PAGE, "exercises").strip() == exercise_tables(all_exercises())
-    assert marked(PAGE, "pictures").strip() == picture_table()
+    exercises = marked(PAGE, "exercises").strip()
+    pictures = marked(PAGE, "pictures").strip()
+    advice = "run `python -m speclab lessons`, which writes the tables anew"
+    assert exercises == exercise_tables(all_exercises()), advice
+    assert pictures == picture_table(), advice
 
 
 def test_the_mistakes_beside_an_exercise_are_those_that_its_check_names():

@@ -146,7 +146,7 @@ def block_as_in_the_lesson(drafted, q, p, coin):
             left = sum(
                 max(0, weights[n] * a - b) for a, b in zip(p[n], q[n], strict=True)
             )
-            chance = left / (left + 1 - chance) if left > 0 else 0
+            chance = left / (left + (1 - chance)) if left > 0 else 0
         if coin() < chance:
             kept = n
     row = list(p[kept])
@@ -171,7 +171,7 @@ def chance_of(n, weights, q, p):
     if n == len(weights) - 1:
         return weights[n]
     mass = excess(weights[n], p[n], q[n]).sum()
-    return mass / (mass + 1 - weights[n]) if mass else 0.0
+    return mass / (mass + (1 - weights[n])) if mass else 0.0
 
 
 def ended(kept, weights, drafted, q, p, coin):
