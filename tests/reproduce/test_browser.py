@@ -233,6 +233,7 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
     "12_why_nothing_is_lost",
     "20_pearl",
     "30_dsi",
+    "35_answer_or_enumerate",
     "40_duodecoding",
     "50_easyspec",
     "55_same_devices",
@@ -539,6 +540,9 @@ MISTAKES = {
     "network_round": "formulas.NETWORK_ROUND.mistakes",
     "network_gamma": "formulas.NETWORK_GAMMA.mistakes",
     "clock": "formulas.CLOCK.mistakes",
+    "ssd_round": "formulas.SSD_ROUND.mistakes",
+    "next_guess": "formulas.NEXT_GUESS.mistakes",
+    "block": "block_exercise.BLOCK_MISTAKES",
 }
 # Of whole methods, of which the exercises ask for a part.
 WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method"}
@@ -549,6 +553,7 @@ WITH_EXERCISES = lectures(
     "12_why_nothing_is_lost",
     "20_pearl",
     "30_dsi",
+    "35_answer_or_enumerate",
     "40_duodecoding",
     "50_easyspec",
     "55_same_devices",
@@ -625,7 +630,7 @@ def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
             judge(exercise.answer, exercise.check, "✓ Right.")
         asked = mistake.question
         typed = (
-            "from speclab.teach import formulas\n"
+            "from speclab.teach import block_exercise, formulas\n"
             "from speclib.checking import candidate_mistakes, line_mistakes\n"
             f"mistake = {MISTAKES[exercise.name]}[{number}].solution\n"
             f"def {exercise.function}(*given): return mistake(*given)"
@@ -640,7 +645,8 @@ def mistakes_of(exercise: str) -> tuple:
     if exercise in WITHOUT_MISTAKES:
         return ()
     module, *names = MISTAKES[exercise].split(".")
-    package = "speclab.teach" if module == "formulas" else "speclib.checking"
+    is_of_teach = module in ("formulas", "block_exercise")
+    package = "speclab.teach" if is_of_teach else "speclib.checking"
     mistakes = import_module(f"{package}.{module}")
     for name in names:
         mistakes = getattr(mistakes, name)
