@@ -67,6 +67,7 @@ OTHER_ARCHITECTURES = [
 EACH_KIND_OF_PASS = (
     "autoregressive",
     "pearl",
+    "ssd",
     "duodecoding",
     "ouroboros",
     "tree",

@@ -138,7 +138,12 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
 
 
 def test_what_leaves_nothing_unverified_is_counted_as_committed(case, decode):
-    leaves_drafts_to_its_next_round = case.name in ("pearl", "duodecoding", "dsi")
+    leaves_drafts_to_its_next_round = case.name in (
+        "pearl",
+        "ssd",
+        "duodecoding",
+        "dsi",
+    )
     for settings in case.at(1, 4):
         models = {"draft": Toy(0.8), "target": Toy()}
         _, trace = decode(case.method, models, 30, **settings)

@@ -136,24 +136,18 @@ def second_best_place(fan, alpha, power):
 
 # -- the block test --------------------------------------------------------------------
 def block_as_in_the_lesson(drafted, q, p, coin):
-    weights = [1.0]
+    weights, kept, n = [1.0], 0, len(drafted)
     for i, token in enumerate(drafted):
         weights.append(min(1.0, weights[i] * p[i][token] / q[i][token]))
-    kept = 0
-    for n in range(1, len(drafted) + 1):
-        chance = weights[n]
-        if n < len(drafted):
-            left = sum(
-                max(0, weights[n] * a - b) for a, b in zip(p[n], q[n], strict=True)
-            )
-            chance = left / (left + (1 - chance)) if left > 0 else 0
+    left = [np.maximum(w * a - b, 0) for w, a, b in zip(weights, p, q, strict=False)]
+    chances = []
+    for rest, weight in zip(left, weights, strict=False):
+        chances.append(rest.sum() / ((rest.sum() + (1 - weight)) or 1))
+    for i, chance in enumerate([*chances[1:], weights[n]], start=1):
         if coin() < chance:
-            kept = n
-    row = list(p[kept])
-    if kept < len(drafted):
-        pairs = zip(p[kept], q[kept], strict=True)
-        row = [max(0, weights[kept] * a - b) for a, b in pairs]
-    return drafted[:kept] + [draw([part / sum(row) for part in row], coin())]
+            kept = i
+    row = p[n] if kept == n else left[kept] / left[kept].sum()
+    return drafted[:kept] + [draw(row, coin())]
 
 
 def weights_of(drafted, q, p):
