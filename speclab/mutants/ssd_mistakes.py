@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from speclib.core.sampling import Drafted, ids
-from speclib.core.verification import Outcome, Verified, verify
+from speclib.core.verification import Verified, verify
+from speclib.methods.ssd import look_up
 from speclib.operations.fork import Branches
 from speclib.worlds.world import World
 
@@ -21,8 +22,7 @@ Settle: TypeAlias = Callable[[Verified, Branches], tuple[Verified, Draft]]
 
 def looked_up(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:
     """The window that was drafted for this outcome; none where it was not guessed."""
-    outcome = Outcome(len(verified.accepted), verified.extra[0])
-    return verified, branches.get(outcome, ())
+    return verified, look_up(branches, verified) or ()
 
 
 def guess_committed(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:

@@ -90,17 +90,16 @@ def ssd(
     window: tuple[Drafted, ...] = ()
     was_hit = True
     while world.going:
-        # A round drafts up to twice: with new coins, where the test needs them.
-        first, second = (
-            drafting_attempt(test, 2 * world.round + again) for again in (0, 1)
-        )
+        # A round drafts up to twice: each time with new coins, if the test needs them.
+        coins_of_backup = drafting_attempt(test, 2 * world.round)
+        coins_of_fork = drafting_attempt(test, 2 * world.round + 1)
         if not was_hit and backup == "draft":
-            window = world.wait(world.draft.propose(world.text, gamma, first))
+            window = world.wait(world.draft.propose(world.text, gamma, coins_of_backup))
         text = world.text + ids(window)
         counts = widened(after_hit if was_hit else after_miss, len(window) + 1)
         rows, branches = world.all(
             world.target.score(text, last=len(window)),
-            world.draft.fork(text, gamma, counts, second, scale, likeliest),
+            world.draft.fork(text, gamma, counts, coins_of_fork, scale, likeliest),
         )
         verified = LINE_TESTS[test](world, window, rows)
         world.commit(verified.tokens)

@@ -153,12 +153,17 @@ class Fork(Operation):
     def _draft(
         self, outcomes: tuple[Outcome, ...], model: Model, request: Request
     ) -> Raw:
-        # A tree after the text before the window, in which the window is a line.
+        # For the model this is a tree after the text before the window. Its first nodes
+        # are the window, one behind the other; then come the guesses, each behind the
+        # last token that it takes to be accepted; then level after level of drafts.
         text = self.text
         parents = list(range(-1, self.last - 1))
+        places = []  # in the text, of each branch's first draft
+        before_window = len(self.text) - self.last
         for outcome in outcomes:
             text += (outcome.token,)
             parents.append(outcome.accepted - 1)
+            places.append(before_window + outcome.accepted + 1)
 
         tokens: list[Tokens] = [()] * len(outcomes)
         q_rows: list[list[Row]] = [[] for _ in outcomes]
@@ -168,8 +173,8 @@ class Fork(Operation):
             drawn: Tokens = ()
             for branch, row in enumerate(rows):
                 q = self._q_of(row, request)
-                position = len(self.text) - self.last + outcomes[branch].accepted + 1
-                token = request.coins.choose(q, position + level, "draft", self.index)
+                position = places[branch] + level
+                token = request.coins.choose(q, position, "draft", self.index)
                 q_rows[branch].append(q)
                 tokens[branch] += (token,)
                 drawn += (token,)
