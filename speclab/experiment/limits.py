@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import inf
 
 from .spec import Spec, first_part
 
@@ -36,6 +37,11 @@ class Limits:
     def is_over(self) -> bool:
         """Whether the deadline has come."""
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; infinity where there is none."""
+        return inf if self.deadline is None else self.deadline - time.monotonic()
 
     @property
     def must_end(self) -> bool:

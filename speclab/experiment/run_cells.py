@@ -74,6 +74,12 @@ class Runner:
             by_kind["measured"], self.bar, limits, self._workers
         )
 
+    def replay(self, specs: Iterable[Spec], limits: Limits = NO_LIMITS) -> None:
+        """Replay all prompts that there are for measured cells, until the deadline."""
+        from .engines import measured
+
+        measured.replay_all(self._by_kind(specs)["measured"], self._workers, limits)
+
     def repeat_disturbed(
         self, specs: Iterable[Spec], limits: Limits = NO_LIMITS
     ) -> None:

@@ -27,7 +27,7 @@ from .ledger import VerdictLine
 from .orders import judge_argmax, judge_order
 from .paper_schema import Claim, Table
 from .table_result import TableResult
-from .verdict import Verdict, join_reasons
+from .verdict import Lack, Verdict, join_reasons
 
 JUDGES = {
     "order": judge_order,
@@ -45,9 +45,10 @@ def judge_in_result(claim: Claim, result: TableResult, kind: str) -> VerdictLine
     machine busy, and open where it asks for one that has not been run yet.
     """
     numbers = NotedNumbers(TableNumbers(result, kind))
-    line = judge(claim, result.table, numbers)
+    verdict = _verdict(claim, result.table, numbers)
+    line = _line(claim, result.table, kind, verdict)
     line = _with_what_is_missing(line, result, numbers.asked, result.left_out)
-    _note_open_cells(line, result, numbers.asked)
+    _note_open_cells(line, verdict.lacks, result, numbers.asked)
     return line
 
 
@@ -61,7 +62,8 @@ def judge_over_same_devices(
     decoding on all devices was not run yet, or not while the machine was quiet.
     """
     numbers = NotedNumbers(NumbersOverSameDevices(result, kind))
-    line = judge(claim, result.table, numbers)
+    verdict = _verdict(claim, result.table, numbers)
+    line = _line(claim, result.table, kind, verdict)
     has_number, lacks_number = False, False
     for cell in numbers.asked:
         key = cell.row, cell.column, kind
@@ -75,12 +77,12 @@ def judge_over_same_devices(
         return None
     missing = result.left_out | result.lacks_plain
     line = _with_what_is_missing(line, result, numbers.asked, missing)
-    _note_open_cells(line, result, numbers.asked)
+    _note_open_cells(line, verdict.lacks, result, numbers.asked)
     return line
 
 
 def _note_open_cells(
-    line: VerdictLine, result: TableResult, asked: Iterable[Cell]
+    line: VerdictLine, lacks: Lack, result: TableResult, asked: Iterable[Cell]
 ) -> None:
     """Notes in ``result`` which of its cells a claim asked for that is not settled.
 
@@ -89,8 +91,14 @@ def _note_open_cells(
     """
     own = [cell for cell in asked if cell.item == result.table.item]
     keys = {(cell.row, cell.column, line.kind) for cell in own}
-    if line.holds == "open" or keys & result.disturbed:
+    if keys & (result.disturbed | result.left_out | result.lacks_plain):
+        lacks = Lack(timed=True)
+    elif line.holds != "open":
+        return
+    if lacks.timed:
         result.cells_of_open_claims.append(keys)
+    if lacks.replayed:
+        result.cells_short_of_replays |= keys
 
 
 def _with_what_is_missing(
@@ -135,17 +143,23 @@ def judge(claim: Claim, table: Table, numbers: Numbers) -> VerdictLine:
 
     Raises SpeclibError naming the claim, if its fields do not fit its kind.
     """
+    return _line(claim, table, numbers.kind, _verdict(claim, table, numbers))
+
+
+def _verdict(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
     check_claim(claim)
     if numbers.kind in claim.kinds:
-        verdict = JUDGES[claim.kind](claim, table, numbers)
-    else:
-        verdict = Verdict("n/a", "", "", "a claim about the print")
+        return JUDGES[claim.kind](claim, table, numbers)
+    return Verdict("n/a", "", "", "a claim about the print")
 
+
+def _line(claim: Claim, table: Table, kind: str, verdict: Verdict) -> VerdictLine:
+    """The verdict as the reports have it."""
     return VerdictLine(
         paper=table.paper.key,
         item=table.item,
         claim=claim.id,
-        kind=numbers.kind,
+        kind=kind,
         holds=verdict.holds,
         value=verdict.value,
         expected=verdict.expected,

@@ -144,6 +144,17 @@ class Estimate:
         enough = np.flatnonzero(_half_widths() * of_one_request < distance)
         return int(enough[0]) + 2 if len(enough) else None
 
+    def lacks_replays(self, limit: float) -> bool:
+        """Whether more replays would help, so that its interval excludes ``limit``.
+
+        They would where too few replays alone take half of what uncertainty (as a
+        variance) there may be; more measured requests are then of little use.
+        """
+        low, high = self.interval
+        if self.correction is None or not low <= limit <= high:
+            return False
+        return 2 * self._half_width_of_requests**2 > self._distance_to(limit) ** 2
+
     def _measured_to_reach(self, distance: float) -> int | None:
         """How many measured requests leave no more than ``distance`` on either side."""
         measured = present(self.correction).measured

@@ -20,7 +20,7 @@ from math import inf
 from typing import NamedTuple
 
 from .estimates import MOST_REQUESTS, Estimate
-from .verdict import Answer, Verdict, join_reasons
+from .verdict import Answer, Lack, Verdict, join_reasons
 
 # What the requests behind a number of a kind are called; of others they are "requests".
 REQUESTS_IN_WORDS = {"measured": "prompt"}
@@ -47,6 +47,11 @@ class Finding(NamedTuple):
                 return None
             counts.append(count)
         return max(counts)
+
+    @property
+    def lacks_replays(self) -> bool:
+        """Whether more replays would help to settle an open question."""
+        return any(self.estimate.lacks_replays(limit) for limit in self.limits)
 
 
 class Part(NamedTuple):
@@ -111,7 +116,16 @@ def conclude(
     notes = [join_reasons(remarks)] if remarks else []
     notes.append(f"not settled: {join_reasons(reasons)}")
     notes.append(_say_what_would_settle(parts, kind))
-    return Verdict(answer, value, expected, "; ".join(notes))
+    return Verdict(answer, value, expected, "; ".join(notes), _what_is_lacking(parts))
+
+
+def _what_is_lacking(parts: Sequence[Part]) -> Lack:
+    """What would help to settle the open questions of an open claim."""
+    decisive = _decisive([p.finding for p in parts if p.finding.answer == "open"])
+    lacks_replays = any(finding.lacks_replays for finding in decisive)
+    measured_once = any(finding.estimate.is_measured_once for finding in decisive)
+    is_hopeless = lacks_replays and _requests_needed(decisive) is None
+    return Lack(timed=measured_once or not is_hopeless, replayed=lacks_replays)
 
 
 def _join_answers(answers: Sequence[Answer]) -> Answer:

@@ -55,7 +55,8 @@ class TableResult:
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
     the ledger's lines of cells that were left out, where it has any.
     ``cells_of_open_claims`` are those that a claim asks for which is open, or cannot be
-    judged since some of them are disturbed, of each such claim.
+    judged since some of them are disturbed, of each such claim that more timed requests
+    may settle. ``cells_short_of_replays`` are those of claims that more replays may.
     """
 
     table: Table
@@ -76,6 +77,7 @@ class TableResult:
     disturbed: set[tuple[str, str, str]] = field(default_factory=set)
     earlier: dict[tuple[str, str, str], LedgerLine] = field(default_factory=dict)
     cells_of_open_claims: list[set[tuple[str, str, str]]] = field(default_factory=list)
+    cells_short_of_replays: set[tuple[str, str, str]] = field(default_factory=set)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -17,17 +17,29 @@ FIRST_REASONS = 3  # so many are given where there are more than four
 Answer = Literal["yes", "no", "open", "n/a"]
 
 
+class Lack(NamedTuple):
+    """Of what there would have to be more, for an open claim to be settled.
+
+    ``timed``: timed requests. ``replayed``: replayed ones.
+    """
+
+    timed: bool = True
+    replayed: bool = False
+
+
 class Verdict(NamedTuple):
     """Whether a claim holds, what was found and what was expected.
 
     ``note`` says why it does not hold, what is not settled and how many requests would
-    settle it, or why it cannot be judged.
+    settle it, or why it cannot be judged. Of an open one ``lacks`` says what would help
+    to settle it.
     """
 
     holds: Answer
     value: str
     expected: str
     note: str = ""
+    lacks: Lack = Lack()
 
 
 def no_numbers(expected: str = "", note: str = "no numbers") -> Verdict:

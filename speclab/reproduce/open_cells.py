@@ -1,13 +1,16 @@
-"""Which cells are to be measured further: those that open claims ask for.
+"""Which cells are to be measured or replayed further: those that open claims ask for.
 
 A claim is open where the interval of its numbers does not settle it. Measuring what no
-claim needs any more would take time from what one does.
+claim needs any more would take time from what one does, and so would measuring where
+only more replays can help.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from speclab.experiment.spec import Profile, Spec
 from speclab.papers.fill import cells_of, collect_all
@@ -18,46 +21,59 @@ from speclab.papers.table_result import TableResult
 Key = tuple[str, str, str]  # of a number: its row, its column and its kind
 
 
+class OpenClaims(NamedTuple):
+    """What open claims ask for.
+
+    timed     of each claim that more timed requests may settle, the cells
+    replayed  all cells of which claims need more replays
+    """
+
+    timed: list[set[Spec]]
+    replayed: AbstractSet[Spec] = frozenset()
+
+
 def specs_of_open_claims(
     papers: Iterable[Paper],
     profile: Profile,
     kinds: Iterable[str],
     errors: Mapping[Spec, Exception],
-) -> list[set[Spec]]:
-    """Of each open claim the cells that it asks for, and what they are compared with.
+) -> OpenClaims:
+    """The cells that open claims ask for, with what they are compared with.
 
     ``kinds``: of the cells. ``errors``: of those that failed. Runs nothing.
     """
     kinds = tuple(kinds)
-    by_claim = []
+    timed: list[set[Spec]] = []
+    replayed: set[Spec] = set()
     for paper in papers:
         results = collect_all(paper, profile, errors, kinds=kinds)
         for item, cells in cells_of(paper, profile, kinds=kinds).items():
-            by_claim += specs_by_open_claim(results[item], cells)
-    return by_claim
+            of_table = open_claims_of(results[item], cells)
+            timed += of_table.timed
+            replayed |= of_table.replayed
+    return OpenClaims(timed, replayed)
 
 
-def specs_by_open_claim(
-    result: TableResult, cells: Iterable[TableCell]
-) -> list[set[Spec]]:
+def open_claims_of(result: TableResult, cells: Iterable[TableCell]) -> OpenClaims:
     """The same of one table; ``cells`` are its own."""
     specs_at: dict[Key, list[Spec]] = defaultdict(list)
     for cell in cells:
         specs_at[cell.key] += cell.specs
 
-    by_claim = []
-    for keys in result.cells_of_open_claims:
+    def specs_of(keys: Iterable[Key]) -> set[Spec]:
         specs: set[Spec] = set()
         for key in keys:
             for source in _sources(result.table, key):
                 specs.update(specs_at[source])
-        by_claim.append(specs)
-    return by_claim
+        return specs
+
+    timed = [specs_of(keys) for keys in result.cells_of_open_claims]
+    return OpenClaims(timed, specs_of(result.cells_short_of_replays))
 
 
 def open_specs_of(result: TableResult, cells: Iterable[TableCell]) -> set[Spec]:
-    """All that the open claims of one table ask for."""
-    return set().union(*specs_by_open_claim(result, cells))
+    """What would have to be timed further for the open claims of one table."""
+    return set().union(*open_claims_of(result, cells).timed)
 
 
 def _sources(table: Table, place: Key) -> Iterator[Key]:

@@ -3,8 +3,9 @@
 Work is done in rounds. The first one takes every cell of real processes to one request,
 those of the main tables to two, and each later one to twice as many. Before each round
 it is asked which claims are open: after the first, only the cells that these ask for
-are taken further, so that time goes where it settles something. In the first round
-comes
+are taken further, so that time goes where it settles something. A later round begins
+with replays, where claims are short of them: these cost a fraction of a measured
+request, and it is asked again what is open. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -20,21 +21,18 @@ workers start once. What serves no claim comes last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from math import floor, log2
-from typing import TypeAlias
 
 from speclab.experiment.spec import Spec, WorkerPool
 
 from .batches import FIRST_REQUESTS, Batch
+from .open_cells import OpenClaims
 
 KINDS = ("virtual", "script", "measured", "emulated")
-
-# Of each open claim, the cells that it asks for.
-OpenClaims: TypeAlias = Sequence[AbstractSet[Spec]]
+NO_CLAIMS = OpenClaims([])
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,14 @@ class Piece:
     """A batch's next requests: those that bring each of its cells to ``requests``.
 
     ``is_opening``: whether it belongs to the first numbers of a paper's main table.
+    ``to_replay``: cells of it of which all prompts are to be replayed, and nothing else
+    is done.
     """
 
     batch: Batch
     requests: int
     is_opening: bool = False
+    to_replay: tuple[Spec, ...] = ()
 
     @property
     def next_requests(self) -> int:
@@ -85,41 +86,68 @@ def pieces_in_order(
     def seconds_of_first(batch: Batch) -> float:
         return seconds_of(batch, batch.first_requests)
 
-    order = Order(batches, ask_what_is_open() or (), seconds_of_first)
+    claims = ask_what_is_open() or NO_CLAIMS
+    order = Order(batches, claims.timed, seconds_of_first)
     for batch in order.of_a_round():
         requests = min(batch.first_requests, batch.most_requests)
         yield Piece(batch, requests, batch.is_main)
 
     most = max((batch.most_requests for batch in batches), default=0)
     goal = FIRST_REQUESTS
+    replayed: set[Spec] = set()  # with all their prompts
     while goal < most:
         goal *= 2
-        claims = ask_what_is_open()
-        wanted = None if claims is None else set().union(*claims)
+        open_claims = ask_what_is_open()
+        to_replay = _pieces_to_replay(batches, open_claims, replayed)
+        if to_replay:
+            yield from to_replay
+            open_claims = ask_what_is_open()
+
+        wanted = None if open_claims is None else set().union(*open_claims.timed)
         for batch in batches:
             batch.wanted = wanted if batch.is_in_parts else None
 
         def seconds_of_goal(batch: Batch, goal: int = goal) -> float:
             return seconds_of(batch, goal)
 
-        order = Order(batches, claims or (), seconds_of_goal, is_first_round=False)
+        claims = open_claims or NO_CLAIMS
+        order = Order(batches, claims.timed, seconds_of_goal, is_first_round=False)
         for batch in order.of_a_round():
             if batch.most_requests > goal // 2 and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
+
+
+def _pieces_to_replay(
+    batches: Sequence[Batch], claims: OpenClaims | None, replayed: set[Spec]
+) -> list[Piece]:
+    """Replays of measured cells that claims are short of, once of each cell.
+
+    Adds them to ``replayed``.
+    """
+    pieces = []
+    for batch in batches:
+        if claims is None or batch.kind != "measured":
+            continue
+        specs = [spec for spec in batch.specs if spec in claims.replayed - replayed]
+        if specs:
+            pieces.append(Piece(batch, requests=0, to_replay=tuple(specs)))
+            replayed.update(specs)
+    return pieces
 
 
 class Order:
     """The order of some batches in a round.
 
     Papers stand as their batches do, and so do the pairs of a paper in its main table.
-    ``claims`` are those that are open. ``seconds_of``: how long a batch takes in this
-    round, as it is known when its part of the round begins; 0 if it has nothing to do.
+    ``claims`` are those that are open, each by the cells that it asks for.
+    ``seconds_of``: how long a batch takes in this round, as it is known when its part
+    of the round begins; 0 if it has nothing to do.
     """
 
     def __init__(
         self,
         batches: Sequence[Batch],
-        claims: OpenClaims = (),
+        claims: Sequence[Set[Spec]] = (),
         seconds_of: Callable[[Batch], float] = lambda batch: 1.0,
         is_first_round: bool = True,
     ):

@@ -27,7 +27,6 @@ from .one_at_a_time import one_at_a_time
 
 if TYPE_CHECKING:
     from speclab.experiment.on_nodes import Nodes
-    from speclab.experiment.spec import Spec
     from speclab.papers.table_result import TableResult
 
     from .batches import Batch
@@ -152,7 +151,7 @@ class Call:
         from speclab.experiment.run_cells import Runner
         from speclab.progress import Progress
 
-        from .open_cells import specs_of_open_claims
+        from .open_cells import OpenClaims, specs_of_open_claims
         from .pace import Pace
         from .schedule import Schedule
 
@@ -175,7 +174,7 @@ class Call:
             if nodes is not None:
                 self._say_nodes(nodes)
 
-            def ask_what_is_open() -> list[set[Spec]]:
+            def ask_what_is_open() -> OpenClaims:
                 papers = [book.paper for book in books.values()]
                 book = next(iter(books.values()))
                 return specs_of_open_claims(

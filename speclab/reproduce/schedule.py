@@ -24,7 +24,8 @@ from speclab.experiment.spec import Spec
 
 from .batches import Batch, ScriptOfItem
 from .measuring_on_nodes import MeasuringOnNodes
-from .order import OpenClaims, Piece, pieces_in_order
+from .open_cells import OpenClaims
+from .order import Piece, pieces_in_order
 from .pace import Pace
 
 
@@ -89,6 +90,9 @@ class Schedule:
     def _run_here(self, pieces: Iterable[Piece]) -> None:
         """Runs pieces one after the other, those that fit."""
         for piece in pieces:
+            if piece.to_replay:
+                self._replay(piece)
+                continue
             units = piece.batch.units_to(piece.next_requests)
             if units > 0 and self._fits(self._expected_seconds(piece.batch, units)):
                 self._run_piece(piece)
@@ -125,6 +129,11 @@ class Schedule:
         if units > 0 and not has_failed:
             self.pace.note(batch.kind, batch.alike, units, seconds=seconds)
 
+    def _replay(self, piece: Piece) -> None:
+        """Replays all prompts of some cells, as far as there is time."""
+        self.runner.bar.rename(f"{piece.batch.name}, replays, {self.describe_rest()}")
+        self.runner.replay(piece.to_replay, Limits(deadline=self.deadline))
+
     def _limits(self, piece: Piece) -> Limits:
         """A piece that takes longer than expected ends at the deadline."""
         return Limits(piece.requests, deadline=self.deadline, end=self.deadline)
@@ -144,6 +153,8 @@ class Schedule:
     def _run_on_nodes(self, pieces: Sequence[Piece]) -> None:
         """Has nodes run pieces that are measured, several at a time."""
         assert self._on_nodes is not None, "there are nodes"
+        # A node replays what it has measured, as it does so, and no more.
+        pieces = [piece for piece in pieces if not piece.to_replay]
         self._on_nodes.run(pieces, self.deadline)
         for piece in pieces:
             self._count_opening(piece)

@@ -23,9 +23,11 @@ from speclab.experiment.cells.task_prompts import count_prompts, load_prompts
 from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses
 from speclab.experiment.engines import measured, pass_times, replayed, replayed_cell
 from speclab.experiment.engines.measured_cell import MeasuredCell
+from speclab.experiment.limits import Limits
 from speclab.experiment.pool import Cores
-from speclab.experiment.run_cells import run_all, stored
+from speclab.experiment.run_cells import Runner, run_all, stored
 from speclab.experiment.spec import REPLAYS_OF_A_REQUEST, Spec
+from speclab.progress import Progress
 from speclib import simulate
 from speclib.data import prompts
 from speclib.data.latency import Latency
@@ -156,6 +158,21 @@ def test_more_measured_prompts_bring_more_replays_and_keep_those_there_are():
     after = run_all([many])[many].replays.stats
     assert (len(before), len(after)) == (12, 36)
     assert after[:12] == before
+
+
+def test_all_prompts_are_replayed_where_claims_are_short_of_them():
+    """Of a cell that was not measured none are, and nothing is measured for it."""
+    spec, unmeasured = measured_spec(requests=1), measured_spec(gamma=5, requests=1)
+    before = run_all([spec])[spec].replays.stats
+    with Runner(Progress("cells")) as runner:
+        runner.replay([spec, unmeasured], Limits(deadline=0.0))
+        assert len(stored(spec).replays.stats) == len(before)
+        runner.replay([spec, unmeasured])
+    after = stored(spec)
+    assert len(after.stats) == 1
+    assert len(after.replays.stats) == len(after.replays.baseline) == 96
+    assert after.replays.stats[: len(before)] == before
+    assert stored(unmeasured) is None
 
 
 def test_cells_of_unequal_length_share_plain_decoding_and_neither_loses_replays():

@@ -12,8 +12,10 @@ from helpers.specs import measured_spec
 from speclab.experiment.spec import CellResult, Replays, present
 from speclab.papers.estimates import divide
 from speclab.papers.notes import describe_correction
+from speclab.papers.settle_claims import Part, conclude, settle_above
 from speclab.papers.table_result import is_disturbed
 from speclab.papers.two_phase import NO_PEERS, Peers, plain_part, read_statistic
+from speclab.papers.verdict import Lack
 from speclib.trace.metrics import Stats
 
 TOKENS = 10  # of each request after the first commit
@@ -155,6 +157,21 @@ def test_the_interval_is_wider_than_each_of_its_parts():
 def half_width(result: CellResult) -> float:
     interval = read(result).interval
     return float(np.log(interval.high / interval.low)) / 2
+
+
+def test_what_more_replays_would_settle_is_told_from_what_more_requests_would():
+    """Corrections that are all alike leave the task open, replays that are all alike
+    the correction; outside of the interval nothing is open."""
+    of_task = read(cell([2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0]))
+    of_correction = read(cell([4.0, 5.0], [4.0] * 6))
+    for estimate, lacks_replays in ((of_task, True), (of_correction, False)):
+        near = estimate.value * 1.01
+        assert estimate.lacks_replays(near) is lacks_replays
+        assert not estimate.lacks_replays(2 * estimate.interval.high)
+        finding = settle_above(estimate, near)
+        verdict = conclude([Part(finding)], kind="measured", value="", expected="")
+        assert verdict.holds == "open"
+        assert verdict.lacks == Lack(timed=not lacks_replays, replayed=lacks_replays)
 
 
 def test_the_correction_of_two_requests_is_told_by_cells_of_the_same_method():

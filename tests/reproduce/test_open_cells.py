@@ -65,9 +65,10 @@ def test_an_open_claim_about_another_kind_wants_nothing_measured(kind):
 
 def test_a_claim_of_which_nothing_was_run_is_open_and_wants_its_cells(own_cache):
     paper = load_paper("easyspec")
-    by_claim = specs_of_open_claims([paper], FULL, (KIND,), {})
-    assert by_claim
-    specs = set().union(*by_claim)
+    claims = specs_of_open_claims([paper], FULL, (KIND,), {})
+    assert claims.timed
+    assert not claims.replayed
+    specs = set().union(*claims.timed)
     assert {spec.kind for spec in specs} == {KIND}
     of_figure_4 = cells_to_run(paper.table("figure-4"), FULL, (KIND,))
     assert {cell.spec for cell in of_figure_4} & specs

@@ -6,6 +6,7 @@ from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
 from speclab.experiment.spec import Spec
 from speclab.reproduce.batches import Batch
+from speclab.reproduce.open_cells import OpenClaims
 from speclab.reproduce.order import pieces_in_order
 
 
@@ -105,7 +106,10 @@ def served_first(
 ) -> list[str]:
     """The names of the first round's batches, which take so many ``seconds``."""
     pieces = pieces_in_order(
-        batches, True, lambda: claims, lambda batch, requests: seconds[batch.name]
+        batches,
+        True,
+        lambda: OpenClaims(claims),
+        lambda batch, requests: seconds[batch.name],
     )
     return [piece.batch.name for piece in pieces][: len(batches)]
 
@@ -178,7 +182,7 @@ def test_in_later_rounds_a_main_table_has_to_serve_as_much_as_others():
     pieces = pieces_in_order(
         [main, more],
         True,
-        lambda: claims,
+        lambda: OpenClaims(claims),
         lambda batch, requests: seconds[batch.name],
     )
     assert [f"{piece.batch.name} {piece.requests}" for piece in pieces] == [
@@ -199,7 +203,7 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
 
     def ask_what_is_open():
         asked.append(len(asked))
-        return [set(is_open.specs)] if len(asked) <= 2 else []
+        return OpenClaims([set(is_open.specs)] if len(asked) <= 2 else [])
 
     pieces = pieces_in_order([settled, is_open], True, ask_what_is_open)
     wanted = []
@@ -217,6 +221,37 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
         ("open", 8, 0),
     ]
     assert len(asked) == 4
+
+
+def test_a_round_begins_with_the_replays_that_claims_are_short_of():
+    """Each cell once; what they settle is then not measured further."""
+    short = batch("short", measured_spec(requests=4))
+    other = batch("other", measured_spec(gamma=3, requests=4))
+    emulated = batch("emulated", emulated_spec(requests=4))
+    specs = {*short.specs, *other.specs, *emulated.specs}
+    asked = []
+
+    def ask_what_is_open():
+        asked.append(len(asked))
+        if len(asked) == 1:
+            return OpenClaims([])
+        still_open = set(other.specs) if len(asked) > 2 else specs
+        return OpenClaims([still_open], replayed=set(short.specs + emulated.specs))
+
+    wanted = []
+    for piece in pieces_in_order([short, other, emulated], True, ask_what_is_open):
+        count = len(piece.to_replay) or len(piece.batch.specs_to(piece.requests))
+        what = "replays" if piece.to_replay else piece.requests
+        wanted.append((piece.batch.name, what, count))
+    assert wanted[3:] == [
+        ("short", "replays", 1),
+        ("other", 2, 1),
+        ("short", 2, 0),
+        ("emulated", 2, 0),
+        ("other", 4, 1),
+        ("short", 4, 0),
+        ("emulated", 4, 0),
+    ]
 
 
 def test_pairs_of_different_papers_take_turns():

@@ -35,6 +35,7 @@ from speclab.experiment.environments import Environment
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.pool import Cores
 from speclab.experiment.spec import (
+    MOST_REPLAYS,
     REPLAYS_OF_A_REQUEST,
     CellResult,
     Replays,
@@ -183,6 +184,22 @@ def run_disturbed_again(
         return cell.disturbed(most_tries)
 
     return _run(specs, to_repeat, bar, limits, workers)
+
+
+def replay_all(
+    specs: Iterable[Spec], workers: OpenWorkers, limits: Limits = NO_LIMITS
+) -> None:
+    """Replay so many prompts of measured cells as there are, until the deadline.
+
+    Those that were not measured, and those whose passes are not timed, are left out.
+    """
+    replays = []
+    for spec in specs:
+        cell, times = MeasuredCell(spec), pass_times.stored(spec.worker_pool)
+        if cell.header is not None and cell.requests and times is not None:
+            for setting in (cell.setting, PLAIN):
+                replays.append(replayed_cell(spec, setting, times))
+    replayed.replay(replays, MOST_REPLAYS, workers.cores, limits.seconds_left)
 
 
 def stored(spec: Spec) -> CellResult | None:
