@@ -17,6 +17,7 @@ _MODULE_OF_NAME = {
     "heat": "views.stills.heat",
     "curves": "views.stills.curves",
     "moving_curves": "views.widgets.moving_curves",
+    "trade_off": "views.widgets.trade_offs",
     "trail": "views.widgets.trail",
     "accept_bars": "views.live.accept_bars",
     "coins": "views.live.coins",

@@ -123,6 +123,7 @@ def plan(
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
     check: Annotated[int, typer.Option(help="Methods that are measured.")] = 3,
     servers: Annotated[int, typer.Option(help="Targets, for DSI.")] = 1,
+    batch: Annotated[int, typer.Option(help="Requests decoded at a time.")] = 1,
 ) -> None:
     """Find the fastest method for a pair on this machine, and its settings."""
     from speclab.planning.plan import plan as find_fastest
@@ -134,6 +135,7 @@ def plan(
         max_new_tokens=tokens,
         check=check,
         servers=servers,
+        batch=batch,
     )
     print(found)
 

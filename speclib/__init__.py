@@ -15,10 +15,13 @@ _MODULE_OF_NAME = {
     "decode": "decoding.decode",
     "open_world": "decoding.decode",
     "Result": "decoding.decode",
+    "decode_batch": "decoding.batch",
+    "BatchResult": "decoding.decode",
     "load_pair": "data.pairs",
     "pair": "data.pairs",
     "Pair": "data.pairs",
     "Processes": "worlds.processes",
+    "ProcessLockstep": "worlds.lockstep_processes",
     "Cluster": "worlds.cluster.cluster_world",
     "External": "decoding.transformers_baselines",
     "EXTERNAL": "decoding.transformers_baselines",
@@ -29,6 +32,8 @@ _MODULE_OF_NAME = {
     "load_latency": "data.latency",
     "Trace": "trace.events",
     "stats": "trace.metrics",
+    "acceptance": "trace.acceptance",
+    "acceptance_of_log": "trace.acceptance",
     "simulate": "decoding.simulate",
     "compare": "decoding.simulate",
     "replay": "decoding.replay",
@@ -42,7 +47,7 @@ __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray"):
     __all__.remove("Cluster")
 if not is_installed("_multiprocessing"):
-    for name in ("Processes", "External", "EXTERNAL"):
+    for name in ("Processes", "ProcessLockstep", "External", "EXTERNAL"):
         __all__.remove(name)
 
 # They were here until the workbench got a package of its own.

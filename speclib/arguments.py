@@ -126,12 +126,29 @@ class Numbers:
         return _schema_of(self)
 
 
+@dataclass(frozen=True)
+class Shares:
+    """A share, or a sequence of some."""
+
+    def allows(self, value: object) -> bool:
+        """Whether ``value`` is one, or has at least one and nothing else."""
+        one = Number(least=0, most=1)
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+            return one.allows(value)
+        return len(value) > 0 and all(one.allows(entry) for entry in value)
+
+    advice = "give 0 or more, up to 1; or one such number or more, in a list"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return _schema_of(self)
+
+
 def in_words(number: float) -> str:
     """A limit as people write it: 1,000,000 and not 1e+06."""
     return f"{int(number):,}" if number == int(number) else f"{number:g}"
 
 
-def _schema_of(kind: Whole | Number | Numbers) -> Any:
+def _schema_of(kind: Whole | Number | Numbers | Shares) -> Any:
     """What pydantic asks of an annotation: here, a function that tests the value."""
     from pydantic_core import core_schema
 
@@ -146,6 +163,7 @@ def _schema_of(kind: Whole | Number | Numbers) -> Any:
 Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
+ShareOrShares: TypeAlias = Annotated[float | Sequence[float], Shares()]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
 # How long to wait for another process: no message comes sooner.
 Patience: TypeAlias = Annotated[float, Number(least=0.001)]

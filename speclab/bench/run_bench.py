@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable, Iterator
 from speclib import paths
 from speclib.atomic_files import write_atomically
 
-from . import caches, contention, layered, orchestration, rates, speedups, vocabularies
+from . import (
+    batches,
+    caches,
+    contention,
+    layered,
+    orchestration,
+    rates,
+    speedups,
+    vocabularies,
+)
 from .bench_rows import COLUMNS, FULL, BenchRow, Size
 
 Measure = Callable[[Size], Iterator[BenchRow]]
@@ -29,6 +38,8 @@ MEASURES: tuple[Measure, ...] = (
     caches.passes,
     speedups.stand_in,
     speedups.good_draft,
+    batches.of_real_models,
+    batches.of_the_virtual_clock,
     layered.drafting,
     orchestration.cancelled,
     orchestration.emulated,

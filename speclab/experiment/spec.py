@@ -120,6 +120,7 @@ class Spec(BaseModel):
     over         (method, gamma) of what the cell is compared with; None: plain decoding
     per_token    by which share of a pass each token fed beyond the first lengthens it
     doubt        how much a virtual draft knows of where it is wrong (see ``Toy``)
+    batch        how many requests are decoded at a time; virtual cells only
 
     Measured cells, which run real models:
 
@@ -139,6 +140,7 @@ class Spec(BaseModel):
     cancel: Literal["immediate", "after-op"] | None = None
     per_token: float = 0.0
     doubt: float = 0.0
+    batch: int = Field(default=1, ge=1)
     latency: str | None = None
     alpha: float | None = None
     pair: str | None = None
@@ -177,11 +179,13 @@ class Spec(BaseModel):
             raise ValueError(
                 "a measured cell has no over, per_token or choice of settings"
             )
-        has_foreign_doubt = self.doubt and self.kind != "virtual"
+        is_batch = self.batch > 1
+        has_foreign_doubt = (self.doubt or is_batch) and self.kind != "virtual"
         has_foreign_prompts = not is_measured and (self.ignore_eos or self.length)
         if has_foreign_doubt or has_foreign_prompts:
             raise ValueError(
-                "doubt is a virtual cell's, ignore_eos and length a measured one's"
+                "doubt and batch are a virtual cell's, ignore_eos and length a "
+                "measured one's"
             )
         return self
 
@@ -265,6 +269,8 @@ class Spec(BaseModel):
             value = getattr(self, field_name)
             if value:
                 arguments.append(f"{field_name}={value}")
+        if self.batch > 1:
+            arguments.append(f"batch={self.batch}")
 
         over = f" over {self.over[0]}" if self.over else ""
         if self.kind == "measured":

@@ -30,7 +30,9 @@ class Calibration(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    solve: Literal["mat", "run-ratio", "speedup", "one-sequence", "accepted-share"]
+    solve: Literal[
+        "mat", "run-ratio", "run-tokens", "speedup", "one-sequence", "accepted-share"
+    ]
     cell: Cell
     gamma: PositiveInt | Literal["best"]
     latency: str
@@ -71,6 +73,8 @@ class Calibration(BaseModel):
             return closed_forms.alpha_from_accepted(value, gamma)
         if self.solve == "accepted-share":
             return closed_forms.alpha_from_accepted(value * gamma, gamma)
+        if self.solve == "run-tokens":
+            return closed_forms.alpha_from_run_tokens(value)
         if self.solve == "run-ratio":
             return closed_forms.alpha_from_run_ratio(value / below, gamma)
         return closed_forms.alpha_from_duodecoding(value, gamma, draft, target)

@@ -33,7 +33,7 @@ TABLE_SETTINGS = (
     "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
     "quotient_of printed_c prompts script c tokens dtype share over cancel per_token "
     "books rule about_rule sample accounting doubt ignore_eos length temperature "
-    "layers state"
+    "layers state batch"
 )
 
 

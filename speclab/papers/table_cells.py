@@ -18,6 +18,8 @@ from .pearl_figures import FROM_ONE_TRACE
 
 # Prompts of a measured cell: fewer have no interval.
 LEAST_MEASURED = 2
+# Requests for each seat of a batch, so that even a cell's first part fills all seats.
+LEAST_OF_A_SEAT = 3
 
 # The settings without which a cell has no number of a kind.
 NEEDED_SETTINGS = {
@@ -166,12 +168,15 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
 def _virtual_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
     tokens = min(_longest(settings, profile), profile.virtual_tokens)
     share = settings.get("sample", 1)
+    batch = settings.get("batch", 1)
+    requests = ceil(profile.virtual_tokens * share / tokens)
     return Spec(
         kind="virtual",
         **_method_and_settings(settings),
         **_clock_and_rate(table, settings),
         tokens=tokens,
-        requests=ceil(profile.virtual_tokens * share / tokens),
+        requests=max(requests, LEAST_OF_A_SEAT * batch) if batch > 1 else requests,
+        batch=batch,
     )
 
 

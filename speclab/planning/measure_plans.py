@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,13 +63,17 @@ def measure(
             f"every answer was complete with its first commit: give max_new_tokens of "
             f"more than {max_new_tokens}, or other prompts"
         )
+    stats = {one: [turn.stats[one] for turn in usable] for one in contestants}
+    return measured_of(stats, max(turn.others for turn in turns))
+
+
+def measured_of(stats: Mapping[Candidate, Sequence[Stats]], others: float) -> Measured:
+    """Speeds with their intervals, of each candidate's stats prompt by prompt."""
     speeds, end_to_end = {}, {}
-    for candidate in contestants:
-        of_prompts = [turn.stats[candidate] for turn in usable]
+    for candidate, of_prompts in stats.items():
         speeds[candidate] = _speed(of_prompts, from_first_commit=True)
         end_to_end[candidate] = _speed(of_prompts, from_first_commit=False)
-    others = max(turn.others for turn in turns)
-    return Measured(speeds, end_to_end, len(usable), others)
+    return Measured(speeds, end_to_end, len(of_prompts), others)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from speclab.experiment import other_load
-from speclab.experiment.cells.timed_passes import time_passes
+from speclab.experiment.cells.timed_passes import MachineTimes, time_passes
 from speclab.papers.estimates import Estimate, Interval, divide
 from speclab.progress import Progress
 from speclib.arguments import Count, checked
@@ -16,11 +19,12 @@ from speclib.data import prompts as prompt_files
 from speclib.data.pairs import Pair, load_pair
 from speclib.decoding.decode import open_world
 from speclib.errors import BadValue
+from speclib.methods import parameters
 from speclib.worlds.cost_ratio import CostRatio
 
 from .candidates import PLAIN, Candidate, candidates_at
 from .measure_plans import Measured, measure
-from .rank import best_of_each_method, rank
+from .rank import Ranked, best_of_each_method, rank
 
 PROBED = 2  # prompts on which passes are timed
 WIDEST = 24  # branches of SSD's fork, about
@@ -34,6 +38,8 @@ class Plan:
     cost_ratio   c with both models at work, as an earlier run has stored it or measured
     virtual      speed-up over plain decoding by candidate, the fastest first
     measured     plain decoding, and the best candidate of each of the first few methods
+    limits       by candidate, at how many requests at a time plain decoding would be as
+                 fast: worked out, from the rounds and passes of one request
     """
 
     pair: str
@@ -41,6 +47,7 @@ class Plan:
     cost_ratio: CostRatio
     virtual: dict[Candidate, float]
     measured: Measured
+    limits: dict[Candidate, float] = field(default_factory=dict)
 
     @property
     def first_choice(self) -> Candidate:
@@ -99,10 +106,20 @@ class Plan:
 
     def summary(self) -> str:
         """What to use, and whether the prompts settle it."""
-        parts = [self._advice(), self._sureness()]
+        parts = [self._advice(), self._sureness(), self._limit()]
         if other_load.is_disturbed(self.measured.others):
             parts.append(f"But {BUSY}.")
-        return " ".join(parts)
+        return " ".join(part for part in parts if part)
+
+    def _limit(self) -> str:
+        """Up to which batch the choice would hold."""
+        limit = self.limits.get(self.choice, inf)
+        if self.choice == PLAIN or limit == inf:
+            return ""
+        return (
+            "With several requests at a time its drafts would stop paying at about "
+            f"{max(1, round(limit))} of them, by the times of its passes."
+        )
 
     def _advice(self) -> str:
         count = self.measured.prompts
@@ -161,6 +178,7 @@ def plan(
     max_new_tokens: Count = 64,
     check: Count = 3,
     servers: Count = 1,
+    batch: Count = 1,
 ) -> Plan:
     """Finds the fastest method for ``pair`` on this machine, and its settings.
 
@@ -170,12 +188,15 @@ def plan(
     measured, in turns with plain decoding, on the same prompts.
 
     ``servers``: devices that have the target model, which DSI uses. REST is tried
-    where the pair names a ``datastore``.
+    where the pair names a ``datastore``. ``batch``: so many requests are decoded at a
+    time, in lock-step (see ``decode_batch``), and ``prompts`` is raised to as many; DSI
+    is left out then.
 
     All of it takes some minutes on two cores. Raises SpeclibError for a pair or task
     that is not there, and for prompts whose answers are too short.
     """
     described = load_pair(pair) if isinstance(pair, str) else pair
+    prompts = max(prompts, batch)
     asked = [prompt.input for prompt in prompt_files.load(task, prompts)]
     if not asked:
         raise BadValue(f"task {task!r} has no prompts")
@@ -185,19 +206,46 @@ def plan(
             cost_ratio = world.cost_ratio
             times = time_passes(world, asked[:PROBED], widest=WIDEST)
             bar.step(str(cost_ratio))
-        virtual = rank(
-            described,
-            candidates_at(
-                cost_ratio.value,
-                servers,
-                has_datastore=described.datastore is not None,
-            ),
-            asked,
-            max_new_tokens,
-            times,
-            servers=servers,
-            cancel=world.cancel_policy,
+        if batch == 1:
+            has_datastore = described.datastore is not None
+            candidates = candidates_at(cost_ratio.value, servers, has_datastore)
+            ranked = rank(
+                described,
+                candidates,
+                asked,
+                max_new_tokens,
+                times,
+                servers=servers,
+                cancel=world.cancel_policy,
+            )
+            first = best_of_each_method(ranked.speedups)[:check]
+            measured = measure(world, first, asked, max_new_tokens)
+    if batch > 1:
+        ranked, measured = _in_batch(
+            described, times, asked, max_new_tokens, check, batch
         )
-        first = best_of_each_method(virtual)[:check]
-        measured = measure(world, first, asked, max_new_tokens)
-    return Plan(described.name, task, cost_ratio, virtual, measured)
+    return Plan(
+        described.name, task, cost_ratio, ranked.speedups, measured, ranked.limits
+    )
+
+
+def _in_batch(
+    pair: Pair,
+    times: MachineTimes,
+    asked: Sequence[Any],
+    max_new_tokens: int,
+    check: int,
+    batch: int,
+) -> tuple[Ranked, Measured]:
+    """What both clocks say with several requests at a time."""
+    from .in_batch import latency_of, measure_in_batch, rank_in_batch
+
+    c = latency_of(times.together).c_of_batch(batch)
+    candidates = [
+        each
+        for each in candidates_at(c, has_datastore=pair.datastore is not None)
+        if "servers" not in parameters(each.method)
+    ]
+    ranked = rank_in_batch(pair, candidates, asked, max_new_tokens, times, batch)
+    first = best_of_each_method(ranked.speedups)[:check]
+    return ranked, measure_in_batch(pair, first, asked, max_new_tokens, batch)

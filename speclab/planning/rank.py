@@ -4,7 +4,7 @@ seconds of this machine."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from speclab.experiment.cells.replayed_prompt import Replay
 from speclab.experiment.cells.timed_passes import MachineTimes
@@ -16,7 +16,19 @@ from speclib.models.remembering import Memories
 from speclib.trace.metrics import total
 from speclib.worlds.world import World
 
+from .batch_limit import batch_limit
 from .candidates import PLAIN, Candidate
+
+
+class Ranked(NamedTuple):
+    """What the virtual clock says of each candidate, the fastest first.
+
+    speedups  over plain decoding, after the first commit
+    limits    at how many requests at a time plain decoding would be as fast
+    """
+
+    speedups: dict[Candidate, float]
+    limits: dict[Candidate, float]
 
 
 def rank(
@@ -28,14 +40,14 @@ def rank(
     *,
     servers: int,
     cancel: str,
-) -> dict[Candidate, float]:
-    """Speed-ups over plain decoding, after the first commit, the fastest first.
+) -> Ranked:
+    """Runs each candidate on the virtual clock.
 
     ``cancel``: when work ends that nobody wants any more, as where it is measured. A
     candidate whose devices ever work at once goes by the times of passes beside others.
     """
     replay = Replay(open_pair(pair), times, Memories(), servers=servers, cancel=cancel)
-    speeds = {}
+    speeds, limits = {}, {}
     with Progress("virtual", total=len(candidates)) as bar:
         for candidate in candidates:
             runs = [
@@ -43,10 +55,13 @@ def rank(
                 for prompt in prompts
             ]
             speeds[candidate] = total(run.stats for run in runs).decode_speed
+            traces = [run.trace for run in runs]
+            limits[candidate] = batch_limit(traces, times.alone.passes.target)
             bar.step(candidate.name)
 
     ranked = sorted(speeds, key=speeds.__getitem__, reverse=True)
-    return {candidate: speeds[candidate] / speeds[PLAIN] for candidate in ranked}
+    speedups = {candidate: speeds[candidate] / speeds[PLAIN] for candidate in ranked}
+    return Ranked(speedups, limits)
 
 
 def best_of_each_method(ranked: Iterable[Candidate]) -> list[Candidate]:

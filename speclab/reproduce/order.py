@@ -3,9 +3,9 @@
 Work is done in rounds. The first one takes every cell of real processes to one request,
 those of the main tables to two, and each later one to twice as many. Before each round
 it is asked which claims are open: after the first, only the cells that these ask for
-are taken further, so that time goes where it settles something. A later round begins
-with replays, where claims are short of them: these cost a fraction of a measured
-request, and it is asked again what is open. In the first round comes
+are taken further, so that time goes where it settles something. From the fourth request
+on a round begins with replays, where claims are short of them, and it is asked again
+what is open. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -32,6 +32,10 @@ from .batches import FIRST_REQUESTS, Batch
 from .open_cells import OpenClaims
 
 KINDS = ("virtual", "script", "measured", "emulated")
+
+# From so many measured requests on replays alone may be what is missing. With fewer, to
+# measure is worth more: all prompts of all cells took 20 minutes, and settled little.
+FEWEST_BEFORE_REPLAYS = 4
 NO_CLAIMS = OpenClaims([])
 
 
@@ -98,7 +102,9 @@ def pieces_in_order(
     while goal < most:
         goal *= 2
         open_claims = ask_what_is_open()
-        to_replay = _pieces_to_replay(batches, open_claims, replayed)
+        to_replay = []
+        if goal > FEWEST_BEFORE_REPLAYS:
+            to_replay = _pieces_to_replay(batches, open_claims, replayed)
         if to_replay:
             yield from to_replay
             open_claims = ask_what_is_open()

@@ -16,6 +16,8 @@ from .bugs import find_bug, find_bugs, outcome_tree
 from .cluster_run import cluster_run
 from .formulas import (
     check_acceptance,
+    check_batch_limit,
+    check_batch_round,
     check_best_gamma,
     check_break_even,
     check_clock,
@@ -63,6 +65,8 @@ DOOR = (
 
 __all__ = [
     "check_acceptance",
+    "check_batch_limit",
+    "check_batch_round",
     "check_best_gamma",
     "check_block",
     "check_break_even",

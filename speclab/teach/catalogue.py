@@ -48,6 +48,8 @@ FORMULAS = (
     formulas.SERVERS,
     formulas.DSI_SECONDS,
     formulas.SSD_ROUND,
+    formulas.BATCH_ROUND,
+    formulas.BATCH_LIMIT,
     formulas.NEXT_GUESS,
     formulas.DUO_ROUND,
     formulas.SEQUENCES,

@@ -75,6 +75,16 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
     return block / (rejected + alpha)
 
 
+def pearl_rows(alpha: float, gamma: int) -> float:
+    """Tokens that the target is fed per step: 1 in pre-verify, gamma in post-verify.
+
+    How often a step is either is said at ``pearl_tokens``. Source: ours.
+    """
+    rejected = (1 - alpha) * geometric(alpha, gamma)
+    pre_verify = rejected / (rejected + alpha)
+    return pre_verify + (1 - pre_verify) * gamma
+
+
 def pearl_speed(
     alpha: float, gamma: int, draft: float, target: float, without: str | None = None
 ) -> float:
@@ -220,6 +230,66 @@ def ssd_speedup(
     return tokens / (hit * max(1.0, fork) + (1 - hit) * (1 + backup))
 
 
+# -- several requests at a time -------------------------------------------------------
+def batch_pass(fixed: float, per_token: float, tokens: Grid, kept: Grid = 0.0) -> Grid:
+    """Seconds of a target pass that is fed so many tokens in all.
+
+    kept: seconds of reading what is cached, of all requests together.
+    """
+    return fixed + per_token * tokens + kept
+
+
+def batch_speedup(
+    batch: Grid,
+    tokens: float,
+    rows: float,
+    fixed: float,
+    per_token: float,
+    draft: float = 0.0,
+    kept: float = 0.0,
+) -> Grid:
+    """A method's tokens per second over plain decoding's, ``batch`` requests at a time.
+
+    Per request a round gives so many ``tokens`` and has the target fed so many
+    ``rows``. A target pass takes ``fixed`` seconds, ``per_token`` for each token that
+    it is fed, and ``kept`` for what each request has cached. ``draft``: seconds of
+    drafting that no target pass hides, however many requests there are. Speculative
+    decoding has ``tokens`` = ``sd_tokens`` and ``rows`` = gamma + 1.
+
+    Source: ours; it is arithmetic. The cost of a pass is that of arXiv:2601.11580.
+    """
+    plain = batch_pass(fixed, per_token, batch, batch * kept)
+    round_seconds = batch_pass(fixed, per_token, batch * rows, batch * kept) + draft
+    return tokens * plain / round_seconds
+
+
+def batch_that_stops_paying(
+    tokens: float,
+    rows: float,
+    fixed: float,
+    per_token: float,
+    draft: float = 0.0,
+    kept: float = 0.0,
+) -> float:
+    """B*: at so many requests at a time ``batch_speedup`` is 1; infinity: at no number.
+
+    B* = (fixed (tokens - 1) - draft)
+         / (per_token (rows - tokens) - kept (tokens - 1))
+
+    It is infinite where reading the cache costs more than the rows that are fed in
+    vain: then speculation pays from some batch on, and at each larger one. It is 0
+    where it never does.
+
+    Source: ours; it is arithmetic. That long texts bring the gain back is the finding
+    of MagicDec, arXiv:2408.11049.
+    """
+    gained = fixed * (tokens - 1) - draft
+    lost = per_token * (rows - tokens) - kept * (tokens - 1)
+    if lost < 0 or lost == 0 <= gained:
+        return np.inf
+    return max(0.0, gained / lost) if lost else 0.0
+
+
 # -- DSI -------------------------------------------------------------------------------
 def dsi_speed(
     alpha: Grid,
@@ -262,6 +332,18 @@ def alpha_from_accepted(accepted: float, gamma: int) -> float:
         accepted,
         f"{accepted:g} accepted drafts per pass at gamma {gamma}",
     )
+
+
+def alpha_from_run_tokens(tokens: float) -> float:
+    """The alpha at which ``run_tokens`` is ``tokens``.
+
+    Raises BadValue for less than 1.
+    """
+    if tokens < 1:
+        raise BadValue(
+            f"{tokens:g} tokens from one rejection to the next: it is 1 at least"
+        )
+    return 1 - 1 / tokens
 
 
 def alpha_from_speedup(

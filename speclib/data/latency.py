@@ -5,6 +5,11 @@ A file under ``data/latency`` has a part for ``draft`` and one for ``target``. E
 and optionally ``prefill``: the seconds of the pass that starts a text, whatever its
 length. A paper that prints one speed gives a constant and prefill 0.
 
+Three more keys make a part of costs that depend on a batch: ``per_token``, seconds for
+each token that a pass is fed, ``per_kept``, seconds for each cached token that it
+reads, and ``once``, seconds of an operation however many passes it takes. They come on
+top of ``forward``.
+
 The part ``fuzzy``, where there is one, is of the draft's passes that give one input to
 several layers: those in groups of ``lp_size`` of its ``layers``.
 
@@ -25,6 +30,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 from math import ceil, inf
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -56,19 +62,38 @@ class Durations(Protocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a pass by the tokens it is fed.
+    """Seconds of a pass by the tokens it is fed, and by those it finds cached.
 
     ``forward``: (tokens, seconds), tokens rising. ``prefill``: seconds of the first
-    pass of a text; None: as of any other.
+    pass of a text; None: as of any other. On top of ``forward`` come ``per_token``
+    seconds for each token fed and ``per_kept`` for each cached one; an operation takes
+    ``once`` besides its passes.
     """
 
     forward: tuple[tuple[int, float], ...]
     prefill: float | None = None
+    per_token: float = 0.0
+    per_kept: float = 0.0
+    once: float = 0.0
 
-    def __call__(self, fed: float, kept: int = 1) -> float:
+    def __call__(self, fed: float, kept: float = 1) -> float:
         """Seconds of a pass that is fed ``fed`` tokens after ``kept`` cached ones."""
         if kept == 0 and self.prefill is not None:
             return self.prefill
+        return self._forward(fed) + self.per_token * fed + self.per_kept * kept
+
+    def of_passes(self, passes: Pass) -> float:
+        """Seconds of passes that follow each other."""
+        growth = passes.fed * passes.times * (passes.times - 1) / 2
+        alike = passes.times * self(passes.fed, passes.kept)
+        return alike + self.per_kept * growth
+
+    def of_tokens(self, tokens: int) -> float:
+        """Seconds of an operation whose one pass is fed so many tokens."""
+        return self(tokens) + self.once
+
+    def _forward(self, fed: float) -> float:
+        """What ``forward`` says, linear between its points."""
         points = self.forward
         if len(points) == 1 or fed <= points[0][0]:
             return points[0][1]
@@ -236,7 +261,11 @@ class Latency:
     @property
     def c(self) -> float:
         """t_target / t_draft, of passes that are fed one token."""
-        return self.target(1) / self.draft(1)
+        return self.c_of_batch(1)
+
+    def c_of_batch(self, batch: int) -> float:
+        """The same of passes that are fed a token of each of so many requests."""
+        return self.target.of_tokens(batch) / self.draft.of_tokens(batch)
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
         """Seconds of an operation that kept and fed so many tokens.
@@ -245,33 +274,77 @@ class Latency:
         """
         if self.shared:
             return sum(step.seconds for step in self.steps(device, op, kept, fed))
-        exact = self.draft if device.startswith("draft") else self.target
-        total = 0.0
+        exact = self._curve_of(device)
+        total = exact.once
         for forward in op.passes(kept, fed):
-            total += forward.times * self._pass_seconds(exact, forward)
+            total += self._seconds_of(exact, forward)
         return total
+
+    def seconds_together(
+        self, device: str, operations: Sequence[Sequence[Pass]]
+    ) -> float:
+        """Seconds of operations of several requests that a device does in one go.
+
+        The first passes of all are one pass, which is fed as many tokens as all of them
+        and finds as many cached; so are the second passes, and so on. An operation that
+        has fewer takes no part in the later ones. Where a text starts, the pass takes
+        no less than ``prefill``.
+
+        operations: of each request the passes of its operation.
+
+        Raises BadValue where draft and target share devices.
+        """
+        if self.shared:
+            raise BadValue(
+                "draft and target share devices in this latency file: several requests "
+                "at a time are not modelled there"
+            )
+        exact = self._curve_of(device)
+        queues = [chain.from_iterable(p.each() for p in own) for own in operations]
+        total = exact.once
+        for passes in zip_longest(*queues):
+            total += self._seconds_of_merged(
+                exact, [p for p in passes if p is not None]
+            )
+        return total
+
+    def _seconds_of_merged(self, exact: Curve, passes: Sequence[Pass]) -> float:
+        """Seconds of one pass that is all of these."""
+        later = [each for each in passes if each.kept]
+        seconds = 0.0
+        if later:
+            fed, kept = sum(p.fed for p in passes), sum(p.kept for p in passes)
+            seconds = self._seconds_of(exact, Pass(fed, kept, lp=later[0].lp))
+        if len(later) < len(passes):
+            starting = Pass(sum(p.fed for p in passes if not p.kept), kept=0)
+            seconds = max(seconds, self._seconds_of(exact, starting))
+        return seconds
+
+    def _curve_of(self, device: str) -> Curve:
+        return self.draft if device.startswith("draft") else self.target
 
     def steps(self, device: str, op: Operation, kept: int, fed: int) -> list[Step]:
         """The operation that ``seconds`` is of, step by step; at least one step."""
         if self.shared is None:
             return [Step(self.seconds(device, op, kept, fed))]
 
-        is_draft = device.startswith("draft")
-        exact = self.draft if is_draft else self.target
+        exact = self._curve_of(device)
         passes: list[float] = []
         for forward in op.passes(kept, fed):
-            passes += [self._pass_seconds(exact, forward)] * forward.times
+            passes += [self._seconds_of(exact, one) for one in forward.each()]
         if not passes:
             return [Step(0.0)]  # it failed before its first pass
-        if is_draft:
+        passes[0] += exact.once
+        if device.startswith("draft"):
             return self.shared.draft_steps(passes, kept + fed)
         return self.shared.target_steps(passes)
 
-    def _pass_seconds(self, exact: Curve, forward: Pass) -> float:
-        """Seconds of one pass of a model whose exact passes take as ``exact`` says."""
+    def _seconds_of(self, exact: Curve, forward: Pass) -> float:
+        """Seconds of passes of a model whose exact passes take as ``exact`` says."""
         if self.fuzzy and forward.lp:
-            return self.fuzzy.seconds(exact, forward.lp, forward.fed)
-        return exact(forward.fed, forward.kept)
+            each = self.fuzzy.seconds(exact, forward.lp, forward.fed)
+            return forward.times * each
+        return exact.of_passes(forward)
 
 
 def steps_of(
@@ -283,13 +356,16 @@ def steps_of(
     return [Step(durations.seconds(device, op, kept, fed))]
 
 
-def drafts_beside_a_pass(durations: Durations) -> float:
-    """How many drafts take as long as a target pass, with the messages of both."""
+def drafts_beside_a_pass(durations: Durations, batch: int = 1) -> float:
+    """How many drafts take as long as a target pass, with the messages of both.
+
+    ``batch``: each pass is fed a token of so many requests.
+    """
     if not isinstance(durations, Latency):
         return durations.c
     message = durations.message
     longer = 2 * (message.target - message.draft)
-    return durations.c + longer / durations.draft(1)
+    return durations.c_of_batch(batch) + longer / durations.draft.of_tokens(batch)
 
 
 def message_seconds(durations: Durations, device: str) -> float:
@@ -301,11 +377,12 @@ def message_seconds(durations: Durations, device: str) -> float:
 
 
 # -- files -----------------------------------------------------------------------------
+BATCH_COSTS = ("per_token", "per_kept", "once")  # keys of a part; see the top
 FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
-    "seconds above 0, and may have prefill; [fuzzy] needs forward, layers and an "
-    "lp_size that joins some; [shared] needs stages, 2 or more, and move = [[tokens, "
-    "seconds], ...]; [message] needs draft and target, seconds"
+    "seconds above 0, and may have prefill, per_token, per_kept and once; [fuzzy] "
+    "needs forward, layers and an lp_size that joins some; [shared] needs stages, 2 or "
+    "more, and move = [[tokens, seconds], ...]; [message] needs draft and target, seconds"
 )
 
 
@@ -356,7 +433,8 @@ def _read_message(draft: float, target: float) -> Message:
 
 def _read_curve(part: dict[str, Any]) -> Curve:
     """A part of a latency file, checked; ``model`` and ``printed`` are for readers."""
-    unknown = part.keys() - {"forward", "prefill", "printed", "model"}
+    costs = {name: part[name] for name in BATCH_COSTS if name in part}
+    unknown = part.keys() - costs.keys() - {"forward", "prefill", "printed", "model"}
     if unknown:
         raise ValueError(f"unknown keys {sorted(unknown)}")
 
@@ -370,4 +448,6 @@ def _read_curve(part: dict[str, Any]) -> Curve:
     prefill_is_possible = prefill is None or 0 <= prefill < inf
     if not seconds_are_positive or not prefill_is_possible:  # NaN is neither
         raise ValueError(f"seconds in {points}, prefill {prefill}")
-    return Curve(points, prefill)
+    if not all(0 <= seconds < inf for seconds in costs.values()):
+        raise ValueError(f"seconds {costs}")
+    return Curve(points, prefill, **costs)

@@ -3,6 +3,7 @@
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
     "auto_settings",
+    "batch",
     "decode",
     "encode",
     "replay",

@@ -41,7 +41,8 @@ class Result:
     ``text`` and ``tokens`` are the new, committed ones. ``trace`` is what every device
     did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
     token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
-    it is, where a setting that was "auto" rests on it.
+    it is, where a setting that was "auto" rests on it. ``batch``: what all requests
+    gave, of one that was decoded beside others.
     """
 
     text: str
@@ -50,6 +51,36 @@ class Result:
     trace: Trace
     pieces: dict[int, str]
     cost_ratio: CostRatio | None = None
+    batch: BatchResult | None = None
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What requests in lock-step gave.
+
+    results  of each request, in the order in which they were given
+    seats    how many were decoded at a time
+    seconds  from the first step to the end of the last
+    """
+
+    results: tuple[Result, ...]
+    seats: int
+    seconds: float
+
+    @property
+    def tokens(self) -> int:
+        """Committed tokens of all requests."""
+        return sum(len(result.tokens) for result in self.results)
+
+    @property
+    def throughput(self) -> float:
+        """Tokens per second, of all requests together."""
+        return self.tokens / self.seconds
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second of a request: all tokens over the seconds of all."""
+        return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
 # -- worlds ----------------------------------------------------------------------------
@@ -226,20 +257,20 @@ def decode(
         _check_files(world)
         prompt_ids = encode(prompt, _pair_in(world), max_new_tokens)
         task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
-        return _decode_in(world, task, requested)
+        return decode_in(world, task, requested)
 
     # What is wrong is said before any worker process is started.
-    described = _pair_of(pair)
+    described = pair_of(pair)
     latency = load_latency_for(world, described)
     opened = open_pair(described)
     prompt_ids = encode(prompt, opened, max_new_tokens)
     task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
     servers = _servers_for(requested, latency, world, described)
     with _open(world, opened, latency, servers, dtype, cancel) as devices:
-        return _decode_in(devices, task, requested)
+        return decode_in(devices, task, requested)
 
 
-def _pair_of(pair: Pair | str | None) -> Pair:
+def pair_of(pair: Pair | str | None) -> Pair:
     """The pair that a user named or described."""
     if pair is None:
         raise BadValue(
@@ -301,7 +332,7 @@ def _servers_for(
     return requested.servers_up_to(most_on_this_machine)
 
 
-def _decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
+def decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
     """Decodes ``task`` in an open world, which stays open."""
     opened = _pair_in(world)
     settings = requested.resolve(world)

@@ -7,12 +7,21 @@ method's own code runs on the virtual clock, so every number is of the kind "vir
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
-from speclib.arguments import Number, Ratio, Seconds, Seed, Share, Whole, checked
+from speclib.arguments import (
+    Number,
+    Ratio,
+    Seconds,
+    Seed,
+    Share,
+    ShareOrShares,
+    Whole,
+    checked,
+)
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
@@ -21,9 +30,12 @@ from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
 from speclib.worlds.devices import DeviceLost, Future, device_names
+from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
 
 from .auto_settings import request_settings
+from .batch import Batch, in_lockstep, of_first, refuse_servers
 from .decode import Result
 
 TEXT = (
@@ -34,6 +46,7 @@ TEXT = (
     "that of the slower of the two ."
 )
 MOST_STAGES = 64
+MOST_REQUESTS = 10_000
 CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
 
 
@@ -63,7 +76,7 @@ def simulate(
     *,
     gamma: Any = "auto",
     c: Ratio = 5.0,
-    alpha: Share = 0.9,
+    alpha: ShareOrShares = 0.9,
     tokens: Annotated[int, Whole(least=1, most=CONTEXT - 1)] = 32,
     target: Seconds = 0.1,
     seed: Seed = 0,
@@ -75,6 +88,9 @@ def simulate(
     latency: str | None = None,
     stages: Annotated[int, Whole(least=2, most=MOST_STAGES)] | None = None,
     network: Annotated[float, Number(least=0)] = 0.0,
+    per_token: Annotated[float, Number(least=0)] = 0.0,
+    batch: Batch | None = None,
+    requests: Annotated[int, Whole(least=1, most=MOST_REQUESTS)] | None = None,
     **settings: Any,
 ) -> Result:
     """Lets ``method`` write ``tokens`` words of ``text`` on the virtual clock.
@@ -88,11 +104,20 @@ def simulate(
               of its own
     network   seconds that a message takes one way between the controller and a target;
               the draft is on the controller's machine
-    alpha     the probability with which the draft agrees at a word
+    alpha     the probability with which the draft agrees at a word; or a list of them,
+              for the first word that it writes after somebody else's, for the second
+              in a row, and so on (see ``trace.acceptance``)
     doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure of each
     fuzzy     the share of their agreement that layers on one input keep, see Toy;
               1: all
     seed      draws the agreements: the same ones for every method and setting
+    per_token by which share of itself each token beyond the first lengthens a pass
+    batch     how many requests are decoded at a time, in lock-step over the same
+              devices (see ``worlds.lockstep``). The result is that of the first one,
+              in whose ``batch`` are all of them. None: one request
+    requests  how many there are: a seat whose request ends takes the next one, and
+              stays empty where there is none. None: as many as seats. Request i is
+              the one of ``seed`` + i
     cancel    when work ends that nobody wants any more, see World
     lost      device name -> the second at which it dies
     settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (as many
@@ -109,45 +134,74 @@ def simulate(
         passes = passes.sharing(stages)
     if network:
         passes = passes.over_network(draft=0.0, target=network)
+    passes = passes.lengthened(per_token)
     script = _check_script(script_of(text))
 
-    models = {}
-    for name in device_names(requested.servers_at(passes.c)):
-        if name == "draft":
-            models[name] = Toy(
-                alpha,
-                len(script.words),
-                seed,
-                script.ids,
-                CONTEXT,
-                doubt=doubt,
-                fuzzy=fuzzy,
-            )
-        else:
-            models[name] = Toy(None, len(script.words), seed, script.ids, CONTEXT)
+    by_place = tuple(alpha) if isinstance(alpha, Sequence) else ()
+    rate = alpha[0] if isinstance(alpha, Sequence) else alpha
+    if by_place and doubt:
+        raise BadValue(
+            f"doubt is {doubt:g} with an alpha for each place: leave out one of the two"
+        )
 
-    world = MortalWorld(models, passes, cancel, lost or {})
-    world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
-    resolved = requested.resolve(world)
-    METHODS[method](world, **resolved)
-    trace = world.end(
-        method=method,
-        c=passes.c,
-        alpha=alpha,
-        doubt=doubt,
-        fuzzy=fuzzy,
-        prompt=[BOS],
-        **resolved,
-    )
+    def toys(seed: int) -> dict[str, Toy]:
+        models = {}
+        for name in device_names(requested.servers_at(passes.c)):
+            if name == "draft":
+                models[name] = Toy(
+                    rate,
+                    len(script.words),
+                    seed,
+                    script.ids,
+                    CONTEXT,
+                    doubt=doubt,
+                    fuzzy=fuzzy,
+                    by_place=by_place,
+                )
+            else:
+                models[name] = Toy(None, len(script.words), seed, script.ids, CONTEXT)
+        return models
 
-    written = world.text[1:]
-    return Result(
-        text=" ".join(script.words[token] for token in written),
-        tokens=written,
-        stats=stats(trace),
-        trace=trace,
-        pieces={token: f" {word}" for token, word in enumerate(script.words)},
-    )
+    def decode_in(world: World, seed: int) -> Result:
+        world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
+        resolved = requested.resolve(world)
+        METHODS[method](world, **resolved)
+        trace = world.end(
+            method=method,
+            c=passes.c,
+            alpha=list(by_place) or alpha,
+            doubt=doubt,
+            fuzzy=fuzzy,
+            prompt=[BOS],
+            **resolved,
+        )
+        written = tuple(world.text[1:])
+        return Result(
+            text=" ".join(script.words[token] for token in written),
+            tokens=written,
+            stats=stats(trace),
+            trace=trace,
+            pieces={token: f" {word}" for token, word in enumerate(script.words)},
+        )
+
+    if batch is None and requests is None:
+        world = MortalWorld(toys(seed), passes, cancel, lost or {})
+        return decode_in(world, seed)
+
+    if lost:
+        raise BadValue(
+            "a device dies beside one request alone: leave out lost or batch"
+        )
+    refuse_servers(requested)
+    seats = batch or 1
+    count = requests or seats
+    steps = VirtualLockstep(min(seats, count), passes)
+
+    def decode_one(seat: Seat, number: int) -> Result:
+        steps.give_models(seat, toys(seed + number))
+        return decode_in(seat, seed + number)
+
+    return of_first(in_lockstep(steps, count, decode_one))
 
 
 def _check_script(script: Script) -> Script:

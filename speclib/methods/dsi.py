@@ -51,6 +51,11 @@ def dsi(
     docs/log/2026-11-22.md, "What ends at the same moment" and "A block that a target
     has contradicted".)
 
+    With ``lookahead`` 1, one server and ``block`` 1 this is AMUSD (McDanel 2024,
+    arXiv:2410.17375): a draft that never waits, and one target that scores whatever
+    has been drafted when it is free. (Its code, github.com/BradMcDanel/AMUSD at
+    c52657a, amusd.py, line 437, has the target wait until two tokens are drafted.)
+
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".
     Differences from the paper: drafters do not continue each other's texts, and those
@@ -261,6 +266,7 @@ ABOUT = About(
         {"lookahead": 3},
         {"lookahead": 2, "test": "ratio"},
         {"lookahead": 3, "block": 1},
+        {"lookahead": 1, "servers": 1, "block": 1},  # AMUSD
     ),
     goes_by_time=True,
     worth_trying=lookaheads_worth_trying,

@@ -50,6 +50,7 @@ DOOR = (
     "preflight",
     "rank",
     "remembering",
+    "seats",
     "toy",
     "transformers_generate",
     "vocabulary",

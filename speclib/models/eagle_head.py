@@ -270,7 +270,7 @@ class Head(hf.HFModel):
     ) -> torch.Tensor:
         """As of HFModel. Keeps the features predicted after the last ``wanted``."""
         cached = self.cache.get_seq_length()
-        ids = torch.tensor([self._fed(tokens)], device=self.network.device)
+        ids = torch.tensor([self.fed(tokens)], device=self.network.device)
         incoming = self._incoming
         if incoming is None:
             incoming = self._tensor(np.zeros((len(tokens), self.head.fc.out_features)))
@@ -286,7 +286,7 @@ class Head(hf.HFModel):
         self._predicted = self.hidden[0, -wanted:]
         if self._incoming is not None:
             self.exact = cached + len(tokens)
-        return self._of_pair(output.logits[0])
+        return self.of_pair(output.logits[0])
 
 
 def load(

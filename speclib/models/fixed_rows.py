@@ -212,7 +212,7 @@ class FixedRows(HFModel):
         for layer in self.layers:
             layer.length = self.cached
         fillers = [FILLER] * (self.count - len(block))
-        fed = [*self._fed(block), *fillers]
+        fed = [*self.fed(block), *fillers]
         ids = torch.tensor([fed], device=self.network.device)
         causal = self._causal_view()
         if view is not None:
@@ -225,7 +225,7 @@ class FixedRows(HFModel):
         else:
             logits = self._compute(ids, causal, self.count if with_logits else 1)
         self.cached += len(block)
-        return self._of_pair(logits)
+        return self.of_pair(logits)
 
     def _compute(self, ids: torch.Tensor, view: TreeView, wanted: int) -> torch.Tensor:
         """The logits [wanted, vocab] of a block's last tokens."""

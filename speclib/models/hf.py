@@ -289,7 +289,7 @@ class HFModel(Model):
             rows: Rows = tokens_alone  # it reads as an array
             return rows
         row_logits = self.logits
-        _check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
+        check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
         return sampler(row_logits)
 
     @property
@@ -298,7 +298,7 @@ class HFModel(Model):
 
         They are brought from the device when they are asked for.
         """
-        return _as_rows(self._logits)
+        return as_rows(self._logits)
 
     def _feed_from(self, position: int) -> None:
         """Tells layers with a window where the first token stands that will be fed."""
@@ -312,21 +312,21 @@ class HFModel(Model):
         """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
         options = {} if view is None else view.options
         output = self.network(
-            input_ids=torch.tensor([self._fed(tokens)], device=self.network.device),
+            input_ids=torch.tensor([self.fed(tokens)], device=self.network.device),
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=wanted,
             **options,
         )
-        return self._of_pair(output.logits[0])
+        return self.of_pair(output.logits[0])
 
-    def _fed(self, tokens: Sequence[int]) -> list[int]:
+    def fed(self, tokens: Sequence[int]) -> list[int]:
         """``tokens`` as the network is fed them."""
         if self.stand_in is None:
             return list(tokens)
         return known_tokens(tokens, self.own_rows, self.stand_in)
 
-    def _of_pair(self, logits: torch.Tensor) -> torch.Tensor:
+    def of_pair(self, logits: torch.Tensor) -> torch.Tensor:
         """The network's ``logits`` [n, its rows] with the rows of the pair, [n, vocab].
 
         A token that it has no row for has no chance, whatever the sampler.
@@ -341,7 +341,7 @@ class HFModel(Model):
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
-        chances: Row = Sampler(1.0)(_as_rows(self._logits[-1:]))[0]
+        chances: Row = Sampler(1.0)(as_rows(self._logits[-1:]))[0]
         return chances
 
     def features_fed(self) -> np.ndarray:
@@ -369,7 +369,7 @@ def within_window(
     return sees_within[:, shown_from:]
 
 
-def _as_rows(logits: torch.Tensor) -> Rows:
+def as_rows(logits: torch.Tensor) -> Rows:
     """``logits`` on the CPU, float32 or float64."""
     if logits.dtype != torch.float64:
         logits = logits.float()
@@ -388,11 +388,11 @@ def likeliest(logits: torch.Tensor) -> list[int]:
     """
     largest, tokens = logits.max(-1)
     found: list[int] = tokens.masked_fill(largest.isnan(), NO_TOKEN).tolist()
-    _check_numbers(NO_TOKEN in found)
+    check_numbers(NO_TOKEN in found)
     return found
 
 
-def _check_numbers(has_nan: bool) -> None:
+def check_numbers(has_nan: bool) -> None:
     """Raises SpeclibError where logits are no numbers."""
     if has_nan:
         raise SpeclibError(

@@ -45,6 +45,9 @@ class Toy(Uncached):
     fuzzy: the share of its agreement with the target that a fuzzy pass keeps for every
         further layer that shares an input. In groups of lp layers it agrees with
         probability alpha * fuzzy ** (lp - 1).
+    by_place: acceptance rates in place of alpha: of the first token that a greedy draft
+        writes after a text of somebody else's, of the second in a row, and so on; the
+        last one is that of all further ones.
 
     When tokens are sampled, the target's p covers the odd ids. The draft puts
     alpha of its mass there, in proportion to p, and the rest on even ids, where p is
@@ -60,6 +63,7 @@ class Toy(Uncached):
         context: int = 1 << 14,
         doubt: float = 0.0,
         fuzzy: float = 1.0,
+        by_place: tuple[float, ...] = (),
     ):
         _check_settings(alpha, vocab, fuzzy)
         self.alpha = alpha
@@ -74,6 +78,9 @@ class Toy(Uncached):
             self._script = np.resize(np.asarray(words), context)
         agreement = random.random(context)
         offset = random.integers(1, vocab - 1, context)
+        self._by_place = by_place
+        self._agreement = agreement
+        self._place = np.zeros(context, int)  # of what it wrote there; 0: nothing
         # Never the script's token, and never BOS.
         self._wrong = (self._script - 1 + offset) % (vocab - 1) + 1
 
@@ -81,6 +88,8 @@ class Toy(Uncached):
         self._choice = self._script
         if alpha is not None:
             self._choice = np.where(agreement < alpha, self._script, self._wrong)
+        if by_place:
+            self._choice = self._choice.copy()  # it is chosen as it is written
 
         self._confidence: np.ndarray | None = None
         if doubt and alpha not in (None, 0, 1):
@@ -114,6 +123,22 @@ class Toy(Uncached):
         is_clear = self._blur[positions] < self._agreement_left
         return np.where(is_clear, choice, self._wrong[positions])
 
+    def _choose_by_place(self, text: Sequence[int], last: int) -> None:
+        """Chooses what it writes after text[:-last] ... text, by its place in a row."""
+        for position in range(len(text) - last - 1, len(text)):
+            goes_on = (
+                position > 0
+                and self._place[position - 1] > 0
+                and text[position] == self._choice[position - 1]
+            )
+            place = self._place[position - 1] + 1 if goes_on else 1
+            rate = self._by_place[min(place, len(self._by_place)) - 1]
+            is_right = self._agreement[position] < rate
+            right, wrong = self._script[position], self._wrong[position]
+            self._choice[position] = right if is_right else wrong
+            self._place[position] = place
+            self._place[position + 1 :] = 0
+
     @cached_property
     def _one_hot(self) -> np.ndarray:
         """One-hot rows [vocab, vocab]; made only when they are asked for."""
@@ -130,6 +155,8 @@ class Toy(Uncached):
         self._feed(text, last)
         end = len(text)
         start = end - last - 1
+        if self._by_place:
+            self._choose_by_place(text, last)
 
         if sampler.greedy:
             return self._certain(self._chosen(slice(start, end)))

@@ -165,7 +165,8 @@ class DraftDynamicTree(Operation):
             return []  # it failed before it had read its text
         levels = max(0, self.n - 1)
         start = Pass(fed=first, kept=kept)
-        return [start, Pass(fed=later / max(1, levels), times=levels)]
+        of_level = later / max(1, levels)
+        return [start, Pass(of_level, kept=len(self.text), times=levels)]
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts

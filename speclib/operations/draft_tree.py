@@ -231,8 +231,9 @@ class DraftTree(Operation):
         if is_exact:
             start = Pass(fed=first, kept=kept)
         else:
-            start = Pass(fed=first, lp=self.lp)
-        return [start, Pass(fed=later / max(1, levels), times=levels, lp=self.lp)]
+            start = Pass(fed=first, kept=kept, lp=self.lp)
+        of_level = later / max(1, levels)
+        return [start, Pass(of_level, kept=len(self.text), times=levels, lp=self.lp)]
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts

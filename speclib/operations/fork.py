@@ -199,7 +199,8 @@ class Fork(Operation):
             return []  # it failed before it had read its text
         passes = [Pass(fed=first, kept=kept)]
         if later:
-            passes.append(Pass(fed=later / self.n, times=self.n))
+            level = Pass(fed=later / self.n, kept=len(self.text), times=self.n)
+            passes.append(level)
         return passes
 
     def result(

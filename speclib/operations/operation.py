@@ -19,7 +19,7 @@ Knows no method, no clock and no world.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -61,14 +61,19 @@ class Done(NamedTuple):
 class Pass(NamedTuple):
     """``times`` forward passes that are fed ``fed`` tokens each.
 
-    ``kept``: cached tokens before it; 0 is the pass that starts a text (prefill).
-    ``lp``: how many layers share an input; None in an exact pass.
+    ``kept``: cached tokens before the first of them; 0 is the pass that starts a text
+    (prefill). ``lp``: how many layers share an input; None in an exact pass.
     """
 
     fed: float
-    kept: int = 1
+    kept: float = 1
     times: int = 1
     lp: int | None = None
+
+    def each(self) -> Iterator[Pass]:
+        """Its passes one by one; each finds cached what those before it were fed."""
+        for number in range(self.times):
+            yield Pass(self.fed, self.kept + number * self.fed, lp=self.lp)
 
 
 class Finished(NamedTuple):
@@ -164,7 +169,7 @@ class Operation(ABC):
             return []  # it failed before it had read its text
         passes = [Pass(fed=first, kept=kept)]
         if later:
-            passes.append(Pass(fed=1, times=later))
+            passes.append(Pass(fed=1, kept=len(self.text), times=later))
         return passes
 
     def until(self, done: Done, share: float) -> Done:

@@ -30,7 +30,9 @@ def test_a_spec_that_cannot_run_says_why(wrong, says):
     [
         ({"ignore_eos": True}, "ignore_eos and length a measured one's"),
         ({"length": 64}, "ignore_eos and length a measured one's"),
-        ({"kind": "emulated", "doubt": 0.5}, "doubt is a virtual cell's"),
+        ({"kind": "emulated", "batch": 2}, "doubt and batch are a virtual cell's"),
+        ({"batch": 0}, "batch"),
+        ({"kind": "emulated", "doubt": 0.5}, "doubt and batch are a virtual cell's"),
     ],
 )
 def test_a_spec_with_a_field_of_another_kind_says_whose_it_is(foreign, says):

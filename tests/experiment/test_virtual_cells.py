@@ -209,3 +209,38 @@ def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch, cells_fold
     on_one_core = run_all(specs)
     for spec in specs:
         assert on_one_core[spec].stats == on_all_cores[spec].stats
+
+
+# -- several requests at a time --------------------------------------------------------
+NANO_PEARL = "nanopearl/qwen2.5-1.5-72-h200"
+
+
+@pytest.mark.parametrize(
+    "batch, printed", [(1, 43.63), (8, 336.82), (16, 650.04), (32, 1186.05)]
+)
+def test_plain_decoding_of_a_batch_has_the_printed_throughput(batch, printed):
+    """Tokens per second of all requests, as nano-PEARL prints them; a text's first pass
+    is free here."""
+    spec = virtual_spec(
+        "autoregressive",
+        None,
+        alpha=1.0,
+        latency=NANO_PEARL,
+        batch=batch,
+        requests=batch,
+        tokens=50,
+    )
+    stats = total(run_all([spec])[spec].stats)
+    assert batch * stats.decode_speed == pytest.approx(printed, rel=1e-4)
+
+
+def test_a_batch_is_compared_with_plain_decoding_of_the_same_batch():
+    spec = virtual_spec(
+        "pearl", 9, alpha=0.9, latency=NANO_PEARL, batch=4, requests=8, tokens=60
+    )
+    result = run_all([spec])[spec]
+    assert len(result.stats) == len(result.baseline) == 8
+    alone = run_all([spec.changed(batch=1)])[spec.changed(batch=1)]
+    assert [s.rounds for s in result.stats] == [s.rounds for s in alone.stats]
+    assert total(result.stats).seconds > total(alone.stats).seconds
+    assert total(result.baseline).seconds > total(alone.baseline).seconds

@@ -452,3 +452,64 @@ def test_a_block_of_no_token_is_refused():
 def test_an_unknown_test_is_refused_by_name():
     with pytest.raises(SpeclibError, match="'strict': give 'exact' or 'ratio'"):
         run(toys(0.5, 1), Latency.ratio(2), 4, lookahead=1, test="strict")
+
+
+# -- AMUSD -----------------------------------------------------------------------------
+def commits_of_amusd(
+    agrees: list[bool], c: int, tokens: int
+) -> list[tuple[float, int]]:
+    """When AMUSD commits how many tokens, by its own rules, written anew.
+
+    A draft takes 1 s and a verification c. The draft model writes on and on. The target
+    verifies what has been drafted when it is free, and commits what it agrees with and
+    one token more. A draft model that has gone wrong goes back at once.
+    """
+    committed, written, taken = 0, [], 0
+    draft_ends, target_ends = 1, c
+    commits = []
+    while committed < tokens:
+        now = min(draft_ends, target_ends)
+        if draft_ends == now:
+            written.append(agrees[committed + len(written)])
+            draft_ends = now + 1
+        if target_ends == now:
+            right = 0
+            while right < taken and written[right]:
+                right += 1
+            goes_on = len(written) > right and written[right]
+            written = written[right + 1 :] if goes_on else []
+            if not goes_on:
+                draft_ends = now + 1
+            new = min(right + 1, tokens - committed)
+            committed += new
+            commits.append((now, new))
+            taken, target_ends = len(written), now + c
+    return commits
+
+
+@pytest.mark.parametrize("c", [2, 3, 5])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.8, 0.95, 1.0])
+def test_with_one_server_and_lookahead_and_blocks_of_one_it_is_amusd(alpha, c):
+    for seed in range(10):
+        models = toys(alpha, 1, seed=seed)
+        target, draft = models["target"], models["draft"]
+        plain = METHODS["autoregressive"]
+        script = run(models, Latency.ratio(1.0), 80, method=plain)[0]
+        agrees = []
+        for position, token in enumerate(script):
+            text = (BOS, *script[:position])
+            agrees.append(int(draft.rows(text, 0, Sampler())[0].argmax()) == token)
+        _, trace = run(
+            named([Toy(alpha, seed=seed, vocab=5, context=256)], [target]),
+            Latency.ratio(c, target=float(c)),
+            40,
+            lookahead=1,
+            servers=1,
+            block=1,
+        )
+        commits = [
+            (event.end, len(event.tokens))
+            for event in trace.events
+            if event.op == COMMIT and event.tokens
+        ]
+        assert commits == commits_of_amusd(agrees, c, 40)

@@ -329,7 +329,7 @@ def test_a_budget_may_be_so_far_from_c():
 def test_doubt_and_end_tokens_belong_to_one_kind():
     measured = {"kind": "measured", "pair": "toy", "task": "toy"}
     for wrong in ({"doubt": 0.3, **measured}, {"ignore_eos": True}, {"length": 64}):
-        with pytest.raises(ValidationError, match="doubt is a virtual cell's"):
+        with pytest.raises(ValidationError, match="and batch are a virtual cell's"):
             virtual_spec(**wrong)
     # Plain decoding asks no draft.
     assert virtual_spec(doubt=0.3).baseline == virtual_spec().baseline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +13,12 @@ from speclab import plan
 from speclab.experiment.cells.timed_passes import MachineTimes, TimedPasses, time_passes
 from speclab.papers.bootstrap import Resamples, draw_resamples
 from speclab.papers.estimates import Estimate
+from speclab.planning.batch_limit import batch_limit
 from speclab.planning.candidates import PLAIN, Candidate, candidates_at
 from speclab.planning.measure_plans import Measured
 from speclab.planning.plan import Plan
 from speclab.planning.rank import best_of_each_method, rank
-from speclib import SpeclibError, load_latency, open_world
+from speclib import SpeclibError, load_latency, open_world, simulate
 from speclib.data import prompts
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import load_pair
@@ -90,7 +92,7 @@ def ranked(together: float = 1.0) -> dict[Candidate, float]:
     asked = [prompt.input for prompt in prompts.load("humaneval", 2)]
     return rank(
         load_pair("toy"), candidates, asked, 64, times, servers=1, cancel="after-op"
-    )
+    ).speedups
 
 
 def test_what_is_faster_comes_first_and_plain_decoding_is_one():
@@ -228,3 +230,44 @@ def test_a_plan_of_real_models_names_a_method_that_is_faster_than_plain_decoding
 def test_a_wrong_value_is_named_before_anything_runs(wrong, said):
     with pytest.raises(SpeclibError, match=said):
         plan(**wrong)
+
+
+# -- several requests at a time --------------------------------------------------------
+def test_a_plan_says_up_to_which_batch_its_choice_holds():
+    """Speculative decoding with every draft right: a round of 5 tokens feeds 5 rows, of
+    which none is in vain; with every one wrong 1 token of 5 rows, and it never pays."""
+    target = Curve(((1, 1.0), (11, 1.5)))
+    limits = {}
+    for alpha in (0.0, 0.8, 1.0):
+        runs = [
+            simulate("speculative", gamma=4, c=8, target=1.0, alpha=alpha, seed=seed)
+            for seed in range(4)
+        ]
+        limits[alpha] = batch_limit([run.trace for run in runs], target)
+    assert limits[0.0] == 0
+    assert limits[1.0] > 1000
+    # E = 3.36 by hand; drafting 0.5, a token 0.05, the fixed part 0.95
+    assert limits[0.8] == pytest.approx(
+        (0.95 * 2.36 - 0.5) / (0.05 * (5 - 3.36)), rel=0.35
+    )
+
+
+@pytest.mark.usefixtures("brief_measuring")
+def test_a_plan_for_a_batch_is_made_on_both_clocks():
+    made = plan("toy", prompts=1, max_new_tokens=12, check=1, batch=2)
+    assert made.measured.prompts == 2
+    assert "dsi" not in {candidate.method for candidate in made.virtual}
+    assert made.virtual[PLAIN] == 1
+    assert len(made.measured.speeds) == 2
+
+
+def test_passes_that_cost_the_same_whatever_they_are_fed_have_no_limit():
+    run = simulate("pearl", gamma=4, c=8, target=1.0, alpha=0.8)
+    assert batch_limit([run.trace], Curve(((1, 1.0),))) == math.inf
+
+
+def test_the_summary_names_the_batch_at_which_drafts_stop_paying():
+    made = plan_of(autoregressive=PLAIN_SECONDS, pearl=(1.0, 1.1, 1.0, 1.2))
+    assert "stop paying" not in made.summary()
+    made = replace(made, limits={Candidate("pearl"): 3.4})
+    assert "stop paying at about 3 of them" in made.summary()

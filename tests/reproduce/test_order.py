@@ -224,10 +224,11 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
 
 
 def test_a_round_begins_with_the_replays_that_claims_are_short_of():
-    """Each cell once; what they settle is then not measured further."""
-    short = batch("short", measured_spec(requests=4))
-    other = batch("other", measured_spec(gamma=3, requests=4))
-    emulated = batch("emulated", emulated_spec(requests=4))
+    """From the fourth request on, each cell once; what they settle is then not measured
+    further."""
+    short = batch("short", measured_spec(requests=8))
+    other = batch("other", measured_spec(gamma=3, requests=8))
+    emulated = batch("emulated", emulated_spec(requests=8))
     specs = {*short.specs, *other.specs, *emulated.specs}
     asked = []
 
@@ -235,7 +236,7 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         asked.append(len(asked))
         if len(asked) == 1:
             return OpenClaims([])
-        still_open = set(other.specs) if len(asked) > 2 else specs
+        still_open = set(other.specs) if len(asked) > 4 else specs
         return OpenClaims([still_open], replayed=set(short.specs + emulated.specs))
 
     wanted = []
@@ -243,14 +244,14 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         count = len(piece.to_replay) or len(piece.batch.specs_to(piece.requests))
         what = "replays" if piece.to_replay else piece.requests
         wanted.append((piece.batch.name, what, count))
-    assert wanted[3:] == [
+    assert sorted(wanted[3:9]) == sorted(
+        (name, goal, 1) for name in ("short", "other", "emulated") for goal in (2, 4)
+    )
+    assert wanted[9:] == [
         ("short", "replays", 1),
-        ("other", 2, 1),
-        ("short", 2, 0),
-        ("emulated", 2, 0),
-        ("other", 4, 1),
-        ("short", 4, 0),
-        ("emulated", 4, 0),
+        ("other", 8, 1),
+        ("short", 8, 0),
+        ("emulated", 8, 0),
     ]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from speclab.experiment.cells.toy_requests import ToyCell, run_requests
 from speclab.theory import closed_forms as theory
-from speclib.data.latency import Latency
+from speclib.data.latency import Curve, Latency
 from speclib.decoding.simulate import simulate
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
@@ -447,3 +447,95 @@ def test_the_best_window_is_a_neighbour_of_c_but_not_always_the_nearest():
 
     assert theory.pearl_best(0.97, 1, 5.36) == 6 != round(5.36)
     assert theory.pearl_best(0.80, 1, 5.36) == 5
+
+
+# -- several requests at a time --------------------------------------------------------
+# Llama 3.1 8B on an H100, as data/latency/specdecode-bench has it: in milliseconds.
+FIXED, PER_TOKEN, HEAD = 5.88590713 + 1.20683946, 0.0210103129, 2.13526175
+
+
+@pytest.mark.parametrize(
+    "alpha, gamma, draft, requests",
+    [(0.7, 3, HEAD, 283), (0.7, 3, 0.0, 353), (0.9, 7, 0.0, 688)],
+)
+def test_where_drafting_stops_paying_is_as_worked_out_by_hand(
+    alpha, gamma, draft, requests
+):
+    tokens = (1 - alpha ** (gamma + 1)) / (1 - alpha)
+    limit = theory.batch_that_stops_paying(tokens, gamma + 1, FIXED, PER_TOKEN, draft)
+    assert limit == pytest.approx(requests, abs=1)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.01])
+@pytest.mark.parametrize("draft", [0.0, 2.0])
+def test_at_that_batch_both_are_as_fast(draft, kept):
+    what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, draft=draft, kept=kept)
+    limit = theory.batch_that_stops_paying(**what)
+    assert theory.batch_speedup(limit, **what) == pytest.approx(1)
+    assert theory.batch_speedup(limit / 2, **what) > 1
+    assert theory.batch_speedup(2 * limit, **what) < 1
+
+
+def test_where_reading_the_cache_costs_most_drafting_never_stops_paying():
+    what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, kept=0.03)
+    assert theory.batch_that_stops_paying(**what) == math.inf
+    assert theory.batch_speedup(1e6, **what) > 1
+
+
+def test_a_draft_that_saves_nothing_never_pays():
+    limit = theory.batch_that_stops_paying(1.5, 4, 1.0, 0.01, draft=3.0)
+    assert limit == 0
+
+
+def test_pearls_rows_follow_from_its_two_states():
+    """At alpha 1 every step but the first is post-verify; at alpha 0 none is."""
+    assert theory.pearl_rows(1.0, 5) == 5
+    assert theory.pearl_rows(0.0, 5) == 1
+    # gamma 1: both states feed one row
+    assert theory.pearl_rows(0.6, 1) == 1
+    # gamma 2, alpha 1/2: from pre-verify on with 1/2, from post-verify with 1/4; so
+    # pre-verify is 3/5 of all steps
+    assert theory.pearl_rows(0.5, 2) == pytest.approx(3 / 5 + 2 * 2 / 5)
+
+
+@pytest.mark.parametrize("tokens, alpha", [(1.0, 0.0), (4.0, 0.75), (10.0, 0.9)])
+def test_a_rate_comes_back_from_the_length_of_its_runs(tokens, alpha):
+    assert theory.alpha_from_run_tokens(tokens) == pytest.approx(alpha)
+
+
+def test_runs_have_a_token_at_least():
+    with pytest.raises(SpeclibError, match="1 at least"):
+        theory.alpha_from_run_tokens(0.9)
+
+
+@pytest.mark.parametrize("method", ["speculative", "pearl"])
+@pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.7, 4), (0.9, 6)])
+def test_the_clock_stops_where_the_formula_says(method, alpha, gamma):
+    """With as many requests as B* says, rounded, the code is as fast as plain decoding,
+    within what rounding and chance move."""
+    per_token = 0.1 if alpha > 0.8 else 0.03
+    draft = 0.125
+    rounds = {
+        "speculative": (theory.sd_tokens(alpha, gamma), gamma + 1, gamma * draft),
+        "pearl": (
+            theory.pearl_tokens(alpha, gamma),
+            theory.pearl_rows(alpha, gamma),
+            0,
+        ),
+    }
+    tokens, rows, alone = rounds[method]
+    costs = dict(fixed=1.0, per_token=per_token, draft=alone)
+    batch = round(theory.batch_that_stops_paying(tokens, rows, **costs))
+    assert 10 < batch < 60
+    latency = Latency(
+        draft=Curve(((1, draft),)), target=Curve(((1, 1.0),), per_token=per_token)
+    )
+    seconds = {}
+    for name, settings in ((method, {"gamma": gamma}), ("autoregressive", {})):
+        cell = ToyCell(METHODS[name], latency, alpha, 100, settings, batch=batch)
+        seconds[name] = total(o.stats for o in run_requests(cell, 2 * batch)).seconds
+    expected = theory.batch_speedup(batch, tokens, rows, **costs)
+    assert seconds["autoregressive"] / seconds[method] == pytest.approx(
+        expected, rel=0.05
+    )
+    assert expected == pytest.approx(1, abs=0.02)

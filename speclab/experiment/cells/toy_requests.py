@@ -7,7 +7,7 @@ compared on the same agreements (common random numbers). Knows no paper and no c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.trace.rounds import sequence_choices
 from speclib.worlds.devices import device_names
+from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
@@ -38,6 +39,7 @@ class ToyCell:
     seed      of the toys and the coins
     cancel    what the world does with a cancelled operation
     doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
+    batch     how many requests are decoded at a time (see ``worlds.lockstep``)
     """
 
     method: Callable[..., None]
@@ -49,6 +51,7 @@ class ToyCell:
     seed: int = 0
     cancel: str = IMMEDIATE
     doubt: float = 0.0
+    batch: int = 1
 
     @property
     def servers(self) -> int:
@@ -80,11 +83,12 @@ def run_requests(
     cell: ToyCell, requests: int, *, first: int = 0
 ) -> list[RequestOutcome]:
     """Run so many requests of a cell, from the ``first`` on; count what they gave."""
-    outcomes = []
-    for request in range(first, first + requests):
-        trace = trace_request(cell, request)
-        outcomes.append(RequestOutcome(stats(trace), sequence_choices(trace)))
-    return outcomes
+    numbers = range(first, first + requests)
+    if cell.batch > 1:
+        traces = trace_in_lockstep(cell, numbers)
+    else:
+        traces = [trace_request(cell, request) for request in numbers]
+    return [RequestOutcome(stats(trace), sequence_choices(trace)) for trace in traces]
 
 
 def trace_request(cell: ToyCell, request: int = 0) -> Trace:
@@ -93,8 +97,29 @@ def trace_request(cell: ToyCell, request: int = 0) -> Trace:
     return decode_request(cell, request, world)
 
 
+def trace_in_lockstep(cell: ToyCell, numbers: Sequence[int]) -> list[Trace]:
+    """Run requests of a cell so many at a time as it says; when one ends, the next."""
+    steps = VirtualLockstep(cell.batch, cell.latency)
+    waiting = iter(numbers)
+    traces: dict[int, Trace] = {}
+
+    def serve(seat: Seat) -> None:
+        for number in waiting:
+            steps.give_models(seat, toys_of(cell, number))
+            traces[number] = decode_request(cell, number, seat)
+
+    steps.run(serve)
+    return [traces[number] for number in numbers]
+
+
 def open_world(cell: ToyCell, request: int = 0) -> Virtual:
-    """Open a virtual world with the toys of one request: a draft, and equal targets.
+    """Open a virtual world with the toys of one request."""
+    models = toys_of(cell, request)
+    return Virtual(models, cell.latency, cancel=cell.cancel)
+
+
+def toys_of(cell: ToyCell, request: int) -> dict[str, Toy]:
+    """The toys of one request by their devices: a draft, and equal targets.
 
     The draft agrees with them at each position with probability alpha, and with
     ``doubt`` it knows something of when.
@@ -106,7 +131,7 @@ def open_world(cell: ToyCell, request: int = 0) -> Virtual:
             models[name] = Toy(**toy_settings)
         else:
             models[name] = Toy(cell.alpha, **toy_settings, doubt=cell.doubt)
-    return Virtual(models, cell.latency, cancel=cell.cancel)
+    return models
 
 
 def decode_request(

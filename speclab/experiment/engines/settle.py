@@ -66,7 +66,7 @@ def settle(spec: Spec, *, search: bool = True) -> Settled:
     With ``search=False`` nothing is run. Then NotSettled is raised where a search is
     not in the cache.
     """
-    c = load_latency(present(spec.latency)).c
+    c = load_latency(present(spec.latency)).c_of_batch(spec.batch)
     own_spec, facts = settle_alone(spec.changed(over=None), c, search=search)
     cell = VirtualCell(own_spec)
     if own_spec.method == "autoregressive":

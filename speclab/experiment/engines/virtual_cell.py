@@ -111,6 +111,7 @@ def toy_cell(spec: Spec) -> ToyCell:
         seed=spec.seed,
         cancel=spec.cancel or virtual_cells.IMMEDIATE,
         doubt=spec.doubt,
+        batch=spec.batch,
     )
 
 

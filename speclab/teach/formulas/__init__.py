@@ -1,5 +1,11 @@
 """Exercises whose answer is a number or a distribution, by what they are about."""
 
+from .batch_formulas import (
+    BATCH_LIMIT,
+    BATCH_ROUND,
+    check_batch_limit,
+    check_batch_round,
+)
 from .choosing import BEST_GAMMA, BREAK_EVEN, check_best_gamma, check_break_even
 from .dsi_formulas import DSI_SECONDS, SERVERS, check_dsi_seconds, check_servers
 from .duodecoding import DUO_ROUND, SEQUENCES, check_duo_round, check_sequences
@@ -53,6 +59,8 @@ from .tables import (
 
 __all__ = [
     "ACCEPTANCE",
+    "BATCH_LIMIT",
+    "BATCH_ROUND",
     "BEST_GAMMA",
     "BREAK_EVEN",
     "CLOCK",
@@ -77,6 +85,8 @@ __all__ = [
     "TWO_COUNTS",
     "VERDICT",
     "check_acceptance",
+    "check_batch_limit",
+    "check_batch_round",
     "check_best_gamma",
     "check_break_even",
     "check_clock",

@@ -1,0 +1,15 @@
+OK_FORMAT = True
+
+test = {
+    "name": "batch_round",
+    "points": 1,
+    "suites": [
+        {
+            "cases": [{"code": '>>> from speclab import teach\n>>> card = teach.check_batch_round(batch_round)\n>>> assert card.is_right, card', "hidden": False, "locked": False}],
+            "scored": True,
+            "setup": "",
+            "teardown": "",
+            "type": "doctest",
+        }
+    ],
+}

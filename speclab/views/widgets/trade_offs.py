@@ -1,0 +1,53 @@
+"""Throughput against the speed of a request, with a slider over the batch.
+
+Knows no run, no table and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from speclab.views.stills.trade_off import TradeOff
+from speclib.arguments import Count, checked
+from speclib.errors import BadValue
+
+from .controls import settings_in_words, slider_over
+from .picture_with_sliders import PictureWithSliders
+
+
+class TradeOffs(PictureWithSliders):
+    """A slider over the batch above a ``TradeOff``; ``first``: where it stands."""
+
+    def __init__(self, lines: Mapping[str, Any], title: str, first: int):
+        batches = list(next(iter(lines.values()), {}))
+        if first not in batches:
+            raise BadValue(
+                f"first is {first}: give one of {', '.join(map(str, batches))}"
+            )
+        self.pictures = {batch: TradeOff(lines, title, batch) for batch in batches}
+        super().__init__({"batch": slider_over("batch", batches, first)})
+
+    @property
+    def shown(self) -> TradeOff:
+        """The picture at which the slider stands."""
+        return self.pictures[self.values["batch"]]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.shown.size
+
+    def picture(self) -> str:
+        return self.shown.picture()
+
+    def text(self) -> str:
+        return f"trade-off at {settings_in_words(self.values)}\n{self.shown!r}"
+
+
+@checked
+def trade_off(lines: Mapping[str, Any], title: str, first: Count) -> TradeOffs:
+    """A line per method through its batches, with a slider; see ``TradeOff``.
+
+    ``lines``: name -> {batch: (tokens per second of a request, of all)}.
+    """
+    return TradeOffs(lines, title, first)

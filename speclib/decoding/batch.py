@@ -1,0 +1,153 @@
+"""Several prompts at a time, in lock-step over the same devices.
+
+What each request writes is what it writes alone. What changes is how long it takes:
+a pass that serves many requests lasts longer, and is shared by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from speclib.arguments import AnyNumber, Count, Seed, Whole, checked, shown
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
+from speclib.data.pairs import Pair
+from speclib.errors import BadValue, naming_extras, unknown_name
+from speclib.models.open_pair import open_pair
+from speclib.worlds.lockstep import Lockstep, Seat
+from speclib.worlds.lockstep_virtual import VirtualPair
+
+from .auto_settings import RequestedSettings, request_settings
+from .decode import BatchResult, Result, Task, decode_in, load_latency_for, pair_of
+from .encode import encode
+
+WORLDS = ("virtual", "emulated", "processes")
+Batch = Annotated[int, Whole(least=1, most=1024)]
+
+
+def in_lockstep(
+    steps: Lockstep, requests: int, decode_one: Callable[[Seat, int], Result]
+) -> BatchResult:
+    """Decodes so many requests; ``decode_one(seat, number)`` decodes one in a seat.
+
+    A seat whose request ends takes the next one that waits, or stays empty.
+    """
+    waiting = iter(range(requests))
+    results: dict[int, Result] = {}
+
+    def serve(seat: Seat) -> None:
+        for number in waiting:
+            results[number] = decode_one(seat, number)
+
+    steps.run(serve)
+    in_order = tuple(results[number] for number in range(requests))
+    return BatchResult(in_order, len(steps.seats), steps.now)
+
+
+@checked
+@naming_extras("decoding with real models")
+def decode_batch(
+    prompts: Any,
+    *,
+    pair: Pair | str | None = None,
+    method: str = "pearl",
+    gamma: Any = "auto",
+    batch: Batch | None = None,
+    max_new_tokens: Count = 64,
+    temperature: AnyNumber = 0.0,
+    top_k: Any = 0,
+    top_p: AnyNumber = 1.0,
+    seed: Seed = 0,
+    dtype: str = "auto",
+    world: Lockstep | str = "processes",
+    latency: str | Latency | None = None,
+    ignore_eos: bool = False,
+    **settings: Any,
+) -> BatchResult:
+    """Decodes several prompts at a time, each exactly as the target alone would.
+
+    prompts   a sequence of prompts, each as of ``decode``
+    batch     how many are decoded at a time; None: all. Where there are more prompts, a
+              seat whose request ends takes the next one; where there are none left, it
+              stays empty
+    gamma     "auto" is round(c), of passes that are fed a token of each seat
+    world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
+              ``ProcessLockstep``, whose pair and seats are used
+    latency   durations, or a path under data/latency, instead of the pair's own, where
+              the world goes by them
+
+    The other arguments are as of ``decode``. Request i writes what
+    ``decode(prompts[i], request=i)`` writes.
+
+    Raises SpeclibError naming the value that is wrong: no prompt, a method whose
+    devices do not wait for each other (DSI), a model that is not torch's in float32.
+    """
+    requested = request_settings(method, gamma, settings, decode_batch)
+    _check(prompts, requested)
+    if isinstance(world, Lockstep):
+        opened, durations = world.opened, None
+    else:
+        if world not in WORLDS:
+            raise unknown_name(f"unknown world {world!r}", world, WORLDS)
+        opened = open_pair(pair_of(pair))
+        durations = load_latency_for(world, opened.pair, latency)
+    tasks = []
+    for number, prompt in enumerate(prompts):
+        task = Task(
+            encode(prompt, opened, max_new_tokens),
+            Sampler(temperature, top_k, top_p),
+            Coins(seed, number),
+            max_new_tokens,
+            ignore_eos,
+            None,
+        )
+        tasks.append(task)
+
+    if isinstance(world, Lockstep):
+        return _decode_all(world, tasks, requested)
+    seats = min(batch or len(tasks), len(tasks))
+    if world == "virtual":
+        if not isinstance(durations, Latency):
+            raise BadValue("several requests at a time need a Latency")
+        steps = VirtualPair(opened, seats, durations, dtype)
+        return _decode_all(steps, tasks, requested)
+
+    from speclib.worlds.lockstep_processes import ProcessLockstep
+
+    with ProcessLockstep(opened, seats, dtype=dtype, emulate=durations) as devices:
+        return _decode_all(devices, tasks, requested)
+
+
+def _decode_all(
+    steps: Lockstep, tasks: Sequence[Task], requested: RequestedSettings
+) -> BatchResult:
+    def decode_one(seat: Seat, number: int) -> Result:
+        return decode_in(seat, tasks[number], requested)
+
+    steps.settle(requested.rests_on_c)
+    return in_lockstep(steps, len(tasks), decode_one)
+
+
+def _check(prompts: Any, requested: RequestedSettings) -> None:
+    """Raises BadValue for no prompts, and for more than one target."""
+    if isinstance(prompts, str | bytes) or not isinstance(prompts, Sequence):
+        raise BadValue(f"prompts is {shown(prompts)}: give a list of prompts")
+    if not prompts:
+        raise BadValue("there are no prompts: give at least one")
+    refuse_servers(requested)
+
+
+def refuse_servers(requested: RequestedSettings) -> None:
+    """Raises BadValue for a method that has several targets."""
+    if "servers" in requested.counts:
+        raise BadValue(
+            f"method {requested.method!r} goes on as soon as one of several devices is "
+            "done, and requests in lock-step wait for all: decode them one at a time"
+        )
+
+
+def of_first(batch: BatchResult) -> Result:
+    """The first request's result, which knows of the others."""
+    return replace(batch.results[0], batch=batch)

@@ -1,0 +1,208 @@
+"""One network that serves several requests, each with a part of one KV cache.
+
+A pass feeds several texts at a time. It is *padded*: each is fed as many tokens as the
+longest of them, and what is padding nobody sees::
+
+    seat 0    t0 t1 t2 t3    t4 t5 t6          fed three tokens
+    seat 1    u0 u1          u2 --  --         fed one, and padded
+              cached         fed now
+
+So the pass costs as much as if all were fed three. In the cache each seat has slots of
+its own, and the next tokens are written over the padding.
+
+This module knows no operation and no world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from transformers import Cache
+from transformers.cache_utils import DynamicLayer
+
+from speclib.core.kv_prefix import Prefix
+from speclib.core.sampling import Row, Rows, Sampler
+from speclib.errors import BadValue
+from speclib.operations.model import Model
+
+from .hf import HFModel, as_rows, check_numbers
+from .kv_cache import STEP
+
+
+class Feed(NamedTuple):
+    """What a seat wants of a pass.
+
+    seat: its number. tokens: those it feeds, after the first ``kept`` of its cache.
+    wanted: of how many of these it wants the logits, the last ones.
+    """
+
+    seat: int
+    kept: int
+    tokens: Sequence[int]
+    wanted: int
+
+
+class Places:
+    """Where a pass puts the keys and values of its tokens, for every layer.
+
+    seats [fed texts], positions [fed texts, fed tokens]. ``shown``: so many slots of
+    each seat the pass sees.
+    """
+
+    seats: torch.Tensor
+    positions: torch.Tensor
+    shown = 0
+
+
+class SeatedLayer(DynamicLayer):
+    """What one layer caches for all seats, [seats, heads, slots, channels]."""
+
+    def __init__(self, seats: int, places: Places):
+        super().__init__()  # type: ignore[no-untyped-call]  # by transformers
+        self._seats = seats
+        self._places = places
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Adds keys and values [texts, heads, fed, channels]; gives those shown."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+            self._keys: torch.Tensor | None = None
+            self._values: torch.Tensor | None = None
+        self._keys = self._with_room(self._keys, key_states)
+        self._values = self._with_room(self._values, value_states)
+        keys = self._write(self._keys, key_states)
+        values = self._write(self._values, value_states)
+        return keys, values
+
+    def get_seq_length(self) -> int:
+        """Zero: where tokens stand is told to each pass."""
+        return 0
+
+    def _with_room(
+        self, cached: torch.Tensor | None, new: torch.Tensor
+    ) -> torch.Tensor:
+        """``cached`` with as many slots as the pass sees, or more."""
+        if cached is not None and cached.shape[-2] >= self._places.shown:
+            return cached
+        _, heads, _, channels = new.shape
+        slots = ceil(self._places.shown / STEP) * STEP
+        larger = new.new_zeros(self._seats, heads, slots, channels)
+        if cached is not None:
+            larger[:, :, : cached.shape[-2]] = cached
+        return larger
+
+    def _write(self, cached: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        """Puts ``new`` in its slots; gives what the pass sees."""
+        places = self._places
+        cached[places.seats[:, None], :, places.positions] = new.transpose(1, 2)
+        shown = cached[:, :, : places.shown]
+        if len(places.seats) == self._seats:
+            return shown
+        return shown[places.seats]
+
+
+class SideBySide:
+    """The network of ``model``, for so many ``seats``.
+
+    Raises BadValue where its layers see only a window of the text.
+    """
+
+    def __init__(self, model: HFModel, seats: int):
+        if any(window is not None for window in model.windows.values()):
+            raise BadValue(
+                "this model has layers that see only a window of the text: decode its "
+                "requests one at a time"
+            )
+        self.model = model
+        self._places = Places()
+        layer: Any = partial(SeatedLayer, seats, self._places)
+        self._cache = Cache(layer_class_to_replicate=layer)
+
+    @torch.inference_mode()
+    def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
+        """One pass for all ``feeds``, of a seat each; of each the logits it wants.
+
+        They are [wanted, vocab]. The feeds stand in the order of their seats.
+        """
+        network, device = self.model.network, self.model.network.device
+        fed = max(len(feed.tokens) for feed in feeds)
+        tokens = torch.zeros(len(feeds), fed, dtype=torch.long)
+        for row, feed in enumerate(feeds):
+            own = self.model.fed(feed.tokens)
+            tokens[row, : len(own)] = torch.tensor(own)
+
+        kept = torch.tensor([feed.kept for feed in feeds])
+        positions = kept[:, None] + torch.arange(fed)
+        self._places.seats = torch.tensor([f.seat for f in feeds], device=device)
+        self._places.positions = positions.to(device)
+        self._places.shown = int(kept.max()) + fed
+
+        output: Any = network(
+            input_ids=tokens.to(device),
+            past_key_values=self._cache,
+            use_cache=True,
+            attention_mask=self._mask(positions).to(device),
+            position_ids=positions.clamp(max=self.model.context - 1).to(device),
+        )
+        logits = []
+        for row, feed in zip(output.logits, feeds, strict=True):
+            end = len(feed.tokens)
+            logits.append(self.model.of_pair(row[end - feed.wanted : end]))
+        return logits
+
+    def _mask(self, positions: torch.Tensor) -> torch.Tensor:
+        """Each token sees what stands before it in its own seat, and itself.
+
+        As a mask for transformers [texts, 1, fed, shown].
+        """
+        slots = torch.arange(self._places.shown)
+        is_later = slots > positions[:, :, None]
+        dtype = self.model.network.dtype
+        mask = torch.zeros(is_later.shape, dtype=dtype)
+        mask.masked_fill_(is_later, torch.finfo(dtype).min)
+        return mask[:, None]
+
+
+class SeatModel(Model):
+    """What one seat of a network computes with: its own texts and its own cache.
+
+    ``ask(feed)`` gives the logits of a pass that feeds this, and perhaps other seats.
+    """
+
+    def __init__(
+        self, network: SideBySide, seat: int, ask: Callable[[Feed], torch.Tensor]
+    ):
+        self.vocab = network.model.vocab
+        self.context = network.model.context
+        self._seat = seat
+        self._ask = ask
+        self.reset()
+
+    def reset(self) -> None:
+        """Empties the cache."""
+        self.prefix = Prefix()
+
+    def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the cache."""
+        self.prefix.cut(length)
+
+    def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
+        """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
+        kept = self.prefix.keep(text, last)
+        feed = Feed(self._seat, kept, tuple(text[kept:]), last + 1)
+        self._logits = as_rows(self._ask(feed))
+        check_numbers(bool(np.isnan(self._logits.max(-1)).any()))
+        self.prefix.move(text, kept)
+        return sampler(self._logits)
+
+    def chances(self) -> Row:
+        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        chances: Row = Sampler(1.0)(self._logits[-1:])[0]
+        return chances

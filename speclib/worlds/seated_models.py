@@ -1,0 +1,92 @@
+"""The models of one device that serves several requests, and their common passes.
+
+The operations of all seats are performed side by side: each until its model wants a
+pass. Then one pass is made for all of them::
+
+    seat 0    propose 3    pass    pass    pass
+    seat 1    propose 1    pass
+                            |       |       |
+    the network          2 texts  1 text  1 text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speclib.core.settings import Role
+from speclib.models.open_pair import OpenPair
+from speclib.models.seats import build_seats
+from speclib.operations.operation import Done, Operation, Request, perform
+
+from .turns import Turn
+
+if TYPE_CHECKING:
+    from speclib.models.side_by_side import Feed, SideBySide
+
+
+class Task(NamedTuple):
+    """What a seat asks: an operation with its text, and the request that it is of."""
+
+    seat: int
+    operation: Operation
+    request: Request
+
+
+class SeatedModels:
+    """The models of ``role``, one for each seat; arguments as of ``build_seats``."""
+
+    def __init__(
+        self, opened: OpenPair, role: Role, seats: int, dtype: str, dilated: bool
+    ):
+        self._turn: Turn | None = None  # whose seat is running
+        self._network: SideBySide | None = None
+        self._feeds: list[tuple[Turn, Feed]] = []  # of the pass that comes
+        self._logits: dict[Turn, Any] = {}
+        self._models = build_seats(
+            opened, role, seats, dtype, dilated=dilated, ask=self._ask
+        )
+
+    def perform(self, tasks: Sequence[Task]) -> list[Done | Exception]:
+        """Of each task what came of it, or why it failed."""
+        outcomes: list[Done | Exception] = [Done(None, 0, 0)] * len(tasks)
+
+        def perform_one(number: int) -> None:
+            seat, operation, request = tasks[number]
+            try:
+                outcomes[number] = perform(operation, self._models[seat], request)
+            except Exception as error:
+                outcomes[number] = error
+
+        turns = [Turn(partial(perform_one, number)) for number in range(len(tasks))]
+        try:
+            while not all(turn.is_over for turn in turns):
+                for turn in turns:
+                    if not turn.is_over:
+                        self._turn = turn
+                        turn.resume()
+                self._make_pass()
+        finally:
+            for turn in turns:
+                turn.give_up()
+        return outcomes
+
+    def _ask(self, network: SideBySide, feed: Feed) -> Any:
+        """Called in a seat's turn: its logits, once the pass of all is made."""
+        turn = self._turn
+        assert turn is not None, "a seat runs in its turn"
+        self._network = network
+        self._feeds.append((turn, feed))
+        turn.pause()
+        return self._logits.pop(turn)
+
+    def _make_pass(self) -> None:
+        """Makes the pass that seats wait for, if any does."""
+        feeds, self._feeds = self._feeds, []
+        if not feeds:
+            return
+        assert self._network is not None, "a feed comes with its network"
+        logits = self._network.logits([feed for _, feed in feeds])
+        for (turn, _), own in zip(feeds, logits, strict=True):
+            self._logits[turn] = own

@@ -1,0 +1,73 @@
+"""Functions that take turns: each has a thread, and one of them runs at a time.
+
+So plain functions that wait can be led side by side, in a fixed order: whoever leads
+them resumes one, and it runs until it pauses or ends.
+
+Knows no world and no method.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from speclib.errors import SpeclibError
+
+
+class GivenUp(BaseException):
+    """Raised where a function pauses that is not to go on."""
+
+
+class Turn:
+    """``function()``, which runs only while it is resumed.
+
+    is_over: whether it has ended. Raises SpeclibError where there are no threads.
+    """
+
+    def __init__(self, function: Callable[[], object]):
+        self.is_over = False
+        self._function = function
+        self._error: BaseException | None = None
+        self._is_given_up = False
+        self._may_run = threading.Semaphore(0)
+        self._has_stopped = threading.Semaphore(0)
+        try:
+            threading.Thread(target=self._run, daemon=True).start()
+        except RuntimeError as error:
+            raise SpeclibError(
+                "several requests at a time take turns in threads, and this Python "
+                f"starts none ({error}): leave out batch"
+            ) from error
+
+    def resume(self) -> None:
+        """Runs it until it pauses or ends; raises what it raises."""
+        self._may_run.release()
+        self._has_stopped.acquire()
+        if self._error is not None:
+            raise self._error
+
+    def pause(self) -> None:
+        """Called by the function itself: waits until it is resumed."""
+        self._has_stopped.release()
+        self._may_run.acquire()
+        if self._is_given_up:
+            raise GivenUp
+
+    def give_up(self) -> None:
+        """Ends it where it has paused, if it has not ended."""
+        self._is_given_up = True
+        if not self.is_over:
+            self.resume()
+
+    def _run(self) -> None:
+        self._may_run.acquire()
+        try:
+            if not self._is_given_up:
+                self._function()
+        except GivenUp:
+            pass
+        except BaseException as error:  # it is raised where it was resumed
+            self._error = error
+        finally:
+            self.is_over = True
+            self._has_stopped.release()

@@ -1,0 +1,192 @@
+"""Several prompts at a time: what each writes, on every clock."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import speclib
+from speclib.data.latency import Curve, Latency
+from speclib.data.prompts import load
+from speclib.errors import BadValue, SpeclibError
+from speclib.models.open_pair import open_pair
+from speclib.models.side_by_side import Feed, SideBySide
+from speclib.worlds.devices import DeviceFailed, DeviceLost
+from speclib.worlds.lockstep_processes import ProcessLockstep
+
+PAIR = "embedded/llama-7b-70b"
+PROMPTS = [prompt.input for prompt in load("humaneval", 4)]
+SETTINGS = {"autoregressive": {}, "speculative": {"gamma": 3}, "pearl": {"gamma": 3}}
+SLOW = Latency(draft=Curve(((1, 0.002),)), target=Curve(((1, 0.01),), per_token=0.001))
+
+
+def alone(method: str, number: int, **how):
+    return speclib.decode(
+        PROMPTS[number],
+        pair=PAIR,
+        method=method,
+        request=number,
+        world="virtual",
+        **SETTINGS[method],
+        **how,
+    )
+
+
+def together(method: str, world: str, batch: int = 3, **how):
+    return speclib.decode_batch(
+        PROMPTS,
+        pair=PAIR,
+        method=method,
+        batch=batch,
+        world=world,
+        **SETTINGS[method],
+        **how,
+    )
+
+
+# -- lossless --------------------------------------------------------------------------
+@pytest.mark.parametrize("method", SETTINGS)
+@pytest.mark.parametrize("temperature, tokens", [(0.0, 80), (1.0, 24)])
+def test_each_prompt_is_answered_as_it_is_alone(method, temperature, tokens):
+    """In the same rounds, with ends at different times, in seats that go on."""
+    how = dict(max_new_tokens=tokens, temperature=temperature)
+    batch = together(method, "virtual", **how)
+    assert batch.seats == 3
+    if not temperature:
+        assert len({len(result.tokens) for result in batch.results}) > 1
+    for number, result in enumerate(batch.results):
+        own = alone(method, number, **how)
+        assert result.tokens == own.tokens
+        assert result.text == own.text
+        assert result.stats.target_runs == own.stats.target_runs
+        assert result.stats.accepted == own.stats.accepted
+
+
+@pytest.mark.parametrize("world", ["processes", "emulated"])
+def test_real_processes_serve_several_prompts_with_the_same_answers(world):
+    how = dict(max_new_tokens=10, latency=SLOW if world == "emulated" else None)
+    batch = together("pearl", world, **how)
+    for number, result in enumerate(batch.results):
+        assert result.tokens == alone("pearl", number, max_new_tokens=10).tokens
+        assert {event.clock for event in result.trace.events} == {
+            "measured" if world == "processes" else "emulated"
+        }
+
+
+def test_an_open_world_serves_one_call_after_the_other():
+    with ProcessLockstep(speclib.load_pair(PAIR), 2) as world:
+        how = dict(method="pearl", gamma=3, max_new_tokens=8, world=world)
+        first = speclib.decode_batch(PROMPTS, **how)
+        again = speclib.decode_batch(PROMPTS, **how)
+    assert first.seats == 2
+    assert [r.tokens for r in first.results] == [r.tokens for r in again.results]
+    own = alone("pearl", 3, max_new_tokens=8)
+    assert first.results[3].tokens == own.tokens
+
+
+def test_emulated_steps_last_as_long_as_virtual_ones_at_least():
+    how = dict(max_new_tokens=10, latency=SLOW)
+    virtual = together("pearl", "virtual", **how)
+    emulated = together("pearl", "emulated", **how)
+    assert virtual.seconds <= emulated.seconds
+
+
+def test_c_is_that_of_a_pass_for_all_seats():
+    """Of 10 ms and 1 ms a token: with three requests 13 ms, and the draft takes 2."""
+    how = dict(pair=PAIR, method="speculative", world="virtual", max_new_tokens=4)
+    batch = speclib.decode_batch(PROMPTS[:3], latency=SLOW, **how)
+    assert {result.trace.meta["gamma"] for result in batch.results} == {round(13 / 2)}
+
+
+# -- one network for several seats -----------------------------------------------------
+def test_padding_and_neighbours_change_no_logits():
+    """Texts of unequal length, fed unequally, against each text alone."""
+    texts = [list(range(3, 3 + length)) for length in (9, 4, 6)]
+    model = open_pair(speclib.load_pair(PAIR)).build("target", dilated=False)
+    shared = SideBySide(model, seats=3)
+    kept, wanted = (7, 1, 4), (2, 3, 1)
+    shared.logits([Feed(n, 0, text[: kept[n]], 1) for n, text in enumerate(texts)])
+    feeds = []
+    for seat, text in enumerate(texts):
+        feeds.append(Feed(seat, kept[seat], text[kept[seat] :], wanted[seat]))
+    for text, own, rows in zip(texts, shared.logits(feeds), wanted, strict=True):
+        expected = model.network(torch.tensor([text])).logits[0, -rows:]
+        torch.testing.assert_close(own, model.of_pair(expected), atol=1e-4, rtol=1e-4)
+
+
+def test_a_seat_that_rests_keeps_its_cache():
+    model = open_pair(speclib.load_pair(PAIR)).build("target", dilated=False)
+    shared = SideBySide(model, seats=3)
+    text = [5, 9, 4, 7]
+    shared.logits([Feed(n, 0, text[:2], 1) for n in range(3)])
+    shared.logits([Feed(0, 2, [8, 8, 8, 8], 1), Feed(2, 2, [6], 1)])
+    (own,) = shared.logits([Feed(1, 2, text[2:], 1)])
+    expected = model.network(torch.tensor([text])).logits[0, -1:]
+    torch.testing.assert_close(own, model.of_pair(expected), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mistake", ["rows swapped", "caches swapped", "padding seen"])
+def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
+    """A planted mistake: the answers above differ then."""
+    right = SideBySide.logits
+    right_mask = SideBySide._mask
+
+    def logits(self, feeds):
+        if mistake == "caches swapped" and len(feeds) > 1:
+            feeds = [feeds[0]._replace(seat=feeds[1].seat), *feeds[1:]]
+            feeds[1] = feeds[1]._replace(seat=0)
+        found = right(self, feeds)
+        if mistake == "rows swapped" and len(found) > 1:
+            found[0], found[1] = found[1][-1:].expand_as(found[0]), found[1]
+        return found
+
+    def mask(self, positions):
+        seen = right_mask(self, positions)
+        return torch.zeros_like(seen) if mistake == "padding seen" else seen
+
+    monkeypatch.setattr(SideBySide, "logits", logits)
+    monkeypatch.setattr(SideBySide, "_mask", mask)
+    how = dict(max_new_tokens=16)
+    batch = together("speculative", "virtual", **how)
+    written = [result.tokens for result in batch.results]
+    expected = [alone("speculative", number, **how).tokens for number in range(4)]
+    assert written != expected
+
+
+# -- bad input -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (dict(prompts=[]), "no prompts"),
+        (dict(prompts="one text"), "give a list"),
+        (dict(batch=0), "batch is 0"),
+        (dict(method="dsi"), "one at a time"),
+        (dict(world="cluster"), "unknown world 'cluster'"),
+        (dict(pair=None), "no pair given"),
+        (dict(dtype="bfloat16"), "float32"),
+        (dict(batch=65, prompts=PROMPTS * 17, world="processes"), "1 to 64"),
+        (dict(pair="embedded/eagle"), "one place"),
+    ],
+)
+def test_what_cannot_be_decoded_together_is_refused(wrong, message):
+    how = dict(prompts=PROMPTS, pair=PAIR, world="virtual", max_new_tokens=4) | wrong
+    with pytest.raises(SpeclibError, match=message):
+        speclib.decode_batch(how.pop("prompts"), **how)
+
+
+def test_a_worker_that_is_killed_is_named():
+    with ProcessLockstep(speclib.load_pair(PAIR), 2) as steps:
+        steps._workers["target"].process.kill()
+        with pytest.raises(DeviceLost, match="'target'.*exit code -9"):
+            steps.settle(with_c=True)
+
+
+def test_what_fails_in_a_worker_says_why():
+    with ProcessLockstep(speclib.load_pair(PAIR), 1) as steps:
+
+        def serve(seat):
+            seat.begin((10**6,), sampler=None, coins=None, limit=2)
+            seat.wait(seat.target.score(seat.text))
+
+        with pytest.raises((DeviceFailed, BadValue)):
+            steps.run(serve)

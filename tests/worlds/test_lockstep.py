@@ -1,0 +1,236 @@
+"""Requests in lock-step: each writes what it writes alone, and passes cost what they
+serve."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import speclib
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Curve, Latency
+from speclib.errors import BadValue, SpeclibError
+from speclib.methods import METHODS, about, parameters
+from speclib.models.toy import BOS, Toy
+from speclib.operations.operation import Pass
+from speclib.worlds.devices import DeviceFailed
+from speclib.worlds.lockstep import Seat, VirtualLockstep
+from speclib.worlds.turns import Turn
+
+# A target pass takes 10 s and 1 s for each token fed, one of the draft 2 s.
+LATENCY = Latency(
+    draft=Curve(((1, 2.0),)),
+    target=Curve(((1, 10.0),), per_token=1.0),
+)
+COUNTS = ("rounds", "drafted", "accepted", "rejected", "draft_runs", "target_runs")
+IN_STEP = [name for name in METHODS if "servers" not in parameters(name)]
+
+
+def run(method, requests, seats, latency=LATENCY, alpha=1.0, tokens=8, **settings):
+    """Traces of toys that agree as often as ``alpha``, and the clock at the end."""
+    steps = VirtualLockstep(seats, latency)
+    waiting = iter(range(requests))
+    traces = {}
+
+    def serve(seat: Seat) -> None:
+        for number in waiting:
+            toys = {"draft": Toy(alpha, seed=number), "target": Toy(seed=number)}
+            steps.give_models(seat, toys)
+            seat.begin((BOS,), sampler=Sampler(), coins=Coins(number), limit=tokens)
+            METHODS[method](seat, **settings)
+            traces[number] = seat.end()
+
+    steps.run(serve)
+    return [traces[number] for number in range(requests)], steps.now
+
+
+# -- what a step costs -----------------------------------------------------------------
+def test_a_pass_of_plain_decoding_is_fed_a_token_of_each_request():
+    _, seconds = run("autoregressive", 4, 4)
+    assert seconds == 8 * (10 + 4)
+
+
+def test_a_round_of_speculative_decoding_feeds_all_windows_in_one_pass():
+    """Two rounds of four tokens: three drafts, then a pass over four tokens of two
+    requests."""
+    _, seconds = run("speculative", 2, 2, gamma=3)
+    assert seconds == 2 * (3 * 2 + (10 + 2 * 4))
+
+
+def test_a_step_takes_as_long_as_its_slower_device():
+    """PEARL writes its first three drafts beside a pass over one token of each
+    request, and later ones beside passes over three."""
+    traces, seconds = run("pearl", 2, 2, gamma=3)
+    first, *later = [event.dur for event in traces[0].events if event.op == "score"]
+    assert first == 10 + 2 * 1
+    assert set(later) == {10 + 2 * 3}
+    assert seconds == 12 + 16 * len(later)
+    _, of_slow_drafts = run("pearl", 2, 2, gamma=12, tokens=13)
+    assert of_slow_drafts == 12 * 2 + max(12 * 2, 10 + 2 * 12)
+
+
+def test_drafts_of_several_requests_are_made_in_the_same_passes():
+    """Their first passes are one, and so on; what is cached counts for each."""
+    costly = Curve(((1, 1.0),), per_token=0.5, per_kept=0.25, once=7.0)
+    latency = Latency(draft=costly, target=Curve(((1, 1.0),)))
+    two_passes = [Pass(fed=2, kept=3), Pass(fed=1, kept=5)]
+    one_pass = [Pass(fed=1, kept=8)]
+    seconds = latency.seconds_together("draft", [two_passes, one_pass])
+    first = 1 + 0.5 * 3 + 0.25 * 11
+    second = 1 + 0.5 * 1 + 0.25 * 5
+    assert seconds == 7 + first + second
+
+
+def test_passes_that_follow_each_other_find_more_cached_each_time():
+    curve = Curve(((1, 1.0),), per_kept=0.5)
+    assert curve.of_passes(Pass(fed=2, kept=4, times=3)) == 3 + 0.5 * (4 + 6 + 8)
+    kept = [one.kept for one in Pass(fed=2, kept=4, times=3).each()]
+    assert kept == [4, 6, 8]
+
+
+def test_a_text_that_starts_beside_others_takes_no_less_than_its_prefill():
+    latency = Latency(draft=Curve(((1, 1.0),)), target=Curve(((1, 2.0),), prefill=9.0))
+    starts, goes_on = [Pass(fed=5, kept=0)], [Pass(fed=1, kept=7)]
+    assert latency.seconds_together("target", [starts, starts]) == 9
+    assert latency.seconds_together("target", [starts, goes_on]) == 9
+    assert latency.seconds_together("target", [goes_on, goes_on]) == 2
+
+
+@pytest.mark.parametrize("method", ["autoregressive", "speculative", "pearl", "ssd"])
+def test_one_seat_has_the_times_of_a_request_alone(method):
+    what = dict(method=method, alpha=0.7, tokens=40, doubt=0.5)
+    (of_seat,) = speclib.simulate(**what, requests=1).batch.results
+    assert of_seat.stats == speclib.simulate(**what).stats
+
+
+# -- what is written -------------------------------------------------------------------
+@pytest.mark.parametrize("method", IN_STEP)
+def test_each_request_does_in_step_what_it_does_alone(method):
+    """In every variant: the same tokens in the same rounds, with ends at different
+    times and seats that take the next request."""
+    for settings in about(method).variants:
+        what = dict(method=method, alpha=0.7, doubt=0.5, tokens=20, **settings)
+        results = speclib.simulate(**what, batch=3, requests=5).batch.results
+        assert len(results) == 5
+        for number, result in enumerate(results):
+            alone = speclib.simulate(**what, seed=number)
+            assert result.tokens == alone.tokens
+            for count in COUNTS:
+                assert getattr(result.stats, count) == getattr(alone.stats, count)
+
+
+def test_a_seat_takes_the_next_request_or_stays_empty():
+    """Plain decoding of eight tokens each: three requests in two seats take two turns
+    of eight passes, of which the second serves one request alone."""
+    traces, seconds = run("autoregressive", 3, 2)
+    assert seconds == 8 * (10 + 2) + 8 * (10 + 1)
+    assert [trace.meta["limit"] for trace in traces] == [8, 8, 8]
+    starts = [trace.events[0].ts for trace in traces]
+    assert starts == [0, 0, 0]  # each by its own clock
+
+
+def test_throughput_is_of_all_and_speed_of_one():
+    batch = speclib.simulate("autoregressive", batch=4, c=5, target=0.1, tokens=8).batch
+    assert batch.tokens == 32
+    assert batch.seconds == pytest.approx(0.8)
+    assert batch.throughput == pytest.approx(40)
+    assert batch.speed == pytest.approx(10)
+
+
+def test_a_pass_costs_more_for_each_token_where_the_what_if_says_so():
+    """A tenth of a pass for each token beyond the first: with five requests 1.4."""
+    what = dict(batch=5, c=5, target=0.1, tokens=8, per_token=0.1)
+    batch = speclib.simulate("autoregressive", **what).batch
+    assert batch.seconds == pytest.approx(8 * 0.14)
+
+
+# -- bad input -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (dict(batch=0), "batch is 0"),
+        (dict(batch=2, requests=0), "requests is 0"),
+        (dict(method="dsi", batch=2), "one at a time"),
+        (dict(batch=2, lost={"draft": 1.0}), "leave out lost or batch"),
+        (dict(batch=2, stages=2), "share devices"),
+        (dict(batch=2, per_token=-1), "per_token is -1"),
+    ],
+)
+def test_what_cannot_go_in_step_is_refused(wrong, message):
+    with pytest.raises(BadValue, match=message):
+        speclib.simulate(**wrong)
+
+
+def test_a_page_that_takes_the_first_of_several_is_refused():
+    steps = VirtualLockstep(2, LATENCY)
+
+    def serve(seat: Seat) -> None:
+        steps.give_models(seat, {"draft": Toy(0.5), "target": Toy()})
+        seat.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=4)
+        seat.first(seat.target.score(seat.text))
+
+    with pytest.raises(BadValue, match="one at a time"):
+        steps.run(serve)
+
+
+def test_a_failure_in_one_seat_ends_all_and_leaves_no_thread():
+    class Failing(Toy):
+        def rows(self, *_):
+            raise ValueError("no rows today")
+
+    steps = VirtualLockstep(3, LATENCY)
+
+    def serve(seat: Seat) -> None:
+        target = Failing() if seat.number == 1 else Toy()
+        steps.give_models(seat, {"draft": Toy(0.5), "target": target})
+        seat.begin((BOS,), sampler=Sampler(), coins=Coins(), limit=50)
+        METHODS["pearl"](seat, gamma=2)
+
+    before = threading.active_count()
+    with pytest.raises(DeviceFailed, match="'target' failed in score.*no rows today"):
+        steps.run(serve)
+    assert threading.active_count() <= before
+
+
+# -- turns -----------------------------------------------------------------------------
+def test_turns_run_one_at_a_time_until_they_pause():
+    said = []
+
+    def tell(name: str) -> None:
+        for number in range(2):
+            said.append(f"{name}{number}")
+            turns[name].pause()
+
+    turns = {name: Turn(lambda name=name: tell(name)) for name in "ab"}
+    while not all(turn.is_over for turn in turns.values()):
+        for turn in turns.values():
+            if not turn.is_over:
+                turn.resume()
+    assert said == ["a0", "b0", "a1", "b1"]
+
+
+def test_a_turn_that_is_given_up_cleans_up_behind_itself():
+    said = []
+
+    def wait() -> None:
+        try:
+            turn.pause()
+            said.append("went on")
+        finally:
+            said.append("cleaned up")
+
+    turn = Turn(wait)
+    turn.resume()
+    turn.give_up()
+    assert said == ["cleaned up"]
+    assert turn.is_over
+
+
+def test_without_threads_it_is_said_what_helps(monkeypatch):
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(SpeclibError, match="leave out batch"):
+        speclib.simulate(batch=2)
