@@ -209,6 +209,7 @@ VERDICTS = {
     "nano-pearl-headline": "supported",
     "nano-pearl-six": "not supported",
     "nano-pearl-test": "supported",
+    "nano-pearl-window": "not supported",
     "ssd-random-draft": "not supported",
     "ssd-devices": "open",
     "ssd-ratio-test": "supported",

@@ -25,6 +25,7 @@ BATCH_ROUND = Formula(
         (16, 1, 8.0, 0.5, 1.0),
         (64, 7, 6.0, 0.02, 0.25),
         (3, 2, 1.0, 0.0, 0.5),
+        (2, 8, 1.0, 0.01, 1.0),
     ),
     solution=round_of_batch,
     asked_for="the time of a round",

@@ -178,8 +178,9 @@ class TradeOff(Still):
 
     def _rings(self) -> str:
         rings = []
-        for name, points in self.lines.items():
-            point = points[self.batch]
+        winner_last = sorted(self.lines, key=lambda name: name == self.winner)
+        for name in winner_last:
+            point = self.lines[name][self.batch]
             rings.append(
                 circle(
                     self.x_of(point.speed),

@@ -56,7 +56,7 @@ def a_pass_for_each_token(batch, gamma, fixed, per_token, draft):
 
 
 def drafts_cost_like_tokens(batch, gamma, fixed, per_token, draft):
-    return gamma * (draft + per_token * batch) + fixed
+    return (gamma + 1) * (draft + per_token * batch) + fixed
 
 
 # -- up to which batch -----------------------------------------------------------------
