@@ -3,7 +3,7 @@
 Work is done in rounds. The first one takes every cell of real processes to one request,
 those of the main tables to two, and each later one to twice as many. Before each round
 it is asked which claims are open: after the first, only the cells that these ask for
-are taken further, so that time goes where it settles something. From the fourth request
+are taken further, so that time goes where it settles something. From the second request
 on a round begins with replays, where claims are short of them, and it is asked again
 what is open. In the first round comes
 
@@ -33,9 +33,9 @@ from .open_cells import OpenClaims
 
 KINDS = ("virtual", "script", "measured", "emulated")
 
-# From so many measured requests on replays alone may be what is missing. With fewer, to
-# measure is worth more: all prompts of all cells took 20 minutes, and settled little.
-FEWEST_BEFORE_REPLAYS = 4
+# From so many measured requests on replays alone may be what is missing. With fewer,
+# nearly every claim is short of both: all prompts took 20 minutes, and settled little.
+FEWEST_BEFORE_REPLAYS = 2
 NO_CLAIMS = OpenClaims([])
 
 

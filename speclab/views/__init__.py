@@ -34,5 +34,6 @@ DOOR = (
     "widgets.layer_schedule_widget",
     "widgets.moving_curves",
     "widgets.timeline_explorer",
+    "widgets.trade_offs",
     "widgets.trail",
 )

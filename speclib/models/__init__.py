@@ -51,6 +51,7 @@ DOOR = (
     "rank",
     "remembering",
     "seats",
+    "side_by_side",
     "toy",
     "transformers_generate",
     "vocabulary",
