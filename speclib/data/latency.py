@@ -382,7 +382,8 @@ FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
     "seconds above 0, and may have prefill, per_token, per_kept and once; [fuzzy] "
     "needs forward, layers and an lp_size that joins some; [shared] needs stages, 2 or "
-    "more, and move = [[tokens, seconds], ...]; [message] needs draft and target, seconds"
+    "more, and move = [[tokens, seconds], ...]; [message] needs draft and target, "
+    "seconds"
 )
 
 

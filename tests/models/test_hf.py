@@ -60,6 +60,28 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass():
         assert model.cache.get_seq_length() == len(text)
 
 
+@pytest.mark.parametrize(
+    "plain, with_packed, faster", [(2.0, 1.0, True), (1.0, 2.0, False)]
+)
+def test_one_token_takes_the_product_that_is_faster_here(
+    plain, with_packed, faster, monkeypatch
+):
+    """Or plain decoding, which makes no other passes, looks slower than it is."""
+    seconds = {"multiply_plainly": plain, "multiply_packed": with_packed}
+    monkeypatch.setattr(packed, "_least_seconds", lambda work: seconds[work.__name__])
+    assert packed.packed_is_faster_for_one.__wrapped__() is faster
+
+
+@pytest.mark.parametrize("is_faster", [True, False])
+def test_both_products_of_one_token_give_the_same_logits(is_faster, monkeypatch):
+    monkeypatch.setattr(packed, "packed_is_faster_for_one", lambda: is_faster)
+    plain, fast = network(3), packed.pack(network(3))
+    token = torch.tensor([[7]])
+    torch.testing.assert_close(
+        fast(token).logits, plain(token).logits, atol=1e-5, rtol=1e-5
+    )
+
+
 def test_packed_layers_give_the_same_logits():
     plain, fast = network(3), packed.pack(network(3))
     text = torch.arange(1, 9)[None]
