@@ -73,7 +73,9 @@ class TakesGuesses(Protocol):
     def eos(self) -> frozenset[int]: ...
     @property
     def left(self) -> int: ...
-    def guess(self, tokens: Iterable[int]) -> tuple[Drafted, ...]:
+    def guess(
+        self, tokens: Iterable[int], row: Row | None = None
+    ) -> tuple[Drafted, ...]:
         """``tokens`` as drafts that no model made."""
         ...
 

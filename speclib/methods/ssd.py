@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from speclib.core.sampling import Drafted, ids
 from speclib.core.settings import require_counts, require_one_of
 from speclib.core.verification import (
@@ -32,7 +34,7 @@ from speclib.worlds.world import World
 from .page_facts import GAMMA, TEST, About, Settings, matched_length, shows
 
 Fan: TypeAlias = int | Sequence[int]  # guesses after each number of accepted drafts
-BACKUPS = ("draft", "none")
+BACKUPS = ("draft", "random", "none")
 MOST_DRAFTED = 100_000  # in a round
 
 
@@ -52,8 +54,8 @@ def ssd(
     draft guesses, after each number of tokens that may be accepted, the ``fan`` tokens
     that are likeliest to follow, and drafts on from each (see ``Fork``). What the
     target then says is looked up among the guesses. On a hit the next window is there.
-    On a miss the target waits until the draft has written one (``backup`` "draft"), or
-    scores the bare text while the draft guesses again ("none").
+    On a miss the target waits until the draft has written one (``backup`` "draft"),
+    scores tokens that are drawn at random ("random"), or the bare text ("none").
 
     A round that follows a hit takes max(t_fork, t_target), where t_fork is a pass over
     the window and gamma passes that are as wide as there are guesses. One that follows
@@ -74,8 +76,9 @@ def ssd(
     arXiv:2603.03251.
     Differences from the paper: the first round has an empty window, so that its target
     pass tests nothing, and the first token is out as early as in plain decoding.
-    Backups are drafted with the draft's own q, also where ``scale`` is below 1. Of the
-    paper's backups, random tokens are not offered.
+    Backups are drafted with the draft's own q, also where ``scale`` is below 1. Random
+    tokens are tested as what they are, drafts of a uniform q, and so lose nothing; the
+    published code keeps them by another rule, which does.
     """
     require_one_of("backup", backup, BACKUPS)
     require_one_of("test", test, tuple(LINE_TESTS))
@@ -95,6 +98,8 @@ def ssd(
         coins_of_fork = drafting_attempt(test, 2 * world.round + 1)
         if not was_hit and backup == "draft":
             window = world.wait(world.draft.propose(world.text, gamma, coins_of_backup))
+        if not was_hit and backup == "random":
+            window = random_window(world, gamma, coins_of_backup)
         text = world.text + ids(window)
         counts = widened(after_hit if was_hit else after_miss, len(window) + 1)
         rows, branches = world.all(
@@ -114,6 +119,21 @@ def look_up(branches: Branches, verified: Verified) -> tuple[Drafted, ...] | Non
         return None
     outcome = Outcome(len(verified.accepted), verified.extra[0])
     return branches.get(outcome)
+
+
+def random_window(world: World, gamma: int, attempt: int) -> tuple[Drafted, ...]:
+    """Drafts that no model made: any token but an end token is as likely as another.
+
+    An end token would cut the window, so that its length would tell a token.
+    """
+    row = np.ones(world.vocab)
+    row[list(world.eos)] = 0
+    row /= row.sum()
+    tokens = []
+    for place in range(gamma):
+        position = len(world.text) + place
+        tokens.append(world.coins.choose(row, position, "draft", attempt))
+    return world.guess(tokens, row)
 
 
 # -- how many guesses ------------------------------------------------------------------
@@ -220,6 +240,7 @@ ABOUT = About(
     variants=(
         {},
         {"fan": 1, "backup": "none"},
+        {"fan": 1, "backup": "random"},
         {"fan": [3, 1], "fan_after_miss": 1},
         {"test": "block"},
         {"test": "exact", "backup": "none"},

@@ -30,17 +30,20 @@ from .devices import AnyFuture, DeviceFailed, DeviceLost, device_names, failed
 from .lockstep import Answered, Asked, Lockstep, Seat
 from .lockstep_worker import TaskDone, TasksDone, device
 from .processes import choose_draft_size
+from .real_devices import (
+    DRAFTED_AT_FIRST,
+    DRAFTED_AT_MOST,
+    TEXT_LENGTH,
+    UNCOUNTED_TRIALS,
+)
 from .seated_models import Task
 from .worker import Certain, Failure
 from .worker_process import Worker, dismiss
 
 MOST_SEATS = 64
 
-# How c is measured: see ``real_devices``.
-TEXT = (1,) * 16
-UNCOUNTED = 4
-DRAFTED_AT_FIRST = 4
-DRAFTED_AT_MOST = 32
+# By what c is measured: a text, and a request that no other one is.
+TEXT = (1,) * TEXT_LENGTH
 OF_TRIALS = Request(run=-1, coins=Coins(), sampler=Sampler())
 
 
@@ -165,7 +168,9 @@ class ProcessLockstep(Lockstep):
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
 
-        uncounted = [self._take_trial(DRAFTED_AT_FIRST) for _ in range(UNCOUNTED)]
+        uncounted = []
+        for _ in range(UNCOUNTED_TRIALS):
+            uncounted.append(self._take_trial(DRAFTED_AT_FIRST))
         estimate = cost_ratio.read(uncounted[1:])
         drafted = min(nearest_count(estimate.value), DRAFTED_AT_MOST)
         began = self.now

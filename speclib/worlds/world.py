@@ -33,7 +33,17 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Self, TypeVar, overload
 
-from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens, certain
+import numpy as np
+
+from speclib.core.sampling import (
+    CoinTosser,
+    Drafted,
+    Row,
+    Rows,
+    Sampler,
+    Tokens,
+    certain,
+)
 from speclib.core.settings import EndTokens, end_token_set
 from speclib.core.text import AnyText
 from speclib.errors import BadValue, SpeclibError
@@ -224,9 +234,12 @@ class World:
         self._marked.append(drafted)
         self._outcomes[drafted.operation][drafted.nth] = outcome
 
-    def guess(self, tokens: Iterable[int]) -> tuple[Drafted, ...]:
-        """``tokens`` after the text as drafts that no model made (q is one-hot).
+    def guess(
+        self, tokens: Iterable[int], row: Row | None = None
+    ) -> tuple[Drafted, ...]:
+        """``tokens`` after the text as drafts that no model made.
 
+        ``row``: the distribution that each of them was drawn from; None: q is one-hot.
         They go as far as the vocabulary, the context and the next end token allow. The
         trace shows them as a lookup.
         """
@@ -242,7 +255,8 @@ class World:
         if guessed:
             now = self.now
             self._record(LOOKUP, lookup, now, now, tuple(guessed))
-        return self._make_drafts(lookup, tuple(guessed))
+        rows = None if row is None else np.tile(row, (len(guessed), 1))
+        return self._make_drafts(lookup, tuple(guessed), rows)
 
     def _record(
         self, op: str, id: int, start: float, end: float, tokens: Tokens

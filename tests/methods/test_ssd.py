@@ -265,6 +265,26 @@ def test_after_a_miss_the_target_waits_for_the_backup_or_goes_on_without(decode)
     assert trace.makespan == pytest.approx(10 * 5)
 
 
+def test_random_backups_take_no_time_and_are_as_often_right_as_chance(decode):
+    """With a fan of 0 every round misses. Of V - 1 tokens that end nothing the target
+    likes one."""
+    vocab, rounds = 9, 400
+    models = {"draft": Toy(0.5, vocab), "target": Toy(None, vocab)}
+    settings = {"gamma": 1, "fan": 0, "latency": latency(1.0, 5.0)}
+    output, trace = decode(SSD, models, rounds, backup="random", **settings)
+    plain, _ = decode(
+        METHODS["autoregressive"], models, rounds, latency=settings["latency"]
+    )
+    assert output == plain
+    assert not any(event.op == "propose" for event in trace.operations)
+    tested = len(trace.commits) - 1
+    right = sum(len(commit.tokens) == 2 for commit in trace.commits)
+    chance = 1 / vocab
+    error = (chance * (1 - chance) / tested) ** 0.5
+    assert abs(right / tested - chance) < 4 * error
+    assert trace.makespan == pytest.approx(5.0 * len(trace.commits))
+
+
 def doubtful(alpha):
     """A draft whose second guess is often right where its first is not."""
     return {
@@ -328,7 +348,7 @@ def test_the_rounds_after_a_miss_may_have_a_fan_of_their_own(decode):
         ({"fan": "auto"}, "fan is 'auto': give a whole number"),
         ({"fan": 10**9}, "gamma 2 and a fan of 1000000000 ask for up to"),
         ({"fan_after_miss": True}, "fan_after_miss is True: give a whole number"),
-        ({"backup": "random"}, "backup is 'random': give 'draft' or 'none'"),
+        ({"backup": "coin"}, "backup is 'coin': give 'draft', 'random' or 'none'"),
         ({"test": "tree"}, "test is 'tree': give 'ratio', 'block' or 'exact'"),
         ({"scale": 0}, "scale is 0: give a number above 0, up to 1"),
         ({"scale": 1.5}, "scale is 1.5: give a number above 0, up to 1"),

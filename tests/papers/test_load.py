@@ -195,7 +195,7 @@ def test_what_an_engine_fills_must_be_items_of_the_folder(folder, fill, says):
 
 
 def test_unknown_papers_items_and_calibrations_list_the_known(pearl):
-    known = "amusd, dsi, duodecoding, easyspec, nanopearl, pearl"
+    known = "amusd, dsi, duodecoding, easyspec, nanopearl, pearl, ssd"
     with pytest.raises(SpeclibError, match=f"no paper 'perl'.*known: {known}"):
         load_paper("perl")
     with pytest.raises(SpeclibError, match="no 'table-99'; known: figure-2a"):
