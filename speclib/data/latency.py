@@ -296,8 +296,8 @@ class Latency:
         """
         if self.shared:
             raise BadValue(
-                "draft and target share devices in this latency file: several requests "
-                "at a time are not modelled there"
+                "draft and target share devices here: several requests at a time are "
+                "not modelled there"
             )
         exact = self._curve_of(device)
         queues = [chain.from_iterable(p.each() for p in own) for own in operations]

@@ -87,6 +87,7 @@ def decode_batch(
     requested = request_settings(method, gamma, settings, decode_batch)
     _check(prompts, requested)
     if isinstance(world, Lockstep):
+        _check_open_world(world, pair, batch, latency)
         opened, durations = world.opened, None
     else:
         if world not in WORLDS:
@@ -128,6 +129,20 @@ def _decode_all(
 
     steps.settle(requested.rests_on_c)
     return in_lockstep(steps, len(tasks), decode_one)
+
+
+def _check_open_world(
+    world: Lockstep, pair: Pair | str | None, batch: int | None, latency: object
+) -> None:
+    """Raises BadValue for what an open world has settled otherwise."""
+    if batch not in (None, len(world.seats)):
+        raise BadValue(f"batch is {batch}, but this world has {len(world.seats)} seats")
+    if latency is not None:
+        raise BadValue("latency was settled when this world was opened: leave it out")
+    own = world.opened.pair.name
+    asked = own if pair is None else pair_of(pair).name
+    if asked != own:
+        raise BadValue(f"pair is {asked!r}, but this world was opened for {own!r}")
 
 
 def _check(prompts: Any, requested: RequestedSettings) -> None:

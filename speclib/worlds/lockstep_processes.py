@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
+from speclib.arguments import Patience, Whole, checked
 from speclib.core.counts import nearest_count
 from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.data.latency import Durations, Latency
@@ -58,18 +59,17 @@ class ProcessLockstep(Lockstep):
     Use it as a context manager, or ``close()`` it.
     """
 
+    @checked
     def __init__(
         self,
         pair: Pair | OpenPair,
-        seats: int,
+        seats: Annotated[int, Whole(least=1, most=MOST_SEATS)],
         *,
         dtype: str = "auto",
         emulate: Latency | Durations | None = None,
-        timeout: float = 60.0,
-        start_timeout: float = 300.0,
+        timeout: Patience = 60.0,
+        start_timeout: Patience = 300.0,
     ):
-        if not 1 <= seats <= MOST_SEATS:
-            raise BadValue(f"seats is {seats}: give 1 to {MOST_SEATS}")
         if emulate is not None and not isinstance(emulate, Latency):
             raise BadValue("several requests at a time need a Latency to be emulated")
         opened = open_pair(pair)

@@ -164,7 +164,7 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
         (dict(world="cluster"), "unknown world 'cluster'"),
         (dict(pair=None), "no pair given"),
         (dict(dtype="bfloat16"), "float32"),
-        (dict(batch=65, prompts=PROMPTS * 17, world="processes"), "1 to 64"),
+        (dict(batch=65, prompts=PROMPTS * 17, world="processes"), "from 1 to 64"),
         (dict(pair="embedded/eagle"), "one place"),
     ],
 )

@@ -22,7 +22,11 @@ Per-position acceptance rate: 0.600, 0.300, 0.200, Avg Draft acceptance rate: 36
 INFO 09-01 SpecDecoding metrics: Mean acceptance length: 2.46, Accepted: 146 tokens, \
 Per-position acceptance rate: 0.800, 0.480, 0.180, Avg Draft acceptance rate: 48.7%
 """
-LLAMACPP = "slot print_timing: id  0 | draft acceptance rate = 0.57576 (  171 accepted"
+LLAMACPP = """\
+slot 0 | draft acceptance rate = 0.00000 (    0 accepted /     0 generated)
+slot 0 | draft acceptance rate = 0.50000 (    5 accepted /    10 generated)
+slot 1 | draft acceptance rate = 0.70000 (   70 accepted /   100 generated)
+"""
 
 
 def test_a_run_by_hand():
@@ -86,8 +90,57 @@ def test_a_log_of_vllm_gives_conditional_rates_that_can_be_run():
     assert run.trace.meta["alpha"] == list(rates)
 
 
-def test_a_log_of_llamacpp_gives_its_one_rate():
-    assert acceptance_of_log(LLAMACPP) == (0.57576,)
+def test_a_log_of_llamacpp_counts_drafts_that_nobody_tested():
+    """All its lines together: 75 of 110. With one draft a window that is the rate; with
+    more it is higher, since those behind a failed one count as well."""
+    (alone,) = acceptance_of_log(LLAMACPP, gamma=1)
+    assert alone == pytest.approx(75 / 110)
+    (rate,) = acceptance_of_log(LLAMACPP, gamma=4)
+    assert (rate + rate**2 + rate**3 + rate**4) / 4 == pytest.approx(75 / 110)
+    with pytest.raises(BadValue, match="75 accepted of all 110.*give gamma"):
+        acceptance_of_log(LLAMACPP)
+
+
+def test_a_rate_of_llamacpp_gives_back_the_run_that_it_came_from():
+    what = dict(method="speculative", gamma=8, c=8, tokens=200)
+    runs = [speclib.simulate(alpha=0.8, seed=seed, **what) for seed in range(8)]
+    counts = acceptance(runs)
+    log = (
+        f"draft acceptance rate = {counts.rate:.5f} ({sum(counts.accepted)} accepted / "
+        f"{counts.drafted} generated)"
+    )
+    assert acceptance_of_log(log, gamma=8)[0] == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "Per-position acceptance rate: 0.500, 0.800",
+        "Per-position acceptance rate: 1.800, 0.500",
+        "Per-position acceptance rate: 0.8.0, 0.5",
+        "draft acceptance rate = 1.5 (15 accepted / 10 generated)",
+        "Per-position acceptance rate: 0.800, 0.5 and cut",
+        "",
+        None,
+        b"draft acceptance rate",
+    ],
+)
+def test_a_log_that_cannot_be_is_refused(wrong):
+    with pytest.raises(BadValue):
+        acceptance_of_log(wrong, gamma=3)
+
+
+def test_results_and_batches_of_them_will_do():
+    run = speclib.simulate("speculative", gamma=2, batch=3, alpha=0.7)
+    traces = [result.trace for result in run.batch.results]
+    assert acceptance(run.batch.results) == acceptance(traces)
+    assert acceptance(run) == acceptance(run.trace)
+
+
+@pytest.mark.parametrize("wrong", [None, "abc", 3, [None]])
+def test_what_is_no_run_is_refused(wrong):
+    with pytest.raises(BadValue, match="give a result or a trace"):
+        acceptance(wrong)
 
 
 def test_what_is_no_log_is_refused():

@@ -61,7 +61,9 @@ def test_the_slider_moves_the_rings():
 @pytest.mark.parametrize(
     "lines, first, message",
     [
-        ({}, 1, "first is 1"),
+        ({}, 1, "there are no points"),
+        ({"a": {1: (1.0,)}}, 1, "a point is"),
+        ({"a": {1: (0.0, 1.0)}}, 1, "a point is"),
         (LINES, 2, "give one of 1, 8, 64"),
         (LINES | {"SSD": {1: (1.0, 1.0)}}, 8, "'SSD' has no point of batch 8"),
     ],

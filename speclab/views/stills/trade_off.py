@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from speclib.arguments import checked
+from speclib.arguments import Number, checked, shown
 from speclib.drawing.svg import (
     GRID,
     INK,
@@ -60,6 +60,17 @@ class Point(NamedTuple):
     throughput: float
 
 
+def point_of(values: Any) -> Point:
+    """Two numbers above 0 as a point; raises BadValue for anything else."""
+    allowed = Number(above=0)
+    is_pair = isinstance(values, tuple | list) and len(values) == 2
+    if not is_pair or not all(allowed.allows(value) for value in values):
+        raise BadValue(
+            f"a point is {shown(values)}: give (tokens per second of a request, of all)"
+        )
+    return Point(*values)
+
+
 class TradeOff(Still):
     """A line per name through the points of its batches.
 
@@ -72,7 +83,7 @@ class TradeOff(Still):
     def __init__(self, lines: Mapping[str, Any], title: str, batch: int):
         self.lines = {}
         for name, points in lines.items():
-            self.lines[name] = {size: Point(*point) for size, point in points.items()}
+            self.lines[name] = {size: point_of(point) for size, point in points.items()}
             if batch not in self.lines[name]:
                 raise BadValue(
                     f"line {name!r} has no point of batch {batch}: it has "

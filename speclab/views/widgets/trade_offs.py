@@ -21,6 +21,8 @@ class TradeOffs(PictureWithSliders):
 
     def __init__(self, lines: Mapping[str, Any], title: str, first: int):
         batches = list(next(iter(lines.values()), {}))
+        if not batches:
+            raise BadValue("there are no points: give name -> {batch: (speed, of all)}")
         if first not in batches:
             raise BadValue(
                 f"first is {first}: give one of {', '.join(map(str, batches))}"
