@@ -12,20 +12,20 @@ committed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from inspect import Parameter, signature
 from math import inf
 from typing import Any
 
 from speclib.arguments import checked
-from speclib.core.sampling import Coins, Rows, Sampler, Tokens, certain
+from speclib.core.sampling import Coins, Drafted, Row, Rows, Sampler, Tokens, certain
 from speclib.core.text import AnyText
 from speclib.data.latency import Durations, Latency, Step, steps_of
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.model import Model
 from speclib.operations.operation import Done, Operation
-from speclib.trace.events import Event, Trace
+from speclib.trace.events import LOOKUP, Event, Trace
 from speclib.worlds.devices import DeviceLost, Future
 from speclib.worlds.virtual import Virtual
 
@@ -129,7 +129,7 @@ class Replayed(Virtual):
     def __init__(self, trace: Trace, latency: Durations | None):
         committed = [token for commit in trace.commits for token in commit.tokens]
         self.whole_text = (*trace.meta["prompt"], *committed)
-        self._vocab: int = 1 + max(self.whole_text)
+        self._vocab: int = 1 + max((*self.whole_text, *trace.meta["eos"]))
         for event in trace.events:
             for token in (*event.tokens, *event.payload.likeliest):
                 self._vocab = max(self._vocab, 1 + token)
@@ -137,10 +137,22 @@ class Replayed(Virtual):
         models = dict.fromkeys(trace.devices, Silent(self._vocab))
         super().__init__(models, latency or Recorded(), cancel=trace.meta["cancel"])
         self.not_asked_for = {event.id: event for event in trace.operations}
+        self.guessed_in_round: dict[int, Tokens] = {}
+        for event in trace.events:
+            if event.op == LOOKUP:
+                self.guessed_in_round[event.round] = event.tokens
 
     @property
     def vocab(self) -> int:
         return self._vocab
+
+    def guess(
+        self, tokens: Iterable[int], row: Row | None = None
+    ) -> tuple[Drafted, ...]:
+        """Where a coin chose ``tokens`` (from a ``row``), those that the trace has."""
+        if row is not None:
+            tokens = self.guessed_in_round.get(self.round, ())
+        return super().guess(tokens, row)
 
     def _start(self, future: Future[Any]) -> None:
         event = self._take_event(future)

@@ -14,7 +14,7 @@ from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS, about
 from speclib.models.toy import Random, Toy
-from speclib.trace.events import Trace
+from speclib.trace.events import LOOKUP, Trace
 from speclib.worlds.processes import Processes
 
 EXACT = Latency(
@@ -61,6 +61,17 @@ def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
             trace = named(trace, case)
             assert replay(trace) == trace
             assert replay(Trace.from_json(trace.to_json())).events == trace.events
+
+
+def test_what_a_coin_chose_is_replayed_whatever_coins_there_were():
+    """Its end tokens lie beyond every token that the trace shows."""
+    what = dict(method="ssd", backup="random", gamma=4, alpha=0.4, tokens=60)
+    for seed in range(5):
+        trace = speclib.simulate(seed=seed, **what).trace
+        assert [event for event in trace.events if event.op == LOOKUP]
+        assert replay(trace) == trace
+        named_ends = replace(trace, meta={**trace.meta, "eos": [10**5]})
+        assert replay(named_ends).events == trace.events
 
 
 @pytest.mark.parametrize("name", ["pearl", "duodecoding"])
