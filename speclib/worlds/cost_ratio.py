@@ -41,6 +41,12 @@ LOOKS = (8, 16, 32, 64, 128, 256)  # after so many trials the interval is judged
 LEAST_SECONDS = 1.0
 MOST_SECONDS = 10.0
 
+# A few trials do not count, of which the first one prefills. They say how many tokens
+# the draft writes beside a target pass in those that do.
+UNCOUNTED_TRIALS = 4
+DRAFTED_AT_FIRST = 4
+DRAFTED_AT_MOST = 32
+
 NARROW = 0.1  # of c: an interval this wide comes from a machine that was left alone
 
 
@@ -98,6 +104,18 @@ class CostRatio:
 
 
 # -- measuring -------------------------------------------------------------------------
+def fitting_drafts(take_trial: Callable[[int], Trial]) -> int:
+    """As many drafts as fit beside a target pass: then both sides work all the time.
+
+    take_trial: makes a target pass beside so many passes of the draft.
+    """
+    uncounted = []
+    for _ in range(UNCOUNTED_TRIALS):
+        uncounted.append(take_trial(DRAFTED_AT_FIRST))
+    estimate = read(uncounted[1:])
+    return min(nearest_count(estimate.value), DRAFTED_AT_MOST)
+
+
 def measure(
     take_trial: Callable[[], Trial],
     now: Callable[[], float],

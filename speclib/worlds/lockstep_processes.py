@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from speclib.arguments import Patience, Whole, checked
-from speclib.core.counts import nearest_count
 from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
@@ -31,12 +30,7 @@ from .devices import AnyFuture, DeviceFailed, DeviceLost, device_names, failed
 from .lockstep import Answered, Asked, Lockstep, Seat
 from .lockstep_worker import TaskDone, TasksDone, device
 from .processes import choose_draft_size
-from .real_devices import (
-    DRAFTED_AT_FIRST,
-    DRAFTED_AT_MOST,
-    TEXT_LENGTH,
-    UNCOUNTED_TRIALS,
-)
+from .real_devices import TEXT_LENGTH
 from .seated_models import Task
 from .worker import Certain, Failure
 from .worker_process import Worker, dismiss
@@ -168,11 +162,7 @@ class ProcessLockstep(Lockstep):
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
 
-        uncounted = []
-        for _ in range(UNCOUNTED_TRIALS):
-            uncounted.append(self._take_trial(DRAFTED_AT_FIRST))
-        estimate = cost_ratio.read(uncounted[1:])
-        drafted = min(nearest_count(estimate.value), DRAFTED_AT_MOST)
+        drafted = cost_ratio.fitting_drafts(self._take_trial)
         began = self.now
         return cost_ratio.measure(
             lambda: self._take_trial(drafted), lambda: self.now - began

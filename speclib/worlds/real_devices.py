@@ -23,7 +23,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from speclib.core.counts import nearest_count
 from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
@@ -47,12 +46,7 @@ from .devices import (
 from .worker import Certain, Failure, Question, Reply
 from .world import World
 
-# How c is measured: texts of so many tokens; a few trials that do not count, of which
-# the first one prefills; and how many tokens the draft writes beside a target pass.
-TEXT_LENGTH = 16
-UNCOUNTED_TRIALS = 4
-DRAFTED_AT_FIRST = 4
-DRAFTED_AT_MOST = 32
+TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens
 
 
 class AnyWorker(Protocol):
@@ -389,13 +383,7 @@ class RealDevices(World, Generic[W]):
         """
         prompt = (1,) * TEXT_LENGTH
         self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
-        uncounted = []
-        for _ in range(UNCOUNTED_TRIALS):
-            uncounted.append(self._take_trial(DRAFTED_AT_FIRST))
-
-        # As many drafts as fit beside a target pass: then both sides work all the time.
-        estimate = cost_ratio.read(uncounted[1:])
-        drafted = min(nearest_count(estimate.value), DRAFTED_AT_MOST)
+        drafted = cost_ratio.fitting_drafts(self._take_trial)
         began = self.now
         measured = cost_ratio.measure(
             lambda: self._take_trial(drafted),

@@ -16,7 +16,7 @@ Knows no run, no table and no notebook.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from math import ceil, floor, isfinite
 from numbers import Real
 from typing import Any, NamedTuple
@@ -86,6 +86,14 @@ class LineStyle(NamedTuple):
 
     colour: str
     dashes: str
+
+
+class Dot(NamedTuple):
+    """A value on a line, in pixels; ``tip`` tells it under the pointer."""
+
+    x: float
+    y: float
+    tip: str
 
 
 class LineEnd(NamedTuple):
@@ -213,24 +221,11 @@ class Curves(Still):
 
     def line(self, line: dict[Hashable, float], style: LineStyle) -> str:
         """One line, with a dot at each value that tells it under the pointer."""
-        points = []
         dots = []
         for category, value in line.items():
-            x = self.x_of(category)
-            y = self.y_of(value)
-            points.append(f"{coordinate(x)},{coordinate(y)}")
             tip = f"{category}: {value:.3g}"
-            dots.append(circle(x, y, 4.5, tip=tip, fill=style.colour))
-        polyline = tag(
-            "polyline",
-            cls="line",
-            points=" ".join(points),
-            fill="none",
-            stroke=style.colour,
-            stroke_width=2.5,
-            stroke_dasharray=style.dashes,
-        )
-        return polyline + "".join(dots)
+            dots.append(Dot(self.x_of(category), self.y_of(value), tip))
+        return line_through(dots, style)
 
     def __repr__(self) -> str:
         lines = [self.title]
@@ -283,6 +278,25 @@ def style_of(number: int) -> LineStyle:
     colour = COLOURS[number % len(COLOURS)]
     dashes = DASHES[number // len(COLOURS) % len(DASHES)]
     return LineStyle(colour, dashes)
+
+
+def line_through(dots: Iterable[Dot], style: LineStyle) -> str:
+    """A line from dot to dot, and the dots on it."""
+    corners = []
+    circles = []
+    for dot in dots:
+        corners.append(f"{coordinate(dot.x)},{coordinate(dot.y)}")
+        circles.append(circle(dot.x, dot.y, 4.5, tip=dot.tip, fill=style.colour))
+    polyline = tag(
+        "polyline",
+        cls="line",
+        points=" ".join(corners),
+        fill="none",
+        stroke=style.colour,
+        stroke_width=2.5,
+        stroke_dasharray=style.dashes,
+    )
+    return polyline + "".join(circles)
 
 
 def moved_apart(ends: list[LineEnd], lowest: float) -> list[LineEnd]:

@@ -24,9 +24,7 @@ from speclib.drawing.svg import (
     INK,
     PAD,
     circle,
-    coordinate,
     horizontal_line,
-    tag,
     text_at,
     vertical_line,
 )
@@ -37,8 +35,10 @@ from .curves import (
     PLOT_LEFT,
     PLOT_TOP,
     PLOT_WIDTH,
+    Dot,
     LineEnd,
     LineStyle,
+    line_through,
     moved_apart,
     scale_for,
     style_of,
@@ -166,26 +166,15 @@ class TradeOff(Still):
         return "".join(elements)
 
     def _line(self, name: str, points: dict[int, Point], style: LineStyle) -> str:
-        corners = []
         dots = []
         for size, point in points.items():
             x, y = self.x_of(point.speed), self.y_of(point.throughput)
-            corners.append(f"{coordinate(x)},{coordinate(y)}")
             tip = (
                 f"{name}, batch {size}: {point.speed:.3g} a request, "
                 f"{point.throughput:.3g} in all"
             )
-            dots.append(circle(x, y, 4.5, tip=tip, fill=style.colour))
-        polyline = tag(
-            "polyline",
-            cls="line",
-            points=" ".join(corners),
-            fill="none",
-            stroke=style.colour,
-            stroke_width=2.5,
-            stroke_dasharray=style.dashes,
-        )
-        return polyline + "".join(dots)
+            dots.append(Dot(x, y, tip))
+        return line_through(dots, style)
 
     def _rings(self) -> str:
         rings = []
