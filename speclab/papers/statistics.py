@@ -210,6 +210,12 @@ def mat(run: Totals) -> float:
 
 
 @statistic
+def tokens_per_pass(run: Totals) -> float:
+    """Tokens committed per pass of the target."""
+    return run.counts.tokens / run.counts.target_runs
+
+
+@statistic
 def acceptance_rate(run: Totals) -> float:
     """Accepted drafts over tested ones."""
     return run.counts.acceptance_rate
@@ -270,6 +276,7 @@ def target_runs(run: Totals) -> float:
 COUNTED = frozenset(
     (
         "mat",
+        "tokens_per_pass",
         "acceptance_rate",
         "accepted_share",
         "accepted_of_levels",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import isfinite, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from speclab.views.pages.moving_runs import (
     Contestant,
@@ -25,6 +25,7 @@ from speclab.views.pages.moving_runs import (
 from speclab.views.widgets.draws import CANDIDATES, most_typical
 from speclab.views.widgets.timeline_explorer import expected_speedup
 from speclib.decoding.simulate import compare
+from speclib.decoding.simulate import simulate as one_run
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.sayings import speedup_as_drawn
 
@@ -33,6 +34,8 @@ GAMMA = "γ: drafts per round"
 C = "c: draft passes in the time of a target pass"
 BUDGET = "γ: drafts per round, all sequences together"
 SERVERS = "servers: devices with a copy of the target model"
+FAN = "fan: guesses after each number of accepted drafts"
+DOUBT = "doubt: how unevenly sure the draft model is"
 LOOKAHEAD = "lookahead: drafts that are worth a target pass"
 MESSAGE = "message: seconds that it takes, one way"
 HOW_OFTEN_RIGHT = Tries(
@@ -50,7 +53,8 @@ class Grid(NamedTuple):
     """What is computed: at each combination of the dials' stops, ``method`` and others.
 
     ``gamma``, ``c`` and ``doubt`` hold where no dial sets them; a ``gamma`` of None is
-    as c, so that no model waits for PEARL's other one.
+    as c, so that no model waits for PEARL's other one. ``beside``: further methods,
+    each with the draft length that is "auto" for it.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Grid(NamedTuple):
     gamma: int | None = None
     c: float = 5.0
     doubt: float = 0.0
+    beside: tuple[str, ...] = ()
     tries: Tries = HOW_OFTEN_RIGHT
 
     def settings(self, values: Values) -> dict[str, float]:
@@ -69,7 +74,8 @@ class Grid(NamedTuple):
         settings |= dict(zip(names, values, strict=True))
         if "gamma" not in settings:
             settings["gamma"] = self.gamma or round(settings["c"])
-        settings["gamma"] = int(settings["gamma"])
+        for name in COUNTS & settings.keys():
+            settings[name] = int(settings[name])
         return settings
 
     @property
@@ -77,6 +83,8 @@ class Grid(NamedTuple):
         return tuple(dial.first for dial in self.dials)
 
 
+OF_THE_WORLD = {"c", "alpha", "doubt", "network"}  # settings of no method
+COUNTS = {"gamma", "fan"}  # settings that are whole numbers
 TENTHS = tuple(number / 10 for number in range(11))
 TWENTIETHS = tuple(number / 20 for number in range(21))
 FEW_RATES = (0, 0.5, 0.7, 0.8, 0.9, 1)
@@ -121,6 +129,28 @@ DSI = Grid(
         Dial("lookahead", LOOKAHEAD, 1, 10, 1, 2, (1, 2, 5, 10)),
     ),
     tokens=24,
+)
+# Those of lesson 35.
+ENUMERATING = Grid(
+    name="enumerating",
+    method="ssd",
+    dials=(
+        Dial("fan", FAN, 0, 4, 1, 2, (0, 2, 4)),
+        Dial("doubt", DOUBT, 0, 1.5, 0.1, 0.8, (0, 0.8, 1.5)),
+        Dial("alpha", ALPHA, 0, 1, 0.05, 0.7, (0.5, 0.7, 0.9)),
+        Dial("gamma", GAMMA, 1, 12, 1, 4, (4, 7, 8)),
+        Dial("c", C, 2, 16, 1, 8, (4, 8)),
+    ),
+    tokens=24,
+    beside=("pearl",),
+    tries=Tries(
+        "Let the draft model's second choice be",
+        (
+            Try("unknown to it", "doubt", 0.0),
+            Try("often right", "doubt", 0.8),
+            Try("nearly always right", "doubt", 1.5),
+        ),
+    ),
 )
 # Those of lesson 40: the draft model itself decides how many sequences it writes.
 DUODECODING = Grid(
@@ -179,6 +209,9 @@ def places_of_lesson(name: str) -> dict[str, Place]:
     if name == "30_dsi":
         place = Place(compute(DSI), "race", "DSI beside the others")
         return {"speclab.explorer(": place}
+    if name == "35_answer_or_enumerate":
+        title = "SSD beside the others; PEARL with γ = c"
+        return {"speclab.explorer(": Place(compute(ENUMERATING), "race", title)}
     if name == "40_duodecoding":
         place = Place(compute(DUODECODING), "race", "DuoDecoding beside the others")
         return {"speclab.explorer(": place}
@@ -217,14 +250,20 @@ def choose_draw(grid: Grid, place_of_alpha: int, alpha: float) -> int:
 
 
 def simulate(grid: Grid, values: Values, seed: int) -> list[Contestant]:
-    """Plain decoding, speculative decoding and the grid's method, in this order."""
+    """Plain decoding, speculative decoding, what is beside, and the grid's method."""
     settings = grid.settings(values)
-    results = compare(grid.method, tokens=grid.tokens, seed=seed, **settings)
+    *others, own = compare(grid.method, tokens=grid.tokens, seed=seed, **settings)
+    world: dict[str, Any] = {}
+    for name in OF_THE_WORLD & settings.keys():
+        world[name] = settings[name]
+    for method in grid.beside:
+        others.append(one_run(method, tokens=grid.tokens, seed=seed, **world))
     contestants = []
-    for result in results:
+    for result in (*others, own):
         run = timeline_run(result)
-        method = run.trace.meta["method"]
-        expected = expected_speedup(**{**settings, "method": method})
+        meta = run.trace.meta
+        own_settings = {"method": meta["method"], "gamma": meta.get("gamma")}
+        expected = expected_speedup(**{**settings, **own_settings})
         contestants.append(Contestant(run, expected))
     return contestants
 

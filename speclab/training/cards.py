@@ -35,6 +35,10 @@ By the target. Greedy, in float32, the first twelve shipped prompts of each task
 head's most likely token is the target's, when the head reads the target's own features.
 That is the first token of a draft; those after it are drafted from the head's own
 features, and fewer of them are accepted."""
+AT_ONCE = """\
+It writes all tokens of a window in one pass, too: behind the text it is fed a token
+<|pad|> (id 0, `mask = 0` in a pair) for each but the last. Greedy, in float32, along
+the target's own output on the first two shipped prompts of each task."""
 QWEN2_TOKENIZER = """\
 The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast` loads it;
 `AutoTokenizer` keeps the tokens but cuts words as Qwen2's own does."""
@@ -48,6 +52,8 @@ class Card:
     runs: the fits' summaries, by what the card calls them.
     teacher: the checkpoint that a draft was distilled from.
     acceptance: by the teacher, for each task.
+    by_place: of a draft that writes all tokens in one pass, how often the 1st, 2nd, ...
+        is right where those before it are.
     """
 
     name: str
@@ -56,6 +62,7 @@ class Card:
     runs: dict[str, Summary]
     acceptance: dict[str, float] = field(default_factory=dict)
     teacher: str | None = None
+    by_place: list[float] = field(default_factory=list)
 
     def markdown(self) -> str:
         """The text of `card.md`."""
@@ -72,6 +79,10 @@ class Card:
             parts.append(f"## {run}\n\n" + _table(summary, ("figure", "value")))
         if self.acceptance:
             parts.append(self._acceptance_section())
+        if self.by_place:
+            places = {str(n): rate for n, rate in enumerate(self.by_place, 1)}
+            table = _table(places, ("place", "right where those before it are"))
+            parts.append(f"## In one pass\n\n{AT_ONCE}\n\n{table}")
         return "\n\n".join(parts) + "\n"
 
     def _acceptance_section(self) -> str:
@@ -95,6 +106,8 @@ class Card:
         }
         if self.teacher:
             row["teacher"] = self.teacher
+        if self.by_place:
+            row["by_place"] = self.by_place
         return json.dumps(row, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -4,6 +4,15 @@ It learns first on the training text, then on the target's output. The loss comp
 whole distributions (soft labels), and adds the target's most likely token, which is
 what greedy acceptance counts. The prompts are training prompts, never those that are
 shipped.
+
+A draft that is to write a whole window in one pass learns it in the same step. Behind
+the text stand groups of masks, each of which continues the text from another place::
+
+    fed        t0 t1 t2 t3 t4 ...   m1 m2   m1 m2        two groups of two masks
+    place       0  1  2  3  4        2  3    4  5        as if they stood in the text
+    learns     t1 t2 t3 t4 t5       t3 t4   t5 t6
+
+A mask sees the text up to where its group begins, and the masks before it in its group.
 """
 
 from __future__ import annotations
@@ -27,6 +36,7 @@ HARD_WEIGHT = 0.5
 # Of the target, chunk by chunk: mostly greedy, some sampled for sampling runs.
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
+GROUPS = 32  # of masks, in every row of a step
 
 
 def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
@@ -41,15 +51,81 @@ def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
         with torch.no_grad():
             wanted = logits(target, ids).log_softmax(-1)
         predicted = logits(draft, ids).log_softmax(-1)
-
-        divergence = F.kl_div(predicted, wanted, log_target=True, reduction="none")
-        likeliest = wanted.argmax(-1).flatten()
-        hard = F.nll_loss(predicted.flatten(0, 1), likeliest, reduction="none")
-        losses = divergence.sum(-1).flatten() + HARD_WEIGHT * hard
-        weights = weights[:, 1:].flatten()
-        return (losses * weights).sum() / weights.sum()
+        return _distance(predicted, wanted, weights[:, 1:])
 
     return loss
+
+
+def likeness_at_once(
+    target: PreTrainedModel, masks: int, mask: int
+) -> Loss[PreTrainedModel]:
+    """The same over the text and GROUPS groups of ``masks`` masks (see the top).
+
+    ``mask``: the token's id. What a mask learns is what the target says after the whole
+    text before that place.
+    """
+
+    def loss(
+        draft: PreTrainedModel, ids: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
+        length = ids.shape[1] - 1
+        begins = torch.randint(0, length - masks, (GROUPS, 1), device=ids.device)
+        places = begins + 1 + torch.arange(masks, device=ids.device)
+        places = places.flatten()  # of all masks in the text
+        text_places = torch.arange(length, device=ids.device)
+
+        with torch.no_grad():
+            after_text = logits(target, ids).log_softmax(-1)
+        wanted = torch.cat([after_text, after_text[:, places]], 1)
+        fed = F.pad(ids[:, :-1], (0, len(places)), value=mask)
+        with torch.autocast(ids.device.type, torch.bfloat16):
+            output = draft(
+                input_ids=fed,
+                position_ids=torch.cat([text_places, places])[None],
+                attention_mask=_mask_of_groups(begins, length, masks),
+                use_cache=False,
+            )
+        predicted = output.logits.float().log_softmax(-1)
+        of_text = weights[:, 1:]
+        return _distance(predicted, wanted, torch.cat([of_text, of_text[:, places]], 1))
+
+    return loss
+
+
+def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tensor:
+    """What text and masks see, [1, 1, all, all], as a mask for transformers.
+
+    ``begins`` [groups, 1]: the last token of the text that each group sees.
+    """
+    device = begins.device
+    count = len(begins) * masks
+    begin = begins.repeat_interleave(masks, 0)  # [masks of all groups, 1]
+    group = torch.arange(count, device=device) // masks
+    text = torch.arange(length, device=device)
+    own = torch.arange(count, device=device)
+
+    text_sees_text = text[:, None] >= text
+    text_sees_masks = torch.zeros(length, count, dtype=torch.bool, device=device)
+    masks_see_text = begin >= text
+    masks_see_masks = (group[:, None] == group) & (own[:, None] >= own)
+    of_text = torch.cat([text_sees_text, text_sees_masks], 1)
+    of_masks = torch.cat([masks_see_text, masks_see_masks], 1)
+    sees = torch.cat([of_text, of_masks])
+    hidden = torch.zeros(sees.shape, device=device)
+    return hidden.masked_fill(~sees, torch.finfo(hidden.dtype).min)[None, None]
+
+
+def _distance(
+    predicted: torch.Tensor, wanted: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """The weighted mean; log-probabilities [rows, length, V], weights [rows, length]"""
+    divergence = F.kl_div(predicted, wanted, log_target=True, reduction="none")
+    likeliest = wanted.argmax(-1).flatten()
+    hard = F.nll_loss(predicted.flatten(0, 1), likeliest, reduction="none")
+    losses = divergence.sum(-1).flatten() + HARD_WEIGHT * hard
+    weights = weights.flatten()
+    mean: torch.Tensor = (losses * weights).sum() / weights.sum()
+    return mean
 
 
 def answers(

@@ -63,6 +63,9 @@ def make_drafts(options: Options, command: str) -> None:
                 runs=_runs_of(made_name, name, recipe, runs),
                 acceptance=measure_drafts.by_task(teacher, made, writer),
                 teacher=recipe.teacher,
+                by_place=measure_drafts.by_place(
+                    teacher, made, writer, 1 + recipe.masks
+                ),
             )
             cards.write(card)
 
@@ -82,6 +85,8 @@ def _make_draft(
     recipe = DRAFTS[name]
     seed = options.seed + 10 * list(DRAFTS).index(name)
     loss = distil.likeness(teacher)
+    if recipe.masks:
+        loss = distil.likeness_at_once(teacher, recipe.masks, measure_drafts.PAD)
 
     if options.text_steps:
         draft = fit.build(recipe.architecture, seed)

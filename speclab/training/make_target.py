@@ -29,7 +29,7 @@ def make_target(options: Options, command: str) -> None:
     """
     folder = MODELS / "target"
     tokenizer = bpe.train(_tokenizer_texts(options.seed))
-    tokenizer.save_pretrained(folder)
+    bpe.save(tokenizer, folder)
     writer = bpe.Writer(tokenizer)
     model = fit.build(recipes.TARGET, options.seed)
 

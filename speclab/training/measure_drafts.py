@@ -84,6 +84,39 @@ def agreement(
     return Agreement(same, total)
 
 
+@torch.no_grad()
+def by_place(
+    target: PreTrainedModel,
+    draft: PreTrainedModel,
+    writer: Writer,
+    places: int,
+    count: int = 2,
+    new: int = 96,
+) -> list[float]:
+    """How often the 1st, 2nd, ... of ``places`` tokens that one pass drafts is right.
+
+    Each where those before it are, and along the target's own output on the first
+    ``count`` shipped prompts of every category. PAD is the mask. Of one place there is
+    nothing to say: [].
+    """
+    if places == 1:
+        return []
+    device = next(draft.parameters()).device
+    tested, right = [0] * places, [0] * places
+    for category in corpus.CATEGORIES:
+        prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
+        for prompt, output in zip(prompts, write(target, prompts, new), strict=True):
+            for begin in range(0, len(output) - places, places):
+                fed = prompt + output[:begin] + [PAD] * (places - 1)
+                rows = draft(torch.tensor([fed], device=device)).logits[0, -places:]
+                for place, token in enumerate(rows.argmax(-1).tolist()):
+                    tested[place] += 1
+                    if token != output[begin + place]:
+                        break
+                    right[place] += 1
+    return [Agreement(*counts).share for counts in zip(right, tested, strict=True)]
+
+
 def by_task(
     target: PreTrainedModel,
     draft: torch.nn.Module,

@@ -11,6 +11,8 @@ TARGET = ZooArchitecture(layers=6, width=256, heads=4, ffn=688)
 DRAFT = ZooArchitecture(layers=3, width=192, heads=3, ffn=512)
 # Deep enough for groups of 2 to 5 layers that share an input.
 DEEP = ZooArchitecture(layers=10, width=128, heads=2, ffn=352)
+# Small, as it computes all tokens of a window in one pass.
+ONCE = ZooArchitecture(layers=3, width=128, heads=2, ffn=256)
 QWEN_TARGET = ZooArchitecture(layers=6, width=128, heads=2, ffn=352, family="qwen2")
 QWEN = ZooArchitecture(layers=10, width=96, heads=2, ffn=176, family="qwen2")
 
@@ -23,12 +25,15 @@ class DraftRecipe:
     learns_from_output: it has a second pass, on what its teacher wrote. The drafts for
         EasySpec have none: with it they would be better than the paper's.
     snapshots: worse drafts, each a copy of this one at a step of its first pass.
+    masks: it learns to write tokens in one pass, too, behind so many masks at most (see
+        ``speclib.operations.propose``). 0: it writes one after the other.
     """
 
     architecture: ZooArchitecture
     teacher: str = "target"
     learns_from_output: bool = False
     snapshots: dict[str, int] = field(default_factory=dict)
+    masks: int = 0
 
 
 # In the order in which they are trained: target-qwen, the teacher of draft-qwen, is
@@ -42,6 +47,7 @@ DRAFTS = {
     "draft-deep": DraftRecipe(DEEP),
     "target-qwen": DraftRecipe(QWEN_TARGET),
     "draft-qwen": DraftRecipe(QWEN, teacher="target-qwen"),
+    "draft-once": DraftRecipe(ONCE, learns_from_output=True, masks=7),
 }
 
 

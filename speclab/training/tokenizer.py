@@ -7,7 +7,9 @@ Llama's tokenizer does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from tokenizers import (
@@ -95,6 +97,15 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
+
+
+def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Writes the tokenizer's files; the large one without blanks, at half the size."""
+    tokenizer.save_pretrained(folder)
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 class Writer:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from speclib.errors import BadValue
 
 Role: TypeAlias = Literal["draft", "target"]  # of a model, and of a device
+ROLES: tuple[Role, ...] = get_args(Role)
 EndTokens: TypeAlias = int | Iterable[int]  # that end a text: one, or several
 
 

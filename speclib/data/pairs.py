@@ -60,6 +60,9 @@ class ModelSpec(BaseModel):
                   of 8 suits the kernels
     head          of a draft: not the model itself, but its EAGLE head (see
                   models.eagle_head), which lies in its folder; the shape is the head's
+    mask          of a draft that has learnt to write all its tokens in one pass: the
+                  token (its id) that stands for each of them until it is written, as
+                  PARD's (see operations.propose)
     alpha, vocab, seed, words, context
                   are a toy's, see Toy
     """
@@ -75,6 +78,7 @@ class ModelSpec(BaseModel):
     recorded: bool = False
     first_room: FirstRoom | None = None
     head: bool = False
+    mask: Annotated[int, Whole(least=0)] | None = None
     alpha: Share | None = None
     vocab: Annotated[int, Whole(least=3)] = 16
     seed: Seed = 0
@@ -234,6 +238,21 @@ class Pair(BaseModel):
             raise ValueError(
                 f"the target's vocab is {self.target.vocab} and the draft's "
                 f"{self.draft.vocab}: give both toys the same"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_mask(self) -> Self:
+        """A draft writes in one pass, and neither a target nor a head does."""
+        if self.target.mask is not None:
+            raise ValueError(
+                f"the target has mask = {self.target.mask}: only a draft writes all "
+                "its tokens in one pass; leave it out there"
+            )
+        if self.draft.mask is not None and self.draft.head:
+            raise ValueError(
+                f"the draft has mask = {self.draft.mask} and head = true: EAGLE's head "
+                "writes one token after the other; leave out one of the two"
             )
         return self
 

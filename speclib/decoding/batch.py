@@ -81,8 +81,12 @@ def decode_batch(
     The other arguments are as of ``decode``. Request i writes what
     ``decode(prompts[i], request=i)`` writes.
 
+    In bfloat16 the target's passes must have one shape, as of ``Pair.with_fixed_rows``.
+    Then greedy output is that of plain decoding with as many requests at a time.
+
     Raises SpeclibError naming the value that is wrong: no prompt, a method whose
-    devices do not wait for each other (DSI), a model that is not torch's in float32.
+    devices do not wait for each other (DSI), a model that is not torch's, more requests
+    at a time than there is memory for.
     """
     requested = request_settings(method, gamma, settings, decode_batch)
     _check(prompts, requested)
@@ -117,7 +121,10 @@ def decode_batch(
 
     from speclib.worlds.lockstep_processes import ProcessLockstep
 
-    with ProcessLockstep(opened, seats, dtype=dtype, emulate=durations) as devices:
+    length = max(len(task.prompt) + task.max_new_tokens for task in tasks)
+    with ProcessLockstep(
+        opened, seats, dtype=dtype, length=length, emulate=durations
+    ) as devices:
         return _decode_all(devices, tasks, requested)
 
 

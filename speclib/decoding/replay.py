@@ -29,7 +29,14 @@ from speclib.trace.events import LOOKUP, Event, Trace
 from speclib.worlds.devices import DeviceLost, Future
 from speclib.worlds.virtual import Virtual
 
-WORLDS_META = ("devices", "clock", "cancel", "limit", "eos")  # what a world adds itself
+WORLDS_META = (
+    "devices",
+    "clock",
+    "cancel",
+    "limit",
+    "eos",
+    "mask",
+)  # what a world adds itself
 NEEDED_META = ("prompt", "limit", "eos", "cancel")
 BLAME = (
     "Was it recorded with this method, these settings and this version of the method?"
@@ -136,6 +143,7 @@ class Replayed(Virtual):
 
         models = dict.fromkeys(trace.devices, Silent(self._vocab))
         super().__init__(models, latency or Recorded(), cancel=trace.meta["cancel"])
+        self.mask = trace.meta.get("mask")
         self.not_asked_for = {event.id: event for event in trace.operations}
         self.guessed_in_round: dict[int, Tokens] = {}
         for event in trace.events:

@@ -89,6 +89,7 @@ def simulate(
     stages: Annotated[int, Whole(least=2, most=MOST_STAGES)] | None = None,
     network: Annotated[float, Number(least=0)] = 0.0,
     per_token: Annotated[float, Number(least=0)] = 0.0,
+    one_pass: bool = False,
     batch: Batch | None = None,
     requests: Annotated[int, Whole(least=1, most=MOST_REQUESTS)] | None = None,
     **settings: Any,
@@ -112,6 +113,8 @@ def simulate(
               1: all
     seed      draws the agreements: the same ones for every method and setting
     per_token by which share of itself each token beyond the first lengthens a pass
+    one_pass  the draft writes all tokens of a window in one pass, as PARD's does (see
+              ``operations.propose``)
     batch     how many requests are decoded at a time, in lock-step over the same
               devices (see ``worlds.lockstep``). The result is that of the first one,
               in whose ``batch`` are all of them. None: one request
@@ -135,6 +138,7 @@ def simulate(
     if network:
         passes = passes.over_network(draft=0.0, target=network)
     passes = passes.lengthened(per_token)
+    mask = BOS if one_pass else None  # no toy ever writes it
     script = _check_script(script_of(text))
 
     by_place = tuple(alpha) if isinstance(alpha, Sequence) else ()
@@ -157,6 +161,7 @@ def simulate(
                     doubt=doubt,
                     fuzzy=fuzzy,
                     by_place=by_place,
+                    by_masks=one_pass,
                 )
             else:
                 models[name] = Toy(None, len(script.words), seed, script.ids, CONTEXT)
@@ -186,6 +191,7 @@ def simulate(
 
     if batch is None and requests is None:
         world = MortalWorld(toys(seed), passes, cancel, lost or {})
+        world.mask = mask
         return decode_in(world, seed)
 
     if lost:
@@ -199,6 +205,7 @@ def simulate(
 
     def decode_one(seat: Seat, number: int) -> Result:
         steps.give_models(seat, toys(seed + number))
+        seat.mask = mask
         return decode_in(seat, seed + number)
 
     return of_first(in_lockstep(steps, count, decode_one))

@@ -6,6 +6,7 @@ DOOR = (
     "numbers",
     "svg",
     "text_in_pictures",
+    "timeline.cells",
     "timeline.drawn_parts",
     "timeline.layout",
     "timeline.render",

@@ -46,6 +46,32 @@ FIRST_ROOM = 256  # slots of a new cache, unless a pair says how many
 FILLER = hf.FIRST_TOKEN
 
 
+class Block(NamedTuple):
+    """The shape of a pass: it looks at ``room`` slots, and feeds ``most`` tokens."""
+
+    room: int
+    most: int
+
+
+def block_at(slot: int, count: int, first_room: int) -> Block:
+    """The pass of ``count`` tokens that feeds its first one into ``slot``.
+
+    How many slots it looks at is part of its shape, so it hangs on the tokens' slots
+    alone. In blocks of four, with eight slots at first::
+
+        slots    0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
+        room         8     |         16         | 32
+
+    A block that begins at 4 reaches to 7 with its fillers, and fits into eight; one
+    that begins at 5 does not. So a block ends where another room begins.
+    """
+    room = first_room
+    while slot + count > room:
+        room *= 2
+    last_slot = room - count  # fillers behind a later token would not fit
+    return Block(room, most=min(count, last_slot + 1 - slot))
+
+
 class FixedLayer(CacheLayerMixin):
     """Keys and values of one layer: [1, heads, slots, width of a head].
 
@@ -180,9 +206,7 @@ class FixedRows(HFModel):
         rows, features = [], []
         first = 0
         while first < len(tokens):
-            room = self._room_at(self.cached)
-            last_slot = room - self.count  # fillers behind a later token would not fit
-            most = min(self.count, last_slot + 1 - self.cached)
+            room, most = block_at(self.cached, self.count, self.first_room)
             self._look_at(room)
 
             block = tokens[first : first + most]
@@ -298,23 +322,6 @@ class FixedRows(HFModel):
         )
 
     # -- the shape of a pass -----------------------------------------------------------
-    def _room_at(self, slot: int) -> int:
-        """How many slots a pass looks at that feeds a token into ``slot``.
-
-        That is part of a pass's shape, so it hangs on the token's slot alone. In
-        blocks of four, with eight slots at first::
-
-            slots    0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
-            room         8     |         16         | 32
-
-        A block that begins at 4 reaches to 7 with its fillers, and fits into eight; one
-        that begins at 5 does not. So a block ends where another room begins.
-        """
-        room = self.first_room
-        while slot + self.count > room:
-            room *= 2
-        return room
-
     def _look_at(self, room: int) -> None:
         """From now on passes look at the first ``room`` slots."""
         self.room = room

@@ -35,19 +35,21 @@ def check(
     dtype: str,
     targets: int = 1,
     in_one_process: bool = False,
+    cached: int = 0,
 ) -> None:
     """Raises BadValue for a pair that cannot be loaded here, with the reason.
 
     place: where it is computed, without alternatives. targets: how many target devices
     there are. in_one_process: whether all of them are in one process, which uses each
-    of its GPUs once; else each has its own, and each of its ranks.
+    of its GPUs once; else each has its own, and each of its ranks. cached: of how many
+    tokens each model keeps the keys and values, if they are worth a count.
     """
     check_gpus(pair, place, targets)
     for spec in {pair.target.model: pair.target, pair.draft.model: pair.draft}.values():
         if not spec.is_toy and not spec.in_llamacpp:
             checkpoint.check(spec.model)
-    if may_be_large(pair.target) or may_be_large(pair.draft):
-        check_memory(pair, place, dtype, targets, in_one_process)
+    if cached or may_be_large(pair.target) or may_be_large(pair.draft):
+        check_memory(pair, place, dtype, targets, in_one_process, cached)
 
 
 def check_gpus(pair: Pair, place: Place, targets: int) -> None:
@@ -76,9 +78,14 @@ def gpus_of(place: Place, targets: int) -> set[int]:
 
 
 def check_memory(
-    pair: Pair, place: Place, dtype: str, targets: int, in_one_process: bool = False
+    pair: Pair,
+    place: Place,
+    dtype: str,
+    targets: int,
+    in_one_process: bool = False,
+    cached: int = 0,
 ) -> None:
-    """Raises BadValue where a place has less memory free than the weights take.
+    """Raises BadValue where a place has less memory free than weights and caches take.
 
     On a GPU each process takes some for CUDA, too. Arguments as of ``check``.
     """
@@ -88,15 +95,16 @@ def check_memory(
     gpu_memory = {}
     for number in _numbers(free):
         gpu_memory[number] = max(0, free[f"cuda:{number}"] - CUDA_CONTEXT)
-    held = parts(pair, place, dtype, 0, targets, gpu_memory or {0: ANY})
+    held = parts(pair, place, dtype, cached, targets, gpu_memory or {0: ANY})
     needed = needed_by(held, in_one_process)
 
+    things = f"weights and caches of {cached:,} tokens" if cached else "weights"
     problems = []
     for memory, size in needed.items():
         if memory == NOWHERE:
-            problems.append(f"its GPUs lack memory for {size / GB:.1f} GB of weights")
+            problems.append(f"its GPUs lack memory for {size / GB:.1f} GB of {things}")
         elif size > free.get(memory, ANY):
-            what = "weights and CUDA" if memory.startswith("cuda") else "weights"
+            what = f"{things} and CUDA" if memory.startswith("cuda") else things
             problems.append(
                 f"{memory} would hold {size / GB:.1f} GB of {what} and has "
                 f"{free[memory] / GB:.1f} GB free"
@@ -104,20 +112,21 @@ def check_memory(
     if problems:
         raise BadValue(
             f"pair {pair.name!r} does not fit in {dtype}: {'; '.join(problems)}. Give "
-            "it more places, smaller models or dtype='bfloat16'"
+            f"it {'fewer requests at a time, ' if cached else ''}more places, smaller "
+            "models or dtype='bfloat16'"
         )
 
 
 def needed_by(held: Iterable[Part], in_one_process: bool) -> dict[str, int]:
-    """Bytes of weights, and of CUDA itself, by whose memory takes them."""
-    weights: dict[str, int] = {}
+    """Bytes of ``held``, and of CUDA itself, by whose memory takes them."""
+    sizes: dict[str, int] = {}
     processes: dict[str, int] = {}
     for part in held:  # each is what one process has there
-        weights[part.memory] = weights.get(part.memory, 0) + part.weights
+        sizes[part.memory] = sizes.get(part.memory, 0) + part.total
         processes[part.memory] = processes.get(part.memory, 0) + 1
 
     needed = {}
-    for memory, size in weights.items():
+    for memory, size in sizes.items():
         contexts = 0
         if memory.startswith("cuda"):
             contexts = 1 if in_one_process else processes[memory]

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, get_args
+from typing import Protocol
 
 import numpy as np
 
 from speclib.core.candidate_tree import paths
 from speclib.core.sampling import Row, Rows, Sampler, Tokens
-from speclib.core.settings import Role
+from speclib.core.settings import ROLES, Role
 from speclib.errors import SpeclibError
 from speclib.operations.model import Model
 
@@ -33,7 +33,6 @@ from .open_pair import OpenPair
 from .uncached import Uncached
 
 GREEDY = Sampler()
-ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class SaysLogits(Protocol):

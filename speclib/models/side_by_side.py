@@ -15,7 +15,7 @@ This module knows no operation and no world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
@@ -51,12 +51,14 @@ class Places:
     """Where a pass puts the keys and values of its tokens, for every layer.
 
     seats [fed texts], positions [fed texts, fed tokens]. ``shown``: so many slots of
-    each seat the pass sees.
+    each seat the pass sees. ``are_first``: whether the seats are the first ones, none
+    left out.
     """
 
     seats: torch.Tensor
     positions: torch.Tensor
     shown = 0
+    are_first = False
 
 
 class SeatedLayer(DynamicLayer):
@@ -103,13 +105,13 @@ class SeatedLayer(DynamicLayer):
         places = self._places
         cached[places.seats[:, None], :, places.positions] = new.transpose(1, 2)
         shown = cached[:, :, : places.shown]
-        if len(places.seats) == self._seats:
-            return shown
+        if places.are_first:
+            return shown[: len(places.seats)]
         return shown[places.seats]
 
 
 class SideBySide:
-    """The network of ``model``, for so many ``seats``.
+    """The network of ``model``, for so many ``seats``, in padded passes.
 
     Raises BadValue where its layers see only a window of the text.
     """
@@ -125,14 +127,25 @@ class SideBySide:
         layer: Any = partial(SeatedLayer, seats, self._places)
         self._cache = Cache(layer_class_to_replicate=layer)
 
-    @torch.inference_mode()
+    def parts(self, feed: Feed) -> Iterator[Feed]:
+        """What one pass each feeds of it: all at once."""
+        yield feed
+
     def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
         """One pass for all ``feeds``, of a seat each; of each the logits it wants.
 
         They are [wanted, vocab]. The feeds stand in the order of their seats.
         """
-        network, device = self.model.network, self.model.network.device
         fed = max(len(feed.tokens) for feed in feeds)
+        shown = max(feed.kept for feed in feeds) + fed
+        return self.compute(feeds, fed, shown)
+
+    @torch.inference_mode()
+    def compute(
+        self, feeds: Sequence[Feed], fed: int, shown: int
+    ) -> list[torch.Tensor]:
+        """The same, with ``fed`` tokens of each, which see ``shown`` slots."""
+        network, device = self.model.network, self.model.network.device
         tokens = torch.zeros(len(feeds), fed, dtype=torch.long)
         for row, feed in enumerate(feeds):
             own = self.model.fed(feed.tokens)
@@ -140,9 +153,11 @@ class SideBySide:
 
         kept = torch.tensor([feed.kept for feed in feeds])
         positions = kept[:, None] + torch.arange(fed)
-        self._places.seats = torch.tensor([f.seat for f in feeds], device=device)
+        seats = [feed.seat for feed in feeds]
+        self._places.seats = torch.tensor(seats, device=device)
         self._places.positions = positions.to(device)
-        self._places.shown = int(kept.max()) + fed
+        self._places.shown = shown
+        self._places.are_first = seats == list(range(len(seats)))
 
         output: Any = network(
             input_ids=tokens.to(device),
@@ -181,6 +196,7 @@ class SeatModel(Model):
     ):
         self.vocab = network.model.vocab
         self.context = network.model.context
+        self._network = network
         self._seat = seat
         self._ask = ask
         self.reset()
@@ -197,7 +213,8 @@ class SeatModel(Model):
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         kept = self.prefix.keep(text, last)
         feed = Feed(self._seat, kept, tuple(text[kept:]), last + 1)
-        self._logits = as_rows(self._ask(feed))
+        logits = [self._ask(part) for part in self._network.parts(feed)]
+        self._logits = as_rows(torch.cat(logits))
         check_numbers(bool(np.isnan(self._logits.max(-1)).any()))
         self.prefix.move(text, kept)
         return sampler(self._logits)

@@ -5,7 +5,7 @@ Knows no method, and of a model only ``graded`` and ``level``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar, TypeAlias
@@ -13,7 +13,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from speclib.core.certain_rows import stacked
-from speclib.core.sampling import Drafted, Row, Tokens, certain, scaled
+from speclib.core.sampling import Drafted, Row, Rows, Tokens, certain, scaled
+from speclib.core.text import AnyText
 from speclib.core.verification import Outcome
 
 from .model import Model, Stopped
@@ -28,13 +29,16 @@ Branches: TypeAlias = Mapping[Outcome, tuple[Drafted, ...]]
 class DraftedBranches(DraftPayload):
     """The event's tokens are branches of one length, one after the other.
 
-    Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``fed``: how
-    many guesses and drafts were fed. ``passes``: one over the window, and one for each
-    level of all branches; there are no levels where nothing could be guessed.
+    Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``window``:
+    so many tokens at the text's end await a test; a branch begins behind a guess that
+    stands among them. ``fed``: how many guesses and drafts were fed, or masks.
+    ``passes``: one over the window, and one for each level of all branches, or for all
+    levels behind masks; there are no levels where nothing could be guessed.
     """
 
     accepted: tuple[int, ...] = ()
     guesses: tuple[int, ...] = ()
+    window: int = 0
     fed: int = 0
     passes: int = 0
 
@@ -48,6 +52,14 @@ class DraftedBranches(DraftPayload):
         levels = tuple(range(self._levels(tokens)))
         return levels * len(self.guesses)
 
+    def places(self, tokens: Tokens) -> tuple[int, ...]:
+        places = []
+        for accepted in self.accepted:
+            of_guess = accepted - self.window
+            for level in range(self._levels(tokens)):
+                places.append(of_guess + 1 + level)
+        return tuple(places)
+
     def branches(self, tokens: Tokens) -> Iterator[tuple[Outcome, Tokens]]:
         """Each outcome that was guessed, with what was drafted for it."""
         levels = self._levels(tokens)
@@ -55,6 +67,12 @@ class DraftedBranches(DraftPayload):
         for number, (accepted, guess) in enumerate(pairs):
             first = number * levels
             yield Outcome(accepted, guess), tokens[first : first + levels]
+
+    def outcomes(self, event: OwnEvent) -> list[tuple[str, ...]]:
+        """What became of each branch's drafts."""
+        levels = self._levels(event.tokens)
+        firsts = range(0, len(event.tokens), max(1, levels))
+        return [event.outcome[first : first + levels] for first in firsts]
 
     def _levels(self, tokens: Tokens) -> int:
         return len(tokens) // max(1, len(self.guesses))
@@ -77,8 +95,8 @@ class Fork(Operation):
                └── a ── a1 a2                        nothing accepted, then a
 
     One pass reads the window (the paper's glue). Each further pass is a level of all
-    branches. Gives Branches: for every outcome that was guessed, n Drafted tokens with
-    their q.
+    branches; with a ``mask``, as of ``Propose``, one pass writes all levels. Gives
+    Branches: for every outcome that was guessed, n Drafted tokens with their q.
 
     Branches share the coins of a position: at most one of them is followed. ``index``:
     which of a position's coins they are drawn with.
@@ -96,6 +114,7 @@ class Fork(Operation):
     index: int = 0
     factor: float = 1.0
     likeliest: int = 0
+    mask: int | None = None
 
     name: ClassVar[str] = "fork"
     payload_type: ClassVar = DraftedBranches
@@ -165,11 +184,19 @@ class Fork(Operation):
             parents.append(outcome.accepted - 1)
             places.append(before_window + outcome.accepted + 1)
 
-        tokens: list[Tokens] = [()] * len(outcomes)
+        masked_levels: Sequence[Rows] = ()
+        if self.mask is not None:
+            masked_levels = self._rows_at_once(self.mask, text, parents, model, request)
+
+        width = len(outcomes)
+        tokens: list[Tokens] = [()] * width
         q_rows: list[list[Row]] = [[] for _ in outcomes]
         for level in range(self.n):
-            rows = model.level(text, parents, len(outcomes), request.sampler)
-            first_of_level = len(parents) - len(outcomes)
+            if self.mask is None:
+                rows = model.level(text, parents, width, request.sampler)
+            else:
+                rows = masked_levels[level]
+            first_of_level = len(parents) - width
             drawn: Tokens = ()
             for branch, row in enumerate(rows):
                 q = self._q_of(row, request)
@@ -179,10 +206,28 @@ class Fork(Operation):
                 tokens[branch] += (token,)
                 drawn += (token,)
             text += drawn
-            parents += range(first_of_level, first_of_level + len(outcomes))
+            parents += range(first_of_level, first_of_level + width)
 
         rows_in_order = [row for rows in q_rows for row in rows]
         return Raw((outcomes, tuple(tokens)), stacked(rows_in_order, model.vocab))
+
+    def _rows_at_once(
+        self,
+        mask: int,
+        text: AnyText,
+        parents: Sequence[int],
+        model: Model,
+        request: Request,
+    ) -> list[Rows]:
+        """The rows of each level, of one pass: behind every guess stand masks."""
+        parents = list(parents)
+        width = len(parents) - self.last
+        for _ in range(1, self.n):
+            first_of_level = len(parents) - width
+            text += (mask,) * width
+            parents += range(first_of_level, first_of_level + width)
+        rows = model.level(text, parents, width * self.n, request.sampler)
+        return [rows[first : first + width] for first in range(0, len(rows), width)]
 
     def _q_of(self, row: Row, request: Request) -> Row:
         """What a branch's token is drawn from, by the draft's row for it."""
@@ -192,16 +237,23 @@ class Fork(Operation):
         return scaled(row, self.likeliest, self.factor)
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """One over the window, and then one for each level, all of them as wide."""
+        """One over the window, then one for each level, all of them as wide; with a
+        mask, one for all levels."""
         first = len(self.text) - kept
         later = fed - first
         if later < 0:
             return []  # it failed before it had read its text
         passes = [Pass(fed=first, kept=kept)]
-        if later:
+        if later and self.mask is not None:
+            passes.append(Pass(fed=later, kept=len(self.text)))
+        elif later:
             level = Pass(fed=later / self.n, kept=len(self.text), times=self.n)
             passes.append(level)
         return passes
+
+    @property
+    def _level_passes(self) -> int:
+        return self.n if self.mask is None else 1
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
@@ -218,8 +270,9 @@ class Fork(Operation):
         payload = DraftedBranches(
             accepted=tuple(outcome[0] for outcome in outcomes),
             guesses=tuple(outcome[1] for outcome in outcomes),
+            window=self.last,
             fed=kept + fed - len(self.text),
-            passes=1 + (self.n if outcomes else 0),
+            passes=1 + (self._level_passes if outcomes else 0),
         )
         return Finished(branches, tokens, payload)
 

@@ -71,6 +71,10 @@ class Payload:
         """How many tokens of its event come before each token on its way."""
         return tuple(range(len(tokens)))
 
+    def places(self, tokens: Tokens) -> tuple[int, ...]:
+        """How far each token stands behind the operation's text; 0: right behind it."""
+        return self.depths(tokens)
+
     def is_line(self, tokens: Tokens) -> bool:
         """Whether each token follows the one before it: no tree, and one sequence."""
         return self.depths(tokens) == tuple(range(len(tokens)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import ClassVar
 
@@ -11,8 +11,35 @@ from speclib.core.sampling import Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with
 
 from .model import Model, Stopped
-from .operation import Done, Finished, MakeDrafts, Operation, Raw, Recording, Request
+from .operation import (
+    Done,
+    Finished,
+    MakeDrafts,
+    Operation,
+    Pass,
+    Raw,
+    Recording,
+    Request,
+)
 from .payload import DraftPayload, OwnEvent
+
+
+@dataclass(frozen=True)
+class DraftedInALine(DraftPayload):
+    """``masks``: how many of them a pass was fed that wrote all tokens; None: each
+    token had a pass of its own."""
+
+    masks: int | None = None
+
+    def pass_count(self, tokens: Tokens) -> int:
+        if self.masks is None:
+            return super().pass_count(tokens)
+        return 1 if tokens else 0
+
+    def drafts_fed(self, tokens: Tokens) -> int:
+        if self.masks is None:
+            return super().drafts_fed(tokens)
+        return self.masks
 
 
 @dataclass(frozen=True)
@@ -25,18 +52,29 @@ class Propose(Operation):
     probable to the draft than this. Greedy, q is one-hot, so the probability is then
     the one at temperature 1.
 
+    ``mask``: of a draft that has learnt to write all tokens in one pass, the token that
+    stands for each that is not written yet. Behind the text stand n - 1 of them, and
+    every one gets its token from the row before it::
+
+        fed      t1 t2 t3  m  m         n = 3
+        drafts          d1 d2 d3        d3 knows neither d1 nor d2
+
     Stopped, it ends with the tokens it has.
 
     A draft with replicas on two devices writes the first half of the tokens, rounded
     up, on the one and the others on the other (PEARL, Appendix G).
+
+    Source: with masks, An et al. 2025, "PARD: Accelerating LLM Inference with Low-Cost
+    PARallel Draft Model Adaptation", arXiv:2504.18583.
     """
 
     n: int
     index: int = 0
     confidence: float | None = None
+    mask: int | None = None
 
     name: ClassVar[str] = "propose"
-    payload_type: ClassVar = DraftPayload
+    payload_type: ClassVar = DraftedInALine
     gives_distributions: ClassVar[bool] = True
 
     @classmethod
@@ -54,7 +92,7 @@ class Propose(Operation):
     def within(self, tokens_left: int) -> Propose:
         if self.n <= tokens_left:
             return self
-        return Propose(self.text, tokens_left, self.index, self.confidence)
+        return replace(self, n=tokens_left)
 
     def concerns(self, text: AnyText) -> bool:
         """Whether it can still say what may follow ``text``."""
@@ -62,6 +100,11 @@ class Propose(Operation):
         return is_same_way and len(self.text) + self.n > len(text)
 
     def run(self, model: Model, request: Request) -> Raw:
+        if self.mask is None or self.n < 2:
+            return self._write_in_turn(model, request)
+        return self._write_at_once(self.mask, model, request)
+
+    def _write_in_turn(self, model: Model, request: Request) -> Raw:
         text = self.text
         q_rows: list[Row] = []
         first_half = ceil(self.n / 2)
@@ -76,21 +119,46 @@ class Propose(Operation):
             token = request.coins.choose(q, len(text), "draft", self.index)
             text += (token,)
             q_rows.append(q)
-            if self._ends_with(token, q, model, request):
+            chances = q
+            if self.confidence is not None and request.sampler.greedy:
+                chances = model.chances()
+            if self._ends_with(token, chances, request):
                 break
         model.go_to_first()
 
         rows = stacked(q_rows, model.vocab)
         return Raw(text[len(self.text) :], rows)
 
-    def _ends_with(self, token: int, q: Row, model: Model, request: Request) -> bool:
+    def _write_at_once(self, mask: int, model: Model, request: Request) -> Raw:
+        masked = self.text + (mask,) * (self.n - 1)
+        try:
+            rows = model.rows(masked, self.n - 1, request.sampler)
+            chances_in_rows = rows
+            if self.confidence is not None and request.sampler.greedy:
+                chances_in_rows = model.graded(masked, self.n - 1, request.sampler)
+        except Stopped:
+            return Raw((), stacked([], model.vocab))
+
+        tokens: Tokens = ()
+        for q, chances in zip(rows, chances_in_rows, strict=True):
+            position = len(self.text) + len(tokens)
+            token = request.coins.choose(q, position, "draft", self.index)
+            tokens += (token,)
+            if self._ends_with(token, chances, request):
+                break
+        return Raw(tokens, rows[: len(tokens)])
+
+    def _ends_with(self, token: int, chances: Row, request: Request) -> bool:
         """Whether the draft is to stop after ``token``, being unsure of it."""
         if self.confidence is None:
             return False
-        if token in request.eos:
-            return True
-        chances = model.chances() if request.sampler.greedy else q
-        return bool(self.confidence > chances[token])
+        return token in request.eos or bool(self.confidence > chances[token])
+
+    def passes(self, kept: int, fed: int) -> list[Pass]:
+        """As of any operation, or one alone where masks are fed."""
+        if self.mask is None:
+            return super().passes(kept, fed)
+        return [Pass(fed=fed, kept=kept)] if fed else []
 
     def until(self, done: Done, share: float) -> Done:
         """The tokens whose passes were over; all passes are taken as equally long."""
@@ -98,6 +166,8 @@ class Propose(Operation):
             return Done(None, done.kept, 0)
         tokens, rows = done.raw
         written = min(len(tokens), int(len(tokens) * share + 1e-9))
+        if self.mask is not None and written < len(tokens):
+            written = 0  # all are there when the pass is over, and none before
         fed = done.fed - (len(tokens) - written) if written else 0
         return Done(Raw(tokens[:written], rows[:written]), done.kept, fed)
 
@@ -105,7 +175,10 @@ class Propose(Operation):
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
     ) -> Finished:
         tokens, rows = raw
-        return Finished(make_drafts(tokens, rows), tuple(tokens), DraftPayload())
+        payload = DraftedInALine()
+        if self.mask is not None:
+            payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
+        return Finished(make_drafts(tokens, rows), tuple(tokens), payload)
 
     def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
         return Raw(event.tokens, certain(event.tokens, recording.vocab))

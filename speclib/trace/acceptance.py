@@ -15,7 +15,7 @@ llama.cpp's server all accepted over all drafted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import nan
@@ -25,6 +25,7 @@ from typing import Any
 from speclib.arguments import shown
 from speclib.core.settings import require_counts
 from speclib.errors import BadValue
+from speclib.operations.fork import DraftedBranches
 
 from .events import Trace
 
@@ -82,20 +83,19 @@ def acceptance(runs: Any) -> Acceptance:
 
     runs: a trace or a result, or several of them.
 
-    A window is what one drafting operation wrote in a line. Of trees, of several
-    sequences and of SSD's forks there is no such line, so they are left out. Raises
-    BadValue where no window was tested, and for what is no run.
+    A window is what one drafting operation wrote in a line. Of SSD's branches it is the
+    one that was followed. Of trees and of several sequences there is no such line, so
+    they are left out. Raises BadValue where no window was tested, and for what is no
+    run.
     """
     windows, drafted = 0, 0
     tested: list[int] = []
     accepted: list[int] = []
     for trace in _traces_of(runs):
-        for event in trace.operations:
-            if event.op != "propose" or not {ACCEPTED, REJECTED} & {*event.outcome}:
-                continue
+        for outcomes in _tested_windows(trace):
             windows += 1
-            drafted += len(event.outcome)
-            for place, outcome in enumerate(event.outcome):
+            drafted += len(outcomes)
+            for place, outcome in enumerate(outcomes):
                 if len(tested) <= place:
                     tested.append(0)
                     accepted.append(0)
@@ -104,9 +104,22 @@ def acceptance(runs: Any) -> Acceptance:
     if not windows:
         raise BadValue(
             "no draft of a line was tested in these runs: give runs of speculative "
-            "decoding, PEARL or DSI"
+            "decoding, PEARL, DSI or SSD"
         )
     return Acceptance(windows, drafted, tuple(tested), tuple(accepted))
+
+
+def _tested_windows(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """What became of the drafts of each window of which any was tested."""
+    for event in trace.operations:
+        lines: list[tuple[str, ...]] = []
+        if event.op == "propose":
+            lines = [event.outcome]
+        elif isinstance(event.payload, DraftedBranches):
+            lines = event.payload.outcomes(event)
+        for outcomes in lines:
+            if {ACCEPTED, REJECTED} & {*outcomes}:
+                yield outcomes
 
 
 def _traces_of(runs: Any) -> list[Trace]:

@@ -122,6 +122,12 @@ class Event(NamedTuple):
         """How many tokens of its event come before each drafted token on its way."""
         return self.payload.depths(self.tokens)
 
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Where each drafted token stands in the text, the prompt included."""
+        places = self.payload.places(self.tokens)
+        return tuple(self.text_length + place for place in places)
+
 
 @dataclass
 class Trace:

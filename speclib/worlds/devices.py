@@ -139,6 +139,11 @@ class Submits(Protocol):
         """The longest text, in tokens, that every model accepts."""
         ...
 
+    @property
+    def mask(self) -> int | None:
+        """Of a draft that writes all tokens in one pass its mask; see ``Propose``."""
+        ...
+
     def submit(self, device: str, op: Operation) -> AnyFuture:
         """Queues ``op`` on ``device``."""
         ...
@@ -174,7 +179,8 @@ class Device:
 
         There are fewer where the context ends, or where ``confidence`` ends them.
         """
-        return self.ask(Propose(as_text(text), n, index, confidence))
+        mask = self.world.mask
+        return self.ask(Propose(as_text(text), n, index, confidence, mask))
 
     def draft_phrase(
         self,
@@ -219,7 +225,9 @@ class Device:
         ``text`` ends with the drafted tokens that are under test. There are fewer new
         ones where the context ends.
         """
-        operation = Fork(as_text(text), n, tuple(fan), index, factor, likeliest)
+        operation = Fork(
+            as_text(text), n, tuple(fan), index, factor, likeliest, self.world.mask
+        )
         return self.ask(operation)
 
     def draft_tree(

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
-from speclib.arguments import Patience, Whole, checked
+from speclib.arguments import Count, Patience, Whole, checked
 from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import preflight
 from speclib.models.open_pair import OpenPair, open_pair
+from speclib.models.seats import check_seats
 from speclib.operations.operation import Done, Operation, Raw, Request
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
@@ -45,12 +46,14 @@ OF_TRIALS = Request(run=-1, coins=Coins(), sampler=Sampler())
 class ProcessLockstep(Lockstep):
     """``seats`` requests of ``pair`` at a time, in two worker processes.
 
-    ``emulate``: a latency; then undilated models compute the tokens, and every step
-    lasts as long as it says. ``timeout``: seconds that a step may take.
+    ``length``: of the longest text that a seat will hold, in tokens; then there must be
+    memory for the keys and values of so many. ``emulate``: a latency; then undilated
+    models compute the tokens, and every step lasts as long as it says. ``timeout``:
+    seconds that a step may take.
 
-    Raises BadValue for more seats than there may be, and where the models are not
-    torch's in float32 (see ``build_seats``); DeviceLost where a process ends or hangs.
-    Use it as a context manager, or ``close()`` it.
+    Raises BadValue for more seats than there may be or than there is memory for, and
+    for models that cannot have several (see ``check_seats``); DeviceLost where a
+    process ends or hangs. Use it as a context manager, or ``close()`` it.
     """
 
     @checked
@@ -60,6 +63,7 @@ class ProcessLockstep(Lockstep):
         seats: Annotated[int, Whole(least=1, most=MOST_SEATS)],
         *,
         dtype: str = "auto",
+        length: Count | None = None,
         emulate: Latency | Durations | None = None,
         timeout: Patience = 60.0,
         start_timeout: Patience = 300.0,
@@ -67,13 +71,15 @@ class ProcessLockstep(Lockstep):
         if emulate is not None and not isinstance(emulate, Latency):
             raise BadValue("several requests at a time need a Latency to be emulated")
         opened = open_pair(pair)
+        check_seats(opened, dtype)
         self.emulate = emulate
         self.kind = "measured" if emulate is None else "emulated"
         if emulate is None:
             size = choose_draft_size(opened, dtype)
             if size is not None:
                 opened = opened.with_draft_shape(size.shape)
-            preflight.check(opened.pair, opened.place, dtype, 1)
+            cached = seats * (length or 0)
+            preflight.check(opened.pair, opened.place, dtype, cached=cached)
         self.timeout = timeout
         self._origin = time.monotonic()
         self._workers: dict[str, Worker] = {}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speclib.core.settings import Role
+from speclib.core.settings import ROLES
 from speclib.data.latency import Latency
 from speclib.models.open_pair import OpenPair
 
 from .lockstep import Answered, Asked, Seat, VirtualLockstep, answers_of
 from .seated_models import SeatedModels, Task
-
-ROLES: tuple[Role, ...] = ("draft", "target")
 
 
 class VirtualPair(VirtualLockstep):

@@ -68,12 +68,14 @@ class World:
     no type here, for toys on a simulated clock need none of its code. ``draft_size``:
     of a pair that asks for it, the shape that was chosen for its draft on this machine.
     ``context``: the longest text, in tokens, that every model accepts. ``datastore``:
-    what REST looks up; None: the text itself.
+    what REST looks up; None: the text itself. ``mask``: of a draft that writes all its
+    tokens in one pass; see ``Propose``.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
     context = 1 << 30
     datastore: Any = None
+    mask: int | None = None
 
     _run_numbers = count()  # unique in this process
 
@@ -88,6 +90,7 @@ class World:
         if opened is not None:
             self.context = opened.context
             self.datastore = opened.datastore
+            self.mask = opened.pair.draft.mask
         if cancel not in CANCEL_POLICIES:
             raise BadValue(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
         self.cancel_policy = cancel
@@ -169,6 +172,8 @@ class World:
             "limit": self.limit,
             "eos": sorted(self.eos),
         }
+        if self.mask is not None:
+            own_meta["mask"] = self.mask
         return Trace(events, own_meta | self._facts() | meta)
 
     def _facts(self) -> dict[str, Any]:

@@ -59,6 +59,9 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
     for race in ("", ", draft on the CPU", ", draft on the CPU, by the virtual clock"):
         assert f"\nPEARL over plain decoding{race}\n" in every_name
     assert "\nc, Llama 68M & Llama 2 7B, launched one by one" in every_name
+    for arithmetic in ("float32", "bfloat16 in passes of 16 tokens"):
+        assert f", pearl, {arithmetic}, requests at a time: 4\n" in every_name
+    assert "\nPEARL over plain decoding, requests at a time: 2\n" in every_name
     for layout in ("tensors", "stages"):
         assert f"plain decoding, target by {layout}" in every_name
 
@@ -526,6 +529,18 @@ def test_the_manuals_race_is_that_of_the_reports():
                 assert value == "-"
                 continue
             assert float(value) == pytest.approx(measured, abs=0.006)
+
+
+def test_the_manuals_batches_are_those_of_the_report():
+    of_report = measured_on("H100")
+    for requests, plain, *methods in cells_of_manual("gpu-batch")[1:]:
+        so_many = f"requests at a time: {requests}"
+        if requests != "1":
+            gained = of_report[f"plain decoding, {so_many}, over one at a time"]
+            assert float(plain) == pytest.approx(gained, abs=0.006)
+        for name, value in zip(("SD", "PEARL"), methods, strict=True):
+            row = f"{name} over plain decoding, {so_many}"
+            assert float(value) == pytest.approx(of_report[row], abs=0.006)
 
 
 def test_a_committed_latency_file_is_what_its_report_measured():

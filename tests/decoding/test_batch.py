@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 import torch
 
@@ -98,6 +100,17 @@ def test_c_is_that_of_a_pass_for_all_seats():
     assert {result.trace.meta["gamma"] for result in batch.results} == {round(13 / 2)}
 
 
+@pytest.mark.parametrize("method", ["speculative", "pearl", "ssd", "duodecoding"])
+def test_in_bfloat16_passes_of_one_shape_write_what_plain_decoding_writes(method):
+    """Beside other requests in another order, too; plain decoding has three seats."""
+    pair = speclib.load_pair(PAIR).with_fixed_rows(8, draft=4)
+    how = dict(pair=pair, dtype="bfloat16", max_new_tokens=24, world="virtual")
+    plain = speclib.decode_batch(PROMPTS, method="autoregressive", batch=3, **how)
+    turned = speclib.decode_batch(PROMPTS[::-1], method=method, batch=3, **how)
+    expected = [result.tokens for result in plain.results]
+    assert [result.tokens for result in turned.results[::-1]] == expected
+
+
 # -- one network for several seats -----------------------------------------------------
 def test_padding_and_neighbours_change_no_logits():
     """Texts of unequal length, fed unequally, against each text alone."""
@@ -130,9 +143,11 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
     """A planted mistake: the answers above differ then."""
     right = SideBySide.logits
     right_mask = SideBySide._mask
+    passes = count()
 
     def logits(self, feeds):
-        if mistake == "caches swapped" and len(feeds) > 1:
+        is_swapped = mistake == "caches swapped" and next(passes) % 2
+        if is_swapped and len(feeds) > 1:
             feeds = [feeds[0]._replace(seat=feeds[1].seat), *feeds[1:]]
             feeds[1] = feeds[1]._replace(seat=0)
         found = right(self, feeds)
@@ -163,7 +178,10 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
         (dict(method="dsi"), "one at a time"),
         (dict(world="cluster"), "unknown world 'cluster'"),
         (dict(pair=None), "no pair given"),
-        (dict(dtype="bfloat16"), "float32"),
+        (dict(dtype="bfloat16"), "with_fixed_rows"),
+        (dict(dtype="bfloat16", world="processes"), "with_fixed_rows"),
+        (dict(temperature=[0.0, 1.0]), "temperature is"),
+        (dict(gamma=[2, 3]), "gamma is"),
         (dict(batch=65, prompts=PROMPTS * 17, world="processes"), "from 1 to 64"),
         (dict(pair="embedded/eagle"), "one place"),
     ],
@@ -172,6 +190,13 @@ def test_what_cannot_be_decoded_together_is_refused(wrong, message):
     how = dict(prompts=PROMPTS, pair=PAIR, world="virtual", max_new_tokens=4) | wrong
     with pytest.raises(SpeclibError, match=message):
         speclib.decode_batch(how.pop("prompts"), **how)
+
+
+def test_seats_for_which_there_is_no_memory_are_refused_before_a_worker_starts():
+    """A token of the target takes 12 layers' keys and values of 768 channels in
+    float32, and of it a billion are asked for in each seat."""
+    with pytest.raises(BadValue, match="caches of 64,000,000,000 tokens.*fewer"):
+        ProcessLockstep(speclib.load_pair(PAIR), 64, length=10**9)
 
 
 def test_a_worker_that_is_killed_is_named():

@@ -22,6 +22,7 @@ from speclib.drawing.display import png
 from speclib.drawing.text_in_pictures import text_width
 from speclib.drawing.timeline.drawn_parts import GUTTER, NAME_GAP
 from speclib.drawing.timeline.run import timeline_run
+from speclib.methods import METHODS
 from speclib.trace.events import Event, Trace
 
 GREEN = "#009E73"  # Okabe and Ito's
@@ -332,6 +333,30 @@ def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing
     for text in timeline_run(Trace(events)).committed_texts():
         writers += [part.kind for part in text.parts]
     assert writers == ["target", "draft", "target"]
+
+
+WITH_A_DRAFT_MODEL_ALONE = ("speculative", "pearl", "ssd", "dsi", "duodecoding", "tree")
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "eagle"])
+def test_an_accepted_draft_stands_in_the_text_where_its_event_says(method):
+    """A toy has no head, which EAGLE drafts with."""
+    for seed in range(3):
+        run = simulate(method, alpha=0.7, doubt=0.8, tokens=24, seed=seed)
+        text = (0, *run.tokens)  # behind the prompt's one token
+        accepted = []
+        for event in run.trace.operations:
+            if not event.is_drafting:
+                continue
+            drafts = zip(event.positions, event.tokens, event.outcome, strict=True)
+            for position, token, outcome in drafts:
+                if outcome == "accepted":
+                    assert text[position] == token
+                    accepted.append(position)
+        if accepted:  # others than the draft model may have drafted, or all of it
+            assert len(set(accepted)) <= run.stats.accepted
+        if method in WITH_A_DRAFT_MODEL_ALONE:
+            assert len(set(accepted)) == run.stats.accepted
 
 
 # -- the width that a page has ---------------------------------------------------------

@@ -15,6 +15,7 @@ import speclib
 from speclab.reproduce.runs_for_pages import (
     DSI,
     DUODECODING,
+    ENUMERATING,
     FRONT,
     NETWORK,
     PEARL,
@@ -38,6 +39,7 @@ LESSONS = {
     "10_speculative_decoding": TURNS,
     "20_pearl": PEARL,
     "30_dsi": DSI,
+    "35_answer_or_enumerate": ENUMERATING,
     "40_duodecoding": DUODECODING,
     "90_several_machines": NETWORK,
 }
@@ -133,6 +135,30 @@ def test_what_the_script_gets_is_what_the_virtual_clock_gives(name, values):
     formulas = [1.0, sd_speed(alpha, gamma, 1 / settings["c"], 1.0)]
     formulas.append(pearl_speed(alpha, gamma, 1 / settings["c"], 1.0))
     assert expected == [pytest.approx(f, abs=0.006) for f in formulas[: len(numbers)]]
+
+
+@pytest.mark.parametrize(
+    "fan, doubt, alpha", [(0, 0, 0.5), (2, 0.8, 0.7), (4, 1.5, 0.9)]
+)
+def test_of_ssds_branches_one_is_shown_and_all_are_counted(fan, doubt, alpha):
+    values = (fan, doubt, alpha, 4, 8)
+    place = [dial.name for dial in ENUMERATING.dials].index("alpha")
+    seed = choose_draw(ENUMERATING, place, alpha)
+    what = dict(gamma=4, fan=fan, doubt=doubt, alpha=alpha, c=8, tokens=24, seed=seed)
+    result = speclib.simulate("ssd", **what)
+
+    data = data_of("enumerating")
+    numbers, _ = data["settings"][key_of(values)]
+    *_, pearl, ssd = (data["runs"][number] for number in numbers)
+    assert (pearl[0], pearl[1]) == ("PEARL", "γ = 8")
+    assert ssd[0] == "SSD"
+    shown = "".join(box[5] for box in ssd[3])
+    left_out = sum(box[6] for box in ssd[3] if len(box) > 6)
+    assert len(shown) + left_out == result.stats.drafted
+    assert shown.count("a") == result.stats.accepted
+    assert shown.count("r") == result.stats.rejected
+    writers = "".join(commit[3] for commit in ssd[4])
+    assert writers.count("d") == result.stats.accepted
 
 
 def test_the_window_that_a_pass_reads_is_the_end_of_what_was_drafted_before():

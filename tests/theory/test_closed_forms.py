@@ -539,3 +539,52 @@ def test_the_clock_stops_where_the_formula_says(method, alpha, gamma):
         expected, rel=0.05
     )
     assert expected == pytest.approx(1, abs=0.02)
+
+
+def seconds_on_the_clock(method, settings, latency, alpha, batch):
+    """Of three times as many requests as are decoded at a time, 100 tokens each."""
+    cell = ToyCell(METHODS[method], latency, alpha, 100, settings, batch=batch)
+    return total(o.stats for o in run_requests(cell, 3 * batch)).seconds
+
+
+def break_even_of_the_clock(method, gamma, latency, alpha, around):
+    """Between two batches about ``around``: where the method is as fast as plain."""
+    gains = []
+    batches = (round(0.8 * around), round(1.25 * around))
+    for batch in batches:
+        plain = seconds_on_the_clock("autoregressive", {}, latency, alpha, batch)
+        own = seconds_on_the_clock(method, {"gamma": gamma}, latency, alpha, batch)
+        gains.append(math.log(plain / own))
+    first, last = gains
+    assert first > 0 > last
+    share = first / (first - last)
+    return batches[0] * (batches[1] / batches[0]) ** share
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", ["speculative", "pearl"])
+@pytest.mark.parametrize("alpha", [0.5, 0.6, 0.7, 0.8, 0.9])
+@pytest.mark.parametrize("gamma", [1, 2, 4, 6, 8])
+def test_over_a_grid_the_clock_breaks_even_where_the_formula_says(method, alpha, gamma):
+    """A token lengthens a pass by so much that B* is 40; a draft, a 16th of one."""
+    draft = 1 / 16
+    if method == "speculative":
+        tokens, rows = theory.sd_tokens(alpha, gamma), gamma + 1
+        alone = gamma * draft
+    else:
+        tokens, rows = (
+            theory.pearl_tokens(alpha, gamma),
+            theory.pearl_rows(alpha, gamma),
+        )
+        alone = 0.0
+    if rows <= tokens:
+        pytest.skip("every row is a token: no batch is too large")
+    per_token = (tokens - 1 - alone) / (40 * (rows - tokens))
+    limit = theory.batch_that_stops_paying(tokens, rows, 1.0, per_token, alone)
+    assert limit == pytest.approx(40)
+    latency = Latency(
+        draft=Curve(((1, draft),)), target=Curve(((1, 1.0),), per_token=per_token)
+    )
+    found = break_even_of_the_clock(method, gamma, latency, alpha, 40)
+    print(f"B* {method} {alpha} {gamma}: {found:.1f}")
+    assert found == pytest.approx(40, rel=0.1)

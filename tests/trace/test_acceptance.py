@@ -46,6 +46,16 @@ def test_a_run_by_hand():
     assert both.rate == 4 / 10
 
 
+@pytest.mark.parametrize("backup", ["draft", "none"])
+def test_of_ssds_branches_the_one_that_was_followed_counts(backup):
+    how = dict(gamma=3, fan=2, backup=backup, alpha=0.7, doubt=0.8, tokens=100)
+    run = speclib.simulate("ssd", **how)
+    counts = acceptance(run)
+    assert sum(counts.accepted) == run.stats.accepted
+    assert sum(counts.tested) - sum(counts.accepted) == run.stats.rejected
+    assert counts.windows < run.stats.rounds
+
+
 @pytest.mark.parametrize("method", ["speculative", "pearl"])
 def test_the_rates_that_are_given_come_out(method):
     runs = [

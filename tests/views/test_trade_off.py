@@ -30,7 +30,7 @@ def rings(picture: TradeOff) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("batch, winner", [(1, "PEARL"), (8, "PEARL"), (64, "plain")])
-def test_the_highest_throughput_of_a_batch_has_the_green_ring(batch, winner):
+def test_the_highest_throughput_of_a_batch_has_the_black_ring(batch, winner):
     picture = TradeOff(LINES, "tokens per second", batch)
     assert picture.winner == winner
     loser = next(name for name in LINES if name != winner)

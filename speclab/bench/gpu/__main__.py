@@ -1,7 +1,7 @@
 """`python -m speclab.bench.gpu [--device cpu]`: is every method exact here, how fast?
 
-It needs torch and transformers with what these bring, and no network. A report is there
-after each row, so that nothing is lost where the machine is.
+It needs torch, transformers and pydantic with what these bring, and no network. A
+report is there after each row, so that nothing is lost where the machine is.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from speclib import machine, paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import unknown_name
 
-from . import bits, exactness, shapes, speed, spread
+from . import batches, bits, exactness, shapes, speed, spread
 from .setup import Setup
 
 Clock: TypeAlias = Callable[[], float]  # seconds since whenever
@@ -45,10 +45,12 @@ CHECKS = (
     Check("one-shape", exactness.in_one_shape),
     Check("recorded", bits.of_recorded_passes),
     Check("recorded-methods", exactness.in_recorded_passes),
+    Check("batches", batches.exact),
     Check("ranks", spread.on_two_ranks),
     Check("passes", speed.passes),
     Check("races", speed.races),
     Check("cpu-draft", speed.races_with_a_draft_on_the_cpu),
+    Check("batch-gains", batches.gains),
     Check("shapes", shapes.passes_of_shapes),
     Check("bfloat16", exactness.in_bfloat16),
 )

@@ -42,6 +42,8 @@ class Setup:
                     the architectures whose speed is measured
     prompts, tokens how much every method writes
     passes          timed passes behind one duration
+    batches         how many requests are raced at a time
+    batch_tokens    how much each of them writes
     minutes         nothing is begun after so long
     two_ranks       places of two ranks that compute one model
     shape_pairs     pairs in the shapes whose passes are measured, and with them c
@@ -55,6 +57,8 @@ class Setup:
     prompts: int = 4
     tokens: int = 128
     passes: int = 30
+    batches: tuple[int, ...] = (1, 4, 16)
+    batch_tokens: int = 32
     minutes: float = MINUTES
     two_ranks: tuple[str, str] = ("cuda:0", "cuda:0")
     shape_pairs: tuple[str, ...] = SHAPE_PAIRS
@@ -138,10 +142,20 @@ class Setup:
             runtime="auto",
             quantization="Q5_K_M",
         )
-        place = self.place.model_copy(
+        return pair.model_copy(update={"draft": draft, "place": self._cpu_draft_place})
+
+    def draft_in_torch_on_the_cpu(self) -> Pair:
+        """The same in torch, and no pass is recorded: so several requests share it."""
+        draft = ModelSpec(model=load_pair(PAIR).draft.model, shape=CPU_DRAFT)
+        return self.speed_pair().model_copy(
+            update={"draft": draft, "place": self._cpu_draft_place}
+        )
+
+    @property
+    def _cpu_draft_place(self) -> Place:
+        return self.place.model_copy(
             update={"draft": ("cpu",), "threads": self.cpu_draft_threads}
         )
-        return pair.model_copy(update={"draft": draft, "place": place})
 
 
 def setup_for(device: str, minutes: float = MINUTES) -> Setup:
@@ -164,6 +178,8 @@ def setup_for(device: str, minutes: float = MINUTES) -> Setup:
             prompts=1,
             tokens=24,
             passes=5,
+            batches=(1, 2),
+            batch_tokens=6,
             minutes=minutes,
             two_ranks=("core:0", "core:1"),
             shape_pairs=("embedded/duo-torch",),

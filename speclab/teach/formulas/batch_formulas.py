@@ -73,15 +73,15 @@ BATCH_ROUND = Formula(
 
 
 def limit_of_batch(
-    tokens: float, rows: float, fixed: float, per_token: float, draft: float
+    tokens: float, rows: float, fixed: float, per_token: float, drafting: float
 ) -> float:
     """B*, with nothing cached."""
-    return batch_that_stops_paying(tokens, rows, fixed, per_token, draft)
+    return batch_that_stops_paying(tokens, rows, fixed, per_token, drafting)
 
 
 BATCH_LIMIT = Formula(
     name="batch_limit",
-    arguments=("tokens", "rows", "fixed", "per_token", "draft"),
+    arguments=("tokens", "rows", "fixed", "per_token", "drafting"),
     cases=(
         (2.0, 4.0, 10.0, 1.0, 2.0),
         (3.0, 5.0, 8.0, 0.05, 4.0),
@@ -94,8 +94,8 @@ BATCH_LIMIT = Formula(
     mistakes=(
         Mistake(
             "drafting for free",
-            "Before the pass of a round comes the drafting: it takes draft seconds.",
-            lambda tokens, rows, fixed, per_token, draft: (
+            "Before the pass of a round comes the drafting.",
+            lambda tokens, rows, fixed, per_token, drafting: (
                 fixed * (tokens - 1) / (per_token * (rows - tokens))
             ),
         ),
@@ -103,22 +103,22 @@ BATCH_LIMIT = Formula(
             "every row lost",
             "Plain decoding has rows, too: one for each token that it writes. So only "
             "the rows beyond the tokens of the round are lost.",
-            lambda tokens, rows, fixed, per_token, draft: (
-                (fixed * (tokens - 1) - draft) / (per_token * rows)
+            lambda tokens, rows, fixed, per_token, drafting: (
+                (fixed * (tokens - 1) - drafting) / (per_token * rows)
             ),
         ),
         Mistake(
             "compared with a single pass",
             "Plain decoding needs a pass for each of the tokens that a round writes.",
-            lambda tokens, rows, fixed, per_token, draft: (
-                (fixed * tokens - draft) / (per_token * (rows - tokens))
+            lambda tokens, rows, fixed, per_token, drafting: (
+                (fixed * tokens - drafting) / (per_token * (rows - tokens))
             ),
         ),
         Mistake(
             "one row taken from the others",
             "For as many tokens, plain decoding is fed how many rows?",
-            lambda tokens, rows, fixed, per_token, draft: (
-                (fixed * (tokens - 1) - draft) / (per_token * (rows - 1))
+            lambda tokens, rows, fixed, per_token, drafting: (
+                (fixed * (tokens - 1) - drafting) / (per_token * (rows - 1))
             ),
         ),
     ),
@@ -137,10 +137,10 @@ def check_batch_round(function: Answer) -> Card:
 
 
 def check_batch_limit(function: Answer) -> Card:
-    """Checks ``function(tokens, rows, fixed, per_token, draft)``: at how many requests
-    at a time drafting is as fast as plain decoding.
+    """Checks ``function(tokens, rows, fixed, per_token, drafting)``: at how many
+    requests at a time drafting is as fast as plain decoding.
 
     A round gives ``tokens`` of each request, feeds the target model ``rows`` of each,
-    and has ``draft`` seconds of drafting before its pass.
+    and has ``drafting`` seconds of drafting before its pass.
     """
     return BATCH_LIMIT.check(function)

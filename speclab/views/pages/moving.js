@@ -47,8 +47,8 @@ function readRun(data, number) {
   const [label, note, lanes, boxes, commits] = data.runs[number];
   return {
     label, note, lanes,
-    boxes: boxes.map(([lane, round, start, lasts, letters, outcomes]) => ({
-      lane, round, start, lasts, words: wordsOf(letters),
+    boxes: boxes.map(([lane, round, start, lasts, letters, outcomes, leftOut = 0]) => ({
+      lane, round, start, lasts, leftOut, words: wordsOf(letters),
       outcomes: [...outcomes].map((letter) => OUTCOMES[letter]), isDraft: outcomes !== "",
     })),
     commits: commits.map(([round, end, letters, writers]) => (
@@ -65,6 +65,7 @@ const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 function figuresOf(run, plain) {
   const outcomes = run.boxes.flatMap((box) => box.outcomes);
   const count = (kind) => outcomes.filter((outcome) => outcome === kind).length;
+  const leftOut = sum(run.boxes.map((box) => box.leftOut));    // branches that nobody followed
   const makespan = endOf(run);
   const roles = new Map();                      // several servers of the target count as one
   run.lanes.forEach((name, lane) => {
@@ -78,8 +79,8 @@ function figuresOf(run, plain) {
     written, waits, makespan,
     tokens: sum(run.commits.map((commit) => commit.words.length)),
     speedup: plain.commits.at(-1).end / written,
-    accepted: count("accepted"), rejected: count("rejected"), discarded: count("discarded"),
-    drafted: outcomes.length,
+    accepted: count("accepted"), rejected: count("rejected"), discarded: count("discarded") + leftOut,
+    drafted: outcomes.length + leftOut,
   };
 }
 

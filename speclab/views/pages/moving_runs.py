@@ -17,6 +17,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from speclib.drawing.text_in_pictures import one_line
+from speclib.drawing.timeline.cells import is_tree, way_through
 from speclib.drawing.timeline.run import TimelineRun
 from speclib.errors import BadValue
 from speclib.trace.events import Event
@@ -185,15 +186,22 @@ def _describe_run(run: TimelineRun, words: Words) -> list[Any]:
 def _describe_box(
     run: TimelineRun, event: Event, lanes: Sequence[str], words: Words
 ) -> list[Any]:
-    """[lane, round, start, duration, words, outcomes].
+    """[lane, round, start, duration, words, outcomes], and how many drafts are left
+    out, if any.
 
     Words are those drafted, or those that a pass of the target model tests. A pass has
-    no outcomes.
+    no outcomes. Of a tree, or of branches, one way is shown.
     """
-    tokens = event.tokens
+    tokens, became = event.tokens, event.outcome
     if event.is_scoring:
         tokens = tokens[len(tokens) - event.candidates :]
-    outcomes = "".join(OUTCOME_LETTERS[outcome] for outcome in event.outcome)
+    left_out: list[int] = []
+    if event.is_drafting and is_tree(event):
+        way = way_through(event)
+        tokens = tuple(event.tokens[node] for node in way)
+        became = tuple(event.outcome[node] for node in way)
+        left_out = [len(event.tokens) - len(way)]
+    outcomes = "".join(OUTCOME_LETTERS[outcome] for outcome in became)
     return [
         lanes.index(event.device),
         event.round,
@@ -201,6 +209,7 @@ def _describe_box(
         _milliseconds(event.dur),
         words.letters(run, tokens),
         outcomes,
+        *left_out,
     ]
 
 

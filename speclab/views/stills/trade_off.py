@@ -49,7 +49,7 @@ from .still import Still
 PLOT_HEIGHT = 300
 RING = 9  # around a dot of the batch that is looked at
 
-AHEAD = "#1b7f3b"  # of the ring around the highest throughput of that batch
+AHEAD = INK  # of the ring around the highest throughput of that batch: no line is black
 BEHIND = "#8a8a8a"
 
 
@@ -76,7 +76,7 @@ class TradeOff(Still):
 
     ``lines``: name -> {batch: (speed, throughput)}. ``title`` names unit and kind.
     ``batch``: around its dots are rings, of which that of the highest throughput is
-    green. Raises BadValue where a line has no point or lacks the batch.
+    black. Raises BadValue where a line has no point or lacks the batch.
     """
 
     @checked
@@ -138,7 +138,10 @@ class TradeOff(Still):
                 vertical_line(x, PLOT_TOP, bottom, stroke=GRID),
                 text_at(label, x, bottom + 20, text_anchor="middle"),
             ]
-        below = f"speed of a request; rings: batch {self.batch}"
+        below = (
+            "tokens per second of a request; "
+            f"rings: batch {self.batch}, the black one: {self.winner}"
+        )
         middle = PLOT_LEFT + PLOT_WIDTH / 2
         elements.append(
             text_at(below, middle, bottom + 44, text_anchor="middle", fill=INK)

@@ -12,11 +12,10 @@ from speclab.views.stills.curves import Curves
 from speclib.arguments import AnyNumber, checked
 from speclib.errors import BadValue
 
-from .controls import settings_in_words, slider_over
-from .picture_with_sliders import PictureWithSliders
+from .picture_with_sliders import PictureOfEachValue
 
 
-class MovingCurves(PictureWithSliders):
+class MovingCurves(PictureOfEachValue):
     """A slider above curves.
 
     ``charts``: the slider's values -> the lines of ``Curves``. ``first``: {the slider's
@@ -40,26 +39,10 @@ class MovingCurves(PictureWithSliders):
             raise BadValue(
                 f"{name} is {first_value!r}: give one of {', '.join(map(str, charts))}"
             )
-        self.curves = {}
+        pictures = {}
         for value, lines in charts.items():
-            self.curves[value] = Curves(lines, title, below, low)
-        super().__init__({name: slider_over(name, list(charts), first_value)})
-
-    @property
-    def shown(self) -> Curves:
-        """The curves at which the slider stands."""
-        (value,) = self.values.values()
-        return self.curves[value]
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.shown.size
-
-    def picture(self) -> str:
-        return self.shown.picture()
-
-    def text(self) -> str:
-        return f"curves at {settings_in_words(self.values)}\n{self.shown!r}"
+            pictures[value] = Curves(lines, title, below, low)
+        super().__init__(name, pictures, first_value, "curves")
 
 
 @checked

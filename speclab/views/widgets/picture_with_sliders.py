@@ -5,13 +5,15 @@ Knows no data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import ipywidgets as widgets
 
+from speclab.views.stills.still import Still
 from speclib.drawing.display import NotebookView
 
-from .controls import side_by_side
+from .controls import settings_in_words, side_by_side, slider_over
 
 
 class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
@@ -35,3 +37,32 @@ class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # u
 
     def _render_again(self, _change: object) -> None:
         self.image.value = self.picture()
+
+
+class PictureOfEachValue(PictureWithSliders):
+    """A slider, called ``name``, above the picture of the value at which it stands.
+
+    ``pictures``: value -> picture. ``first``: the value shown first. ``word``: what the
+    pictures are called in text.
+    """
+
+    def __init__(self, name: str, pictures: Mapping[Any, Still], first: Any, word: str):
+        self.pictures = pictures
+        self._name = name
+        self._word = word
+        super().__init__({name: slider_over(name, list(pictures), first)})
+
+    @property
+    def shown(self) -> Still:
+        """The picture at which the slider stands."""
+        return self.pictures[self.values[self._name]]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.shown.size
+
+    def picture(self) -> str:
+        return self.shown.picture()
+
+    def text(self) -> str:
+        return f"{self._word} at {settings_in_words(self.values)}\n{self.shown!r}"

@@ -12,11 +12,10 @@ from speclab.views.stills.trade_off import TradeOff
 from speclib.arguments import Count, checked
 from speclib.errors import BadValue
 
-from .controls import settings_in_words, slider_over
-from .picture_with_sliders import PictureWithSliders
+from .picture_with_sliders import PictureOfEachValue
 
 
-class TradeOffs(PictureWithSliders):
+class TradeOffs(PictureOfEachValue):
     """A slider over the batch above a ``TradeOff``; ``first``: where it stands."""
 
     def __init__(self, lines: Mapping[str, Any], title: str, first: int):
@@ -27,23 +26,8 @@ class TradeOffs(PictureWithSliders):
             raise BadValue(
                 f"first is {first}: give one of {', '.join(map(str, batches))}"
             )
-        self.pictures = {batch: TradeOff(lines, title, batch) for batch in batches}
-        super().__init__({"batch": slider_over("batch", batches, first)})
-
-    @property
-    def shown(self) -> TradeOff:
-        """The picture at which the slider stands."""
-        return self.pictures[self.values["batch"]]
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.shown.size
-
-    def picture(self) -> str:
-        return self.shown.picture()
-
-    def text(self) -> str:
-        return f"trade-off at {settings_in_words(self.values)}\n{self.shown!r}"
+        pictures = {batch: TradeOff(lines, title, batch) for batch in batches}
+        super().__init__("batch", pictures, first, "trade-off")
 
 
 @checked

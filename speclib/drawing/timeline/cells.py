@@ -53,7 +53,7 @@ class Words(Protocol):
 
 def row_count(event: Event) -> int:
     """How many rows of cells the operation takes."""
-    if _is_tree(event):
+    if is_tree(event):
         return 2
     return max(1, len(event.sequences))
 
@@ -66,14 +66,14 @@ def cells_of(event: Event, words: Words) -> list[Cell]:
         return [Cell("unused", 0.0, 1.0, "", (event.op,))]
     if not event.tokens:
         return [Cell("unused", 0.0, 1.0, "", ("drafting, cancelled",))]
-    if _is_tree(event):
+    if is_tree(event):
         return _tree(event, words)
     if len(event.sequences) > 1:
         return _sequences(event, words)
     return _line(event.tokens, event.outcome, words)
 
 
-def _is_tree(event: Event) -> bool:
+def is_tree(event: Event) -> bool:
     """Whether a token of one sequence has others beside it."""
     if len(event.sequences) > 1:
         return False
@@ -121,10 +121,10 @@ def _tree(event: Event, words: Words) -> list[Cell]:
     the duration, since nothing tells them apart.
     """
     cells: list[Cell] = []
-    levels = _levels(event)
-    for level in range(levels):
+    way = way_through(event)
+    levels = len(way)
+    for level, leading in enumerate(way):
         nodes = [node for node, depth in enumerate(event.depths) if depth == level]
-        leading = _leading(nodes, event.outcome)
         token, outcome = event.tokens[leading], event.outcome[leading]
         start, share = level / levels, 1 / levels
         tip: tuple[str, ...] = (
@@ -141,12 +141,17 @@ def _tree(event: Event, words: Words) -> list[Cell]:
     return cells
 
 
-def _leading(nodes: list[int], outcomes: Sequence[str]) -> int:
-    """The node of a level that was tested, or else its first."""
-    for node in nodes:
-        if outcomes[node] != "discarded":
-            return node
-    return nodes[0]
+def way_through(event: Event) -> list[int]:
+    """Of each level of what was drafted, the node that was tested, or else the first.
+
+    Of a line these are all of its tokens.
+    """
+    way = []
+    for level in range(_levels(event)):
+        nodes = [node for node, depth in enumerate(event.depths) if depth == level]
+        tested = [node for node in nodes if event.outcome[node] != "discarded"]
+        way.append((tested or nodes)[0])
+    return way
 
 
 def _sequences(event: Event, words: Words) -> list[Cell]:

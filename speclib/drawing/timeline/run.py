@@ -143,9 +143,9 @@ class TimelineRun:
         for event in self.trace.operations:
             if not event.is_drafting:
                 continue
-            for depth, outcome in zip(event.depths, event.outcome, strict=True):
+            for position, outcome in zip(event.positions, event.outcome, strict=True):
                 if outcome == became:
-                    positions.add(event.text_length + depth)
+                    positions.add(position)
         return positions
 
 

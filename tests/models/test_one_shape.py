@@ -1,0 +1,86 @@
+"""Several requests in passes of one shape: no row hangs on what is fed beside it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from helpers.checkpoints import VOCAB, network  # noqa: E402
+
+from speclib.models.fixed_rows import FixedRows  # noqa: E402
+from speclib.models.one_shape import OneShape  # noqa: E402
+from speclib.models.side_by_side import Feed  # noqa: E402
+
+SEATS = 3
+COUNT = 4
+FIRST_ROOM = 16  # so that texts of 60 tokens look at three different numbers of slots
+LENGTHS = (60, 9, 33)
+
+
+def shared(net) -> OneShape:
+    return OneShape(FixedRows(net, VOCAB, COUNT, first_room=FIRST_ROOM), SEATS)
+
+
+def texts() -> list[list[int]]:
+    dice = random.Random(4)
+    return [[dice.randrange(VOCAB) for _ in range(length)] for length in LENGTHS]
+
+
+def feed_together(world: OneShape, feeds: list[Feed]) -> dict[int, torch.Tensor]:
+    """The wanted logits of each seat, whose blocks go in the same passes."""
+    blocks = {feed.seat: list(world.parts(feed)) for feed in feeds}
+    found: dict[int, list[torch.Tensor]] = {feed.seat: [] for feed in feeds}
+    while any(blocks.values()):
+        now = [of_seat.pop(0) for of_seat in blocks.values() if of_seat]
+        for feed, logits in zip(now, world.logits(now), strict=True):
+            found[feed.seat].append(logits)
+    return {seat: torch.cat(logits) for seat, logits in found.items()}
+
+
+def test_the_logits_are_those_of_each_text_alone():
+    net = network(layers=2)
+    feeds = [Feed(seat, 0, tuple(text), 6) for seat, text in enumerate(texts())]
+    found = feed_together(shared(net), feeds)
+    for seat, text in enumerate(texts()):
+        expected = net(torch.tensor([text])).logits[0, -6:]
+        torch.testing.assert_close(found[seat], expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("seed", range(4))
+def test_logits_have_the_same_bits_alone_and_beside_others(dtype, seed):
+    """However a text is fed, in whichever seat, beside whatever the others are fed."""
+    net = network(dtype=dtype, layers=2)
+    dice = random.Random(seed)
+    world, kept = shared(net), [0] * SEATS
+    written = texts()
+    while kept != list(LENGTHS):
+        feeds = []
+        for seat, text in enumerate(written):
+            fed = dice.randint(0, min(6, len(text) - kept[seat]))
+            if fed:
+                tokens = tuple(text[kept[seat] : kept[seat] + fed])
+                feeds.append(Feed(seat, kept[seat], tokens, dice.randint(1, fed)))
+        if not feeds:
+            continue
+        found = feed_together(world, feeds)
+        for feed in feeds:
+            kept[feed.seat] += len(feed.tokens)
+            text = tuple(written[feed.seat][: kept[feed.seat]])
+            alone = Feed(dice.randrange(SEATS), 0, text, feed.wanted)
+            (expected,) = feed_together(shared(net), [alone]).values()
+            assert torch.equal(found[feed.seat], expected)
+
+
+def test_a_seat_that_wants_nothing_keeps_its_cache():
+    net = network(layers=2)
+    world = shared(net)
+    first, *_, third = texts()
+    world.logits([Feed(0, 0, tuple(first[:4]), 1), Feed(2, 0, tuple(third[:4]), 1)])
+    world.logits([Feed(0, 4, tuple(first[4:8]), 1)])
+    (found,) = world.logits([Feed(2, 4, tuple(third[4:6]), 1)])
+    expected = net(torch.tensor([third[:6]])).logits[0, -1:]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
