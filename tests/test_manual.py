@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from speclib.methods import METHODS
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")))
 LOG = tuple(sorted(ROOT.glob("docs/log/*.md")))
@@ -65,6 +67,13 @@ def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
 def test_the_readme_leads_to_every_page_of_the_manual():
     linked = {(ROOT / link).resolve() for link in links_of(ROOT / "README.md")}
     assert set(PAGES) - {ROOT / "README.md"} <= linked
+
+
+def test_every_method_is_in_the_manuals_table_of_methods():
+    table = (ROOT / "docs" / "use.md").read_text().split("## The methods")[1]
+    rows = table.split("\n\n")[0].splitlines()
+    for name in METHODS:
+        assert any(f"`{name}`" in row.split("|")[1] for row in rows[3:]), name
 
 
 def test_the_log_leads_to_every_day():

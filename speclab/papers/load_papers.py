@@ -19,7 +19,7 @@ from speclib.paths import DATA, WITHOUT_DATA
 
 from .calibration import Calibration
 from .claims import check_claim
-from .paper_schema import ENGINE_KINDS, SETTINGS, Paper, Table
+from .paper_schema import ENGINE_KINDS, SETTINGS, Claim, Paper, Table
 from .scripts import SCRIPTS
 
 NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables
@@ -43,6 +43,11 @@ def load_paper(key: str, folder: Path | None = None) -> Paper:
     """
     folder = folder or DATA / "papers" / key
     if not (folder / "paper.toml").exists():
+        if folder.is_dir():
+            raise BadValue(
+                f"{folder} has no paper.toml, which says whose tables these are: write "
+                "one, as data/papers/amusd has it (see docs/extend.md, A new paper)"
+            )
         known = sorted(path.parent.name for path in DATA.glob("papers/*/paper.toml"))
         advice = "" if DATA.is_dir() else WITHOUT_DATA
         raise unknown_name(
@@ -98,7 +103,30 @@ def _load_table(path: Path) -> Table:
             check_claim(claim)
         except SpeclibError as error:
             raise BadValue(f"{path}: {error}") from error
+        _check_labels(claim, table, path)
     return table
+
+
+def _check_labels(claim: Claim, table: Table, path: Path) -> None:
+    """Raises BadValue where a claim compares rows or columns that the table lacks."""
+    if claim.kind not in ("order", "argmax"):
+        return
+    rows, columns = table.row_labels, table.column_labels
+    compared, along = (rows, columns) if claim.over == "row" else (columns, rows)
+    labels = [(label, compared) for label in claim.order]
+    if isinstance(claim.expected, str) and claim.expected != "round(c)":
+        labels.append((claim.expected, compared))
+    lines = claim.column if claim.over == "row" else claim.row
+    for line in (lines,) if isinstance(lines, str) else lines or ():
+        labels.append((line, along))
+    for label, known in labels:
+        if label != "*" and label not in known:
+            raise unknown_name(
+                f"{path}: claim {claim.id!r} names {label!r}, which is no such row or "
+                "column",
+                label,
+                known,
+            )
 
 
 def _print_order(table: Table) -> tuple[int, int, str, str]:

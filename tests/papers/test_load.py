@@ -194,8 +194,36 @@ def test_what_an_engine_fills_must_be_items_of_the_folder(folder, fill, says):
     assert message.startswith(f"{folder / 'paper.toml'}: {says}")
 
 
+def test_a_folder_of_tables_without_the_paper_says_what_is_missing(folder):
+    (folder / "paper.toml").unlink()
+    with pytest.raises(SpeclibError, match="has no paper.toml.*amusd"):
+        load_paper(folder.name, folder)
+
+
+@pytest.mark.parametrize("kind, field", [("order", "order"), ("argmax", "expected")])
+def test_a_claim_about_a_row_that_is_not_there_is_refused(folder, kind, field):
+    path = next(path for path in folder.glob("*.toml") if '"order"' in path.read_text())
+    text = path.read_text()
+    wrong = '["PEARL (ours)", "Nobody"]' if kind == "order" else '"Nobody"'
+    claim = f"""
+[[claims]]
+id = "misspelt"
+kind = "{kind}"
+text = "no such row"
+source = "ours"
+over = "row"
+column = "*"
+{field} = {wrong}
+"""
+    path.write_text(text + claim)
+    message = load_damaged(folder)
+    assert "claim 'misspelt' names" in message
+
+
 def test_unknown_papers_items_and_calibrations_list_the_known(pearl):
-    known = "amusd, dsi, duodecoding, easyspec, nanopearl, pearl, ssd"
+    folders = (paths.DATA / "papers").glob("*/paper.toml")
+    known = ", ".join(sorted(path.parent.name for path in folders))
+    assert "pearl, ssd" in known
     with pytest.raises(SpeclibError, match=f"no paper 'perl'.*known: {known}"):
         load_paper("perl")
     with pytest.raises(SpeclibError, match="no 'table-99'; known: figure-2a"):
