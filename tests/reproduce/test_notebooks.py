@@ -6,13 +6,15 @@ import ast
 import doctest
 import re
 import runpy
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import late
 
 from speclab.papers.load_papers import load_paper
-from speclab.reproduce.notebooks import run_notebook
+from speclab.reproduce.notebooks import run_notebook, with_palette
 from speclab.teach.lessons import (
     BEGIN,
     END,
@@ -21,6 +23,8 @@ from speclab.teach.lessons import (
     version_of_cell,
     write_versions,
 )
+from speclib import simulate, timeline
+from speclib.drawing.display import png
 from speclib.errors import SpeclibError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -367,3 +371,20 @@ def test_a_run_that_fails_keeps_the_last_result_and_says_which_cell(notebook, tm
         run_notebook(notebook, out, {"times": -1})
     assert out.read_bytes() == before
     assert "times is negative" in part.read_text()
+
+
+def test_a_stored_picture_looks_the_same_on_white_and_takes_less_room():
+    image = pytest.importorskip("PIL.Image")
+    picture = png(timeline(simulate("pearl", tokens=12)).picture())
+    stored = with_palette(picture)
+    assert len(stored) < 0.6 * len(picture)
+
+    before = image.open(BytesIO(picture)).convert("RGBA")
+    after = image.open(BytesIO(stored)).convert("RGB")
+    assert after.size == before.size
+    assert after.getpixel((0, 0)) == (255, 255, 255)  # a corner that was cut off
+    on_white = image.new("RGBA", before.size, "white")
+    on_white.alpha_composite(before)
+    pixels = np.array(on_white.convert("RGB"), int)
+    assert np.abs(pixels - np.array(after, int)).max() < 40
+    assert np.abs(pixels - np.array(after, int)).mean() < 1
