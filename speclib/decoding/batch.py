@@ -81,6 +81,9 @@ def decode_batch(
     The other arguments are as of ``decode``. Request i writes what
     ``decode(prompts[i], request=i)`` writes.
 
+    A tree, or branches as SSD's, are read path by path here. So methods that draft
+    trees, and Lookahead and Ouroboros, are exact and slow.
+
     In bfloat16 the target's passes must have one shape, as of ``Pair.with_fixed_rows``.
     Then greedy output is that of plain decoding with as many requests at a time.
 
@@ -143,13 +146,19 @@ def _check_open_world(
 ) -> None:
     """Raises BadValue for what an open world has settled otherwise."""
     if batch not in (None, len(world.seats)):
-        raise BadValue(f"batch is {batch}, but this world has {len(world.seats)} seats")
+        raise BadValue(
+            f"batch is {batch}, but this world has {len(world.seats)} seats: leave "
+            "batch out, or open a world with as many"
+        )
     if latency is not None:
         raise BadValue("latency was settled when this world was opened: leave it out")
     own = world.opened.pair.name
     asked = own if pair is None else pair_of(pair).name
     if asked != own:
-        raise BadValue(f"pair is {asked!r}, but this world was opened for {own!r}")
+        raise BadValue(
+            f"pair is {asked!r}, but this world was opened for {own!r}: leave pair "
+            "out, or open a world for it"
+        )
 
 
 def _check(prompts: Any, requested: RequestedSettings) -> None:

@@ -114,7 +114,8 @@ def simulate(
     seed      draws the agreements: the same ones for every method and setting
     per_token by which share of itself each token beyond the first lengthens a pass
     one_pass  the draft writes all tokens of a window in one pass, as PARD's does (see
-              ``operations.propose``)
+              ``operations.propose``). A list of ``alpha`` then counts from where the
+              pass begins
     batch     how many requests are decoded at a time, in lock-step over the same
               devices (see ``worlds.lockstep``). The result is that of the first one,
               in whose ``batch`` are all of them. None: one request

@@ -9,8 +9,9 @@ every pass feeds the same number of tokens of every seat, whoever wants them::
               cached         fed now
 
 So what a request writes does not hang on the others, nor on how many seats are taken:
-it is what it writes alone in a world of as many seats. That holds as far as the machine's
-kernels treat all rows of a block alike; tests/models/test_one_shape.py looks at that.
+it is what it writes alone in a world of as many seats. That holds as far as the
+machine's kernels treat all rows of a block alike; tests/models/test_one_shape.py looks
+at that.
 """
 
 from __future__ import annotations

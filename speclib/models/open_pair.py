@@ -19,6 +19,7 @@ from speclib.core.settings import Role
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, held_out_text, own_text, text_files
+from speclib.errors import BadValue
 
 from . import configuration, gpus, vocabulary
 from .dtypes import check_dtype
@@ -61,7 +62,20 @@ class OpenPair:
         """
         if self.is_toy:
             return self.pair.target.vocab
+        self._check_mask()
         return limits(self.pair.target.model).vocab
+
+    def _check_mask(self) -> None:
+        """Raises BadValue for a mask that the draft has no row for."""
+        draft = self.pair.draft
+        if draft.mask is None:
+            return
+        known = limits(draft.model).vocab
+        if draft.mask >= known:
+            raise BadValue(
+                f"draft.mask is {draft.mask}, but {draft.model!r} knows {known:,} "
+                "tokens: give the id of the one that it has learnt to read as a mask"
+            )
 
     @cached_property
     def context(self) -> int:

@@ -110,10 +110,12 @@ def check_memory(
                 f"{free[memory] / GB:.1f} GB free"
             )
     if problems:
+        ways = "more places, smaller models or dtype='bfloat16'"
+        if cached:
+            ways = f"fewer requests at a time, shorter texts, {ways}"
         raise BadValue(
             f"pair {pair.name!r} does not fit in {dtype}: {'; '.join(problems)}. Give "
-            f"it {'fewer requests at a time, ' if cached else ''}more places, smaller "
-            "models or dtype='bfloat16'"
+            f"it {ways}"
         )
 
 

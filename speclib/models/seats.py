@@ -9,6 +9,7 @@ from speclib.core.settings import ROLES, Role
 from speclib.errors import BadValue
 from speclib.operations.model import Model
 
+from .dtypes import check_dtype
 from .open_pair import OpenPair
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def check_seats(opened: OpenPair, dtype: str) -> None:
     That is one with a model that is not torch's on one place, and a dtype in which a
     text would depend on those beside it, unless the target's passes have one shape.
     """
+    check_dtype(dtype)
     if opened.is_toy:
         return
     if dtype not in LOSSLESS and opened.pair.target.fixed_rows is None:

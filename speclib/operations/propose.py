@@ -176,7 +176,7 @@ class Propose(Operation):
     ) -> Finished:
         tokens, rows = raw
         payload = DraftedInALine()
-        if self.mask is not None:
+        if self.mask is not None and tokens:
             payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
         return Finished(make_drafts(tokens, rows), tuple(tokens), payload)
 

@@ -167,3 +167,22 @@ def test_a_mask_where_none_can_be_is_refused(role, changes, message):
     specs[role] = specs[role] | changes
     with pytest.raises(BadValue, match=message):
         speclib.pair(**specs)
+
+
+def test_a_mask_beyond_the_drafts_vocabulary_is_named_before_anything_is_built():
+    pytest.importorskip("torch")
+    draft = {"model": "zoo/draft-once", "mask": 128256}
+    pair = speclib.pair("zoo/target", draft, latency="pearl/llama2-7-70")
+    for world in ("virtual", "processes"):
+        with pytest.raises(BadValue, match="mask is 128256, but 'zoo/draft-once' kn"):
+            speclib.decode("def gcd(a, b):", pair=pair, world=world)
+
+
+def test_a_trace_of_dsi_with_a_mask_replays_to_itself():
+    """In it passes are cancelled that have written nothing."""
+    pytest.importorskip("torch")
+    pair = speclib.load_pair("embedded/once")
+    how = dict(pair=pair, method="dsi", lookahead=2, world="virtual", max_new_tokens=24)
+    trace = speclib.decode("def gcd(a, b):", **how).trace
+    assert any(event.cancelled for event in trace.operations)
+    assert replay(trace) == trace
