@@ -16,6 +16,7 @@ _MODULE_OF_NAME = {
     "layers": "views.widgets.layer_schedule_widget",
     "heat": "views.stills.heat",
     "curves": "views.stills.curves",
+    "acceptance_by_place": "views.stills.acceptance_by_place",
     "moving_curves": "views.widgets.moving_curves",
     "trade_off": "views.widgets.trade_offs",
     "trail": "views.widgets.trail",

@@ -21,6 +21,7 @@ DOOR = (
     "pages.site",
     "pages.traces",
     "printing",
+    "stills.acceptance_by_place",
     "stills.curves",
     "stills.dots",
     "stills.heat",
