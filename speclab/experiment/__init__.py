@@ -13,6 +13,7 @@ DOOR = (
     "cells.toy_requests",
     "engines.cache_transport",
     "engines.latency_acceptance_grid",
+    "engines.places",
     "engines.similarity",
     "engines.virtual",
     "environments",

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from speclab.experiment import cache
 from speclab.experiment.spec import Profile
 
+from .acceptance_places import add_acceptance_places
 from .dsi_figures import add_accounting, add_heatmaps
 from .easyspec_layers import add_layer_groups, add_layer_similarities
 from .paper_schema import Table
@@ -34,6 +35,7 @@ SCRIPTS = {
     "layer_groups": Script("virtual", add_layer_groups),
     "layer_similarities": Script("measured", add_layer_similarities),
     "cache_transport": Script("measured", add_cache_transport),
+    "acceptance_places": Script("measured", add_acceptance_places),
 }
 
 

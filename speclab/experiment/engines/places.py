@@ -1,0 +1,56 @@
+"""How often drafts pass, place by place in their window: from the cache, or run.
+
+Knows no paper.
+"""
+
+from __future__ import annotations
+
+from speclab.experiment import cache_keys
+from speclab.experiment.cache import load_or_compute
+from speclab.experiment.cells.task_prompts import Turn, load_prompts
+from speclab.experiment.cells.window_places import PlaceCounts, place_counts
+from speclib import machine
+from speclib.data import prompts
+from speclib.data.pairs import load_pair
+from speclib.models.open_pair import open_pair
+from speclib.models.zoo import CHECKSUMS
+from speclib.paths import DATA
+
+# Modules that enter the key, with all that they import.
+CODE = (
+    "speclab.experiment.cells.window_places",
+    "speclab.experiment.cells.task_prompts",
+)
+
+
+def counts_by_text(
+    pair: str, task: str, n: int, gamma: int, tokens: int
+) -> list[PlaceCounts]:
+    """The counts of the first ``n`` prompts of a task (see ``place_counts``)."""
+    prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
+    key = cache_keys.digest(
+        "places",
+        pair,
+        task,
+        n,
+        gamma,
+        tokens,
+        cache_keys.hash_of_code(CODE),
+        cache_keys.hash_of_files(
+            DATA / "pairs" / f"{pair}.toml", CHECKSUMS, prompt_file
+        ),
+        machine.environment(),
+    )
+    found = load_or_compute(key, lambda: _compute(pair, task, n, gamma, tokens))
+    return [PlaceCounts(*counts) for counts in found]
+
+
+def _compute(
+    pair: str, task: str, n: int, gamma: int, tokens: int
+) -> list[PlaceCounts]:
+    opened = open_pair(load_pair(pair))
+    counts = []
+    for text in load_prompts(task, None, n, opened.tokenizer):
+        if not isinstance(text, Turn):  # a later turn needs the target's own replies
+            counts.append(place_counts(opened.pair, text, gamma, tokens))
+    return counts
