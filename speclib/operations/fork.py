@@ -244,15 +244,14 @@ class Fork(Operation):
         if later < 0:
             return []  # it failed before it had read its text
         passes = [Pass(fed=first, kept=kept)]
-        if later and self.mask is not None:
-            passes.append(Pass(fed=later, kept=len(self.text)))
-        elif later:
-            level = Pass(fed=later / self.n, kept=len(self.text), times=self.n)
-            passes.append(level)
+        if later:
+            times = self._level_passes
+            passes.append(Pass(fed=later / times, kept=len(self.text), times=times))
         return passes
 
     @property
     def _level_passes(self) -> int:
+        """How many passes write all levels of all branches."""
         return self.n if self.mask is None else 1
 
     def result(

@@ -131,14 +131,16 @@ class Propose(Operation):
 
     def _write_at_once(self, mask: int, model: Model, request: Request) -> Raw:
         masked = self.text + (mask,) * (self.n - 1)
+        asks_for_chances = self.confidence is not None and request.sampler.greedy
+        ask = model.graded if asks_for_chances else model.rows
         try:
-            rows = model.rows(masked, self.n - 1, request.sampler)
-            chances_in_rows = rows
-            if self.confidence is not None and request.sampler.greedy:
-                chances_in_rows = model.graded(masked, self.n - 1, request.sampler)
+            chances_in_rows = ask(masked, self.n - 1, request.sampler)
         except Stopped:
             return Raw((), stacked([], model.vocab))
 
+        rows = chances_in_rows
+        if asks_for_chances:  # greedy rows are each certain of the likeliest token
+            rows = certain(chances_in_rows.argmax(-1).tolist(), model.vocab)
         tokens: Tokens = ()
         for q, chances in zip(rows, chances_in_rows, strict=True):
             position = len(self.text) + len(tokens)

@@ -5,16 +5,12 @@ Knows no paper.
 
 from __future__ import annotations
 
-from speclab.experiment import cache_keys
-from speclab.experiment.cache import load_or_compute
 from speclab.experiment.cells.task_prompts import Turn, load_prompts
 from speclab.experiment.cells.window_places import PlaceCounts, place_counts
-from speclib import machine
-from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.models.open_pair import open_pair
-from speclib.models.zoo import CHECKSUMS
-from speclib.paths import DATA
+
+from .of_prompts import load_or_compute_of_prompts
 
 # Modules that enter the key, with all that they import.
 CODE = (
@@ -27,21 +23,14 @@ def counts_by_text(
     pair: str, task: str, n: int, gamma: int, tokens: int
 ) -> list[PlaceCounts]:
     """The counts of the first ``n`` prompts of a task (see ``place_counts``)."""
-    prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
-    key = cache_keys.digest(
+    found = load_or_compute_of_prompts(
         "places",
         pair,
         task,
-        n,
-        gamma,
-        tokens,
-        cache_keys.hash_of_code(CODE),
-        cache_keys.hash_of_files(
-            DATA / "pairs" / f"{pair}.toml", CHECKSUMS, prompt_file
-        ),
-        machine.environment(),
+        (n, gamma, tokens),
+        CODE,
+        lambda: _compute(pair, task, n, gamma, tokens),
     )
-    found = load_or_compute(key, lambda: _compute(pair, task, n, gamma, tokens))
     return [PlaceCounts(*counts) for counts in found]
 
 

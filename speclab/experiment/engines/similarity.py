@@ -5,16 +5,12 @@ Knows no paper and no network.
 
 from __future__ import annotations
 
-from speclab.experiment import cache_keys
-from speclab.experiment.cache import load_or_compute
 from speclab.experiment.cells.layer_similarity import Similarities, similarities
 from speclab.experiment.cells.task_prompts import load_prompts
-from speclib import machine
-from speclib.data import prompts
 from speclib.data.pairs import Pair, load_pair
 from speclib.models.open_pair import open_pair
-from speclib.models.zoo import CHECKSUMS
-from speclib.paths import DATA
+
+from .of_prompts import load_or_compute_of_prompts
 
 # Modules that enter the key, with all that they import.
 CODE = (
@@ -32,22 +28,13 @@ def draft_similarities(
     task    the ``n`` texts are its prompts, joined and cut to ``length`` tokens
     lp      layers to a group, at most (see ``similarities``)
     """
-    prompt_file, _ = prompts.locate(task, prompts.folder_to_measure(task))
-    key = cache_keys.digest(
+    return load_or_compute_of_prompts(
         "similar",
         pair,
         task,
-        length,
-        n,
-        lp,
-        cache_keys.hash_of_code(CODE),
-        cache_keys.hash_of_files(
-            DATA / "pairs" / f"{pair}.toml", CHECKSUMS, prompt_file
-        ),
-        machine.environment(),
-    )
-    return load_or_compute(
-        key, lambda: compute_similarities(load_pair(pair), task, length, n, lp)
+        (length, n, lp),
+        CODE,
+        lambda: compute_similarities(load_pair(pair), task, length, n, lp),
     )
 
 
