@@ -75,7 +75,10 @@ class Runner:
         )
 
     def replay(self, specs: Iterable[Spec], limits: Limits = NO_LIMITS) -> None:
-        """Replay all prompts that there are for measured cells, until the deadline."""
+        """Replay as many prompts of measured cells as the allowed requests bring.
+
+        Without a limit these are all that there are.
+        """
         from .engines import measured
 
         measured.replay_all(self._by_kind(specs)["measured"], self._workers, limits)

@@ -84,6 +84,13 @@ REPLAYS_OF_A_REQUEST = 12
 MOST_REPLAYS = 96
 
 
+def replays_of(requests: int | None) -> int:
+    """How many prompts are replayed for so many measured ones; None: the most."""
+    if requests is None:
+        return MOST_REPLAYS
+    return min(MOST_REPLAYS, REPLAYS_OF_A_REQUEST * requests)
+
+
 class WorkerPool(NamedTuple):
     """The workers that a measured cell needs; cells that need the same share them.
 

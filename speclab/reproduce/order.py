@@ -4,8 +4,9 @@ Work is done in rounds. The first one takes every cell of real processes to one 
 those of the main tables to two, and each later one to twice as many. Before each round
 it is asked which claims are open: after the first, only the cells that these ask for
 are taken further, so that time goes where it settles something. From the second request
-on a round begins with replays, where claims are short of them, and it is asked again
-what is open. In the first round comes
+on a round begins with replays, where claims are short of them: as many as its requests
+would bring, so that they never take most of the time. Then it is asked again what is
+open. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from math import floor, log2
 
-from speclab.experiment.spec import Spec, WorkerPool
+from speclab.experiment.spec import Spec, WorkerPool, replays_of
 
 from .batches import FIRST_REQUESTS, Batch
 from .open_cells import OpenClaims
@@ -34,7 +35,7 @@ from .open_cells import OpenClaims
 KINDS = ("virtual", "script", "measured", "emulated")
 
 # From so many measured requests on replays alone may be what is missing. With fewer,
-# nearly every claim is short of both: all prompts took 20 minutes, and settled little.
+# nearly every claim is short of both: replays took 20 minutes, and settled little.
 FEWEST_BEFORE_REPLAYS = 2
 NO_CLAIMS = OpenClaims([])
 
@@ -44,8 +45,8 @@ class Piece:
     """A batch's next requests: those that bring each of its cells to ``requests``.
 
     ``is_opening``: whether it belongs to the first numbers of a paper's main table.
-    ``to_replay``: cells of it of which all prompts are to be replayed, and nothing else
-    is done.
+    ``to_replay``: cells of it that get as many replays as so many requests bring, and
+    nothing else is done.
     """
 
     batch: Batch
@@ -98,13 +99,13 @@ def pieces_in_order(
 
     most = max((batch.most_requests for batch in batches), default=0)
     goal = FIRST_REQUESTS
-    replayed: set[Spec] = set()  # with all their prompts
+    replayed: dict[Spec, int] = {}  # how many prompts of each
     while goal < most:
         goal *= 2
         open_claims = ask_what_is_open()
         to_replay = []
         if goal > FEWEST_BEFORE_REPLAYS:
-            to_replay = _pieces_to_replay(batches, open_claims, replayed)
+            to_replay = _pieces_to_replay(batches, open_claims, goal, replayed)
         if to_replay:
             yield from to_replay
             open_claims = ask_what_is_open()
@@ -124,20 +125,27 @@ def pieces_in_order(
 
 
 def _pieces_to_replay(
-    batches: Sequence[Batch], claims: OpenClaims | None, replayed: set[Spec]
+    batches: Sequence[Batch],
+    claims: OpenClaims | None,
+    requests: int,
+    replayed: dict[Spec, int],
 ) -> list[Piece]:
-    """Replays of measured cells that claims are short of, once of each cell.
+    """Replays of measured cells that claims are short of, as of so many ``requests``.
 
-    Adds them to ``replayed``.
+    Notes in ``replayed`` how many prompts each cell has then.
     """
+    if claims is None:
+        return []
+    prompts = replays_of(requests)
     pieces = []
     for batch in batches:
-        if claims is None or batch.kind != "measured":
+        if batch.kind != "measured":
             continue
-        specs = [spec for spec in batch.specs if spec in claims.replayed - replayed]
+        short = [spec for spec in batch.specs if spec in claims.replayed]
+        specs = tuple(spec for spec in short if replayed.get(spec, 0) < prompts)
         if specs:
-            pieces.append(Piece(batch, requests=0, to_replay=tuple(specs)))
-            replayed.update(specs)
+            pieces.append(Piece(batch, requests, to_replay=specs))
+            replayed.update(dict.fromkeys(specs, prompts))
     return pieces
 
 

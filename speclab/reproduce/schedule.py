@@ -130,9 +130,10 @@ class Schedule:
             self.pace.note(batch.kind, batch.alike, units, seconds=seconds)
 
     def _replay(self, piece: Piece) -> None:
-        """Replays all prompts of some cells, as far as there is time."""
+        """Replays prompts of some cells, as far as there is time."""
         self.runner.bar.rename(f"{piece.batch.name}, replays, {self.describe_rest()}")
-        self.runner.replay(piece.to_replay, Limits(deadline=self.deadline))
+        limits = Limits(piece.requests, deadline=self.deadline)
+        self.runner.replay(piece.to_replay, limits)
 
     def _limits(self, piece: Piece) -> Limits:
         """A piece that takes longer than expected ends at the deadline."""

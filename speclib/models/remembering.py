@@ -26,7 +26,6 @@ import numpy as np
 from speclib.core.candidate_tree import paths
 from speclib.core.sampling import Row, Rows, Sampler, Tokens
 from speclib.core.settings import ROLES, Role
-from speclib.errors import SpeclibError
 from speclib.operations.model import Model
 
 from .open_pair import OpenPair
@@ -78,6 +77,39 @@ class Memory:
             self.model.tree(text, parents, GREEDY)
             self._note(read, self._texts_fed(text, parents))
 
+    def read_ahead(self, text: Tokens, written: Tokens, n: int) -> None:
+        """Reads on greedily where the model would leave what is ``written``.
+
+        So it does where that ends. Each way that leads off has ``n`` tokens. All of
+        them grow by one in each pass, as a tree on ``text``::
+
+            text -- a -- b -- c -- d -- z   written: a b c d
+                    |         +-- x -- x    the model says x after a b c,
+                    +-- y -- y              and y after a
+        """
+        rows = self.logits(text + written, len(text))
+        leaves = []  # the node before each leaf, and its token
+        for node, row in enumerate(rows, start=-1):
+            likeliest = int(row.argmax())
+            if written[node + 1 : node + 2] != (likeliest,):
+                leaves.append((node, likeliest))
+
+        self.model.rows(text + written, 0, GREEDY)  # so that all of it is cached
+        tokens, parents = list(written), list(range(-1, len(written) - 1))
+        for _ in range(min(n, self.model.context - len(text + written))):
+            first = len(tokens)
+            for parent, token in leaves:
+                tokens.append(token)
+                parents.append(parent)
+            tree = text + tuple(tokens)
+            self.model.level(tree, parents, len(leaves), GREEDY)
+            read = [tuple(path) for path in paths(tree, parents)[-len(leaves) :]]
+            self._note(read, read)
+
+            leaves = []
+            for node, path in enumerate(read, first):
+                leaves.append((node, int(self.logits_after[path].argmax())))
+
     def _texts_fed(self, text: Tokens, parents: Sequence[int]) -> list[Tokens]:
         """The texts that end with each token which the last pass may have fed."""
         start = len(text) - len(parents)
@@ -101,7 +133,10 @@ class Remembering(Uncached):
     """A device's model that says what is in ``memory``, and has it read the rest.
 
     Several devices with one model may share a memory; each counts a cache of its own.
-    Fuzzy passes (EasySpec) are not remembered: what they say hangs on more than a text.
+    Fuzzy passes (EasySpec) are not remembered, since what they say hangs on more than a
+    text: the model itself computes them. Not calibrated, they read what those before
+    them in the same request have cached, so the model begins such a request anew, and
+    must not be asked for anything else meanwhile.
     """
 
     def __init__(self, memory: Memory):
@@ -110,6 +145,11 @@ class Remembering(Uncached):
         self.context = memory.model.context
         self._is_fuzzy = False
         self.reset()
+
+    def reset(self) -> None:
+        """Counts an empty cache, as at the beginning of a request."""
+        super().reset()
+        self._is_new = True  # no fuzzy pass of the request has been asked for
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] after text[:-last] ... text."""
@@ -132,15 +172,20 @@ class Remembering(Uncached):
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
         """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass."""
+        self._read_tree(text, parents)
+        return super().tree(text, parents, sampler)
+
+    def _read_tree(self, text: Sequence[int], parents: Sequence[int]) -> None:
+        """Reads a tree in one pass, unless what is asked of it will be refused."""
         if len(text) <= self.context and not self.stopped():
             self.memory.read_tree(tuple(text), parents)
-        return super().tree(text, parents, sampler)
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
         """The rows [new, vocab] of a tree's last level, counted as one pass."""
         if not self._is_fuzzy:
+            self._read_tree(text, parents)
             return super().level(text, parents, new, sampler)
         rows = self.memory.model.level(text, parents, new, sampler)
         self.sharing = self._lp  # the exact pass is the one before the first level
@@ -149,20 +194,14 @@ class Remembering(Uncached):
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
-        """As of Model. With ``lp`` above 1 the model itself drafts, calibrated only.
-
-        Raises SpeclibError for fuzzy passes without calibration: what these say hangs
-        on what was drafted before, and so on every run that came before this one.
-        """
-        if lp > 1 and not calibrate:
-            raise SpeclibError(
-                f"lp is {lp} without calibration, and what such passes say cannot be "
-                "remembered: give calibrate=True, or models that remember nothing"
-            )
+        """As of Model. With ``lp`` above 1 the model itself drafts."""
         with super().drafting(lp, calibrate):
             if lp == 1:
                 yield
                 return
+            if self._is_new and not calibrate:
+                self.memory.model.reset()
+            self._is_new = False
             with self.memory.model.drafting(lp, calibrate):
                 self._is_fuzzy = True
                 try:
@@ -212,16 +251,26 @@ class Memories:
         target = self._memory(opened, "target").model
         return write_greedily(target, prompts, max_new_tokens, opened.end_tokens)
 
-    def read(self, opened: OpenPair, prompt: Tokens, text: Tokens) -> None:
+    def read(
+        self,
+        opened: OpenPair,
+        prompt: Tokens,
+        text: Tokens,
+        ahead: int = 0,
+    ) -> None:
         """Has both models read ``text`` after ``prompt`` in one pass.
 
         If the target writes it, this is all that plain decoding will ask for, and most
-        of what a draft will be asked for. If not, it was read in vain.
+        of what a draft will be asked for. If not, it was read in vain. Where the draft
+        would write something else, and where the text ends, it reads on for ``ahead``
+        tokens.
         """
         for role in ROLES:
             memory = self._memory(opened, role)
             if not reads_features(memory.model):
                 memory.logits(prompt + text[:-1], len(prompt))
+                if role == "draft" and ahead:
+                    memory.read_ahead(prompt, text, ahead)
 
     def forget(self) -> None:
         """Forgets all texts, as before a prompt that begins otherwise."""

@@ -476,9 +476,12 @@ def test_without_a_gpu_it_says_what_to_do(monkeypatch):
 
 
 # -- what is said of GPUs --------------------------------------------------------------
+REPORTS = sorted((paths.REPORTS / "gpu").glob("*.json"))
+
+
 def measured_on(gpu: str) -> dict[str, float]:
     """What the committed report of a GPU says, by the names of its rows."""
-    for path in (paths.REPORTS / "gpu").glob("*.json"):
+    for path in REPORTS:
         report = json.loads(path.read_text())
         if gpu in report["machine"]["gpus"]:
             return {row["name"]: float(row["value"]) for row in report["rows"]}
@@ -494,6 +497,12 @@ def cells_of_manual(name: str) -> list[list[str]]:
         for line in table.strip().splitlines()
     ]
     return [rows[0], *rows[2:]]
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
+def test_a_committed_page_says_what_its_report_does(report):
+    page = check.page_of(json.loads(report.read_text("utf-8")), report.stem)
+    assert report.with_suffix(".md").read_text("utf-8") == page
 
 
 def test_the_manuals_cost_ratios_are_those_of_the_papers_and_of_the_reports():
@@ -531,9 +540,9 @@ def test_the_manuals_race_is_that_of_the_reports():
             assert float(value) == pytest.approx(measured, abs=0.006)
 
 
-def test_the_manuals_batches_are_those_of_the_report():
-    of_report = measured_on("H100")
-    for requests, plain, *methods in cells_of_manual("gpu-batch")[1:]:
+def test_the_manuals_batches_are_those_of_the_reports():
+    for gpu, requests, plain, *methods in cells_of_manual("gpu-batch")[1:]:
+        of_report = measured_on(gpu)
         so_many = f"requests at a time: {requests}"
         if requests != "1":
             gained = of_report[f"plain decoding, {so_many}, over one at a time"]

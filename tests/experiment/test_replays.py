@@ -84,11 +84,35 @@ def test_a_replay_writes_the_tokens_of_a_real_run_in_its_rounds(
 
 
 @pytest.mark.slow
-def test_texts_that_are_read_ahead_change_nothing():
+@pytest.mark.parametrize("beside", ["embedded/easyspec"], indirect=["beside"])
+def test_so_does_one_of_passes_that_are_never_calibrated(beside):
+    """What they say hangs on those before them: of the same request, and of no other.
+
+    In between the replay's models read the same texts exactly, for another method.
+    """
+    world, replay = beside
+    settings = (("width", 4), ("lp", 4), ("calibrate", False))
+    fuzzy, exact = Setting("easyspec", 5, settings), Setting("tree", 5)
+    for number, prompt in enumerate(prompts.load("gsm8k", 3)):
+        asked = prompt.input, fuzzy, conditions(), number
+        real = decode_prompt(world, *asked)
+        replay.decode(prompt.input, exact, conditions(), number)
+        for again in (replay.decode(*asked), replay.decode(*asked)):
+            assert again.tokens == real.tokens
+            for count in COUNTS:
+                assert getattr(again.stats, count) == getattr(real.stats, count), count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [PAIR, "ladder/poor"])
+@pytest.mark.parametrize(
+    "setting", [Setting("pearl", 3), Setting("tree", 4), Setting("duodecoding", 6)]
+)
+def test_texts_that_are_read_ahead_change_nothing(pair, setting):
     """Also a text that the target would never write, which is read in vain."""
     pytest.importorskip("torch")
-    opened = open_pair(load_pair(PAIR))
-    prompt, setting = prompts.load("gsm8k", 1)[0].input, Setting("pearl", 3)
+    opened = open_pair(load_pair(pair))
+    prompt = prompts.load("gsm8k", 1)[0].input
     runs = []
     for ahead in (None, "own", "foreign"):
         memories = Memories()
@@ -97,10 +121,32 @@ def test_texts_that_are_read_ahead_change_nothing():
             asked = tuple(runs[0].trace.meta["prompt"])
             (text,) = memories.write(opened, [asked], conditions().tokens)
             assert text == runs[0].tokens
-            memories.read(opened, asked, text if ahead == "own" else (7, 8, 9))
+            read = text if ahead == "own" else (7, 8, 9)
+            memories.read(opened, asked, read, ahead=8)
         runs.append(replay.decode(prompt, setting, conditions(), 0))
-    assert runs[0].trace.operations == runs[1].trace.operations
-    assert runs[0].trace.operations == runs[2].trace.operations
+    assert runs[0].tokens == runs[1].tokens == runs[2].tokens
+    assert runs[0].stats == runs[1].stats == runs[2].stats
+
+
+@pytest.mark.slow
+def test_where_the_draft_leaves_the_text_it_has_been_read_ahead():
+    """A draft that is often wrong: nothing that it drafts in a line is new."""
+    pytest.importorskip("torch")
+    opened = open_pair(load_pair("ladder/poor"))
+    prompt = prompts.load("gsm8k", 1)[0].input
+    memories = Memories()
+    replay = Replay(opened, times_at(5.0), memories)
+    draft = replay.world.models["draft"].memory
+    plain = replay.decode(prompt, PLAIN, conditions(), 0)
+    asked = tuple(plain.trace.meta["prompt"])
+
+    memories.read(opened, asked, plain.tokens, ahead=6)
+    known = len(draft.logits_after)
+    run = replay.decode(prompt, Setting("speculative", 6), conditions(), 0)
+    assert run.stats.rejected >= 3
+    assert len(draft.logits_after) == known
+    replay.decode(prompt, Setting("speculative", 9), conditions(), 0)
+    assert len(draft.logits_after) > known
 
 
 def test_methods_whose_devices_work_at_once_go_by_the_times_beside_others():
@@ -167,6 +213,8 @@ def test_all_prompts_are_replayed_where_claims_are_short_of_them():
     with Runner(Progress("cells")) as runner:
         runner.replay([spec, unmeasured], Limits(deadline=0.0))
         assert len(stored(spec).replays.stats) == len(before)
+        runner.replay([spec, unmeasured], Limits(requests=2))
+        assert len(stored(spec).replays.stats) == 24
         runner.replay([spec, unmeasured])
     after = stored(spec)
     assert len(after.stats) == 1

@@ -10,7 +10,6 @@ import speclib
 from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.decoding.decode import decode, open_world
-from speclib.errors import SpeclibError
 from speclib.methods import METHODS, takes_gamma
 from speclib.models.remembering import Memories, Memory, Remembering
 from speclib.models.toy import Random
@@ -54,15 +53,6 @@ def test_each_device_counts_a_cache_of_its_own():
     second.rows((1, 2), 0, PLAIN)
     first.cut(1)
     assert (first.prefix.fed, second.prefix.fed) == ([1], [1, 2])
-
-
-def test_fuzzy_passes_without_calibration_are_refused():
-    device = Remembering(Memory(Asked(5, 1)))
-    with (
-        pytest.raises(SpeclibError, match="lp is 3 without calibration"),
-        device.drafting(3, calibrate=False),
-    ):
-        pass
 
 
 # -- real models -----------------------------------------------------------------------

@@ -224,8 +224,8 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
 
 
 def test_a_round_begins_with_the_replays_that_claims_are_short_of():
-    """From the second request on, each cell once; what they settle is then not measured
-    further."""
+    """From the second request on, as many as the round's requests would bring; what
+    they settle is then not measured further."""
     short = batch("short", measured_spec(requests=8))
     other = batch("other", measured_spec(gamma=3, requests=8))
     emulated = batch("emulated", emulated_spec(requests=8))
@@ -242,14 +242,15 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
     wanted = []
     for piece in pieces_in_order([short, other, emulated], True, ask_what_is_open):
         count = len(piece.to_replay) or len(piece.batch.specs_to(piece.requests))
-        what = "replays" if piece.to_replay else piece.requests
+        what = f"replays of {piece.requests}" if piece.to_replay else piece.requests
         wanted.append((piece.batch.name, what, count))
     assert [count for _, _, count in wanted[3:6]] == [1, 1, 1]
     assert wanted[6:] == [
-        ("short", "replays", 1),
+        ("short", "replays of 4", 1),
         ("other", 4, 1),
         ("short", 4, 0),
         ("emulated", 4, 0),
+        ("short", "replays of 8", 1),
         ("other", 8, 1),
         ("short", 8, 0),
         ("emulated", 8, 0),

@@ -176,7 +176,7 @@ class Run:
         text = json.dumps(report, indent=1)
         write_atomically(self.folder / f"{name}.json", f"{text}\n")
         page = self.folder / f"{name}.md"
-        write_atomically(page, page_of(report))
+        write_atomically(page, page_of(report, name))
         return page
 
 
@@ -210,10 +210,10 @@ def facts_of_machine(setup: Setup) -> dict[str, str]:
     return facts
 
 
-def page_of(report: dict[str, Any]) -> str:
-    """The report as Markdown."""
+def page_of(report: dict[str, Any], name: str) -> str:
+    """The report on the machine of this ``name``, as Markdown."""
     lines = [
-        f"# GPU check on {machine.name()}",
+        f"# GPU check on {name}",
         "",
         f"The checks took {report['seconds']:.0f} s. All numbers are measured. An "
         "output that is plain decoding's is equal to it token for token.",
@@ -227,8 +227,8 @@ def page_of(report: dict[str, Any]) -> str:
             "",
         ]
     lines += ["| of the machine | |", "| --- | --- |"]
-    for name, value in report["machine"].items():
-        lines.append(f"| {name} | {value} |")
+    for fact, value in report["machine"].items():
+        lines.append(f"| {fact} | {value} |")
     lines += [
         "",
         "| what | value | aim | holds | note |",

@@ -176,13 +176,14 @@ def latency_file(
     ]
     for role in ROLES:
         shape = Shape(pair, role)
-        duration = seconds[role]
+        # Whole microseconds, so that the double of it is exact in the file.
+        duration = round(seconds[role], 6)
         lines += [
             "",
             f"[{role}]",
             f"model = {json.dumps(shape.name)}",
-            f"forward = [[1, {duration:.7f}], [{shape.rows}, {duration:.7f}], "
-            f"[{shape.rows + 1}, {2 * duration:.7f}]]",
+            f"forward = [[1, {duration:.6f}], [{shape.rows}, {duration:.6f}], "
+            f"[{shape.rows + 1}, {2 * duration:.6f}]]",
             "prefill = 0.0",
         ]
     return "\n".join(lines) + "\n"

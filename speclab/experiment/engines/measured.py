@@ -35,12 +35,12 @@ from speclab.experiment.environments import Environment
 from speclab.experiment.limits import NO_LIMITS, Limits
 from speclab.experiment.pool import Cores
 from speclab.experiment.spec import (
-    MOST_REPLAYS,
     REPLAYS_OF_A_REQUEST,
     CellResult,
     Replays,
     Spec,
     WorkerPool,
+    replays_of,
 )
 from speclab.progress import Progress
 from speclib import machine
@@ -189,7 +189,7 @@ def run_disturbed_again(
 def replay_all(
     specs: Iterable[Spec], workers: OpenWorkers, limits: Limits = NO_LIMITS
 ) -> None:
-    """Replay so many prompts of measured cells as there are, until the deadline.
+    """Replay the prompts of measured cells, as many as the limits allow.
 
     Those that were not measured, and those whose passes are not timed, are left out.
     """
@@ -199,7 +199,8 @@ def replay_all(
         if cell.header is not None and cell.requests and times is not None:
             for setting in (cell.setting, PLAIN):
                 replays.append(replayed_cell(spec, setting, times))
-    replayed.replay(replays, MOST_REPLAYS, workers.cores, limits.seconds_left)
+    prompts = replays_of(limits.requests)
+    replayed.replay(replays, prompts, workers.cores, limits.seconds_left)
 
 
 def stored(spec: Spec) -> CellResult | None:

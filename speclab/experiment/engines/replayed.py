@@ -170,13 +170,14 @@ def replay_work(work: Work) -> Replayed:
             replays[0].world, asked[number], conditions, number
         )
     texts = _texts_to_read(opened, memories, prompts, conditions)
+    longest = max(run.setting.gamma or 0 for run in work.runs)
 
     by_run: list[list[ReplayedPrompt]] = [[] for _ in work.runs]
     failed: set[int] = set()
     for number, prompt in prompts.items():
         memories.forget()
         if number in texts:
-            memories.read(opened, *texts[number])
+            memories.read(opened, *texts[number], longest)
         for index, replay in enumerate(replays):
             if index in failed:
                 continue
