@@ -14,7 +14,6 @@ from speclib import machine
 from speclib.data.hardware import Hardware, load_hardware
 from speclib.data.pairs import Pair, load_pair
 from speclib.models.open_pair import open_pair
-from speclib.trace.metrics import total
 
 # Where nobody says on how many devices a model stands, it has one of its own.
 ONE_EACH = Hardware(draft=1, target=1, reading=0.0, layers=0, join=0.0)
@@ -22,7 +21,7 @@ ONE_EACH = Hardware(draft=1, target=1, reading=0.0, layers=0, join=0.0)
 
 def reserved_devices(result: CellResult) -> int:
     """The devices of a cell's run: its targets', and the draft's if it was asked."""
-    drafts = total(result.stats).draft_runs > 0
+    drafts = any(stats.draft_runs for stats in result.stats)
     return count_devices(result.spec, drafts, servers_of(result))
 
 

@@ -48,7 +48,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from speclab.experiment.spec import present
+from speclab.experiment.spec import MOST_REPLAYS, present
 from speclib.errors import naming_extras
 
 from .bootstrap import Correction, Resamples
@@ -154,6 +154,17 @@ class Estimate:
         if self.correction is None or not low <= limit <= high:
             return False
         return 2 * self._half_width_of_requests**2 > self._distance_to(limit) ** 2
+
+    def is_out_of_reach(self, limit: float) -> bool:
+        """Whether as many replays as there can be would still reach ``limit``.
+
+        Taken as in ``requests_to_exclude``, and however many requests were measured.
+        """
+        if self.correction is None:
+            return False
+        replays_left = min(1.0, self._requests / MOST_REPLAYS)
+        half_width = self._half_width_of_requests * sqrt(replays_left)
+        return half_width >= self._distance_to(limit)
 
     def _measured_to_reach(self, distance: float) -> int | None:
         """How many measured requests leave no more than ``distance`` on either side."""

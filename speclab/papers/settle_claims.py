@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
+from speclab.experiment.spec import MOST_REPLAYS
+
 from .estimates import MOST_REQUESTS, Estimate
 from .verdict import Answer, Lack, Verdict, join_reasons
 
@@ -52,6 +54,11 @@ class Finding(NamedTuple):
     def lacks_replays(self) -> bool:
         """Whether more replays would help to settle an open question."""
         return any(self.estimate.lacks_replays(limit) for limit in self.limits)
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether an open question will stay open, however much is run."""
+        return any(self.estimate.is_out_of_reach(limit) for limit in self.limits)
 
 
 class Part(NamedTuple):
@@ -121,10 +128,12 @@ def conclude(
 
 def _what_is_lacking(parts: Sequence[Part]) -> Lack:
     """What would help to settle the open questions of an open claim."""
-    decisive = _decisive([p.finding for p in parts if p.finding.answer == "open"])
-    lacks_replays = any(finding.lacks_replays for finding in decisive)
-    measured_once = any(finding.estimate.is_measured_once for finding in decisive)
-    is_hopeless = lacks_replays and _requests_needed(decisive) is None
+    to_settle = _to_settle(parts)
+    if not to_settle:
+        return Lack(timed=False)
+    lacks_replays = any(finding.lacks_replays for finding in to_settle)
+    measured_once = any(finding.estimate.is_measured_once for finding in to_settle)
+    is_hopeless = lacks_replays and _requests_needed(to_settle) is None
     return Lack(timed=measured_once or not is_hopeless, replayed=lacks_replays)
 
 
@@ -136,8 +145,12 @@ def _join_answers(answers: Sequence[Answer]) -> Answer:
 
 def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
     request = REQUESTS_IN_WORDS.get(kind, "request")
-    open_questions = [p.finding for p in parts if p.finding.answer == "open"]
-    decisive = _decisive(open_questions)
+    decisive = _to_settle(parts)
+    if not decisive:
+        return (
+            f"too close to the limit: {MOST_REPLAYS} replayed {request}s would leave "
+            "it open"
+        )
     if any(finding.estimate.is_measured_once for finding in decisive):
         return f"one {request} settles nothing; at least 2 are needed"
 
@@ -153,6 +166,16 @@ def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
     if rests_on_replays:
         return f"about {count} timed {request}s would settle it"
     return f"about {count} {request}s would settle it"
+
+
+def _to_settle(parts: Sequence[Part]) -> list[Finding]:
+    """The open questions that are to be settled; none where more runs will not do."""
+    decisive = _decisive([p.finding for p in parts if p.finding.answer == "open"])
+    within_reach = [finding for finding in decisive if not finding.is_out_of_reach]
+    all_are_needed = decisive[0].seems
+    if all_are_needed and len(within_reach) < len(decisive):
+        return []
+    return within_reach
 
 
 def _decisive(open_questions: list[Finding]) -> list[Finding]:

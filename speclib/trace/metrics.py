@@ -162,7 +162,8 @@ def astuple(stats: Stats) -> tuple[float, ...]:
 
 def total(many: Iterable[Stats]) -> Stats:
     """The sums over several requests; the ratios of a sum are micro averages."""
-    return sum(many, Stats())
+    columns = zip(*map(astuple, many), strict=True)
+    return Stats(*map(sum, columns))
 
 
 @checked

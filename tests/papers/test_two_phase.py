@@ -165,13 +165,40 @@ def test_what_more_replays_would_settle_is_told_from_what_more_requests_would():
     of_task = read(cell([2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0]))
     of_correction = read(cell([4.0, 5.0], [4.0] * 6))
     for estimate, lacks_replays in ((of_task, True), (of_correction, False)):
-        near = estimate.value * 1.01
+        near = estimate.value * 1.2
         assert estimate.lacks_replays(near) is lacks_replays
         assert not estimate.lacks_replays(2 * estimate.interval.high)
         finding = settle_above(estimate, near)
         verdict = conclude([Part(finding)], kind="measured", value="", expected="")
         assert verdict.holds == "open"
         assert verdict.lacks == Lack(timed=not lacks_replays, replayed=lacks_replays)
+
+
+def test_what_no_number_of_replays_would_settle_asks_for_nothing():
+    """Six replays leave 38 % open on either side, so 96, four times as sure, leave a
+    tenth: a limit that is nearer stays open. One question out of reach is enough, if
+    all have to be answered yes."""
+    result = cell([2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0])
+    estimate = read(result)
+    assert half_width(result) == pytest.approx(0.38, abs=0.01)
+    near = settle_above(estimate, estimate.value * 0.93)
+    far = settle_above(estimate, estimate.value * 0.8)
+    asked = [(near,), (far,), (near, far)]
+    lacks = []
+    for findings in asked:
+        parts = [Part(finding) for finding in findings]
+        verdict = conclude(parts, kind="measured", value="", expected="")
+        assert verdict.holds == "open"
+        says_so = "96 replayed prompts would leave it open" in verdict.note
+        assert says_so == (near in findings)
+        lacks.append(verdict.lacks)
+    assert lacks[0] == lacks[2] == Lack(timed=False)
+    assert lacks[1].replayed
+
+    seem_broken = [settle_above(estimate, estimate.value * by) for by in (1.07, 1.25)]
+    parts = [Part(finding) for finding in seem_broken]
+    verdict = conclude(parts, kind="measured", value="", expected="")
+    assert verdict.lacks.replayed  # the farther one would be enough
 
 
 def test_the_correction_of_two_requests_is_told_by_cells_of_the_same_method():
