@@ -45,8 +45,8 @@ class Piece:
     """A batch's next requests: those that bring each of its cells to ``requests``.
 
     ``is_opening``: whether it belongs to the first numbers of a paper's main table.
-    ``to_replay``: cells of it that get as many replays as so many requests bring, and
-    nothing else is done.
+    ``to_replay``: cells, of this batch and of others, that get as many replays as so
+    many requests bring, and nothing else is done.
     """
 
     batch: Batch
@@ -103,11 +103,11 @@ def pieces_in_order(
     while goal < most:
         goal *= 2
         open_claims = ask_what_is_open()
-        to_replay = []
+        replays = None
         if goal > FEWEST_BEFORE_REPLAYS:
-            to_replay = _pieces_to_replay(batches, open_claims, goal, replayed)
-        if to_replay:
-            yield from to_replay
+            replays = _replays(batches, open_claims, goal, replayed)
+        if replays is not None:
+            yield replays
             open_claims = ask_what_is_open()
 
         wanted = None if open_claims is None else set().union(*open_claims.timed)
@@ -124,29 +124,29 @@ def pieces_in_order(
                 yield Piece(batch, min(goal, batch.most_requests))
 
 
-def _pieces_to_replay(
+def _replays(
     batches: Sequence[Batch],
     claims: OpenClaims | None,
     requests: int,
     replayed: dict[Spec, int],
-) -> list[Piece]:
+) -> Piece | None:
     """Replays of measured cells that claims are short of, as of so many ``requests``.
 
-    Notes in ``replayed`` how many prompts each cell has then.
+    They are one piece, since cells of equal prompts are replayed together, whatever
+    batch they belong to. Notes in ``replayed`` how many prompts each cell has then.
     """
     if claims is None:
-        return []
+        return None
     prompts = replays_of(requests)
-    pieces = []
-    for batch in batches:
-        if batch.kind != "measured":
-            continue
+    measured = [batch for batch in batches if batch.kind == "measured"]
+    to_replay = []
+    for batch in measured:
         short = [spec for spec in batch.specs if spec in claims.replayed]
-        specs = tuple(spec for spec in short if replayed.get(spec, 0) < prompts)
-        if specs:
-            pieces.append(Piece(batch, requests, to_replay=specs))
-            replayed.update(dict.fromkeys(specs, prompts))
-    return pieces
+        to_replay += [spec for spec in short if replayed.get(spec, 0) < prompts]
+    if not to_replay:
+        return None
+    replayed.update(dict.fromkeys(to_replay, prompts))
+    return Piece(measured[0], requests, to_replay=tuple(to_replay))
 
 
 class Order:

@@ -131,7 +131,7 @@ class Schedule:
 
     def _replay(self, piece: Piece) -> None:
         """Replays prompts of some cells, as far as there is time."""
-        self.runner.bar.rename(f"{piece.batch.name}, replays, {self.describe_rest()}")
+        self.runner.bar.rename(f"replays, {self.describe_rest()}")
         limits = Limits(piece.requests, deadline=self.deadline)
         self.runner.replay(piece.to_replay, limits)
 

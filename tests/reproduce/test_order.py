@@ -257,6 +257,15 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
     ]
 
 
+def test_what_several_batches_are_short_of_is_replayed_in_one_piece():
+    """Cells of equal prompts share what their models write, whatever their batch."""
+    batches = [batch(f"{n}", measured_spec(gamma=n, requests=4)) for n in (1, 2, 3)]
+    short = {*batches[0].specs, *batches[2].specs}
+    pieces = pieces_in_order(batches, True, lambda: OpenClaims([short], short))
+    replays = [piece.to_replay for piece in pieces if piece.to_replay]
+    assert replays == [(*batches[0].specs, *batches[2].specs)]
+
+
 def test_pairs_of_different_papers_take_turns():
     pearl = [
         batch(f"pearl {cancel}", measured_spec(requests=2, cancel=cancel))
