@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -221,6 +222,21 @@ def test_all_prompts_are_replayed_where_claims_are_short_of_them():
     assert len(after.replays.stats) == len(after.replays.baseline) == 96
     assert after.replays.stats[: len(before)] == before
     assert stored(unmeasured) is None
+
+
+@pytest.mark.parametrize("seconds, prompts", [(5.0, 8), (4.5, 6), (2.5, 4), (0.5, 0)])
+def test_no_block_is_begun_that_would_end_too_late(seconds, prompts):
+    """By a clock that goes on by a second whenever it is read: a block takes one.
+
+    The first block of four prompts begins at 2 s, and the second one, also of four, at
+    5 s if it has its quarter of a second for each prompt left when it is asked, at 4 s.
+    """
+    ticks = itertools.count()
+    spec = measured_spec(requests=1)
+    cell = replayed_cell.replayed_cell(spec, PLAIN, times_at(4.0))
+    with Cores() as cores:
+        replayed.replay([cell], 24, cores, seconds, clock=lambda: float(next(ticks)))
+    assert len(cell.prompts) == prompts
 
 
 def test_cells_of_unequal_length_share_plain_decoding_and_neither_loses_replays():

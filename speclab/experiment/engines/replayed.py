@@ -81,17 +81,32 @@ def replay(
 ) -> None:
     """Bring each cell to so many prompts, or to all that its task has.
 
-    What can be replayed together is, on all ``cores``, block by block. After so many
-    ``seconds`` no further block is begun, once there are ``at_least`` so many prompts.
-    A cell that cannot be replayed (passes that no model can remember) gets none.
+    What can be replayed together is, on all ``cores``, block by block. Once there are
+    ``at_least`` so many prompts, a block has as many as will end within so many
+    ``seconds``, by what those before it took. A cell that cannot be replayed gets none.
     """
     deadline = clock() + seconds
     for conditions, alike in _alike(cells):
         most = min(prompts, count_prompts(conditions.task, conditions.length))
+        seconds_each = 0.0  # of a prompt; not known before the first block
         for block in _blocks(most):
-            if block.start >= at_least and clock() > deadline:
+            numbers = block
+            if block.start >= at_least:
+                left = deadline - clock()
+                numbers = block[: _count_that_fits(left, seconds_each, len(block))]
+            if not numbers:
                 break
-            _replay_block(conditions, alike, block, cores)
+            begun = clock()
+            replayed = _replay_block(conditions, alike, numbers, cores)
+            if replayed:
+                seconds_each = (clock() - begun) / replayed
+
+
+def _count_that_fits(seconds: float, seconds_each: float, most: int) -> int:
+    """How many things of ``seconds_each`` fit, ``most`` at most; 0 without any time."""
+    if seconds <= 0:
+        return 0
+    return most if most * seconds_each <= seconds else int(seconds / seconds_each)
 
 
 def _blocks(prompts: int) -> list[range]:
@@ -120,10 +135,11 @@ def _replay_block(
     cells: Sequence[ReplayedCell],
     numbers: range,
     cores: Cores,
-) -> None:
+) -> int:
     """Replay those prompts of a block that cells lack, on every core.
 
-    A cell that has not come to the block does not come further.
+    A cell that has not come to the block does not come further. Returns how many
+    prompts some cell lacked.
     """
     by_missing: dict[range, list[ReplayedCell]] = defaultdict(list)
     for cell in cells:
@@ -140,6 +156,7 @@ def _replay_block(
         parts = sorted(cores.run(replay_work, works))
         for number, cell in enumerate(alike):
             cell.add(_joined(works, [part.by_run[number] for part in parts]))
+    return max(map(len, by_missing), default=0)
 
 
 def _joined(
