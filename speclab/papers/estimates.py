@@ -162,9 +162,9 @@ class Estimate:
         """
         if self.correction is None:
             return False
-        replays_left = min(1.0, self._requests / MOST_REPLAYS)
-        half_width = self._half_width_of_requests * sqrt(replays_left)
-        return half_width >= self._distance_to(limit)
+        share_done = min(1.0, self._requests / MOST_REPLAYS)
+        half_width_at_last = self._half_width_of_requests * sqrt(share_done)
+        return half_width_at_last >= self._distance_to(limit)
 
     def _measured_to_reach(self, distance: float) -> int | None:
         """How many measured requests leave no more than ``distance`` on either side."""

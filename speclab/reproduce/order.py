@@ -5,8 +5,7 @@ those of the main tables to two, and each later one to twice as many. Before eac
 it is asked which claims are open: after the first, only the cells that these ask for
 are taken further, so that time goes where it settles something. From the second request
 on a round begins with replays, where claims are short of them: as many as its requests
-would bring, so that they never take most of the time. Then it is asked again what is
-open. In the first round comes
+would bring. Then it is asked again what is open. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper

@@ -97,9 +97,9 @@ def replay(
             if not numbers:
                 break
             begun = clock()
-            replayed = _replay_block(conditions, alike, numbers, cores)
-            if replayed:
-                seconds_each = (clock() - begun) / replayed
+            done = _replay_block(conditions, alike, numbers, cores)
+            if done:
+                seconds_each = (clock() - begun) / done
 
 
 def _count_that_fits(seconds: float, seconds_each: float, most: int) -> int:
