@@ -343,11 +343,15 @@ class Replays:
 
     As in ``CellResult``: of a measured cell by the same models and the machine's own
     seconds, of an emulated one by its virtual twin.
+
+    ``prompts_in_task``: how many there could be at most; None: there is no end of them,
+    as where what is written is drawn by chance.
     """
 
     stats: list[Stats]
     baseline: list[Stats]
     sequence_choices: list[list[tuple[int, int | None]]]
+    prompts_in_task: int | None = None
 
 
 @dataclass

@@ -9,8 +9,9 @@ two cases where two numbers are compared resample by resample:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from math import inf, sqrt
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -63,12 +64,35 @@ class Resamples:
     ``requests`` is how many requests each resample draws. ``signed`` says that the
     number may be negative, as a difference may, even if none of ``values`` is.
     ``correction``: of a number that was replayed, what few measurements leave open.
+    ``population``: how many requests there are in all; infinity: no end of them. Then
+    ``values`` are already as near to each other as ``of_population`` brings them.
     """
 
     values: np.ndarray
     requests: int
     signed: bool = False
     correction: Correction | None = None
+    population: float = inf
+
+    def of_population(self, population: float, value: float) -> Resamples:
+        """The resamples if there are no more than ``population`` requests in all.
+
+        Those of them that were run are known. So the resamples are moved towards the
+        number, ``value``, until their variance is 1 - n / population times what it was:
+        of all requests nothing is left open. Source: Cochran, Sampling Techniques,
+        third edition, 1977, chapter 2.6, the finite population correction.
+        """
+        left_open = share_left_open(self.requests, population)
+        if left_open == 0:
+            values = np.full_like(self.values, value)
+        else:
+            values = value + sqrt(left_open) * (self.values - value)
+        return replace(self, values=values, population=population)
+
+
+def share_left_open(requests: int, population: float) -> float:
+    """The part of a variance over requests that so many of them leave open."""
+    return max(0.0, 1 - requests / population)
 
 
 @cache

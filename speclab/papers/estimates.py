@@ -51,7 +51,7 @@ import numpy as np
 from speclab.experiment.spec import MOST_REPLAYS, present
 from speclib.errors import naming_extras
 
-from .bootstrap import Correction, Resamples
+from .bootstrap import Correction, Resamples, share_left_open
 from .spread import Spread
 
 SURE = 0.975  # on either side, which leaves 95 % between
@@ -162,9 +162,19 @@ class Estimate:
         """
         if self.correction is None:
             return False
-        share_done = min(1.0, self._requests / MOST_REPLAYS)
-        half_width_at_last = self._half_width_of_requests * sqrt(share_done)
+        half_width_at_last = self._half_width_of_requests * sqrt(self._share_that_stays)
         return half_width_at_last >= self._distance_to(limit)
+
+    @property
+    def _share_that_stays(self) -> float:
+        """The part of the requests' variance that as many replays as can be would leave."""
+        population = present(self.resamples).population
+        most = min(MOST_REPLAYS, population)
+        open_now = share_left_open(self._requests, population)
+        if self._requests >= most or open_now == 0:
+            return 1.0
+        open_at_last = share_left_open(most, population)
+        return self._requests / most * open_at_last / open_now
 
     def _measured_to_reach(self, distance: float) -> int | None:
         """How many measured requests leave no more than ``distance`` on either side."""
@@ -327,21 +337,23 @@ def _combine(
     the smallest says how sure the result is.
     """
     value = float(operation(*[operand.value for operand in operands]))
-    requests = []
+    drawn = []
     values: list[float | np.ndarray] = []
     for operand in operands:
         if operand.resamples is None or operand.is_exact:
             values.append(operand.value)
             continue
-        requests.append(operand.resamples.requests)
+        drawn.append(operand.resamples)
         values.append(operand.resamples.values)
         signed = signed or operand.resamples.signed
 
-    if not requests:
+    if not drawn:
         return Estimate(value)
     with np.errstate(divide="ignore", invalid="ignore"):
         combined = operation(*values)
-    estimate = Estimate(value, Resamples(combined, min(requests), signed))
+    least_sure = min(drawn, key=lambda resamples: resamples.requests)
+    resamples = replace(least_sure, values=combined, signed=signed, correction=None)
+    estimate = Estimate(value, resamples)
     return _with_correction(estimate, operation, operands)
 
 

@@ -324,18 +324,20 @@ def _corrected(
     if replays is None or stat in statistics.SETTINGS:
         return None
     replayed = as_replayed(result, replays)
+    value = statistics.compute(stat, replayed, scaled_tokens)
     resamples = statistics.resample(stat, replayed, scaled_tokens)
     if resamples is None:
         return None
+    if replays.prompts_in_task is not None:
+        resamples = resamples.of_population(replays.prompts_in_task, value)
 
     exact = _counted_exactly(stat, result, replayed, scaled_tokens)
     if exact is not None:
-        value = statistics.compute(stat, replayed, scaled_tokens)
         return Estimate(value, replace(resamples, correction=exact))
 
     numbers = quiet_requests(result) or list(range(len(result.stats)))
     measured = statistics.compute(stat, _requests(result, numbers), scaled_tokens)
-    of_all = Estimate(statistics.compute(stat, replayed, scaled_tokens), resamples)
+    of_all = Estimate(value, resamples)
     of_same = statistics.compute(stat, _requests(replayed, numbers), scaled_tokens)
     as_factor = of_all.is_positive and measured > 0 and of_same > 0
     spread = peers.spread(stat, result, scaled_tokens, as_factor)
@@ -352,10 +354,9 @@ def _corrected(
     )
     return Estimate(
         correction.applied(of_all.value),
-        Resamples(
-            correction.applied(resamples.values),
-            requests=resamples.requests,
-            signed=resamples.signed,
+        replace(
+            resamples,
+            values=correction.applied(resamples.values),
             correction=correction,
         ),
     )

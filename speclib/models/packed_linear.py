@@ -36,20 +36,20 @@ def pack(network: Network) -> Network:
 
     Where this build of torch has no oneDNN, the model stays as it is.
     """
-    if not _can_pack():
+    if not can_pack():
         return network
 
     for module in network.modules():
         if _is_float32_linear_on_cpu(module):
             weight = module.weight.detach()
-            module.packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+            module.packed = packed_weight(weight)
             packed_is_faster_for_one()  # now, and not within a pass that is timed
             forward = _packed_forward.__get__(module)
             module.forward = forward  # type: ignore[method-assign]
     return network
 
 
-def _can_pack() -> bool:
+def can_pack() -> bool:
     """Says whether this build of torch has oneDNN's packed product."""
     operations = getattr(torch.ops, "mkldnn", None)
     has_product = hasattr(operations, "_linear_pointwise")
@@ -69,12 +69,18 @@ def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     if is_one_token and not packed_is_faster_for_one():
         return F.linear(x, self.weight, self.bias)
     packed: Any = self.packed
-    return _packed_product(x, packed, self.bias)
+    return packed_product(x, packed, self.bias)
 
 
-def _packed_product(
+def packed_weight(weight: torch.Tensor) -> Any:
+    """``weight`` [out, in] as ``packed_product`` takes it."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight, None)
+
+
+def packed_product(
     x: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
+    """The output of a packed layer for ``x`` [..., in]: [..., out]."""
     product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
         x, packed, bias, "none", [], ""
     )
@@ -88,7 +94,7 @@ def packed_is_faster_for_one() -> bool:
     It is timed once in a process, which takes some ten milliseconds.
     """
     weights = [torch.zeros(TIMED_WIDTH, TIMED_WIDTH) for _ in range(TIMED_LAYERS)]
-    packed = [torch.ops.mkldnn._reorder_linear_weight(w, None) for w in weights]
+    packed = [packed_weight(w) for w in weights]
     token = torch.zeros(1, 1, TIMED_WIDTH)
 
     def multiply_plainly() -> None:
@@ -97,7 +103,7 @@ def packed_is_faster_for_one() -> bool:
 
     def multiply_packed() -> None:
         for weight in packed:
-            _packed_product(token, weight, None)
+            packed_product(token, weight, None)
 
     return _least_seconds(multiply_packed) < _least_seconds(multiply_plainly)
 

@@ -19,19 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from speclib.core.candidate_tree import paths
+from speclib.core.candidate_tree import last_paths, paths, stem
 from speclib.core.sampling import Row, Rows, Sampler, Tokens
 from speclib.core.settings import ROLES, Role
-from speclib.operations.model import Model
+from speclib.operations.model import PLAIN, Model
 
 from .open_pair import OpenPair
 from .uncached import Uncached
 
-GREEDY = Sampler()
+ANY_TOKEN = 0
 
 
 class SaysLogits(Protocol):
@@ -41,8 +41,26 @@ class SaysLogits(Protocol):
     def logits(self) -> Rows: ...
 
 
+class AsTheyAre(Sampler):
+    """Makes no probabilities: whoever remembers logits has no use for them."""
+
+    @property
+    def greedy(self) -> bool:
+        return False
+
+    def __call__(self, logits: Rows) -> Rows:
+        return logits
+
+
+AS_THEY_ARE = AsTheyAre()
+
+
 class Memory:
-    """What ``model`` has said, by the text that it was said after."""
+    """What ``model`` has said, by the text that it was said after.
+
+    The nodes of a tree that is drafted level by level stay in the model's cache until
+    it is asked for something else.
+    """
 
     def __init__(self, model: Model):
         self.model = model
@@ -51,6 +69,7 @@ class Memory:
     def forget(self) -> None:
         """Forgets all texts."""
         self.model.reset()  # what it has cached, nobody has seen it read
+        self.leave_tree()
         self.logits_after: dict[Tokens, Row] = {}
         self.feature_of: dict[Tokens, np.ndarray] = {}  # of a text's last token
 
@@ -63,19 +82,70 @@ class Memory:
         ]
         if unknown:
             asked = text[: unknown[-1]]
-            self.model.rows(asked, unknown[-1] - unknown[0], GREEDY)
+            self.leave_tree()
+            self.model.rows(asked, unknown[-1] - unknown[0], AS_THEY_ARE)
             read = tuple(asked[:end] for end in range(unknown[0], unknown[-1] + 1))
             self._note(read, self._texts_fed(asked, ()))
         return np.stack(
             [self.logits_after[text[:end]] for end in range(first, len(text) + 1)]
         )
 
-    def read_tree(self, text: Tokens, parents: Sequence[int]) -> None:
-        """Sees to it that a tree's rows are remembered, by one pass at most."""
-        read = tuple(tuple(path) for path in paths(text, parents))
+    def logits_of_tree(self, text: Tokens, parents: Sequence[int]) -> Rows:
+        """Logits [len(parents) + 1, vocab] after the bare text and each node's path."""
+        read = paths(text, parents)
         if any(path not in self.logits_after for path in read):
-            self.model.tree(text, parents, GREEDY)
+            self.leave_tree()
+            self.model.tree(text, parents, AS_THEY_ARE)
             self._note(read, self._texts_fed(text, parents))
+        return np.stack([self.logits_after[path] for path in read])
+
+    def logits_of_level(
+        self, text: Tokens, parents: Sequence[int], new: int
+    ) -> Rows:
+        """Logits [new, vocab] after the paths to a tree's last ``new`` nodes."""
+        read = last_paths(text, parents, new)
+        if any(path not in self.logits_after for path in read):
+            self._feed_level(text, parents)
+        return np.stack([self.logits_after[path] for path in read])
+
+    def _feed_level(self, text: Tokens, parents: Sequence[int]) -> None:
+        """Has the model read what its cache lacks of a tree, as one level."""
+        fed = len(parents) - self._count_cached(text, parents)
+        self.model.level(text, parents, fed, AS_THEY_ARE)
+        self._tree = text, tuple(parents)
+        read = last_paths(text, parents, fed)
+        self._note(read, read)
+
+    def _count_cached(self, text: Tokens, parents: Sequence[int]) -> int:
+        """How many first nodes of a tree are cached; the text before it then is, too.
+
+        It may be the tree that was fed last with a level more. Of another one only the
+        stem may be cached, as a text is.
+        """
+        bare = len(text) - len(parents)
+        cached_text, cached_parents = self._tree
+        nodes = len(cached_parents)
+        is_same_tree = (
+            cached_text == text[: bare + nodes]
+            and cached_parents == tuple(parents[:nodes])
+        )
+        if nodes and is_same_tree:
+            return nodes
+
+        line = text[: bare + stem(parents)]
+        if self._count_cached_of(line) < bare:
+            self.model.rows(text[:bare], 0, AS_THEY_ARE)
+        return self._count_cached_of(line) - bare
+
+    def _count_cached_of(self, line: Tokens) -> int:
+        """How many first tokens of ``line`` the model has cached."""
+        model: Any = self.model
+        cached: int = model.prefix.keep((*line, ANY_TOKEN))
+        return cached
+
+    def leave_tree(self) -> None:
+        """Counts on no node in the model's cache any more."""
+        self._tree: tuple[Tokens, Tokens] = (), ()
 
     def read_ahead(self, text: Tokens, written: Tokens, n: int) -> None:
         """Reads on greedily where the model would leave what is ``written``.
@@ -94,7 +164,6 @@ class Memory:
             if written[node + 1 : node + 2] != (likeliest,):
                 leaves.append((node, likeliest))
 
-        self.model.rows(text + written, 0, GREEDY)  # so that all of it is cached
         tokens, parents = list(written), list(range(-1, len(written) - 1))
         for _ in range(min(n, self.model.context - len(text + written))):
             first = len(tokens)
@@ -102,13 +171,8 @@ class Memory:
                 tokens.append(token)
                 parents.append(parent)
             tree = text + tuple(tokens)
-            self.model.level(tree, parents, len(leaves), GREEDY)
-            read = [tuple(path) for path in paths(tree, parents)[-len(leaves) :]]
-            self._note(read, read)
-
-            leaves = []
-            for node, path in enumerate(read, first):
-                leaves.append((node, int(self.logits_after[path].argmax())))
+            logits = self.logits_of_level(tree, parents, len(leaves))
+            leaves = list(enumerate(logits.argmax(-1).tolist(), first))
 
     def _texts_fed(self, text: Tokens, parents: Sequence[int]) -> list[Tokens]:
         """The texts that end with each token which the last pass may have fed."""
@@ -172,25 +236,40 @@ class Remembering(Uncached):
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
         """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass."""
-        self._read_tree(text, parents)
-        return super().tree(text, parents, sampler)
+        if self._will_refuse(text):
+            return super().tree(text, parents, sampler)
+        self._pass(text, len(parents))
+        self.cut(len(text) - len(parents) + stem(parents))
+        logits = self.memory.logits_of_tree(tuple(text), parents)
+        _, kept, _ = self._last_pass
+        self._last_pass = (text, kept, parents)
+        return self._shaped(logits, sampler)
 
-    def _read_tree(self, text: Sequence[int], parents: Sequence[int]) -> None:
-        """Reads a tree in one pass, unless what is asked of it will be refused."""
-        if len(text) <= self.context and not self.stopped():
-            self.memory.read_tree(tuple(text), parents)
+    def _will_refuse(self, text: Sequence[int]) -> bool:
+        """Whether a tree may be too long or stopped, and is to be read path by path."""
+        return len(text) > self.context or self.stopped()
+
+    def _shaped(self, logits: Rows, sampler: Sampler) -> Rows:
+        self._last_logits = logits[-1:]
+        return sampler(logits)
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
         """The rows [new, vocab] of a tree's last level, counted as one pass."""
-        if not self._is_fuzzy:
-            self._read_tree(text, parents)
+        if self._is_fuzzy:
+            rows = self.memory.model.level(text, parents, new, sampler)
+            self.sharing = self._lp  # the exact pass is the one before the first level
+            self._count_level(text, parents, new)
+            return rows
+        if self._will_refuse(text):
             return super().level(text, parents, new, sampler)
-        rows = self.memory.model.level(text, parents, new, sampler)
-        self.sharing = self._lp  # the exact pass is the one before the first level
+
+        logits = self.memory.logits_of_level(tuple(text), parents, new)
+        self.sharing = 1
         self._count_level(text, parents, new)
-        return rows
+        self._last_pass = (text, len(text) - new, parents)
+        return self._shaped(logits, PLAIN if sampler.greedy else sampler)
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
@@ -199,6 +278,7 @@ class Remembering(Uncached):
             if lp == 1:
                 yield
                 return
+            self.memory.leave_tree()
             if self._is_new and not calibrate:
                 self.memory.model.reset()
             self._is_new = False
@@ -288,8 +368,18 @@ class Memories:
         spec = opened.pair.model(role)
         key = (role, str(spec.undilated), opened.runtime(role), opened.vocab)
         if key not in self._memories:
-            self._memories[key] = Memory(opened.build(role, dilated=False))
+            self._memories[key] = Memory(_small(opened.build(role, dilated=False)))
         return self._memories[key]
+
+
+def _small(model: Model) -> Model:
+    """A model as small as it was trained, whose passes are shortened where they can."""
+    network = getattr(model, "network", None)
+    if network is not None and not reads_features(model):
+        from .short_passes import shorten
+
+        shorten(network)
+    return model
 
 
 def reads_features(model: Model) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
@@ -74,6 +75,23 @@ def traces_in(world, method, temperature):
     return traces
 
 
+def but_for_last_digits(trace):
+    """A trace, and its payloads, whose probabilities may differ in the last digits."""
+    payloads = [rounded(event.payload) for event in trace.events]
+    events = [event._replace(payload=None) for event in trace.events]
+    return replace(trace, events=events), payloads
+
+
+def rounded(value):
+    if isinstance(value, float):
+        return pytest.approx(value, abs=2e-6)
+    if isinstance(value, tuple):
+        return [rounded(each) for each in value]
+    if is_dataclass(value):
+        return {each.name: rounded(getattr(value, each.name)) for each in fields(value)}
+    return value
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -82,10 +100,11 @@ def test_every_method_runs_as_with_models_that_remember_nothing(method, temperat
     pytest.importorskip("torch")
     pair = speclib.load_pair(HEAD if method == "eagle" else PAIR)
     with open_world("virtual", pair) as world:
-        expected = traces_in(world, method, temperature)
+        expected = list(map(but_for_last_digits, traces_in(world, method, temperature)))
         world.models = Memories().models(world.opened, world.models)
-        assert traces_in(world, method, temperature) == expected
-        assert traces_in(world, method, temperature) == expected
+        for _ in range(2):
+            traces = traces_in(world, method, temperature)
+            assert list(map(but_for_last_digits, traces)) == expected
 
 
 @pytest.mark.slow

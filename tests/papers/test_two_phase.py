@@ -48,10 +48,12 @@ def cell(
     method: str = "pearl",
     others: list[float] | None = None,
     seed: int | None = None,
+    in_task: int | None = None,
 ) -> CellResult:
     """A cell by the seconds of its requests; ``plain`` decoding takes equally long.
 
-    Each is a run of its own, unless it is given a ``seed``.
+    Each is a run of its own, unless it is given a ``seed``. ``in_task``: how many
+    prompts there are; None: no end of them.
     """
     gamma = None if method == "autoregressive" else 2
     own_seed = next(numbers) if seed is None else seed
@@ -67,6 +69,7 @@ def cell(
             stats=[request(seconds) for seconds in replayed],
             baseline=[request(plain)] * len(replayed),
             sequence_choices=[[] for _ in replayed],
+            prompts_in_task=in_task,
         ),
     )
 
@@ -157,6 +160,59 @@ def test_the_interval_is_wider_than_each_of_its_parts():
 def half_width(result: CellResult) -> float:
     interval = read(result).interval
     return float(np.log(interval.high / interval.low)) / 2
+
+
+@pytest.mark.parametrize("in_task, left_open", [(6, 0), (8, 1 / 4), (24, 3 / 4)])
+def test_what_was_replayed_of_a_task_leaves_open_only_the_rest_of_it(
+    in_task, left_open
+):
+    """Of a mean over N things, n of them known, the variance is (1 - n / N) times that
+    of n out of a number without end (Cochran, chapter 2.6)."""
+    measured, replayed = [2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0]
+    of_endless = cell(measured, replayed)
+    of_task = cell(measured, replayed, in_task=in_task)
+    assert read(of_task).value == pytest.approx(read(of_endless).value)
+    ratio = half_width(of_task) / half_width(of_endless)
+    assert ratio == pytest.approx(left_open**0.5, rel=0.03)
+
+
+def test_a_task_that_was_replayed_to_its_end_leaves_open_the_correction_alone():
+    differing = [2.0, 4.0, 6.0, 3.0, 5.0, 4.0]
+    corrections = half_width(cell([4.0, 5.0], [4.0] * 6))
+    whole = cell([2.0 * 1.0, 4.0 * 1.25], differing, in_task=6)
+    assert half_width(whole) == pytest.approx(corrections, rel=1e-6)
+    estimate = read(whole)
+    assert not estimate.lacks_replays(1.01 * estimate.value)
+    assert not estimate.is_out_of_reach(1.01 * estimate.value)
+
+
+def test_a_claim_about_a_task_that_can_be_replayed_to_its_end_is_never_out_of_reach():
+    """With 96 prompts in the task it is a matter of time; with 164 (HumanEval's) the
+    96 that are replayed at most leave something open."""
+    measured, replayed = [2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0]
+    for in_task, is_out_of_reach in ((96, False), (164, True), (None, True)):
+        estimate = read(cell(measured, replayed, in_task=in_task))
+        limit = 1.01 * estimate.value
+        assert estimate.lacks_replays(limit)
+        assert estimate.is_out_of_reach(limit) is is_out_of_reach
+
+
+def test_a_count_of_all_prompts_of_a_task_is_exact():
+    result = counted([8], [8, 6, 4, 2])
+    replays = replace(present(result.replays), prompts_in_task=4)
+    estimate = read(replace(result, replays=replays), "mat")
+    assert estimate.interval == (1.0, 1.0)
+
+
+def test_a_quotient_of_two_tasks_of_which_one_is_known_leaves_open_the_other():
+    known = read(cell([4.0] * 3, [2.0, 4.0, 3.0, 6.0, 5.0, 4.0], in_task=6))
+    half = [2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0]
+    other = read(cell(*half, in_task=12))
+    quotient = divide(known, other)
+    assert quotient.resamples.requests == other.resamples.requests
+    widths = [np.log(each.interval.high / each.value) for each in (known, other)]
+    got = np.log(quotient.interval.high / quotient.value)
+    assert max(widths) < got < 1.01 * np.hypot(*widths)
 
 
 def test_what_more_replays_would_settle_is_told_from_what_more_requests_would():
@@ -403,6 +459,30 @@ def test_the_interval_holds_a_known_truth_in_95_percent_of_2000_trials(
         interval = read(cells[0], "decode_speed", *cells[1:]).interval
         held += interval.low <= truth <= interval.high
     assert held / 2000 > 0.93
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("replays", [24, 48, 96])
+def test_the_interval_holds_the_number_of_a_whole_task_in_95_percent_of_2000_trials(
+    replays,
+):
+    """Six cells of a task of 96 prompts, four of them measured. The truth is what all
+    prompts of the first cell would take on the average, if they were measured."""
+    rng = np.random.default_rng(13)
+    of_prompts, of_noise = 0.3, 0.05
+    mean_noise = np.exp(-of_noise) / (1 - of_noise)
+    held = 0
+    for _ in range(2000):
+        cells, truths = [], []
+        for _ in range(6):
+            task = 4.0 * np.exp(of_prompts * rng.normal(size=96))
+            noise = np.exp(of_noise * (rng.exponential(size=4) - 1))
+            timed = (task[:4] * noise).tolist()
+            cells.append(cell(timed, task[:replays].tolist(), in_task=96))
+            truths.append(TOKENS / (task.mean() * mean_noise))
+        interval = read(cells[0], "decode_speed", *cells[1:]).interval
+        held += interval.low <= truths[0] <= interval.high
+    assert 0.93 < held / 2000 < 0.97
 
 
 @pytest.mark.thorough

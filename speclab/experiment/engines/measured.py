@@ -233,6 +233,7 @@ def _replays(cell: MeasuredCell, environment: Environment) -> Replays | None:
         stats=own.stats[:count],
         baseline=plain.stats[:count],
         sequence_choices=[prompt.sequence_choices for prompt in own.prompts[:count]],
+        prompts_in_task=own.prompts_in_task,
     )
 
 

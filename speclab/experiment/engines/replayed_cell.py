@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from speclab.experiment import cache, cache_keys
 from speclab.experiment.cells.measured_prompt import Conditions, Setting
+from speclab.experiment.cells.task_prompts import count_prompts
 from speclab.experiment.cells.timed_passes import MachineTimes
 from speclab.experiment.spec import Spec, WorkerPool, present
 from speclib.data.pairs import load_pair
+from speclib.data.prompts import folder_to_measure
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
 from speclib.trace.metrics import Stats
@@ -86,6 +90,23 @@ class ReplayedCell:
     @property
     def stats(self) -> list[Stats]:
         return [prompt.stats for prompt in self.prompts]
+
+    @property
+    def prompts_in_task(self) -> int | None:
+        """How many prompts there are to replay; None: as many as anybody wants.
+
+        So it is of toys, and where chance draws the text: it would draw another one.
+        """
+        task = self.conditions.task
+        if task == "toy" or self.conditions.temperature:
+            return None
+        return _count(task, self.conditions.length, folder_to_measure(task))
+
+
+@lru_cache
+def _count(task: str, length: int | None, folder: Path | None) -> int:
+    """How many prompts a task has; ``folder``: where it is taken from."""
+    return count_prompts(task, length)
 
 
 def replayed_cell(spec: Spec, setting: Setting, times: MachineTimes) -> ReplayedCell:
