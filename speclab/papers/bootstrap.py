@@ -90,7 +90,7 @@ class Resamples:
         return replace(self, values=values, population=population)
 
 
-def share_left_open(requests: int, population: float) -> float:
+def share_left_open(requests: float, population: float) -> float:
     """The part of a variance over requests that so many of them leave open."""
     return max(0.0, 1 - requests / population)
 

@@ -7,6 +7,7 @@ is how the run was placed.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from speclab.experiment.spec import CellResult, Spec, present
@@ -35,8 +36,20 @@ def servers_of(result: CellResult) -> int:
 def count_devices(spec: Spec, drafts: bool, servers: int = 1) -> int:
     """The devices of a run with or without a draft model, and of so many targets."""
     if spec.kind == "measured":
-        return len(places_of(load_pair(present(spec.pair)), drafts, servers))
-    return hardware_of(spec).devices(drafts, servers)
+        return _count_places(present(spec.pair), drafts, servers, machine.cores())
+    return _count_of_hardware(present(spec.latency), drafts, servers)
+
+
+# Every number of a table asks for them, and they hang on files that stay as they are.
+@cache
+def _count_places(pair: str, drafts: bool, servers: int, cores: int) -> int:
+    """The same of a measured run on a machine of so many ``cores``."""
+    return len(places_of(load_pair(pair), drafts, servers))
+
+
+@cache
+def _count_of_hardware(latency: str, drafts: bool, servers: int) -> int:
+    return (load_hardware(latency) or ONE_EACH).devices(drafts, servers)
 
 
 def hardware_of(spec: Spec) -> Hardware:

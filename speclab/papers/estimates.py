@@ -167,7 +167,7 @@ class Estimate:
 
     @property
     def _share_that_stays(self) -> float:
-        """The part of the requests' variance that as many replays as can be would leave."""
+        """The part of the requests' variance that would stay, replayed to the end."""
         population = present(self.resamples).population
         most = min(MOST_REPLAYS, population)
         open_now = share_left_open(self._requests, population)

@@ -354,14 +354,19 @@ def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
             return float("nan")
         return STATISTICS_OF_SPEEDS[name](_speeds(result), np.ones(n, int))
     totals = Totals(
-        total(result.stats),
-        total(result.baseline),
+        _total(result.stats),
+        _total(result.baseline),
         result.gamma,
         result.c,
         scaled_tokens,
         reserved_devices(result),
     )
     return _find(name)(totals)
+
+
+def _total(requests: list[Stats]) -> Stats:
+    """Their sum; a single request is asked for most, and is its own."""
+    return requests[0] if len(requests) == 1 else total(requests)
 
 
 def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> Resamples | None:

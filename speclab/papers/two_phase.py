@@ -61,7 +61,7 @@ from speclib.data.pairs import load_pair
 from speclib.methods import about
 
 from . import statistics
-from .bootstrap import Correction, Resamples
+from .bootstrap import Correction
 from .estimates import Estimate
 from .spread import Spread, pooled_spread
 from .table_result import quiet_requests

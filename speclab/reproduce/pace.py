@@ -20,9 +20,9 @@ FIRST_GUESS = {
     "virtual": 1e-4,
     "emulated": 0.01,
     "measured": 0.04,
-    "full-pages": 90.0,
-    "quick-pages": 27.0,
-    "audit-page": 27.0,
+    "full-pages": 25.0,
+    "quick-pages": 15.0,
+    "audit-page": 20.0,
 }
 
 

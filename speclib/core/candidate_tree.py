@@ -84,9 +84,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
     return tuple(paths_of_rows)
 
 
-def last_paths(
-    text: Tokens, parents: Sequence[int], count: int
-) -> tuple[Tokens, ...]:
+def last_paths(text: Tokens, parents: Sequence[int], count: int) -> tuple[Tokens, ...]:
     """The last ``count`` of ``paths``, without those before them."""
     start = len(text) - len(parents)
     bare_text = text[:start]

@@ -32,6 +32,7 @@ from .open_pair import OpenPair
 from .uncached import Uncached
 
 ANY_TOKEN = 0
+NO_TREE: tuple[Tokens, Tokens] = ((), ())  # text and parents
 
 
 class SaysLogits(Protocol):
@@ -92,16 +93,15 @@ class Memory:
 
     def logits_of_tree(self, text: Tokens, parents: Sequence[int]) -> Rows:
         """Logits [len(parents) + 1, vocab] after the bare text and each node's path."""
-        read = paths(text, parents)
+        bare_text = text[: len(text) - len(parents)]
+        read = (bare_text, *last_paths(text, parents, len(parents)))
         if any(path not in self.logits_after for path in read):
             self.leave_tree()
             self.model.tree(text, parents, AS_THEY_ARE)
             self._note(read, self._texts_fed(text, parents))
         return np.stack([self.logits_after[path] for path in read])
 
-    def logits_of_level(
-        self, text: Tokens, parents: Sequence[int], new: int
-    ) -> Rows:
+    def logits_of_level(self, text: Tokens, parents: Sequence[int], new: int) -> Rows:
         """Logits [new, vocab] after the paths to a tree's last ``new`` nodes."""
         read = last_paths(text, parents, new)
         if any(path not in self.logits_after for path in read):
@@ -125,9 +125,8 @@ class Memory:
         bare = len(text) - len(parents)
         cached_text, cached_parents = self._tree
         nodes = len(cached_parents)
-        is_same_tree = (
-            cached_text == text[: bare + nodes]
-            and cached_parents == tuple(parents[:nodes])
+        is_same_tree = cached_text == text[: bare + nodes] and cached_parents == tuple(
+            parents[:nodes]
         )
         if nodes and is_same_tree:
             return nodes
@@ -145,7 +144,7 @@ class Memory:
 
     def leave_tree(self) -> None:
         """Counts on no node in the model's cache any more."""
-        self._tree: tuple[Tokens, Tokens] = (), ()
+        self._tree = NO_TREE
 
     def read_ahead(self, text: Tokens, written: Tokens, n: int) -> None:
         """Reads on greedily where the model would leave what is ``written``.

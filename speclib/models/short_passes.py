@@ -54,11 +54,10 @@ def shorten(network: Network) -> Network:
         past_key_values: Any = None,
         **others: Any,
     ) -> Any:
-        is_of_one_text = input_ids is not None and len(input_ids) == 1
-        has_own_mask = attention_mask is None or attention_mask.dim() == 4
-        is_cached = past_key_values is not None
-        is_usual = not any("forward" in vars(layer) for layer in decoder.layers)
-        if not (is_of_one_text and has_own_mask and is_cached and is_usual):
+        is_padded = attention_mask is not None and attention_mask.dim() != 4
+        has_cache = past_key_values is not None
+        is_usual = has_cache and not is_padded and not _is_changed(decoder)
+        if input_ids is None or len(input_ids) != 1 or not is_usual:
             return whole_forward(
                 input_ids=input_ids,
                 attention_mask=attention_mask,
@@ -75,7 +74,7 @@ def shorten(network: Network) -> Network:
     return network
 
 
-def _is_known(decoder: nn.Module) -> bool:
+def _is_known(decoder: Any) -> bool:
     """Whether it is built as ``ShortLayers`` computes it, and in this memory."""
     if type(decoder) not in (LlamaModel, Qwen2Model):
         return False
@@ -86,6 +85,11 @@ def _is_known(decoder: nn.Module) -> bool:
     weights = sum(weight.numel() for weight in decoder.parameters())
     is_small = weights <= MOST_WEIGHTS and decoder.device.type == "cpu"
     return is_usual and has_plain_turns and is_small
+
+
+def _is_changed(decoder: Any) -> bool:
+    """Whether a layer was given another ``forward`` than its class's."""
+    return any("forward" in vars(layer) for layer in decoder.layers)
 
 
 class ShortLayers:
@@ -114,10 +118,8 @@ class ShortLayers:
         """
         cached, fed = cache.get_seq_length(), tokens.shape[1]
         if positions is None:
-            turns = slice(cached, cached + fed)
-        else:
-            turns = positions[0]
-        cos, sin = self._cos[:, turns], self._sin[:, turns]
+            positions = torch.arange(cached, cached + fed)[None]
+        cos, sin = self._cos[:, positions[0]], self._sin[:, positions[0]]
         if mask is None and fed > 1:
             mask = torch.ones(fed, cached + fed, dtype=torch.bool).tril(cached)
 

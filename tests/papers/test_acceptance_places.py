@@ -20,7 +20,7 @@ from speclib.data.prompts import load
 def test_the_counts_are_those_of_the_run():
     pair = speclib.load_pair("ladder/poor")
     text = load("gsm8k", 1)[0].input
-    counts = place_counts(pair, text, gamma=3, tokens=40)
+    (counts,) = place_counts(pair, [text], gamma=3, tokens=40)
     run = speclib.decode(
         text,
         pair=pair,

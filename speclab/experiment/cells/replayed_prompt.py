@@ -49,14 +49,17 @@ def is_replayable(pair: Pair) -> bool:
 
 
 def pair_to_replay(pair: Pair) -> Pair:
-    """The pair as it is replayed: in torch, on the CPU."""
+    """The pair as it is replayed: in torch, on the CPU, by one thread.
+
+    Every core has a process that replays, so a second thread would take another's.
+    """
     draft, place = pair.draft, pair.place
     if draft.in_llamacpp:
         draft = draft.model_copy(update={"runtime": "torch"})
     on_cpu = Place(
         draft=("cpu",) * len(place.draft),
         target=("cpu",) * len(place.target),
-        threads=place.threads,
+        threads=1,
     )
     return pair.model_copy(update={"draft": draft, "place": on_cpu})
 

@@ -38,8 +38,7 @@ def _compute(
     pair: str, task: str, n: int, gamma: int, tokens: int
 ) -> list[PlaceCounts]:
     opened = open_pair(load_pair(pair))
-    counts = []
-    for text in load_prompts(task, None, n, opened.tokenizer):
-        if not isinstance(text, Turn):  # a later turn needs the target's own replies
-            counts.append(place_counts(opened.pair, text, gamma, tokens))
-    return counts
+    asked = load_prompts(task, None, n, opened.tokenizer)
+    # A later turn needs the target's own replies.
+    texts = [text for text in asked if not isinstance(text, Turn)]
+    return place_counts(opened.pair, texts, gamma, tokens)
