@@ -74,15 +74,18 @@ class Resamples:
     correction: Correction | None = None
     population: float = inf
 
-    def of_population(self, population: float, value: float) -> Resamples:
+    def of_population(
+        self, population: float, value: float, at_least: float = 0.0
+    ) -> Resamples:
         """The resamples if there are no more than ``population`` requests in all.
 
         Those of them that were run are known. So the resamples are moved towards the
         number, ``value``, until their variance is 1 - n / population times what it was:
-        of all requests nothing is left open. Source: Cochran, Sampling Techniques,
-        third edition, 1977, chapter 2.6, the finite population correction.
+        of all requests nothing is left open, or so much as is to be left ``at_least``.
+        Source: Cochran, Sampling Techniques, third edition, 1977, chapter 2.6, the
+        finite population correction.
         """
-        left_open = share_left_open(self.requests, population)
+        left_open = max(at_least, share_left_open(self.requests, population))
         if left_open == 0:
             values = np.full_like(self.values, value)
         else:

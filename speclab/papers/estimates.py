@@ -27,7 +27,8 @@ Two kinds of number have no such interval. One request tells nothing about other
 interval is unbounded. And a number whose resamples are all equal (the virtual clock of
 a method without chance), or that has none (a printed one, a closed form), is exact.
 
-A number that rests on replays has a second part: its correction, from few measured
+A number that rests on replays is of a task with so many prompts, of which those that
+were replayed are known; and it has a second part, its correction, from few measured
 requests (see ``two_phase``). Its half-width is t * error, with the degrees of freedom
 of the error. The two parts are independent of each other, so the half-widths' squares
 are added.
@@ -60,7 +61,10 @@ MOST_REQUESTS = 100_000  # more than so many are not worth counting
 
 
 class Interval(NamedTuple):
-    """Where the number would be, by 95 % of such intervals, of any requests."""
+    """Where the number would be, by 95 % of such intervals, of all requests.
+
+    All are those of the task where it was replayed, and else any.
+    """
 
     low: float
     high: float
@@ -250,6 +254,12 @@ def _defined(resamples: Resamples) -> np.ndarray:
     return defined
 
 
+def _differ(resamples: Resamples) -> bool:
+    """Whether the number is not the same in all resamples."""
+    defined = _defined(resamples)
+    return len(defined) > 0 and bool(np.ptp(defined) > 0)
+
+
 def _t_factor(n: int | np.ndarray) -> Any:
     """How many standard errors of ``n`` requests reach to the end of the interval."""
     return _t_quantile(n - 1)
@@ -351,7 +361,8 @@ def _combine(
         return Estimate(value)
     with np.errstate(divide="ignore", invalid="ignore"):
         combined = operation(*values)
-    least_sure = min(drawn, key=lambda resamples: resamples.requests)
+    differing = [resamples for resamples in drawn if _differ(resamples)]
+    least_sure = min(differing or drawn, key=lambda resamples: resamples.requests)
     resamples = replace(least_sure, values=combined, signed=signed, correction=None)
     estimate = Estimate(value, resamples)
     return _with_correction(estimate, operation, operands)

@@ -32,7 +32,7 @@ RESTORE = "restore it, for instance with `git checkout`, or remove it and run ag
 
 
 # What the note says of a number that rests on replays (see ``two_phase``).
-OF_REPLAYS = re.compile(r"\d+ (measured|emulated), \d+ replayed")
+OF_REPLAYS = re.compile(r"\d+ (measured|emulated), \d+( of \d+)? replayed")
 
 
 class LedgerLine(NamedTuple):
@@ -72,7 +72,7 @@ class LedgerLine(NamedTuple):
 
 
 def requests_in_words(line: LedgerLine) -> str:
-    """How many requests a number rests on: "n 20", or "2 measured, 24 replayed"."""
+    """How many a number rests on: "n 20", or "2 measured, 24 of 96 replayed"."""
     replayed = OF_REPLAYS.search(line.note)
     return replayed[0] if replayed else f"n {line.n}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from speclab.experiment.spec import CellResult, Spec, present
 from speclib import machine
 from speclib.data import prompts
@@ -73,7 +75,10 @@ def describe_correction(estimate: Estimate, result: CellResult) -> str:
             return "; replays are not used: too few requests were quiet"
         return ""
     by = f"x{correction.by:.3f}" if correction.is_factor else f"{correction.by:+.3g}"
-    replayed = present(estimate.resamples).requests
+    resamples = present(estimate.resamples)
+    replayed = f"{resamples.requests}"
+    if isfinite(resamples.population):
+        replayed += f" of {resamples.population:.0f}"
     return f"; {correction.measured} {kind}, {replayed} replayed, correction {by}"
 
 

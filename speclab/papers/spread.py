@@ -35,6 +35,19 @@ class Spread(NamedTuple):
     freedom: float
 
 
+def of_the_same(groups: Sequence[Spread]) -> Spread:
+    """The spread of groups that each have a number of the very same things.
+
+    What one thing does to its numbers, all groups show again. So their variances are
+    averaged, and together they have no more degrees of freedom than one of them has.
+    """
+    freedom = sum(group.freedom for group in groups)
+    if not freedom:
+        return Spread(0.0, 0)
+    variance = sum(group.variance * group.freedom for group in groups) / freedom
+    return Spread(variance, max(group.freedom for group in groups))
+
+
 def pooled_spread(groups: Sequence[Spread]) -> Spread | None:
     """The variance of all groups together; None where none has two numbers to compare.
 

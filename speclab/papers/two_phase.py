@@ -18,7 +18,16 @@ the squares are added: what few prompts leave open about the task, by the bootst
 all replays; and what few measurements leave open about the correction, by how much the
 single requests' corrections differ. Two measured requests hardly tell that. So all
 cells of the same method that were measured on the machine are asked, too (see
-``spread``).
+``spread``). Cells of the same prompts count as one of them, since a prompt whose
+correction is large is so in most of them.
+
+A task is its prompts: HumanEval is 164 of them, and ours are 96. The interval says
+where the number would be if all of them were measured here. So of n prompts that were
+replayed, out of N, the first part's variance is 1 - n / N times what it would be if
+there were no end of prompts (the finite population correction); of all of them it is
+none. What another task like this one would give, no interval says. Where chance draws
+the text, of toys, and of prompts that are cut to one length, there is no end of
+requests.
 
 Requests beside which other programs kept the machine busy are left out of the
 correction, if a quiet one is left.
@@ -26,16 +35,19 @@ correction, if a quiet one is left.
 A count of tokens or passes needs no correction where a replay is exact: it has the very
 counts of the run, whatever kept the machine busy. That is so in float32, of models in
 torch, by a method that does not go by time; tests hold replays to it, and every
-measured request has to agree. Then one measured request is enough.
+measured request has to agree. Then one measured request is enough. Two tokens that are
+equally likely may still change places in a replay: so of M requests that were measured
+by such methods and all agree, up to 3 / M of the prompts may be replayed with other
+counts (95 %), and that share of the variance stays, however many were replayed.
 
 A replay that is wrong makes the interval wider and the correction another one; it does
 not make the number wrong. A number that may be negative is corrected by a difference,
 not by a factor. Numbers that need several requests, such as a variance, and those that
 no single request has, are taken from the measured requests alone.
 
-Sources: Cochran, Sampling Techniques, third edition, 1977, chapter 12.9; Angelopoulos
-et al., Prediction-Powered Inference, 2023 (arXiv:2301.09633), for the same idea with a
-model's predictions as the first phase.
+Sources: Cochran, Sampling Techniques, third edition, 1977, chapters 2.6 and 12.9;
+Angelopoulos et al., Prediction-Powered Inference, 2023 (arXiv:2301.09633), for the same
+idea with a model's predictions as the first phase.
 
 The quotient of two such numbers has a correction of its own: what slowed a request of
 both methods, which were run in turns, or the plain decoding that both stand over,
@@ -43,7 +55,9 @@ cancels. How much quotients differ is told by all pairs of cells of these two me
 (``Peers.spread_of_quotient``), and is mostly less than what both sides' spreads make
 together.
 
-What it does not know: whether the first prompts are typical in how they are corrected.
+What it does not know: whether the first prompts of a file are typical of it, and in how
+they are corrected; and how another day on the same machine would correct them. Where a
+window was searched, the number is of the window that was chosen.
 """
 
 from __future__ import annotations
@@ -58,12 +72,13 @@ import numpy as np
 
 from speclab.experiment.spec import CellResult, Replays, Spec, present
 from speclib.data.pairs import load_pair
+from speclib.errors import naming_extras
 from speclib.methods import about
 
 from . import statistics
 from .bootstrap import Correction
 from .estimates import Estimate
-from .spread import Spread, pooled_spread
+from .spread import Spread, of_the_same, pooled_spread
 from .table_result import quiet_requests
 
 
@@ -87,6 +102,7 @@ class Peers:
                 self._groups[_group_of(result)].append(result)
                 self._in_turns[_conditions_of(result)].append(result)
         self._spreads: dict[Hashable, Spread | None] = {}
+        self._doubts: dict[Hashable, float] = {}
 
     def spread(
         self, stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
@@ -98,12 +114,39 @@ class Peers:
         """
         key = stat, scaled_tokens, as_factor, _group_of(result)
         if key not in self._spreads:
-            group = self._groups.get(_group_of(result), [])
-            spreads = [
-                own_spread(stat, each, scaled_tokens, as_factor) for each in group
-            ]
-            self._spreads[key] = pooled_spread(spreads)
+            by_conditions: dict[Hashable, list[Spread]] = defaultdict(list)
+            for each in self._groups.get(_group_of(result), []):
+                own = own_spread(stat, each, scaled_tokens, as_factor)
+                by_conditions[_conditions_of(each)].append(own)
+            self._spreads[key] = pooled_spread(
+                [of_the_same(spreads) for spreads in by_conditions.values()]
+            )
         return self._spreads[key]
+
+    def share_in_doubt(
+        self, stat: str, result: CellResult, scaled_tokens: int
+    ) -> float:
+        """How many of the prompts may be replayed with another count, at most.
+
+        A share, by the measured requests of cells like ``result``: of M that all agree
+        about 3 / M (the upper end of Clopper and Pearson's interval, 95 %).
+        """
+        with naming_extras("an interval"):
+            from scipy.special import betaincinv  # printed tables are read without it
+
+        key = stat, scaled_tokens, _group_of(result)
+        if key not in self._doubts:
+            group = self._groups.get(_group_of(result), [result])
+            agreeing = [
+                agrees
+                for each in group
+                for agrees in _agreements(stat, each, scaled_tokens)
+            ]
+            differing = agreeing.count(False)
+            self._doubts[key] = float(
+                betaincinv(differing + 1, len(agreeing) - differing, 0.95)
+            )
+        return self._doubts[key]
 
     def spread_of_quotient(
         self, stat: str, one: CellResult, other: CellResult, scaled_tokens: int
@@ -117,8 +160,9 @@ class Peers:
         if key not in self._spreads:
             spreads = []
             for cells in self._in_turns.values():
-                for pair in _pairs(cells, _group_of(one), _group_of(other)):
-                    spreads.append(_spread_of_pair(stat, *pair, scaled_tokens))
+                pairs = _pairs(cells, _group_of(one), _group_of(other))
+                own = [_spread_of_pair(stat, *pair, scaled_tokens) for pair in pairs]
+                spreads.append(of_the_same(own))
             freedom = sum(spread.freedom for spread in spreads)
             is_known = freedom >= LEAST_FREEDOM
             self._spreads[key] = pooled_spread(spreads) if is_known else None
@@ -126,6 +170,7 @@ class Peers:
 
 
 NO_PEERS = Peers()
+NO_VARIANCE = 1e-20  # of corrections that differ by floating point alone
 LEAST_FREEDOM = 4  # of pairs that tell how much a quotient differs
 
 
@@ -293,7 +338,7 @@ def read_statistic(
 
 
 def _counted_exactly(
-    stat: str, result: CellResult, replayed: CellResult, scaled_tokens: int
+    stat: str, result: CellResult, scaled_tokens: int
 ) -> Correction | None:
     """The correction, by nothing, of a count that replays have exactly; else None."""
     spec = result.spec
@@ -305,15 +350,22 @@ def _counted_exactly(
     )
     if not is_exact:
         return None
-    numbers = list(range(len(result.stats)))
-    for number in numbers:
+    if not all(_agreements(stat, result, scaled_tokens)):
+        return None
+    return Correction(
+        by=1.0, is_factor=True, error=0.0, freedom=inf, measured=len(result.stats)
+    )
+
+
+def _agreements(stat: str, result: CellResult, scaled_tokens: int) -> list[bool]:
+    """Of each measured request, whether its replay has the same count."""
+    replayed = as_replayed(result, present(result.replays))
+    agree = []
+    for number in range(len(result.stats)):
         measured = statistics.compute(stat, _requests(result, [number]), scaled_tokens)
         again = statistics.compute(stat, _requests(replayed, [number]), scaled_tokens)
-        if measured != again and not (isnan(measured) and isnan(again)):
-            return None
-    return Correction(
-        by=1.0, is_factor=True, error=0.0, freedom=inf, measured=len(numbers)
-    )
+        agree.append(measured == again or (isnan(measured) and isnan(again)))
+    return agree
 
 
 def _corrected(
@@ -328,12 +380,13 @@ def _corrected(
     resamples = statistics.resample(stat, replayed, scaled_tokens)
     if resamples is None:
         return None
-    if replays.prompts_in_task is not None:
-        resamples = resamples.of_population(replays.prompts_in_task, value)
+    prompts = inf if replays.prompts_in_task is None else replays.prompts_in_task
 
-    exact = _counted_exactly(stat, result, replayed, scaled_tokens)
+    exact = _counted_exactly(stat, result, scaled_tokens)
     if exact is not None:
-        return Estimate(value, replace(resamples, correction=exact))
+        doubt = peers.share_in_doubt(stat, result, scaled_tokens)
+        counted = resamples.of_population(prompts, value, at_least=doubt)
+        return Estimate(value, replace(counted, correction=exact))
 
     numbers = quiet_requests(result) or list(range(len(result.stats)))
     measured = statistics.compute(stat, _requests(result, numbers), scaled_tokens)
@@ -343,6 +396,8 @@ def _corrected(
     spread = peers.spread(stat, result, scaled_tokens, as_factor)
     if spread is None or not (isfinite(measured) and isfinite(of_same)):
         return None
+    if spread.variance > NO_VARIANCE:  # else it is by chance that no error shows
+        resamples = resamples.of_population(prompts, value)
 
     correction = Correction(
         by=measured / of_same if as_factor else measured - of_same,

@@ -85,7 +85,7 @@ def _replayed(
     def run(world: World) -> Result:
         return run_candidate(world, candidate, prompt, max_new_tokens)
 
-    return replay.by_own_times(run)
+    return replay.by_own_times(run, candidate)
 
 
 def run_candidate(

@@ -89,8 +89,9 @@ def last_paths(text: Tokens, parents: Sequence[int], count: int) -> tuple[Tokens
     start = len(text) - len(parents)
     bare_text = text[:start]
     read = []
-    for node in range(len(parents) - count, len(parents)):
+    for last_node in range(len(parents) - count, len(parents)):
         backwards = []
+        node = last_node
         while node >= 0:
             backwards.append(text[start + node])
             node = parents[node]

@@ -110,17 +110,23 @@ class Memory:
 
     def _feed_level(self, text: Tokens, parents: Sequence[int]) -> None:
         """Has the model read what its cache lacks of a tree, as one level."""
-        fed = len(parents) - self._count_cached(text, parents)
+        cached = self._count_nodes_cached(text, parents)
+        if cached is None:
+            bare_text = text[: len(text) - len(parents)]
+            self.model.rows(bare_text, 0, AS_THEY_ARE)
+            cached = 0
+        fed = len(parents) - cached
+        self.leave_tree()  # for good, should the pass fail
         self.model.level(text, parents, fed, AS_THEY_ARE)
         self._tree = text, tuple(parents)
         read = last_paths(text, parents, fed)
         self._note(read, read)
 
-    def _count_cached(self, text: Tokens, parents: Sequence[int]) -> int:
-        """How many first nodes of a tree are cached; the text before it then is, too.
+    def _count_nodes_cached(self, text: Tokens, parents: Sequence[int]) -> int | None:
+        """How many first nodes of a tree need not be fed; None: nor is its text cached.
 
         It may be the tree that was fed last with a level more. Of another one only the
-        stem may be cached, as a text is.
+        stem may be cached, as a text is, and what the model said there be remembered.
         """
         bare = len(text) - len(parents)
         cached_text, cached_parents = self._tree
@@ -132,15 +138,19 @@ class Memory:
             return nodes
 
         line = text[: bare + stem(parents)]
-        if self._count_cached_of(line) < bare:
-            self.model.rows(text[:bare], 0, AS_THEY_ARE)
-        return self._count_cached_of(line) - bare
+        cached = self._count_cached_of(line)
+        if cached < bare:
+            return None
+        for end in range(bare + 1, cached + 1):
+            if line[:end] not in self.logits_after:
+                return end - 1 - bare
+        return cached - bare
 
     def _count_cached_of(self, line: Tokens) -> int:
-        """How many first tokens of ``line`` the model has cached."""
+        """How many first tokens of ``line`` the model has cached by exact passes."""
         model: Any = self.model
         cached: int = model.prefix.keep((*line, ANY_TOKEN))
-        return cached
+        return min(cached, getattr(model, "exact", cached))
 
     def leave_tree(self) -> None:
         """Counts on no node in the model's cache any more."""

@@ -3,8 +3,8 @@
 A pass of a network of some million weights takes one or two milliseconds. More than
 half of them go to what transformers does around the products: calls of modules within
 modules, hooks, masks, records of what each layer gave. Here the layers of a Llama or a
-Qwen 2 are computed by torch's operations alone, with the network's own weights, into
-its own cache. Its logits are those of the network up to their last digits.
+Qwen 2 are computed by torch's operations alone, with copies of the network's weights,
+into its own cache. Its logits are those of the network up to their last digits.
 
 A layer, as everywhere in this family::
 
@@ -19,6 +19,8 @@ not asked within such a pass: it is over before anybody could wish it were.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -27,6 +29,8 @@ from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.models.llama.modeling_llama import LlamaModel
 from transformers.models.qwen2.modeling_qwen2 import Qwen2Model
+
+from speclib.theory.layer_groups import group_layers
 
 from .configuration import layer_windows
 from .packed_linear import can_pack, packed_product, packed_weight
@@ -40,12 +44,13 @@ def shorten(network: Network) -> Network:
 
     A network of another architecture, on a GPU, or of more than MOST_WEIGHTS stays as
     it is. So do passes of several texts at a time, and those in which a layer has been
-    given another ``forward``, as in EasySpec's fuzzy passes.
+    given another ``forward``. EasySpec's fuzzy passes find ``decoder.short_layers``.
     """
     decoder = network.get_decoder()  # type: ignore[operator]  # of transformers' models
     if not _is_known(decoder):
         return network
     layers, whole_forward = ShortLayers(decoder), decoder.forward
+    decoder.short_layers = layers
 
     def forward(
         input_ids: torch.Tensor | None = None,
@@ -56,7 +61,8 @@ def shorten(network: Network) -> Network:
     ) -> Any:
         is_padded = attention_mask is not None and attention_mask.dim() != 4
         has_cache = past_key_values is not None
-        is_usual = has_cache and not is_padded and not _is_changed(decoder)
+        is_known = layers.is_sharing or not _is_changed(decoder)
+        is_usual = has_cache and not is_padded and is_known
         if input_ids is None or len(input_ids) != 1 or not is_usual:
             return whole_forward(
                 input_ids=input_ids,
@@ -99,10 +105,23 @@ class ShortLayers:
         self._embedding = decoder.embed_tokens.weight
         self._norm = decoder.norm
         self._layers = [_ShortLayer(layer) for layer in decoder.layers]
+        self._groups = group_layers(len(self._layers), 1)
+        self.is_sharing = False
         positions = torch.arange(decoder.config.max_position_embeddings)[None]
         self._cos, sin = decoder.rotary_emb(self._embedding, positions)
         first, second = sin.chunk(2, dim=-1)
         self._sin = torch.cat((-first, second), dim=-1)
+
+    @contextmanager
+    def sharing(self, lp: int) -> Iterator[None]:
+        """In here up to ``lp`` layers share an input, as in ``parallel.fuzzy_pass``."""
+        self._groups = group_layers(len(self._layers), lp)
+        self.is_sharing = True
+        try:
+            yield
+        finally:
+            self._groups = group_layers(len(self._layers), 1)
+            self.is_sharing = False
 
     def __call__(
         self,
@@ -124,8 +143,13 @@ class ShortLayers:
             mask = torch.ones(fed, cached + fed, dtype=torch.bool).tril(cached)
 
         hidden = F.embedding(tokens, self._embedding)
-        for index, layer in enumerate(self._layers):
-            hidden = layer(hidden, mask, cos, sin, cache, index)
+        for group in self._groups:
+            attended = [
+                self._layers[index].attend(hidden, mask, cos, sin, cache, index)
+                for index in group
+            ]
+            for index, output in zip(group, attended, strict=True):
+                hidden = self._layers[index].follow(hidden + output)
         return _normed(hidden, self._norm)
 
 
@@ -146,7 +170,7 @@ class _ShortLayer:
         self._keys = attention.k_proj.out_features // attention.head_dim
         self._queries = attention.q_proj.out_features // attention.head_dim
 
-    def __call__(
+    def attend(
         self,
         hidden: torch.Tensor,
         mask: torch.Tensor | None,
@@ -155,6 +179,7 @@ class _ShortLayer:
         cache: Any,
         index: int,
     ) -> torch.Tensor:
+        """What the attention adds to ``hidden`` [1, fed, width]."""
         fed = hidden.shape[1]
         states = self._queries_keys_values(_normed(hidden, self._before_attention))
         heads = states.view(1, fed, -1, self._width_of_head).transpose(1, 2)
@@ -172,9 +197,10 @@ class _ShortLayer:
             attn_mask=mask,
             enable_gqa=self._queries != self._keys,
         )
-        joined = seen.transpose(1, 2).reshape(1, fed, -1)
-        hidden = hidden + self._out(joined)
+        return self._out(seen.transpose(1, 2).reshape(1, fed, -1))
 
+    def follow(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The output of the layer, where ``hidden`` has the attention's already."""
         both = self._gate_and_up(_normed(hidden, self._before_mlp))
         gate, up = both.chunk(2, dim=-1)
         return hidden + self._down(F.silu(gate) * up)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 
+import numpy as np
 import pytest
 
 import speclib
+from speclib.core.candidate_tree import paths
 from speclib.core.sampling import Sampler
 from speclib.data import prompts
 from speclib.decoding.decode import decode, open_world
@@ -119,3 +121,38 @@ def test_what_one_method_read_serves_the_next(method):
         known = len(memory.logits_after)
         traces_in(world, "autoregressive", 0.0)
         assert len(memory.logits_after) <= known + 2  # at most the end of each text
+
+
+class Level(Asked):
+    """Feeds a level's nodes alone, as models with a cache do."""
+
+    def level(self, text, parents, new, sampler):
+        self.fed = new
+        rows = [self.rows(path, 0, sampler) for path in paths(text, parents)[-new:]]
+        self.logits = np.concatenate(rows)
+        return self.logits
+
+
+def test_a_node_that_is_cached_but_was_not_asked_for_is_fed_again():
+    """After (1, 2, 3) only the last row was wanted; then 3 is a tree's first node."""
+    memory = Memory(Level(5, 1))
+    memory.logits((1, 2), 2)
+    memory.logits((1, 2, 3, 4), 4)
+    rows = memory.logits_of_level((1, 2, 3, 4), (-1, -1), 2)
+    alone = Memory(Level(5, 1)).logits((1, 2, 3), 3)
+    assert (rows[0] == alone[0]).all()
+    assert memory.model.fed == 2
+
+
+def test_what_fuzzy_passes_have_cached_is_not_read_by_exact_ones():
+    """EasySpec without calibration leaves such keys behind the exact ones."""
+    memory = Memory(Level(5, 1))
+    memory.logits((1, 2, 3, 4), 1)
+    memory.logits_of_level((1, 2, 3, 4, 0), (-1, 0, 1), 1)
+    assert memory.model.fed == 1
+
+    memory.forget()
+    memory.logits((1, 2, 3, 4), 1)
+    memory.model.exact = 2
+    memory.logits_of_level((1, 2, 3, 4, 0), (-1, 0, 1), 1)
+    assert memory.model.fed == 3

@@ -76,17 +76,23 @@ def test_many_texts_at_once_take_the_usual_way(pair):
     assert (written[0] == written[1]).all()
 
 
-def test_a_fuzzy_pass_is_computed_layer_by_layer_as_before():
-    """EasySpec's layers that share an input are not short."""
+@pytest.mark.parametrize("calibrate", [True, False])
+@pytest.mark.parametrize("lp", [2, 4])
+def test_layers_that_share_an_input_say_what_they_say_in_transformers(lp, calibrate):
+    """EasySpec's fuzzy passes, of lines and levels, and an exact one after them."""
     usual, short = both(QWEN, "draft")
     said = []
     for model in (usual, short):
         model.reset()
-        model.rows(TEXT[:50], 0, PLAIN)
-        with model.drafting(4, calibrate=True):
-            rows = [model.rows(TEXT[: 51 + n], 0, PLAIN) for n in range(3)]
+        rows = [model.rows(TEXT[:50], 0, PLAIN)]
+        with model.drafting(lp, calibrate):
+            rows += [model.rows(TEXT[: 51 + n], 0, PLAIN) for n in range(3)]
+            rows.append(model.level(TEXT[:56], (-1,) * 3, 3, PLAIN))
+        rows.append(model.rows(TEXT[:57], 0, PLAIN))
         said.append(np.concatenate(rows))
     np.testing.assert_allclose(*said, atol=1e-5)
+    exact = usual.rows(TEXT[:53], 0, PLAIN)[0]
+    assert abs(said[0][3] - exact).max() > 1e-4  # so those were fuzzy
 
 
 def test_other_and_larger_networks_stay_as_they_are(monkeypatch):

@@ -17,7 +17,7 @@ Knows no paper and no cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 
 from speclib.data.pairs import Pair
@@ -83,7 +83,7 @@ class Replay:
         opened.set_threads()
         self.times = times
         self.world = Virtual(models, times.alone, cancel=cancel, opened=opened)
-        self._worked_at_once = False  # the devices, in the run before
+        self._worked_at_once: dict[Hashable, bool] = {}  # by what was run
 
     def decode(
         self, prompt: Prompt, setting: Setting, conditions: Conditions, request: int
@@ -93,25 +93,27 @@ class Replay:
         def run(world: World) -> Result:
             return decode_prompt(world, prompt, setting, conditions, request)
 
-        return self.by_own_times(run)
+        return self.by_own_times(run, setting)
 
-    def by_own_times(self, run: Callable[[World], Result]) -> Result:
+    def by_own_times(
+        self, run: Callable[[World], Result], of: Hashable = None
+    ) -> Result:
         """What ``run`` gives by the seconds of passes alone.
 
         If two devices ever worked at once, what it gives by those of passes beside
-        others. Which of both it is, a method shows from its first run on, so what it
-        was the last time is tried first.
+        others. A setting, ``of``, mostly does what it did the last time: that is tried
+        first.
         """
-        result = self._run_by_times(run)
+        expected = self._worked_at_once.get(of, False)
+        result = self._run_by(expected, run)
         works = works_at_once(result.trace)
-        if works is self._worked_at_once:
+        if works is expected:
             return result
-        self._worked_at_once = works
-        return self._run_by_times(run)
+        self._worked_at_once[of] = works
+        return self._run_by(works, run)
 
-    def _run_by_times(self, run: Callable[[World], Result]) -> Result:
-        times = self.times
-        self.world.latency = times.together if self._worked_at_once else times.alone
+    def _run_by(self, at_once: bool, run: Callable[[World], Result]) -> Result:
+        self.world.latency = self.times.together if at_once else self.times.alone
         return run(self.world)
 
 

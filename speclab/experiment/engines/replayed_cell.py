@@ -96,17 +96,20 @@ class ReplayedCell:
         """How many prompts there are to replay; None: as many as anybody wants.
 
         So it is of toys, and where chance draws the text: it would draw another one.
+        Prompts of one length are cut from the same texts, so to know some is to know
+        less of the others than it seems: they count as without end, too.
         """
         task = self.conditions.task
-        if task == "toy" or self.conditions.temperature:
+        is_drawn = task == "toy" or self.conditions.temperature > 0
+        if is_drawn or self.conditions.length is not None:
             return None
-        return _count(task, self.conditions.length, folder_to_measure(task))
+        return _count(task, folder_to_measure(task))
 
 
 @lru_cache
-def _count(task: str, length: int | None, folder: Path | None) -> int:
+def _count(task: str, folder: Path | None) -> int:
     """How many prompts a task has; ``folder``: where it is taken from."""
-    return count_prompts(task, length)
+    return count_prompts(task, length=None)
 
 
 def replayed_cell(spec: Spec, setting: Setting, times: MachineTimes) -> ReplayedCell:

@@ -83,6 +83,7 @@ def fuzzy(
     """
     layers = decoder_layers(network)
     changed = []
+    short_layers = getattr(network.get_decoder(), "short_layers", None)
     try:
         for numbers in group_layers(len(layers), lp):
             if len(numbers) == 1:
@@ -91,7 +92,11 @@ def fuzzy(
             for index, layer in enumerate(group.layers):
                 layer.forward = group.forward_of(index)
                 changed.append(layer)
-        yield
+        if short_layers is not None and ranks is ALONE:
+            with short_layers.sharing(lp):
+                yield
+        else:
+            yield
     finally:
         for layer in changed:
             del layer.forward  # the class's own is there again
