@@ -79,8 +79,8 @@ FIRST_PART = 0.4
 # To measure a prompt takes about as long as 24 replays, and prompts differ about 1.8
 # times as much as a prompt does from its replay. So about 9 replays for each are best.
 REPLAYS_OF_A_REQUEST = 12
-# So many of a cell at most, where open claims are short of replays: as many as our own
-# tasks have prompts.
+# So many of a cell at most, where open claims are short of replays: as many as most of
+# our own tasks have prompts.
 MOST_REPLAYS = 96
 
 

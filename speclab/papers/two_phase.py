@@ -21,7 +21,7 @@ cells of the same method that were measured on the machine are asked, too (see
 ``spread``). Cells of the same prompts count as one of them, since a prompt whose
 correction is large is so in most of them.
 
-A task is its prompts: HumanEval is 164 of them, and ours are 96. The interval says
+A task is its prompts: HumanEval is 164 of them, and ours is 96. The interval says
 where the number would be if all of them were measured here. So of n prompts that were
 replayed, out of N, the first part's variance is 1 - n / N times what it would be if
 there were no end of prompts (the finite population correction); of all of them it is
