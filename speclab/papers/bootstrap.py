@@ -1,5 +1,8 @@
 """Bootstrap resamples of requests or texts: what a number would be of other ones.
 
+Of a task with so many prompts and no more, the others are the rest of it
+(``Resamples.of_population``).
+
 Resamples are seeded by the number of requests and depend on nothing else. So there are
 two cases where two numbers are compared resample by resample:
 

@@ -46,7 +46,7 @@ class LedgerLine(NamedTuple):
     - ``<pair>@<machine>/<dtype>/<threads>`` for measured, the dtype with what computes
       the draft where that is not torch.
 
-    ``low`` and ``high`` are the 95 % interval over ``n`` requests (see ``estimates``).
+    ``low`` and ``high`` are the 95 % interval (see ``estimates``).
     They are empty for one request, and for a number that needs no requests. Of a number
     that rests on replays, ``n`` is how many requests were timed; the note says how many
     were replayed, and by how much they were corrected.

@@ -5,7 +5,8 @@ those of the main tables to two, and each later one to twice as many. Before eac
 it is asked which claims are open: after the first, only the cells that these ask for
 are taken further, so that time goes where it settles something. From the second request
 on a round begins with replays, where claims are short of them: as many as its requests
-would bring. Then it is asked again what is open. In the first round comes
+would bring. Then it is asked again what is open. What has no requests left to be timed
+and is still short of replays comes at the very end. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -22,7 +23,7 @@ workers start once. What serves no claim comes last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import floor, log2
 
@@ -44,20 +45,29 @@ class Piece:
     """A batch's next requests: those that bring each of its cells to ``requests``.
 
     ``is_opening``: whether it belongs to the first numbers of a paper's main table.
-    ``to_replay``: cells, of this batch and of others, that get as many replays as so
-    many requests bring, and nothing else is done.
     """
 
     batch: Batch
     requests: int
     is_opening: bool = False
-    to_replay: tuple[Spec, ...] = ()
 
     @property
     def next_requests(self) -> int:
         """To how many requests its next step takes the cells: one further, mostly."""
         one_further = self.batch.fewest_requests + 1
         return min(self.requests, max(self.batch.first_requests, one_further))
+
+
+@dataclass(frozen=True)
+class ReplayPiece:
+    """Cells, of whatever batch, that get as many replays as so many requests bring.
+
+    ``is_last``: whether no requests are timed after it.
+    """
+
+    specs: tuple[Spec, ...]
+    requests: int
+    is_last: bool = False
 
 
 class Stage(IntEnum):
@@ -74,7 +84,7 @@ def pieces_in_order(
     in_rounds: bool,
     ask_what_is_open: Callable[[], OpenClaims | None] = lambda: None,
     seconds_of: Callable[[Batch, int], float] = lambda batch, requests: 1.0,
-) -> Iterator[Piece]:
+) -> Iterator[Piece | ReplayPiece]:
     """All pieces of some papers, in the order in which they are to be run.
 
     Without ``in_rounds``, as where there is time for everything, each batch is one
@@ -122,13 +132,18 @@ def pieces_in_order(
             if batch.most_requests > goal // 2 and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
 
+    # Those that had no time in the last round have what is left of it.
+    last_replays = _replays(batches, ask_what_is_open(), goal, {})
+    if last_replays is not None:
+        yield replace(last_replays, is_last=True)
+
 
 def _replays(
     batches: Sequence[Batch],
     claims: OpenClaims | None,
     requests: int,
     replayed: dict[Spec, int],
-) -> Piece | None:
+) -> ReplayPiece | None:
     """Replays of measured cells that claims are short of, as of so many ``requests``.
 
     They are one piece, since cells of equal prompts are replayed together, whatever
@@ -145,7 +160,7 @@ def _replays(
     if not to_replay:
         return None
     replayed.update(dict.fromkeys(to_replay, prompts))
-    return Piece(measured[0], requests, to_replay=tuple(to_replay))
+    return ReplayPiece(tuple(to_replay), requests)
 
 
 class Order:

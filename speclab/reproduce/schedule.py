@@ -25,8 +25,12 @@ from speclab.experiment.spec import Spec
 from .batches import Batch, ScriptOfItem
 from .measuring_on_nodes import MeasuringOnNodes
 from .open_cells import OpenClaims
-from .order import Piece, pieces_in_order
+from .order import Piece, ReplayPiece, pieces_in_order
 from .pace import Pace
+
+# Of the time that is left, replays may take so much before requests are timed again:
+# a claim mostly lacks both.
+SHARE_OF_REPLAYS = 0.5
 
 
 class Schedule:
@@ -61,7 +65,7 @@ class Schedule:
             self._on_nodes = MeasuringOnNodes(nodes, runner, pace, self.describe_rest)
         for batch in batches:
             batch.count_done()
-        openings = [piece for piece in self._pieces() if piece.is_opening]
+        openings = [piece for piece in self._known_pieces() if piece.is_opening]
         self._openings_left = Counter(piece.batch.paper for piece in openings)
 
     def run(self) -> None:
@@ -69,7 +73,7 @@ class Schedule:
         pieces_to_run = pieces_in_order(
             self.batches,
             self._in_rounds,
-            self._ask_what_is_open,
+            self._ask_in_time,
             self._seconds_to,
         )
         for is_for_nodes, pieces in groupby(pieces_to_run, self._is_for_nodes):
@@ -79,18 +83,24 @@ class Schedule:
                 self._run_here(pieces)
         self.repeat_disturbed()
 
+    def _ask_in_time(self) -> OpenClaims | None:
+        """What is open; None once the time is over, when nothing more is begun."""
+        return self._ask_what_is_open() if self._fits(0) else None
+
     @property
     def _in_rounds(self) -> bool:
         return self.deadline is not None
 
-    def _pieces(self) -> Iterator[Piece]:
-        """All pieces in their order, as far as it is known now."""
-        return pieces_in_order(self.batches, self._in_rounds)
+    def _known_pieces(self) -> Iterator[Piece]:
+        """All pieces in their order, as far as it is known now; no replays are."""
+        for piece in pieces_in_order(self.batches, self._in_rounds):
+            if isinstance(piece, Piece):
+                yield piece
 
-    def _run_here(self, pieces: Iterable[Piece]) -> None:
+    def _run_here(self, pieces: Iterable[Piece | ReplayPiece]) -> None:
         """Runs pieces one after the other, those that fit."""
         for piece in pieces:
-            if piece.to_replay:
+            if isinstance(piece, ReplayPiece):
                 self._replay(piece)
                 continue
             units = piece.batch.units_to(piece.next_requests)
@@ -129,11 +139,14 @@ class Schedule:
         if units > 0 and not has_failed:
             self.pace.note(batch.kind, batch.alike, units, seconds=seconds)
 
-    def _replay(self, piece: Piece) -> None:
-        """Replays prompts of some cells, as far as there is time."""
+    def _replay(self, piece: ReplayPiece) -> None:
+        """Replays prompts of some cells, in a share of the time that is left."""
         self.runner.bar.rename(f"replays, {self.describe_rest()}")
-        limits = Limits(piece.requests, deadline=self.deadline)
-        self.runner.replay(piece.to_replay, limits)
+        until = self.deadline
+        if until is not None and not piece.is_last:
+            now = self.clock()
+            until = now + SHARE_OF_REPLAYS * (until - now)
+        self.runner.replay(piece.specs, Limits(piece.requests, deadline=until))
 
     def _limits(self, piece: Piece) -> Limits:
         """A piece that takes longer than expected ends at the deadline."""
@@ -147,17 +160,21 @@ class Schedule:
             self.script_errors[batch.name] = str(error)
 
     # -- on nodes of a cluster ---------------------------------------------------------
-    def _is_for_nodes(self, piece: Piece) -> bool:
+    def _is_for_nodes(self, piece: Piece | ReplayPiece) -> bool:
         """Whether a cluster's nodes run a piece, not this machine."""
-        return self._on_nodes is not None and piece.batch.kind == "measured"
+        if self._on_nodes is None:
+            return False
+        return isinstance(piece, ReplayPiece) or piece.batch.kind == "measured"
 
-    def _run_on_nodes(self, pieces: Sequence[Piece]) -> None:
-        """Has nodes run pieces that are measured, several at a time."""
+    def _run_on_nodes(self, pieces: Sequence[Piece | ReplayPiece]) -> None:
+        """Has nodes run pieces that are measured, several at a time.
+
+        A node replays what it has measured, as it does so, and no more.
+        """
         assert self._on_nodes is not None, "there are nodes"
-        # A node replays what it has measured, as it does so, and no more.
-        pieces = [piece for piece in pieces if not piece.to_replay]
-        self._on_nodes.run(pieces, self.deadline)
-        for piece in pieces:
+        measured = [piece for piece in pieces if isinstance(piece, Piece)]
+        self._on_nodes.run(measured, self.deadline)
+        for piece in measured:
             self._count_opening(piece)
 
     # -- again -------------------------------------------------------------------------
@@ -218,7 +235,7 @@ class Schedule:
     def least_seconds(self) -> float:
         """How long the shortest piece takes that is missing; 0 where nothing is."""
         seconds = []
-        for piece in self._pieces():
+        for piece in self._known_pieces():
             units = piece.batch.units_to(piece.next_requests)
             if units > 0:
                 seconds.append(self._expected_seconds(piece.batch, units))

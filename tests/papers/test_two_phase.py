@@ -518,6 +518,28 @@ def test_the_interval_holds_the_number_of_a_whole_task_in_95_percent_of_2000_tri
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("shared", [0.5, 1.0])
+def test_prompts_that_move_all_settings_alike_are_allowed_for(shared):
+    """Four tasks, of each eight settings that were measured on the same two prompts;
+    ``shared`` of a correction's variance is the prompt's. All prompts are replayed."""
+    rng = np.random.default_rng(14)
+    held = 0
+    for _ in range(1000):
+        cells = []
+        for task in range(4):
+            of_prompts = 0.06 * shared**0.5 * rng.normal(size=2)
+            for setting in range(8):
+                own = 0.06 * (1 - shared) ** 0.5 * rng.normal(size=2)
+                timed = 4.0 * np.exp(of_prompts + own)
+                result = cell(timed.tolist(), [4.0] * 6, seed=-10 - task, in_task=6)
+                spec = result.spec.changed(settings=(("without", f"{setting}"),))
+                cells.append(replace(result, spec=spec))
+        low, high = read(cells[0], "decode_speed", *cells[1:]).interval
+        held += low <= TOKENS / 4.0 <= high
+    assert held / 1000 > 0.93
+
+
+@pytest.mark.thorough
 def test_a_quotient_in_turns_holds_its_truth_in_95_percent_of_2000_trials():
     """Six pairs of cells of two measured requests. What slows both is thrice as large
     as what slows each for itself, which is distributed alike: so the truth is 6 / 4.

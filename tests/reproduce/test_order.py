@@ -7,7 +7,7 @@ from helpers.specs import emulated_spec, measured_spec, virtual_spec
 from speclab.experiment.spec import Spec
 from speclab.reproduce.batches import Batch
 from speclab.reproduce.open_cells import OpenClaims
-from speclab.reproduce.order import pieces_in_order
+from speclab.reproduce.order import ReplayPiece, pieces_in_order
 
 
 def batch(name: str, spec: Spec, paper: str = "pearl", is_main: bool = False) -> Batch:
@@ -220,7 +220,7 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
         ("settled", 8, 0),
         ("open", 8, 0),
     ]
-    assert len(asked) == 4
+    assert len(asked) == 5  # and whether replays are short, at the end
 
 
 def test_a_round_begins_with_the_replays_that_claims_are_short_of():
@@ -241,19 +241,22 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
 
     wanted = []
     for piece in pieces_in_order([short, other, emulated], True, ask_what_is_open):
-        count = len(piece.to_replay) or len(piece.batch.specs_to(piece.requests))
-        what = f"replays of {piece.requests}" if piece.to_replay else piece.requests
-        wanted.append((piece.batch.name, what, count))
+        if isinstance(piece, ReplayPiece):
+            wanted.append(("replays", piece.requests, len(piece.specs)))
+        else:
+            count = len(piece.batch.specs_to(piece.requests))
+            wanted.append((piece.batch.name, piece.requests, count))
     assert [count for _, _, count in wanted[3:6]] == [1, 1, 1]
     assert wanted[6:] == [
-        ("short", "replays of 4", 1),
+        ("replays", 4, 1),
         ("other", 4, 1),
         ("short", 4, 0),
         ("emulated", 4, 0),
-        ("short", "replays of 8", 1),
+        ("replays", 8, 1),
         ("other", 8, 1),
         ("short", 8, 0),
         ("emulated", 8, 0),
+        ("replays", 8, 1),
     ]
 
 
@@ -262,8 +265,17 @@ def test_what_several_batches_are_short_of_is_replayed_in_one_piece():
     batches = [batch(f"{n}", measured_spec(gamma=n, requests=4)) for n in (1, 2, 3)]
     short = {*batches[0].specs, *batches[2].specs}
     pieces = pieces_in_order(batches, True, lambda: OpenClaims([short], short))
-    replays = [piece.to_replay for piece in pieces if piece.to_replay]
-    assert replays == [(*batches[0].specs, *batches[2].specs)]
+    replays = [piece.specs for piece in pieces if isinstance(piece, ReplayPiece)]
+    assert set(replays) == {(*batches[0].specs, *batches[2].specs)}
+
+
+def test_replays_have_the_rest_of_the_time_when_nothing_is_left_to_be_timed():
+    short = batch("short", measured_spec(requests=8))
+    open_claims = OpenClaims([set(short.specs)], replayed=set(short.specs))
+    pieces = list(pieces_in_order([short], True, lambda: open_claims))
+    are_last = [piece.is_last for piece in pieces if isinstance(piece, ReplayPiece)]
+    assert are_last == [False, False, True]
+    assert isinstance(pieces[-1], ReplayPiece)
 
 
 def test_pairs_of_different_papers_take_turns():

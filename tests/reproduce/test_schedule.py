@@ -66,6 +66,29 @@ def test_without_time_nothing_is_begun_and_every_main_table_is_still_told():
     assert stored(spec) is None
 
 
+def test_once_the_time_is_over_nobody_asks_what_is_open():
+    asked: list[float] = []
+    now = 0.0
+
+    def ask_what_is_open():
+        nonlocal now
+        asked.append(now)
+        now += 10.0  # of the 15 that there are
+
+    batches = [batch("a", measured_spec(requests=8))]
+    with Progress("cells", show=False) as bar, Runner(bar) as runner:
+        Schedule(
+            batches,
+            runner,
+            Pace({"measured": 100.0}),
+            deadline=15.0,
+            on_main_table=lambda paper: None,
+            clock=lambda: now,
+            ask_what_is_open=ask_what_is_open,
+        ).run()
+    assert asked == [0.0, 10.0]
+
+
 def test_a_piece_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
     dear, cheap = virtual_spec(gamma=2), virtual_spec(gamma=3)
     batches = [batch("dear", dear, paper="dear"), batch("cheap", cheap, paper="cheap")]
