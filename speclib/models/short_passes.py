@@ -90,7 +90,17 @@ def _is_known(decoder: Any) -> bool:
     has_plain_turns = config.rope_parameters["rope_type"] == "default"
     weights = sum(weight.numel() for weight in decoder.parameters())
     is_small = weights <= MOST_WEIGHTS and decoder.device.type == "cpu"
-    return is_usual and has_plain_turns and is_small
+    return is_usual and has_plain_turns and is_small and _has_plain_products(decoder)
+
+
+def _has_plain_products(decoder: Any) -> bool:
+    """Whether its products are torch's own, and not those of quantised weights."""
+    for layer in decoder.layers:
+        for module in (*layer.self_attn.children(), *layer.mlp.children()):
+            has_weights = len(list(module.parameters())) > 0
+            if has_weights and type(module) is not nn.Linear:
+                return False
+    return True
 
 
 def _is_changed(decoder: Any) -> bool:
@@ -106,22 +116,24 @@ class ShortLayers:
         self._norm = decoder.norm
         self._layers = [_ShortLayer(layer) for layer in decoder.layers]
         self._groups = group_layers(len(self._layers), 1)
-        self.is_sharing = False
         positions = torch.arange(decoder.config.max_position_embeddings)[None]
         self._cos, sin = decoder.rotary_emb(self._embedding, positions)
         first, second = sin.chunk(2, dim=-1)
         self._sin = torch.cat((-first, second), dim=-1)
 
+    @property
+    def is_sharing(self) -> bool:
+        """Whether some layers share an input now."""
+        return any(len(group) > 1 for group in self._groups)
+
     @contextmanager
     def sharing(self, lp: int) -> Iterator[None]:
         """In here up to ``lp`` layers share an input, as in ``parallel.fuzzy_pass``."""
         self._groups = group_layers(len(self._layers), lp)
-        self.is_sharing = True
         try:
             yield
         finally:
             self._groups = group_layers(len(self._layers), 1)
-            self.is_sharing = False
 
     def __call__(
         self,

@@ -166,6 +166,21 @@ def test_methods_whose_devices_work_at_once_go_by_the_times_beside_others():
     assert seconds_per_target_pass("pearl") == pytest.approx(0.04)
 
 
+@pytest.mark.parametrize("method, first_time", [("speculative", 1), ("pearl", 2)])
+def test_a_setting_begins_with_the_times_that_it_went_by_before(method, first_time):
+    replay = Replay(open_pair(load_pair("toy")), times_at(4.0), Memories())
+    setting, ran = Setting(method, 4), []
+
+    def run(world):
+        ran.append(method)
+        return decode_prompt(world, "toy", setting, conditions(), len(ran))
+
+    replay.by_own_times(run, setting)
+    assert len(ran) == first_time
+    replay.by_own_times(run, setting)
+    assert len(ran) == first_time + 1
+
+
 def test_methods_that_take_turns_and_those_that_do_not_are_told_apart():
     assert not works_at_once(simulate("speculative").trace)
     assert not works_at_once(simulate("autoregressive").trace)

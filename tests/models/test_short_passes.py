@@ -95,46 +95,49 @@ def test_layers_that_share_an_input_say_what_they_say_in_transformers(lp, calibr
     assert abs(said[0][3] - exact).max() > 1e-4  # so those were fuzzy
 
 
-def test_other_and_larger_networks_stay_as_they_are(monkeypatch):
-    from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
+def tiny_llama(**settings):
+    """Two queries share a key."""
+    from transformers import LlamaConfig
 
-    def has_changed(config):
-        network = AutoModelForCausalLM.from_config(config)
-        before = network.get_decoder().forward
-        short_passes.shorten(network)
-        return network.get_decoder().forward != before
-
-    llama = LlamaConfig(
+    return LlamaConfig(
         vocab_size=64,
         hidden_size=32,
         intermediate_size=48,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
+        **settings,
     )
-    assert has_changed(llama)
+
+
+def test_other_and_larger_networks_stay_as_they_are(monkeypatch):
+    from transformers import AutoModelForCausalLM, GPT2Config
+
+    class Quantised(torch.nn.Linear):
+        """A layer whose weight is not what it multiplies by."""
+
+    def has_changed(config, product=None):
+        network = AutoModelForCausalLM.from_config(config)
+        if product is not None:
+            network.model.layers[1].mlp.up_proj = product
+        before = network.get_decoder().forward
+        short_passes.shorten(network)
+        return network.get_decoder().forward != before
+
+    assert has_changed(tiny_llama())
+    assert not has_changed(tiny_llama(), Quantised(32, 48, bias=False))
     assert not has_changed(GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=64))
     monkeypatch.setattr(short_passes, "MOST_WEIGHTS", 1000)
-    assert not has_changed(llama)
+    assert not has_changed(tiny_llama())
 
 
 def test_queries_that_share_keys_are_grouped():
-    from transformers import AutoModelForCausalLM, LlamaConfig
+    from transformers import AutoModelForCausalLM
 
     from speclib.models.hf import HFModel
 
     torch.manual_seed(0)
-    network = AutoModelForCausalLM.from_config(
-        LlamaConfig(
-            vocab_size=64,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            attention_bias=True,
-        )
-    )
+    network = AutoModelForCausalLM.from_config(tiny_llama(attention_bias=True))
     text = tuple(range(3, 43))
     expected = HFModel(network, 64).rows(text, 9, PLAIN)
     got = HFModel(short_passes.shorten(network), 64).rows(text, 9, PLAIN)

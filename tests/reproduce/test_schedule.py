@@ -17,6 +17,7 @@ from speclab.progress import Progress
 from speclab.reproduce import batches as batches_page
 from speclab.reproduce.batches import Batch
 from speclab.reproduce.budget import Budget
+from speclab.reproduce.open_cells import OpenClaims
 from speclab.reproduce.pace import FIRST_GUESS, Pace
 from speclab.reproduce.schedule import Schedule, describe_seconds
 from speclib import paths
@@ -87,6 +88,28 @@ def test_once_the_time_is_over_nobody_asks_what_is_open():
             ask_what_is_open=ask_what_is_open,
         ).run()
     assert asked == [0.0, 10.0]
+
+
+def test_replays_have_half_of_what_is_left_and_the_last_ones_all(monkeypatch):
+    spec = measured_spec(requests=8)
+    open_claims = OpenClaims([{spec}], replayed={spec})
+    deadlines = []
+    with Progress("cells", show=False) as bar, Runner(bar) as runner:
+
+        def replay(specs, limits):
+            deadlines.append(limits.deadline)
+
+        monkeypatch.setattr(runner, "replay", replay)
+        Schedule(
+            [batch("a", spec)],
+            runner,
+            Pace({"measured": 100.0}),  # so nothing is measured
+            deadline=16.0,
+            on_main_table=lambda paper: None,
+            clock=lambda: 0.0,
+            ask_what_is_open=lambda: open_claims,
+        ).run()
+    assert deadlines == [8.0, 8.0, 16.0]
 
 
 def test_a_piece_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
