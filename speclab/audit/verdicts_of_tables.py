@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import cache
 
 from speclab.experiment.spec import FULL
-from speclab.papers.claim_numbers import Cell, NotedNumbers, TableNumbers
+from speclab.papers.claim_numbers import NotedNumbers, TableNumbers
 from speclab.papers.claims import judge
 from speclab.papers.fill import collect_all
-from speclab.papers.ledger import VerdictLine, read_claims
+from speclab.papers.ledger import Cell, VerdictLine, read_claims
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim
 from speclab.papers.table_result import TableResult

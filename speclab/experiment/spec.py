@@ -56,7 +56,7 @@ class Profile:
 FULL = Profile(
     "full",
     virtual_tokens=20_480,
-    prompts=8,
+    prompts=16,
     tokens=32,
     emulated_requests=8,
     emulated_tokens=64,

@@ -69,6 +69,7 @@ class Resamples:
     ``correction``: of a number that was replayed, what few measurements leave open.
     ``population``: how many requests there are in all; infinity: no end of them. Then
     ``values`` are already as near to each other as ``of_population`` brings them.
+    ``share_that_stays``: of their variance, however many requests are run.
     """
 
     values: np.ndarray
@@ -76,6 +77,7 @@ class Resamples:
     signed: bool = False
     correction: Correction | None = None
     population: float = inf
+    share_that_stays: float = 0.0
 
     def of_population(
         self, population: float, value: float, at_least: float = 0.0
@@ -93,7 +95,9 @@ class Resamples:
             values = np.full_like(self.values, value)
         else:
             values = value + sqrt(left_open) * (self.values - value)
-        return replace(self, values=values, population=population)
+        return replace(
+            self, values=values, population=population, share_that_stays=at_least
+        )
 
 
 def share_left_open(requests: float, population: float) -> float:

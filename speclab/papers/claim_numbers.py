@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from speclib.data.latency import load_latency
 
 from .cell_errors import naming_cell
 from .estimates import Estimate, divide
+from .ledger import Cell
 from .table_result import TableResult
-
-
-class Cell(NamedTuple):
-    """Where a number stands: the item, and in it the row and the column."""
-
-    item: str
-    row: str
-    column: str
 
 
 class Numbers(Protocol):
@@ -111,7 +105,7 @@ class RelativeNumbers:
 
 
 class NotedNumbers:
-    """Numbers that note which cells were asked for, in ``asked``."""
+    """Numbers that note which cells were asked for, in ``asked``, and say it."""
 
     def __init__(self, numbers: Numbers):
         self.kind = numbers.kind
@@ -121,7 +115,8 @@ class NotedNumbers:
     def estimate(self, cell: Cell) -> Estimate | None:
         if cell not in self.asked:
             self.asked.append(cell)
-        return self._numbers.estimate(cell)
+        estimate = self._numbers.estimate(cell)
+        return None if estimate is None else replace(estimate, cells=frozenset([cell]))
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         """Not noted: a claim asks for c beside the numbers that it limits."""

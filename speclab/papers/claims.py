@@ -16,17 +16,16 @@ from collections.abc import Container, Iterable, Sequence
 from speclib.errors import BadValue
 
 from .claim_numbers import (
-    Cell,
     NotedNumbers,
     Numbers,
     NumbersOverSameDevices,
     TableNumbers,
 )
 from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
-from .ledger import VerdictLine
+from .ledger import Cell, VerdictLine
 from .orders import judge_argmax, judge_order
 from .paper_schema import Claim, Table
-from .table_result import TableResult
+from .table_result import TIMED_KINDS, AskedCells, Key, TableResult
 from .verdict import Lack, Verdict, join_reasons
 
 JUDGES = {
@@ -89,16 +88,23 @@ def _note_open_cells(
     So is one that cannot be judged since the machine was busy: further requests may
     find it quiet.
     """
-    own = [cell for cell in asked if cell.item == result.table.item]
-    keys = {(cell.row, cell.column, line.kind) for cell in own}
-    if keys & (result.disturbed | result.left_out | result.lacks_plain):
-        lacks = Lack(timed=True)
+    all_keys = _keys_of(asked, result, line.kind)
+    if all_keys & (result.disturbed | result.left_out | result.lacks_plain):
+        lacks = Lack()
     elif line.holds != "open":
         return
-    if lacks.timed:
-        result.cells_of_open_claims.append(keys)
-    if lacks.replayed:
-        result.cells_short_of_replays |= keys
+    timed = all_keys
+    if lacks.timed is not None:
+        timed = _keys_of(lacks.timed, result, line.kind)
+    replayed = _keys_of(lacks.replayed, result, line.kind)
+    requests = lacks.requests if line.kind in TIMED_KINDS else 0
+    result.open_claims_ask.append(AskedCells(timed, replayed, requests))
+
+
+def _keys_of(cells: Iterable[Cell], result: TableResult, kind: str) -> set[Key]:
+    """Those ``cells`` that are the table's own, by row, column and kind."""
+    own = [cell for cell in cells if cell.item == result.table.item]
+    return {(cell.row, cell.column, kind) for cell in own}
 
 
 def _with_what_is_missing(

@@ -11,8 +11,9 @@ from typing import NamedTuple, cast
 
 from speclib.errors import BadValue
 
-from .claim_numbers import Cell, Numbers
+from .claim_numbers import Numbers
 from .estimates import Estimate, divide, subtract
+from .ledger import Cell
 from .paper_schema import Claim, Table
 from .settle_claims import Finding, Part, conclude, settle_within
 from .verdict import Verdict, list_values, merge_equal, no_numbers, write_estimate

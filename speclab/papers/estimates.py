@@ -53,6 +53,7 @@ from speclab.experiment.spec import MOST_REPLAYS, present
 from speclib.errors import naming_extras
 
 from .bootstrap import Correction, Resamples, share_left_open
+from .ledger import Cell
 from .spread import Spread
 
 SURE = 0.975  # on either side, which leaves 95 % between
@@ -72,10 +73,14 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and the resamples that tell how sure it is; None: it is exact."""
+    """A number, and the resamples that tell how sure it is; None: it is exact.
+
+    ``cells``: those of a table that it is computed from, where that was noted.
+    """
 
     value: float
     resamples: Resamples | None = None
+    cells: frozenset[Cell] = frozenset()
 
     @property
     def is_measured_once(self) -> bool:
@@ -122,7 +127,7 @@ class Estimate:
     def times(self, factor: float) -> Estimate:
         """The number in a unit ``factor`` times as small."""
         if self.resamples is None:
-            return Estimate(factor * self.value)
+            return replace(self, value=factor * self.value)
         correction = self.resamples.correction
         if correction is not None and not self.is_positive:
             correction = replace(correction, error=abs(factor) * correction.error)
@@ -131,7 +136,7 @@ class Estimate:
             values=factor * self.resamples.values,
             correction=correction,
         )
-        return Estimate(factor * self.value, resamples)
+        return replace(self, value=factor * self.value, resamples=resamples)
 
     def requests_to_exclude(self, limit: float) -> int | None:
         """The fewest requests whose interval would not reach ``limit``.
@@ -143,7 +148,7 @@ class Estimate:
         """
         distance = self._distance_to(limit)
         if self.correction is not None:
-            return self._measured_to_reach(distance)
+            return self._measured_to_reach(distance, self._half_width_of_requests)
         of_one_request = self._standard_error * sqrt(self._requests)
         enough = np.flatnonzero(_half_widths() * of_one_request < distance)
         return int(enough[0]) + 2 if len(enough) else None
@@ -166,24 +171,42 @@ class Estimate:
         """
         if self.correction is None:
             return False
-        half_width_at_last = self._half_width_of_requests * sqrt(self._share_that_stays)
-        return half_width_at_last >= self._distance_to(limit)
+        return self._half_width_at_last >= self._distance_to(limit)
+
+    def requests_at_last(self, limit: float) -> int | None:
+        """As ``requests_to_exclude``, once as many are replayed as there can be."""
+        if self.correction is None:
+            return self.requests_to_exclude(limit)
+        return self._measured_to_reach(
+            self._distance_to(limit), self._half_width_at_last
+        )
+
+    @property
+    def _half_width_at_last(self) -> float:
+        """What the requests leave open, replayed to the end."""
+        return self._half_width_of_requests * sqrt(self._share_that_stays)
 
     @property
     def _share_that_stays(self) -> float:
         """The part of the requests' variance that would stay, replayed to the end."""
-        population = present(self.resamples).population
+        resamples = present(self.resamples)
+        population, stays = resamples.population, resamples.share_that_stays
         most = min(MOST_REPLAYS, population)
-        open_now = share_left_open(self._requests, population)
+        open_now = max(stays, share_left_open(self._requests, population))
         if self._requests >= most or open_now == 0:
             return 1.0
-        open_at_last = share_left_open(most, population)
+        open_at_last = max(stays, share_left_open(most, population))
         return self._requests / most * open_at_last / open_now
 
-    def _measured_to_reach(self, distance: float) -> int | None:
-        """How many measured requests leave no more than ``distance`` on either side."""
+    def _measured_to_reach(
+        self, distance: float, half_width_of_requests: float
+    ) -> int | None:
+        """How many measured requests leave no more than ``distance`` on either side.
+
+        None where the requests alone, with this half-width, leave more.
+        """
         measured = present(self.correction).measured
-        left = distance**2 - self._half_width_of_requests**2
+        left = distance**2 - half_width_of_requests**2
         if left <= 0:
             return None
         count = ceil(measured * self._half_width_of_correction**2 / left)
@@ -309,9 +332,8 @@ def divide(top: Estimate, bottom: Estimate) -> Estimate:
         error=sqrt(spread.variance / measured),
         freedom=spread.freedom,
     )
-    return Estimate(
-        quotient.value, replace(present(quotient.resamples), correction=surer)
-    )
+    resamples = replace(present(quotient.resamples), correction=surer)
+    return replace(quotient, resamples=resamples)
 
 
 def _spread_of_quotient(top: Estimate, bottom: Estimate) -> Spread | None:
@@ -347,6 +369,7 @@ def _combine(
     the smallest says how sure the result is.
     """
     value = float(operation(*[operand.value for operand in operands]))
+    cells = frozenset[Cell]().union(*[operand.cells for operand in operands])
     drawn = []
     values: list[float | np.ndarray] = []
     for operand in operands:
@@ -358,13 +381,13 @@ def _combine(
         signed = signed or operand.resamples.signed
 
     if not drawn:
-        return Estimate(value)
+        return Estimate(value, cells=cells)
     with np.errstate(divide="ignore", invalid="ignore"):
         combined = operation(*values)
     differing = [resamples for resamples in drawn if _differ(resamples)]
     least_sure = min(differing or drawn, key=lambda resamples: resamples.requests)
     resamples = replace(least_sure, values=combined, signed=signed, correction=None)
-    estimate = Estimate(value, resamples)
+    estimate = Estimate(value, resamples, cells)
     return _with_correction(estimate, operation, operands)
 
 
@@ -376,10 +399,11 @@ def _with_correction(
     Each operand in turn is moved by its error; the squares of what the result moves by
     are added. The degrees of freedom are Welch's and Satterthwaite's.
     """
-    corrected = [operand for operand in operands if operand._error_of_correction]
-    if not corrected:
+    replayed = [operand for operand in operands if operand.correction is not None]
+    if not replayed:
         return estimate
 
+    corrected = [operand for operand in replayed if operand._error_of_correction]
     variances, shares_of_freedom = [], []
     for moved in corrected:
         inputs = [
@@ -396,8 +420,10 @@ def _with_correction(
         by=1.0,
         is_factor=estimate.is_positive,
         error=sqrt(total),
-        freedom=total**2 / sum(shares_of_freedom) if total else 1.0,
-        measured=min(present(operand.correction).measured for operand in corrected),
+        freedom=total**2 / sum(shares_of_freedom) if total else inf,
+        measured=min(
+            present(operand.correction).measured for operand in corrected or replayed
+        ),
     )
     resamples = replace(present(estimate.resamples), correction=correction)
-    return Estimate(estimate.value, resamples)
+    return replace(estimate, resamples=resamples)

@@ -35,6 +35,14 @@ RESTORE = "restore it, for instance with `git checkout`, or remove it and run ag
 OF_REPLAYS = re.compile(r"\d+ (measured|emulated), \d+( of \d+)? replayed")
 
 
+class Cell(NamedTuple):
+    """Where a number of a paper stands: the item, and in it the row and the column."""
+
+    item: str
+    row: str
+    column: str
+
+
 class LedgerLine(NamedTuple):
     """One number.
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from speclib.errors import BadValue
 
-from .claim_numbers import Cell, Numbers, RelativeNumbers
+from .claim_numbers import Numbers, RelativeNumbers
 from .estimates import Estimate, divide, subtract
+from .ledger import Cell
 from .paper_schema import Claim, Table
 from .settle_claims import Finding, Part, conclude, settle_above, settle_not_below
 from .verdict import Verdict, join_reasons, merge_equal, no_numbers, write_estimate

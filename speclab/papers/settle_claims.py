@@ -22,7 +22,7 @@ from typing import NamedTuple
 from speclab.experiment.spec import MOST_REPLAYS
 
 from .estimates import MOST_REQUESTS, Estimate
-from .verdict import Answer, Lack, Verdict, join_reasons
+from .verdict import NO_CELLS, Answer, Cells, Lack, Verdict, join_reasons
 
 # What the requests behind a number of a kind are called; of others they are "requests".
 REQUESTS_IN_WORDS = {"measured": "prompt"}
@@ -42,13 +42,12 @@ class Finding(NamedTuple):
     @property
     def requests_needed(self) -> int | None:
         """How many requests would settle an open question; None: too many to count."""
-        counts = []
-        for limit in self.limits:
-            count = self.estimate.requests_to_exclude(limit)
-            if count is None:
-                return None
-            counts.append(count)
-        return max(counts)
+        return _most([self.estimate.requests_to_exclude(at) for at in self.limits])
+
+    @property
+    def requests_at_last(self) -> int | None:
+        """The same, once as many are replayed as there can be."""
+        return _most([self.estimate.requests_at_last(at) for at in self.limits])
 
     @property
     def lacks_replays(self) -> bool:
@@ -59,6 +58,12 @@ class Finding(NamedTuple):
     def is_out_of_reach(self) -> bool:
         """Whether an open question will stay open, however much is run."""
         return any(self.estimate.is_out_of_reach(limit) for limit in self.limits)
+
+
+def _most(counts: Sequence[int | None]) -> int | None:
+    """The largest; None if one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return max(known, default=0) if len(known) == len(counts) else None
 
 
 class Part(NamedTuple):
@@ -127,14 +132,36 @@ def conclude(
 
 
 def _what_is_lacking(parts: Sequence[Part]) -> Lack:
-    """What would help to settle the open questions of an open claim."""
+    """What would help to settle the open questions of an open claim.
+
+    Where one "no" is enough, what helps with the question that needs least.
+    """
     to_settle = _to_settle(parts)
     if not to_settle:
-        return Lack(timed=False)
-    lacks_replays = any(finding.lacks_replays for finding in to_settle)
-    measured_once = any(finding.estimate.is_measured_once for finding in to_settle)
-    is_hopeless = lacks_replays and _requests_needed(to_settle) is None
-    return Lack(timed=measured_once or not is_hopeless, replayed=lacks_replays)
+        return Lack(timed=NO_CELLS)
+    if any(finding.estimate.is_measured_once for finding in to_settle):
+        return Lack(_cells_of(to_settle), _cells_short_of_replays(to_settle))
+
+    if not to_settle[0].seems:
+        to_settle = [min(to_settle, key=_at_last)]
+    replayed = _cells_short_of_replays(to_settle)
+    replays_come_first = replayed and _requests_needed(to_settle) is None
+    timed = NO_CELLS if replays_come_first else _cells_of(to_settle)
+    return Lack(timed, replayed, max(map(_at_last, to_settle)))
+
+
+def _at_last(finding: Finding) -> float:
+    """How many timed requests it needs at last; infinity: too many to count."""
+    count = finding.requests_at_last
+    return inf if count is None else count
+
+
+def _cells_short_of_replays(findings: Sequence[Finding]) -> Cells:
+    return _cells_of([finding for finding in findings if finding.lacks_replays])
+
+
+def _cells_of(findings: Sequence[Finding]) -> Cells:
+    return NO_CELLS.union(*[finding.estimate.cells for finding in findings])
 
 
 def _join_answers(answers: Sequence[Answer]) -> Answer:
@@ -190,8 +217,8 @@ def _decisive(open_questions: list[Finding]) -> list[Finding]:
 def _requests_needed(decisive: list[Finding]) -> int | None:
     """How many requests would settle the claim, if its numbers stayed as they are."""
     counts = [finding.requests_needed for finding in decisive]
-    known = [count for count in counts if count is not None]
     claim_seems_broken = not decisive[0].seems
     if claim_seems_broken:
+        known = [count for count in counts if count is not None]
         return min(known, default=None)
-    return max(known) if len(known) == len(counts) else None
+    return _most(counts)

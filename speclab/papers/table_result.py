@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from speclab.experiment import other_load
 from speclab.experiment.spec import CellResult, Profile
@@ -28,6 +29,22 @@ DISTURBED = "disturbed: other programs kept the machine busy"
 
 # What the note of a number has whose method looked up no texts of the user's.
 LOOKS_UP_OURS = "datastore: tasks of ours, put together like the prompts"
+
+
+Key = tuple[str, str, str]  # of a number: its row, its column and its kind
+
+
+class AskedCells(NamedTuple):
+    """The cells of which a claim that is not settled needs more requests.
+
+    ``timed``, ``replayed``: cells that need more timed requests, and more replays.
+    ``requests``: about so many timed ones of each would do, once enough are replayed;
+    infinity: more than can be counted. 0 of a virtual one, which is run to its end.
+    """
+
+    timed: AbstractSet[Key]
+    replayed: AbstractSet[Key] = frozenset()
+    requests: float = 0
 
 
 @dataclass
@@ -54,9 +71,8 @@ class TableResult:
     those during which other programs kept the machine busy, so a claim on them cannot
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
     the ledger's lines of cells that were left out, where it has any.
-    ``cells_of_open_claims`` are those that a claim asks for which is open, or cannot be
-    judged since some of them are disturbed, of each such claim that more timed requests
-    may settle. ``cells_short_of_replays`` are those of claims that more replays may.
+    ``open_claims_ask``: of each claim that is open, or cannot be judged since some of
+    its cells are disturbed, the cells of which it needs more requests.
     """
 
     table: Table
@@ -64,20 +80,17 @@ class TableResult:
     lines: list[LedgerLine] = field(default_factory=list)
     claims: list[VerdictLine] = field(default_factory=list)
     values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
-    cell_results: dict[tuple[str, str, str], CellResult] = field(default_factory=dict)
-    samples: dict[tuple[str, str, str], Resamples | None] = field(default_factory=dict)
-    over_same_devices: dict[tuple[str, str, str], Estimate] = field(
-        default_factory=dict
-    )
-    lacks_plain: set[tuple[str, str, str]] = field(default_factory=set)
+    cell_results: dict[Key, CellResult] = field(default_factory=dict)
+    samples: dict[Key, Resamples | None] = field(default_factory=dict)
+    over_same_devices: dict[Key, Estimate] = field(default_factory=dict)
+    lacks_plain: set[Key] = field(default_factory=set)
     claims_over_same_devices: list[VerdictLine] = field(default_factory=list)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
-    left_out: set[tuple[str, str, str]] = field(default_factory=set)
-    disturbed: set[tuple[str, str, str]] = field(default_factory=set)
-    earlier: dict[tuple[str, str, str], LedgerLine] = field(default_factory=dict)
-    cells_of_open_claims: list[set[tuple[str, str, str]]] = field(default_factory=list)
-    cells_short_of_replays: set[tuple[str, str, str]] = field(default_factory=set)
+    left_out: set[Key] = field(default_factory=set)
+    disturbed: set[Key] = field(default_factory=set)
+    earlier: dict[Key, LedgerLine] = field(default_factory=dict)
+    open_claims_ask: list[AskedCells] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -128,23 +128,23 @@ class Peers:
     ) -> float:
         """How many of the prompts may be replayed with another count, at most.
 
-        A share, by the measured requests of cells like ``result``: of M that all agree
-        about 3 / M (the upper end of Clopper and Pearson's interval, 95 %).
+        A share, by the measured prompts of cells like ``result``: of M that all agree
+        about 3 / M (the upper end of Clopper and Pearson's interval, 95 %). A prompt
+        that several of them measured is one of M, and agrees if it does in all.
         """
         with naming_extras("an interval"):
             from scipy.special import betaincinv  # printed tables are read without it
 
         key = stat, scaled_tokens, _group_of(result)
         if key not in self._doubts:
-            group = self._groups.get(_group_of(result), [result])
-            agreeing = [
-                agrees
-                for each in group
-                for agrees in _agreements(stat, each, scaled_tokens)
-            ]
-            differing = agreeing.count(False)
+            agrees: dict[Hashable, bool] = {}
+            for each in self._groups.get(_group_of(result), [result]):
+                for number, agreed in enumerate(_agreements(stat, each, scaled_tokens)):
+                    prompt = _conditions_of(each), number
+                    agrees[prompt] = agreed and agrees.get(prompt, True)
+            differing = list(agrees.values()).count(False)
             self._doubts[key] = float(
-                betaincinv(differing + 1, len(agreeing) - differing, 0.95)
+                betaincinv(differing + 1, len(agrees) - differing, 0.95)
             )
         return self._doubts[key]
 

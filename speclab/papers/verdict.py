@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from .estimates import Estimate
+from .ledger import Cell
 
 T = TypeVar("T")
 
@@ -17,14 +18,23 @@ FIRST_REASONS = 3  # so many are given where there are more than four
 Answer = Literal["yes", "no", "open", "n/a"]
 
 
+Cells = frozenset[Cell]
+NO_CELLS: Cells = frozenset()
+
+
 class Lack(NamedTuple):
     """Of what there would have to be more, for an open claim to be settled.
 
-    ``timed``: timed requests. ``replayed``: replayed ones.
+    timed      cells of which more timed requests would help; None: all that the claim
+               is about
+    replayed   cells of which more replayed ones would
+    requests   about so many timed ones of each would do, once enough are replayed;
+               infinity: more than can be counted
     """
 
-    timed: bool = True
-    replayed: bool = False
+    timed: Cells | None = None
+    replayed: Cells = NO_CELLS
+    requests: float = 0
 
 
 class Verdict(NamedTuple):

@@ -8,7 +8,7 @@ only more replays can help.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -16,20 +16,53 @@ from speclab.experiment.spec import Profile, Spec
 from speclab.papers.fill import cells_of, collect_all
 from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
-from speclab.papers.table_result import TableResult
+from speclab.papers.table_result import Key, TableResult
 
-Key = tuple[str, str, str]  # of a number: its row, its column and its kind
+
+class Asked(NamedTuple):
+    """The cells that one open claim asks for.
+
+    ``requests``: about so many timed ones of each would settle it, once enough are
+    replayed; infinity: more than can be counted.
+    """
+
+    specs: AbstractSet[Spec]
+    requests: float = 0
 
 
 class OpenClaims(NamedTuple):
     """What open claims ask for.
 
-    timed     of each claim that more timed requests may settle, the cells
-    replayed  all cells of which claims need more replays
+    timed     what each asks for that more timed requests may settle
+    replayed  what each asks for that needs more replays
     """
 
-    timed: list[set[Spec]]
-    replayed: AbstractSet[Spec] = frozenset()
+    timed: Sequence[Asked]
+    replayed: Sequence[Asked] = ()
+
+    def within(self, requests: float) -> OpenClaims:
+        """Those that so many timed requests of each cell may settle."""
+        return OpenClaims(
+            [asked for asked in self.timed if asked.requests <= requests],
+            [asked for asked in self.replayed if asked.requests <= requests],
+        )
+
+    @property
+    def specs_to_time(self) -> AbstractSet[Spec]:
+        """All cells of which claims ask for more timed requests."""
+        return _all_specs(self.timed)
+
+    @property
+    def specs_to_replay(self) -> AbstractSet[Spec]:
+        """All cells of which claims ask for more replays."""
+        return _all_specs(self.replayed)
+
+
+def _all_specs(claims: Iterable[Asked]) -> AbstractSet[Spec]:
+    specs: set[Spec] = set()
+    for asked in claims:
+        specs |= asked.specs
+    return specs
 
 
 def specs_of_open_claims(
@@ -43,14 +76,14 @@ def specs_of_open_claims(
     ``kinds``: of the cells. ``errors``: of those that failed. Runs nothing.
     """
     kinds = tuple(kinds)
-    timed: list[set[Spec]] = []
-    replayed: set[Spec] = set()
+    timed: list[Asked] = []
+    replayed: list[Asked] = []
     for paper in papers:
         results = collect_all(paper, profile, errors, kinds=kinds)
         for item, cells in cells_of(paper, profile, kinds=kinds).items():
             of_table = open_claims_of(results[item], cells)
             timed += of_table.timed
-            replayed |= of_table.replayed
+            replayed += of_table.replayed
     return OpenClaims(timed, replayed)
 
 
@@ -67,13 +100,18 @@ def open_claims_of(result: TableResult, cells: Iterable[TableCell]) -> OpenClaim
                 specs.update(specs_at[source])
         return specs
 
-    timed = [specs_of(keys) for keys in result.cells_of_open_claims]
-    return OpenClaims(timed, specs_of(result.cells_short_of_replays))
+    timed, replayed = [], []
+    for claim in result.open_claims_ask:
+        if claim.timed:
+            timed.append(Asked(specs_of(claim.timed), claim.requests))
+        if claim.replayed:
+            replayed.append(Asked(specs_of(claim.replayed), claim.requests))
+    return OpenClaims(timed, replayed)
 
 
-def open_specs_of(result: TableResult, cells: Iterable[TableCell]) -> set[Spec]:
+def open_specs_of(result: TableResult, cells: Iterable[TableCell]) -> AbstractSet[Spec]:
     """What would have to be timed further for the open claims of one table."""
-    return set().union(*open_claims_of(result, cells).timed)
+    return open_claims_of(result, cells).specs_to_time
 
 
 def _sources(table: Table, place: Key) -> Iterator[Key]:

@@ -5,8 +5,10 @@ those of the main tables to two, and each later one to twice as many. Before eac
 it is asked which claims are open: after the first, only the cells that these ask for
 are taken further, so that time goes where it settles something. From the second request
 on a round begins with replays, where claims are short of them: as many as its requests
-would bring. Then it is asked again what is open. What has no requests left to be timed
-and is still short of replays comes at the very end. In the first round comes
+would bring. Then it is asked again what is open. A claim that needs more than
+``REACH`` times the requests of a round waits for a later one: it would take the time of
+those that can be settled. At the very end comes what is left of such claims, and what
+has no requests left to be timed and is still short of replays. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -22,15 +24,15 @@ workers start once. What serves no claim comes last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from math import floor, log2
+from math import floor, inf, log2
 
 from speclab.experiment.spec import Spec, WorkerPool, replays_of
 
 from .batches import FIRST_REQUESTS, Batch
-from .open_cells import OpenClaims
+from .open_cells import Asked, OpenClaims
 
 KINDS = ("virtual", "script", "measured", "emulated")
 
@@ -38,6 +40,7 @@ KINDS = ("virtual", "script", "measured", "emulated")
 # nearly every claim is short of both: replays took 20 minutes, and settled little.
 FEWEST_BEFORE_REPLAYS = 2
 NO_CLAIMS = OpenClaims([])
+REACH = 4
 
 
 @dataclass(frozen=True)
@@ -106,20 +109,23 @@ def pieces_in_order(
         requests = min(batch.first_requests, batch.most_requests)
         yield Piece(batch, requests, batch.is_main)
 
-    most = max((batch.most_requests for batch in batches), default=0)
-    goal = FIRST_REQUESTS
+    def ask_within(reach: float) -> OpenClaims | None:
+        claims = ask_what_is_open()
+        return None if claims is None else claims.within(reach)
+
     replayed: dict[Spec, int] = {}  # how many prompts of each
-    while goal < most:
-        goal *= 2
-        open_claims = ask_what_is_open()
+    for goal, reach in _later_rounds(batches):
+        open_claims = ask_within(reach)
+        if open_claims is None and reach == inf:
+            break
         replays = None
         if goal > FEWEST_BEFORE_REPLAYS:
             replays = _replays(batches, open_claims, goal, replayed)
         if replays is not None:
             yield replays
-            open_claims = ask_what_is_open()
+            open_claims = ask_within(reach)
 
-        wanted = None if open_claims is None else set().union(*open_claims.timed)
+        wanted = None if open_claims is None else open_claims.specs_to_time
         for batch in batches:
             batch.wanted = wanted if batch.is_in_parts else None
 
@@ -129,13 +135,27 @@ def pieces_in_order(
         claims = open_claims or NO_CLAIMS
         order = Order(batches, claims.timed, seconds_of_goal, is_first_round=False)
         for batch in order.of_a_round():
-            if batch.most_requests > goal // 2 and goal > batch.first_requests:
+            has_more = batch.most_requests > goal // 2 or reach == inf
+            if has_more and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
 
     # Those that had no time in the last round have what is left of it.
     last_replays = _replays(batches, ask_what_is_open(), goal, {})
     if last_replays is not None:
         yield replace(last_replays, is_last=True)
+
+
+def _later_rounds(batches: Sequence[Batch]) -> Iterator[tuple[int, float]]:
+    """To how many requests each takes the cells, of claims that need at most so many.
+
+    The last one is for those that need more.
+    """
+    most = max((batch.most_requests for batch in batches), default=0)
+    goal = FIRST_REQUESTS
+    while goal < most:
+        goal *= 2
+        yield goal, REACH * goal
+    yield goal, inf
 
 
 def _replays(
@@ -151,11 +171,11 @@ def _replays(
     """
     if claims is None:
         return None
-    prompts = replays_of(requests)
+    prompts, wanted = replays_of(requests), claims.specs_to_replay
     measured = [batch for batch in batches if batch.kind == "measured"]
     to_replay = []
     for batch in measured:
-        short = [spec for spec in batch.specs if spec in claims.replayed]
+        short = [spec for spec in batch.specs if spec in wanted]
         to_replay += [spec for spec in short if replayed.get(spec, 0) < prompts]
     if not to_replay:
         return None
@@ -175,7 +195,7 @@ class Order:
     def __init__(
         self,
         batches: Sequence[Batch],
-        claims: Sequence[Set[Spec]] = (),
+        claims: Sequence[Asked] = (),
         seconds_of: Callable[[Batch], float] = lambda batch: 1.0,
         is_first_round: bool = True,
     ):
@@ -239,8 +259,8 @@ class Order:
         batch_of = {spec: batch for batch in batches for spec in batch.specs}
         seconds = {batch: self._seconds_of(batch) for batch in batches}
         worth = dict.fromkeys(batches, 0.0)
-        for specs in self._claims:
-            asked = {batch_of[spec] for spec in specs if spec in batch_of}
+        for claim in self._claims:
+            asked = {batch_of[spec] for spec in claim.specs if spec in batch_of}
             missing = [batch for batch in asked if seconds[batch]]
             for batch in missing:
                 worth[batch] += 1 / sum(seconds[other] for other in missing)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
 
 from speclib.arguments import checked
 
@@ -51,12 +51,6 @@ class Stats:
     # As published code counts, unverified drafts included; see rounds.with_tail.
     with_tail: int = 0
     with_tail_seconds: float = 0.0
-
-    def __add__(self, other: Stats) -> Stats:
-        sums: dict[str, Any] = {}
-        for name in Stats.__dataclass_fields__:
-            sums[name] = getattr(self, name) + getattr(other, name)
-        return Stats(**sums)
 
     @property
     def acceptance_rate(self) -> float:
@@ -155,14 +149,19 @@ def _ratio(a: float, b: float) -> float:
     return a / b if b else float("nan")
 
 
+_fields = attrgetter(*Stats.__dataclass_fields__)
+
+
 def astuple(stats: Stats) -> tuple[float, ...]:
     """All fields of ``stats``, in their order."""
-    return tuple(getattr(stats, name) for name in Stats.__dataclass_fields__)
+    fields: tuple[float, ...] = _fields(stats)
+    return fields
 
 
 def total(many: Iterable[Stats]) -> Stats:
     """The sums over several requests; the ratios of a sum are micro averages."""
-    return sum(many, Stats())
+    columns = zip(*map(astuple, many), strict=True)
+    return Stats(*map(sum, columns))
 
 
 @checked

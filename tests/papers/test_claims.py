@@ -18,14 +18,13 @@ from helpers.tables import SMALL, verdicts_of_kind
 from scipy.stats import t
 
 from speclab.papers.bootstrap import Resamples, measured_once
-from speclab.papers.claim_numbers import Cell
 from speclab.papers.claims import judge, judge_in_result
 from speclab.papers.estimates import Estimate
 from speclab.papers.fill import fill_all
-from speclab.papers.ledger import VerdictLine
+from speclab.papers.ledger import Cell, VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim, Paper, Table
-from speclab.papers.table_result import TableResult
+from speclab.papers.table_result import AskedCells, TableResult
 from speclab.reproduce.regenerate import describe_disturbed
 from speclib.errors import SpeclibError
 
@@ -577,11 +576,11 @@ def test_a_claim_that_asks_for_a_disturbed_cell_is_not_judged_and_names_it(
 def test_what_a_claim_on_a_disturbed_cell_needs_is_asked_for_again(exact_result):
     """Further requests may find the machine quiet; a settled claim asks for nothing."""
     judged_of(exact_result, **order_in("A", "3", "2"))
-    assert exact_result.cells_of_open_claims == []
+    assert exact_result.open_claims_ask == []
     exact_result.disturbed = {("3", "A", "virtual")}
     judged_of(exact_result, **order_in("A", "3", "2"))
     needs = {("3", "A", "virtual"), ("2", "A", "virtual")}
-    assert exact_result.cells_of_open_claims == [needs]
+    assert exact_result.open_claims_ask == [AskedCells(needs)]
 
 
 def test_a_disturbed_cell_that_lacks_requests_is_named_once(exact_result):

@@ -11,6 +11,7 @@ from helpers.specs import measured_spec
 
 from speclab.experiment.spec import CellResult, Replays, present
 from speclab.papers.estimates import divide
+from speclab.papers.ledger import Cell
 from speclab.papers.notes import describe_correction
 from speclab.papers.settle_claims import Part, conclude, settle_above
 from speclab.papers.table_result import is_disturbed
@@ -19,6 +20,7 @@ from speclab.papers.verdict import Lack
 from speclib.trace.metrics import Stats
 
 TOKENS = 10  # of each request after the first commit
+CELLS = frozenset([Cell("table-1", "PEARL", "HumanEval")])
 BUSY = 0.5  # the share that other programs took of the machine
 
 
@@ -214,6 +216,23 @@ def test_a_count_is_as_sure_as_many_measured_requests_agreed(measured, share):
     assert ratio == pytest.approx(share**0.5, rel=0.03)
 
 
+def test_a_prompt_that_several_cells_measured_is_one_witness_of_exact_counts():
+    """Of 30 prompts, whether one setting of the method measured them or three."""
+    counts = [8, 6, 4, 2] * 15
+    alone = counted(counts[:30], counts)
+    replays = replace(present(alone.replays), prompts_in_task=60)
+    alone = replace(alone, replays=replays)
+    others = []
+    for setting in range(3):
+        settings = (("without", f"{setting}"),)
+        others.append(replace(alone, spec=alone.spec.changed(settings=settings)))
+    of_one = read(alone, "mat").interval
+    assert read(alone, "mat", *others).interval == pytest.approx(of_one)
+
+    elsewhere = counted(counts[:30], counts)  # other prompts
+    assert read(alone, "mat", elsewhere).interval.high < of_one.high
+
+
 def test_corrections_that_happen_to_be_equal_leave_the_task_as_open_as_it_was():
     """Nobody is that sure: of two measured requests both took exactly 1.5 times as
     long."""
@@ -253,13 +272,42 @@ def test_what_more_replays_would_settle_is_told_from_what_more_requests_would():
     of_task = read(cell([2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0]))
     of_correction = read(cell([4.0, 5.0], [4.0] * 6))
     for estimate, lacks_replays in ((of_task, True), (of_correction, False)):
+        estimate = replace(estimate, cells=CELLS)
         near = estimate.value * 1.2
         assert estimate.lacks_replays(near) is lacks_replays
         assert not estimate.lacks_replays(2 * estimate.interval.high)
         finding = settle_above(estimate, near)
         verdict = conclude([Part(finding)], kind="measured", value="", expected="")
         assert verdict.holds == "open"
-        assert verdict.lacks == Lack(timed=not lacks_replays, replayed=lacks_replays)
+        assert bool(verdict.lacks.replayed) is lacks_replays
+        assert bool(verdict.lacks.timed) is not lacks_replays
+
+
+def test_two_counts_that_are_replayed_exactly_are_compared_on_more_replays():
+    """No correction is open, so no timed prompt would help."""
+    one, other = counted([8, 6], [8, 6, 4, 2]), counted([7, 6], [7, 6, 5, 2])
+    quotient = replace(divide(read(one, "mat"), read(other, "mat")), cells=CELLS)
+    finding = settle_above(quotient, 1.15)
+    verdict = conclude([Part(finding)], kind="measured", value="", expected="")
+    assert verdict.holds == "open"
+    assert verdict.lacks.replayed == CELLS
+    assert not verdict.lacks.timed
+    assert "the prompts that were replayed leave it open" in verdict.note
+
+
+def test_how_many_timed_prompts_would_do_once_all_are_replayed():
+    """Two leave the correction open by 38 %: t of 1 degree of freedom, 12.71, times the
+    spread of 5 over 4, halved. The 96 replays leave nothing open. So n of them leave
+    38 % times sqrt(2 / n)."""
+    corrections = [4.0, 5.0]
+    of_all = replace(
+        read(cell(corrections, [4.0, 4.0, 9.0, 2.0], in_task=96)), cells=CELLS
+    )
+    alone = half_width(cell(corrections, [4.0] * 4))
+    for share in (0.5, 0.1):
+        finding = settle_above(of_all, of_all.value * np.exp(-share * alone))
+        verdict = conclude([Part(finding)], kind="measured", value="", expected="")
+        assert verdict.lacks.requests == pytest.approx(2 / share**2, abs=1)
 
 
 def test_what_no_number_of_replays_would_settle_asks_for_nothing():
@@ -267,7 +315,7 @@ def test_what_no_number_of_replays_would_settle_asks_for_nothing():
     tenth: a limit that is nearer stays open. One question out of reach is enough, if
     all have to be answered yes."""
     result = cell([2.5, 5.0, 3.75], [2.0, 4.0, 3.0, 6.0, 5.0, 4.0])
-    estimate = read(result)
+    estimate = replace(read(result), cells=CELLS)
     assert half_width(result) == pytest.approx(0.38, abs=0.01)
     near = settle_above(estimate, estimate.value * 0.93)
     far = settle_above(estimate, estimate.value * 0.8)
@@ -280,7 +328,7 @@ def test_what_no_number_of_replays_would_settle_asks_for_nothing():
         says_so = "96 replayed prompts would leave it open" in verdict.note
         assert says_so == (near in findings)
         lacks.append(verdict.lacks)
-    assert lacks[0] == lacks[2] == Lack(timed=False)
+    assert lacks[0] == lacks[2] == Lack(timed=frozenset())
     assert lacks[1].replayed
 
     seem_broken = [settle_above(estimate, estimate.value * by) for by in (1.07, 1.25)]

@@ -7,7 +7,7 @@ import pytest
 from speclab.experiment.spec import FULL, Spec
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
-from speclab.papers.table_result import TableResult
+from speclab.papers.table_result import AskedCells, TableResult
 from speclab.reproduce.open_cells import open_specs_of, specs_of_open_claims
 
 KIND = "measured"
@@ -18,7 +18,8 @@ def wanted(item: str, *places: tuple[str, str]) -> dict[tuple[str, str], Spec]:
     table = load_paper("pearl").table(item)
     cells = cells_to_run(table, FULL, (KIND,))
     result = TableResult(table, FULL)
-    result.cells_of_open_claims = [{(row, column, KIND) for row, column in places}]
+    keys = {(row, column, KIND) for row, column in places}
+    result.open_claims_ask = [AskedCells(keys)]
     specs = open_specs_of(result, cells)
     return {cell.key[:2]: cell.spec for cell in cells if cell.spec in specs}
 
@@ -51,7 +52,7 @@ def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_
     cells = cells_to_run(table, FULL, (KIND,))
     cell = next(cell for cell in cells if cell.plain_specs)
     result = TableResult(table, FULL)
-    result.cells_of_open_claims = [{cell.key}]
+    result.open_claims_ask = [AskedCells({cell.key})]
     assert set(cell.plain_specs) < open_specs_of(result, cells)
 
 
@@ -59,7 +60,8 @@ def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_
 def test_an_open_claim_about_another_kind_wants_nothing_measured(kind):
     table = load_paper("pearl").table("table-1")
     result = TableResult(table, FULL)
-    result.cells_of_open_claims = [{("PEARL (ours)", "Llama2 7&70B", kind)}]
+    keys = {("PEARL (ours)", "Llama2 7&70B", kind)}
+    result.open_claims_ask = [AskedCells(keys)]
     assert not open_specs_of(result, cells_to_run(table, FULL, (KIND,)))
 
 
@@ -68,7 +70,7 @@ def test_a_claim_of_which_nothing_was_run_is_open_and_wants_its_cells(own_cache)
     claims = specs_of_open_claims([paper], FULL, (KIND,), {})
     assert claims.timed
     assert not claims.replayed
-    specs = set().union(*claims.timed)
+    specs = claims.specs_to_time
     assert {spec.kind for spec in specs} == {KIND}
     of_figure_4 = cells_to_run(paper.table("figure-4"), FULL, (KIND,))
     assert {cell.spec for cell in of_figure_4} & specs

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
 from speclab.experiment.spec import Spec
 from speclab.reproduce.batches import Batch
-from speclab.reproduce.open_cells import OpenClaims
+from speclab.reproduce.open_cells import Asked, OpenClaims
 from speclab.reproduce.order import ReplayPiece, pieces_in_order
 
 
@@ -108,14 +110,15 @@ def served_first(
     pieces = pieces_in_order(
         batches,
         True,
-        lambda: OpenClaims(claims),
+        lambda: OpenClaims([Asked(specs) for specs in claims]),
         lambda batch, requests: seconds[batch.name],
     )
     return [piece.batch.name for piece in pieces][: len(batches)]
 
 
-def measured_batches(*gammas: int) -> list[Batch]:
-    return [batch(f"{g}", measured_spec(gamma=g, requests=2)) for g in gammas]
+def measured_batches(*gammas: int, requests: int = 2) -> list[Batch]:
+    specs = [measured_spec(gamma=gamma, requests=requests) for gamma in gammas]
+    return [batch(f"{spec.gamma}", spec) for spec in specs]
 
 
 def test_what_serves_most_claims_in_a_second_comes_first():
@@ -182,7 +185,7 @@ def test_in_later_rounds_a_main_table_has_to_serve_as_much_as_others():
     pieces = pieces_in_order(
         [main, more],
         True,
-        lambda: OpenClaims(claims),
+        lambda: OpenClaims([Asked(specs) for specs in claims]),
         lambda batch, requests: seconds[batch.name],
     )
     assert [f"{piece.batch.name} {piece.requests}" for piece in pieces] == [
@@ -190,6 +193,8 @@ def test_in_later_rounds_a_main_table_has_to_serve_as_much_as_others():
         "more 1",
         "more 2",
         "more 4",
+        "main 4",
+        "more 4",  # what needs more than there can be, once more
         "main 4",
     ]
 
@@ -203,7 +208,7 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
 
     def ask_what_is_open():
         asked.append(len(asked))
-        return OpenClaims([set(is_open.specs)] if len(asked) <= 2 else [])
+        return OpenClaims([Asked(set(is_open.specs))] if len(asked) <= 2 else [])
 
     pieces = pieces_in_order([settled, is_open], True, ask_what_is_open)
     wanted = []
@@ -219,8 +224,34 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
         ("open", 4, 0),
         ("settled", 8, 0),
         ("open", 8, 0),
+        ("settled", 8, 0),
+        ("open", 8, 0),
     ]
-    assert len(asked) == 5  # and whether replays are short, at the end
+    assert len(asked) == 6  # and whether replays are short, at the end
+
+
+def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one():
+    """Nine requests are more than four times two, and fewer than four times four; what
+    needs more than can be counted comes at the very end. So it is with replays."""
+    near, far, endless = measured_batches(1, 2, 3, requests=4)
+    asked = []
+    for one, requests in ((near, 8), (far, 9), (endless, inf)):
+        asked.append(Asked(set(one.specs), requests))
+
+    wanted: list[str] = []
+    all_batches = [near, far, endless]
+    for piece in pieces_in_order(all_batches, True, lambda: OpenClaims(asked, asked)):
+        if isinstance(piece, ReplayPiece):
+            wanted.append(f"{len(piece.specs)} replayed")
+        elif piece.batch.specs_to(piece.requests):
+            wanted.append(f"{piece.batch.name} to {piece.requests}")
+    assert wanted == [
+        *("1 to 1", "2 to 1", "3 to 1"),
+        *("1 to 2",),
+        *("2 replayed", "1 to 4", "2 to 4"),
+        *("1 replayed", "1 to 4", "2 to 4", "3 to 4"),
+        "3 replayed",
+    ]
 
 
 def test_a_round_begins_with_the_replays_that_claims_are_short_of():
@@ -237,7 +268,7 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         if len(asked) == 1:
             return OpenClaims([])
         still_open = set(other.specs) if len(asked) > 3 else specs
-        return OpenClaims([still_open], replayed=set(short.specs + emulated.specs))
+        return OpenClaims([Asked(still_open)], [Asked({*short.specs, *emulated.specs})])
 
     wanted = []
     for piece in pieces_in_order([short, other, emulated], True, ask_what_is_open):
@@ -256,6 +287,9 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         ("other", 8, 1),
         ("short", 8, 0),
         ("emulated", 8, 0),
+        ("other", 8, 1),
+        ("short", 8, 0),
+        ("emulated", 8, 0),
         ("replays", 8, 1),
     ]
 
@@ -264,14 +298,17 @@ def test_what_several_batches_are_short_of_is_replayed_in_one_piece():
     """Cells of equal prompts share what their models write, whatever their batch."""
     batches = [batch(f"{n}", measured_spec(gamma=n, requests=4)) for n in (1, 2, 3)]
     short = {*batches[0].specs, *batches[2].specs}
-    pieces = pieces_in_order(batches, True, lambda: OpenClaims([short], short))
+    pieces = pieces_in_order(
+        batches, True, lambda: OpenClaims([Asked(short)], [Asked(short)])
+    )
     replays = [piece.specs for piece in pieces if isinstance(piece, ReplayPiece)]
     assert set(replays) == {(*batches[0].specs, *batches[2].specs)}
 
 
 def test_replays_have_the_rest_of_the_time_when_nothing_is_left_to_be_timed():
     short = batch("short", measured_spec(requests=8))
-    open_claims = OpenClaims([set(short.specs)], replayed=set(short.specs))
+    asked = Asked(set(short.specs))
+    open_claims = OpenClaims([asked], [asked])
     pieces = list(pieces_in_order([short], True, lambda: open_claims))
     are_last = [piece.is_last for piece in pieces if isinstance(piece, ReplayPiece)]
     assert are_last == [False, False, True]
