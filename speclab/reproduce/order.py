@@ -3,12 +3,12 @@
 Work is done in rounds. The first one takes every cell of real processes to one request,
 those of the main tables to two, and each later one to twice as many. Before each round
 it is asked which claims are open: after the first, only the cells that these ask for
-are taken further, so that time goes where it settles something. From the second request
-on a round begins with replays, where claims are short of them: as many as its requests
-would bring. Then it is asked again what is open. A claim that needs more than
-``REACH`` times the requests of a round waits for a later one: it would take the time of
-those that can be settled. At the very end comes what is left of such claims, and what
-has no requests left to be timed and is still short of replays. In the first round comes
+are taken further, so that time goes where it settles something. Where claims are short
+of replays, a later round begins with them: as many as its requests would bring. Then it
+is asked again what is open. A claim that needs more than ``REACH`` times the requests
+of a round waits for a later one: it would take the time of those that can be settled.
+At the very end comes what is left of such claims, and what has no requests left to be
+timed and is still short of replays. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -36,11 +36,8 @@ from .open_cells import Asked, OpenClaims
 
 KINDS = ("virtual", "script", "measured", "emulated")
 
-# From so many measured requests on replays alone may be what is missing. With fewer,
-# nearly every claim is short of both: replays took 20 minutes, and settled little.
-FEWEST_BEFORE_REPLAYS = 2
 NO_CLAIMS = OpenClaims([])
-REACH = 4
+REACH = 4  # times the requests of a round: what a claim may need that it measures for
 
 
 @dataclass(frozen=True)
@@ -118,9 +115,7 @@ def pieces_in_order(
         open_claims = ask_within(reach)
         if open_claims is None and reach == inf:
             break
-        replays = None
-        if goal > FEWEST_BEFORE_REPLAYS:
-            replays = _replays(batches, open_claims, goal, replayed)
+        replays = _replays(batches, open_claims, goal, replayed)
         if replays is not None:
             yield replays
             open_claims = ask_within(reach)
@@ -246,7 +241,7 @@ class Order:
 
         def rank(batch: Batch) -> tuple[float, ...]:
             paper, kind, turn = self._rank(batch)
-            return -_power_of_two(worth[batch]), kind, turn, paper
+            return -_power_of_four(worth[batch]), kind, turn, paper
 
         return sorted(batches, key=rank)
 
@@ -267,9 +262,9 @@ class Order:
         return worth
 
 
-def _power_of_two(value: float) -> float:
-    """The power of two at or below ``value``; 0 for 0."""
-    return 2.0 ** floor(log2(value)) if value else 0.0
+def _power_of_four(value: float) -> float:
+    """The power of four at or below ``value``; 0 for 0."""
+    return 4.0 ** floor(log2(value) / 2) if value else 0.0
 
 
 def _turns(batches: Sequence[Batch]) -> dict[WorkerPool, int]:

@@ -16,7 +16,7 @@ from speclab.views.charts.choose import chart
 from speclab.views.tables.html import section_html
 from speclab.views.tables.markdown import section_md
 from speclib import machine
-from speclib.trace.metrics import Stats
+from speclib.trace.metrics import Stats, total
 
 SMALL = Profile("small", 2_048, 1, 8, 2, 8)
 
@@ -48,8 +48,8 @@ def filled(monkeypatch) -> TableResult:
             has_overruns = "deepseek-6.7" in spec.latency
             results[spec] = CellResult(
                 spec,
-                stats=[stats(4, 2.0) + tested] * 2,
-                baseline=[stats(9, 4.5) + plain] * 2,
+                stats=[total([stats(4, 2.0), tested])] * 2,
+                baseline=[total([stats(9, 4.5), plain])] * 2,
                 gamma=7,
                 c=3.0,
                 machine="xeon-2c-ab12cd",

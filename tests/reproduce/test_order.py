@@ -123,11 +123,11 @@ def measured_batches(*gammas: int, requests: int = 2) -> list[Batch]:
 
 def test_what_serves_most_claims_in_a_second_comes_first():
     one, two, three = measured_batches(1, 2, 3)
-    claims = [{*one.specs}, {*two.specs}, {*two.specs}, {*three.specs}, {*three.specs}]
+    claims = [{*one.specs}] + [{*two.specs}] * 5 + [{*three.specs}] * 2
     seconds = {"1": 10.0, "2": 10.0, "3": 2.0}
     assert served_first(one, two, three, claims=claims, seconds=seconds) == [
         "3",  # 2 claims in 2 s
-        "2",  # 2 claims in 10 s
+        "2",  # 5 claims in 10 s
         "1",  # 1 claim in 10 s
     ]
 
@@ -247,7 +247,7 @@ def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one()
             wanted.append(f"{piece.batch.name} to {piece.requests}")
     assert wanted == [
         *("1 to 1", "2 to 1", "3 to 1"),
-        *("1 to 2",),
+        *("1 replayed", "1 to 2"),
         *("2 replayed", "1 to 4", "2 to 4"),
         *("1 replayed", "1 to 4", "2 to 4", "3 to 4"),
         "3 replayed",
@@ -255,8 +255,8 @@ def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one()
 
 
 def test_a_round_begins_with_the_replays_that_claims_are_short_of():
-    """From the second request on, as many as the round's requests would bring; what
-    they settle is then not measured further."""
+    """As many as the round's requests would bring; what they settle is then not
+    measured further."""
     short = batch("short", measured_spec(requests=8))
     other = batch("other", measured_spec(gamma=3, requests=8))
     emulated = batch("emulated", emulated_spec(requests=8))
@@ -277,8 +277,9 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         else:
             count = len(piece.batch.specs_to(piece.requests))
             wanted.append((piece.batch.name, piece.requests, count))
-    assert [count for _, _, count in wanted[3:6]] == [1, 1, 1]
-    assert wanted[6:] == [
+    assert wanted[3] == ("replays", 2, 1)
+    assert [count for _, _, count in wanted[4:7]] == [1, 1, 1]
+    assert wanted[7:] == [
         ("replays", 4, 1),
         ("other", 4, 1),
         ("short", 4, 0),
@@ -311,7 +312,7 @@ def test_replays_have_the_rest_of_the_time_when_nothing_is_left_to_be_timed():
     open_claims = OpenClaims([asked], [asked])
     pieces = list(pieces_in_order([short], True, lambda: open_claims))
     are_last = [piece.is_last for piece in pieces if isinstance(piece, ReplayPiece)]
-    assert are_last == [False, False, True]
+    assert are_last == [False, False, False, True]
     assert isinstance(pieces[-1], ReplayPiece)
 
 

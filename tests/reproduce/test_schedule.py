@@ -109,7 +109,7 @@ def test_replays_have_half_of_what_is_left_and_the_last_ones_all(monkeypatch):
             clock=lambda: 0.0,
             ask_what_is_open=lambda: open_claims,
         ).run()
-    assert deadlines == [8.0, 8.0, 16.0]
+    assert deadlines == [8.0, 8.0, 8.0, 16.0]
 
 
 def test_a_piece_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
