@@ -56,7 +56,7 @@ class Profile:
 FULL = Profile(
     "full",
     virtual_tokens=20_480,
-    prompts=16,
+    prompts=32,
     tokens=32,
     emulated_requests=8,
     emulated_tokens=64,

@@ -69,7 +69,8 @@ class Resamples:
     ``correction``: of a number that was replayed, what few measurements leave open.
     ``population``: how many requests there are in all; infinity: no end of them. Then
     ``values`` are already as near to each other as ``of_population`` brings them.
-    ``share_that_stays``: of their variance, however many requests are run.
+    ``share_in_doubt``: that part of the variance of so many requests is left open, even
+    if there are no more of them.
     """
 
     values: np.ndarray
@@ -77,26 +78,26 @@ class Resamples:
     signed: bool = False
     correction: Correction | None = None
     population: float = inf
-    share_that_stays: float = 0.0
+    share_in_doubt: float = 0.0
 
     def of_population(
-        self, population: float, value: float, at_least: float = 0.0
+        self, population: float, value: float, in_doubt: float = 0.0
     ) -> Resamples:
         """The resamples if there are no more than ``population`` requests in all.
 
         Those of them that were run are known. So the resamples are moved towards the
         number, ``value``, until their variance is 1 - n / population times what it was:
-        of all requests nothing is left open, or so much as is to be left ``at_least``.
+        of all requests nothing is left open, or the part that is ``in_doubt`` anyhow.
         Source: Cochran, Sampling Techniques, third edition, 1977, chapter 2.6, the
         finite population correction.
         """
-        left_open = max(at_least, share_left_open(self.requests, population))
+        left_open = max(in_doubt, share_left_open(self.requests, population))
         if left_open == 0:
             values = np.full_like(self.values, value)
         else:
             values = value + sqrt(left_open) * (self.values - value)
         return replace(
-            self, values=values, population=population, share_that_stays=at_least
+            self, values=values, population=population, share_in_doubt=in_doubt
         )
 
 

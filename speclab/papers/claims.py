@@ -81,24 +81,32 @@ def judge_over_same_devices(
 
 
 def _note_open_cells(
-    line: VerdictLine, lacks: Lack, result: TableResult, asked: Iterable[Cell]
+    line: VerdictLine,
+    lacks: Sequence[Lack],
+    result: TableResult,
+    asked: Iterable[Cell],
 ) -> None:
     """Notes in ``result`` which of its cells a claim asked for that is not settled.
 
-    So is one that cannot be judged since the machine was busy: further requests may
-    find it quiet.
+    Those that were not run, or while the machine was busy, and may find it quiet; else
+    those of its open questions.
     """
-    all_keys = _keys_of(asked, result, line.kind)
-    if all_keys & (result.disturbed | result.left_out | result.lacks_plain):
-        lacks = Lack()
-    elif line.holds != "open":
+    missing = result.disturbed | result.left_out | result.lacks_plain
+    not_judged = _keys_of(asked, result, line.kind) & missing
+    if not_judged:
+        result.open_claims_ask.append([AskedCells(not_judged)])
+    if line.holds != "open" or not lacks:
         return
-    timed = all_keys
-    if lacks.timed is not None:
-        timed = _keys_of(lacks.timed, result, line.kind)
-    replayed = _keys_of(lacks.replayed, result, line.kind)
-    requests = lacks.requests if line.kind in TIMED_KINDS else 0
-    result.open_claims_ask.append(AskedCells(timed, replayed, requests))
+
+    ways = []
+    for lack in lacks:
+        timed = _keys_of(lack.timed, result, line.kind)
+        replayed = _keys_of(lack.replayed, result, line.kind)
+        ways.append(AskedCells(timed, replayed, lack.requests))
+    if line.kind not in TIMED_KINDS:  # its cells are run to their end in one step
+        all_cells: set[Key] = set().union(*[way.timed for way in ways])
+        ways = [AskedCells(all_cells)]
+    result.open_claims_ask.append(ways)
 
 
 def _keys_of(cells: Iterable[Cell], result: TableResult, kind: str) -> set[Key]:

@@ -7,6 +7,7 @@ Each is about one number or several: those of cells, quotients of cells (``of`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from speclib.errors import BadValue
@@ -272,12 +273,16 @@ def _reduce(claim: Claim, judged: list[JudgedNumber]) -> list[JudgedNumber]:
     """All numbers, or the one that ``reduce`` picks, with its own interval.
 
     That it was picked is not accounted for: the largest of several numbers is rather
-    too large, and which one it is may itself not be settled.
+    too large, and which one it is may itself not be settled. So it also rests on the
+    cells of those that it may yet turn out to be.
     """
     if not judged or claim.reduce is None:
         return judged
     pick = max if claim.reduce == "max" else min
-    return [pick(judged, key=lambda number: number.value)]
+    picked = pick(judged, key=lambda number: number.value)
+    rivals = [n.estimate for n in judged if n.estimate.overlaps(picked.estimate)]
+    cells = picked.estimate.cells.union(*[rival.cells for rival in rivals])
+    return [picked._replace(estimate=replace(picked.estimate, cells=cells))]
 
 
 # -- the comparison --------------------------------------------------------------------

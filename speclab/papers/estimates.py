@@ -7,7 +7,7 @@ bootstrap's standard error::
     half-width = t(0.975, n - 1) * sqrt(n / (n - 1)) * sd of the resamples
 
 Why not the middle 95 % of the resamples, which is the better known bootstrap interval?
-Because there are two to eight prompts where models are run. The bootstrap draws from
+Because there are few prompts where models are run, often two. The bootstrap draws from
 the requests as if they were all that there are, so its standard error is too small by
 sqrt((n - 1) / n), and its percentiles take no account of a standard error that is
 itself estimated. Of two requests the middle 95 % of the resamples contains the truth
@@ -33,9 +33,10 @@ requests (see ``two_phase``). Its half-width is t * error, with the degrees of f
 of the error. The two parts are independent of each other, so the half-widths' squares
 are added.
 
-What the interval does not know: that several claims are judged at once, that a number
-was picked for being the largest, that resamples in which a statistic is undefined are
-left out, and that eight prompts may not be typical of their task.
+What the interval does not know: that several claims are judged at once, each again
+whenever more was run, until it is settled; that a number was picked for being the
+largest; that resamples in which a statistic is undefined are left out; and that a few
+prompts may not be typical of their task.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ from .spread import Spread
 SURE = 0.975  # on either side, which leaves 95 % between
 TINY = 1e-12  # resamples that differ by less than this differ by floating point alone
 MOST_REQUESTS = 100_000  # more than so many are not worth counting
+MAY_DIFFER = 0.05  # the chance that more counts are replayed wrongly than it is taken
 
 
 class Interval(NamedTuple):
@@ -124,6 +126,11 @@ class Estimate:
             factor = float(np.exp(half_width))
         return Interval(self.value * exp(-half_width), self.value * factor)
 
+    def overlaps(self, other: Estimate) -> bool:
+        """Whether both intervals have a number in common."""
+        own, others = self.interval, other.interval
+        return own.low <= others.high and others.low <= own.high
+
     def times(self, factor: float) -> Estimate:
         """The number in a unit ``factor`` times as small."""
         if self.resamples is None:
@@ -146,6 +153,8 @@ class Estimate:
         number that rests on replays, it is the fewest that would have to be measured;
         None where all replays together leave it open.
         """
+        if self.correction is not None and self._is_replayed_to_the_end:
+            return self.requests_at_last(limit)
         distance = self._distance_to(limit)
         if self.correction is not None:
             return self._measured_to_reach(distance, self._half_width_of_requests)
@@ -162,6 +171,8 @@ class Estimate:
         low, high = self.interval
         if self.correction is None or not low <= limit <= high:
             return False
+        if self._is_replayed_to_the_end:
+            return False
         return 2 * self._half_width_of_requests**2 > self._distance_to(limit) ** 2
 
     def is_out_of_reach(self, limit: float) -> bool:
@@ -171,32 +182,68 @@ class Estimate:
         """
         if self.correction is None:
             return False
-        return self._half_width_at_last >= self._distance_to(limit)
+        distance = self._distance_to(limit)
+        is_near = self._half_width_at_last >= distance
+        return is_near and self._witnesses_to_reach(distance) is None
 
     def requests_at_last(self, limit: float) -> int | None:
         """As ``requests_to_exclude``, once as many are replayed as there can be."""
         if self.correction is None:
             return self.requests_to_exclude(limit)
-        return self._measured_to_reach(
-            self._distance_to(limit), self._half_width_at_last
-        )
+        distance = self._distance_to(limit)
+        if self._half_width_at_last >= distance:
+            return self._witnesses_to_reach(distance)
+        return self._measured_to_reach(distance, self._half_width_at_last)
+
+    @property
+    def _is_replayed_to_the_end(self) -> bool:
+        return self.is_exact or self._requests >= self._most_replays
+
+    @property
+    def _most_replays(self) -> float:
+        return min(MOST_REPLAYS, present(self.resamples).population)
 
     @property
     def _half_width_at_last(self) -> float:
         """What the requests leave open, replayed to the end."""
-        return self._half_width_of_requests * sqrt(self._share_that_stays)
+        if self._standard_error == 0:
+            return 0.0
+        at_last = max(self._requests, self._most_replays)
+        error = self._standard_error * sqrt(self._share_that_stays)
+        return error * float(_t_factor(int(at_last)))
 
     @property
     def _share_that_stays(self) -> float:
         """The part of the requests' variance that would stay, replayed to the end."""
-        resamples = present(self.resamples)
-        population, stays = resamples.population, resamples.share_that_stays
-        most = min(MOST_REPLAYS, population)
-        open_now = max(stays, share_left_open(self._requests, population))
-        if self._requests >= most or open_now == 0:
+        if self._is_replayed_to_the_end:
             return 1.0
-        open_at_last = max(stays, share_left_open(most, population))
-        return self._requests / most * open_at_last / open_now
+        most = self._most_replays
+        left = self._left_open(most) / self._left_open(self._requests)
+        return self._requests / most * left
+
+    def _left_open(self, requests: float) -> float:
+        """The part of their variance that so many replayed requests leave open."""
+        resamples = present(self.resamples)
+        left_open = share_left_open(requests, resamples.population)
+        return max(resamples.share_in_doubt, left_open)
+
+    def _witnesses_to_reach(self, distance: float) -> int | None:
+        """How many measured requests put so few counts in doubt, replayed to the end.
+
+        None where that does not help: 1 - 0.05 ** (1 / M) of the counts are in doubt
+        after M requests that agree (see ``two_phase``).
+        """
+        resamples = present(self.resamples)
+        in_doubt = resamples.share_in_doubt
+        if not 0 < in_doubt < 1:
+            return None
+        whole = self._half_width_at_last**2 / self._left_open(self._most_replays)
+        bearable = distance**2 / whole
+        if bearable <= share_left_open(self._most_replays, resamples.population):
+            return None
+        agreed, wanted = (log(MAY_DIFFER) / log1p(-s) for s in (in_doubt, bearable))
+        count = present(self.correction).measured + ceil(wanted - agreed)
+        return count if count <= MOST_REQUESTS else None
 
     def _measured_to_reach(
         self, distance: float, half_width_of_requests: float
@@ -205,12 +252,33 @@ class Estimate:
 
         None where the requests alone, with this half-width, leave more.
         """
-        measured = present(self.correction).measured
         left = distance**2 - half_width_of_requests**2
         if left <= 0:
             return None
-        count = ceil(measured * self._half_width_of_correction**2 / left)
-        return max(measured, count) if count <= MOST_REQUESTS else None
+        fewest, most = present(self.correction).measured, MOST_REQUESTS
+        if self._half_width_if_measured(most) ** 2 > left:
+            return None
+        while fewest < most:
+            middle = (fewest + most) // 2
+            if self._half_width_if_measured(middle) ** 2 > left:
+                fewest = middle + 1
+            else:
+                most = middle
+        return fewest
+
+    def _half_width_if_measured(self, requests: int) -> float:
+        """What the correction would leave open if so many requests were measured.
+
+        Taken that the cells by which it is judged grow alike.
+        """
+        correction = present(self.correction)
+        if correction.error == 0:
+            return 0.0
+        measured, freedom = correction.measured, correction.freedom
+        if measured > 1:
+            freedom *= (requests - 1) / (measured - 1)
+        error = correction.error * sqrt(measured / requests)
+        return error * float(_t_quantile(freedom))
 
     @property
     def correction(self) -> Correction | None:
@@ -384,7 +452,7 @@ def _combine(
         return Estimate(value, cells=cells)
     with np.errstate(divide="ignore", invalid="ignore"):
         combined = operation(*values)
-    differing = [resamples for resamples in drawn if _differ(resamples)]
+    differing = [r for r in drawn if _differ(r) or r.requests == 1]
     least_sure = min(differing or drawn, key=lambda resamples: resamples.requests)
     resamples = replace(least_sure, values=combined, signed=signed, correction=None)
     estimate = Estimate(value, resamples, cells)
@@ -400,10 +468,11 @@ def _with_correction(
     are added. The degrees of freedom are Welch's and Satterthwaite's.
     """
     replayed = [operand for operand in operands if operand.correction is not None]
-    if not replayed:
+    corrected = [operand for operand in replayed if operand._error_of_correction]
+    drawn = [operand for operand in operands if not operand.is_exact]
+    if not corrected and (not replayed or len(drawn) > len(replayed)):
         return estimate
 
-    corrected = [operand for operand in replayed if operand._error_of_correction]
     variances, shares_of_freedom = [], []
     for moved in corrected:
         inputs = [

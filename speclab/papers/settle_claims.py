@@ -131,27 +131,35 @@ def conclude(
     return Verdict(answer, value, expected, "; ".join(notes), _what_is_lacking(parts))
 
 
-def _what_is_lacking(parts: Sequence[Part]) -> Lack:
+def _what_is_lacking(parts: Sequence[Part]) -> tuple[Lack, ...]:
     """What would help to settle the open questions of an open claim.
 
-    Where one "no" is enough, what helps with the question that needs least.
+    Where one "no" is enough, what would help with any of them, the nearest first.
     """
     to_settle = _to_settle(parts)
     if not to_settle:
-        return Lack(timed=NO_CELLS)
-    if any(finding.estimate.is_measured_once for finding in to_settle):
-        return Lack(_cells_of(to_settle), _cells_short_of_replays(to_settle))
+        return ()
+    if to_settle[0].seems:
+        return (_lack_of(to_settle),)
+    return tuple(_lack_of([finding]) for finding in to_settle)
 
-    if not to_settle[0].seems:
-        to_settle = [min(to_settle, key=_at_last)]
-    replayed = _cells_short_of_replays(to_settle)
-    replays_come_first = replayed and _requests_needed(to_settle) is None
-    timed = NO_CELLS if replays_come_first else _cells_of(to_settle)
-    return Lack(timed, replayed, max(map(_at_last, to_settle)))
+
+def _lack_of(findings: Sequence[Finding]) -> Lack:
+    """What would settle all of these questions."""
+    timed, replayed = _cells_of(findings), _cells_short_of_replays(findings)
+    if any(finding.estimate.is_measured_once for finding in findings):
+        return Lack(timed, replayed)
+    needed = [finding.requests_needed for finding in findings]
+    replays_come_first = replayed and _most(needed) is None
+    if replays_come_first:
+        timed = NO_CELLS
+    return Lack(timed, replayed, max(map(_at_last, findings)))
 
 
 def _at_last(finding: Finding) -> float:
     """How many timed requests it needs at last; infinity: too many to count."""
+    if finding.estimate.is_measured_once:
+        return 0
     count = finding.requests_at_last
     return inf if count is None else count
 
@@ -172,16 +180,18 @@ def _join_answers(answers: Sequence[Answer]) -> Answer:
 
 def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
     request = REQUESTS_IN_WORDS.get(kind, "request")
-    decisive = _to_settle(parts)
-    if not decisive:
+    to_settle = _to_settle(parts)
+    if not to_settle:
         return (
             f"too close to the limit: {MOST_REPLAYS} replayed {request}s would leave "
             "it open"
         )
+    all_are_needed = to_settle[0].seems
+    decisive = to_settle if all_are_needed else to_settle[:1]
     if any(finding.estimate.is_measured_once for finding in decisive):
         return f"one {request} settles nothing; at least 2 are needed"
 
-    count = _requests_needed(decisive)
+    count = _most([finding.requests_needed for finding in decisive])
     rests_on_replays = any(finding.estimate.correction for finding in decisive)
     if count is None and rests_on_replays:
         return f"the {request}s that were replayed leave it open: it takes more of them"
@@ -196,13 +206,16 @@ def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
 
 
 def _to_settle(parts: Sequence[Part]) -> list[Finding]:
-    """The open questions that are to be settled; none where more runs will not do."""
+    """The open questions that are to be settled; none where more runs will not do.
+
+    Where one "no" is enough, the nearest first.
+    """
     decisive = _decisive([p.finding for p in parts if p.finding.answer == "open"])
     within_reach = [finding for finding in decisive if not finding.is_out_of_reach]
     all_are_needed = decisive[0].seems
     if all_are_needed and len(within_reach) < len(decisive):
         return []
-    return within_reach
+    return within_reach if all_are_needed else sorted(within_reach, key=_at_last)
 
 
 def _decisive(open_questions: list[Finding]) -> list[Finding]:
@@ -212,13 +225,3 @@ def _decisive(open_questions: list[Finding]) -> list[Finding]:
     """
     seem_broken = [finding for finding in open_questions if not finding.seems]
     return seem_broken or open_questions
-
-
-def _requests_needed(decisive: list[Finding]) -> int | None:
-    """How many requests would settle the claim, if its numbers stayed as they are."""
-    counts = [finding.requests_needed for finding in decisive]
-    claim_seems_broken = not decisive[0].seems
-    if claim_seems_broken:
-        known = [count for count in counts if count is not None]
-        return min(known, default=None)
-    return _most(counts)

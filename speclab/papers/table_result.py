@@ -39,7 +39,7 @@ class AskedCells(NamedTuple):
 
     ``timed``, ``replayed``: cells that need more timed requests, and more replays.
     ``requests``: about so many timed ones of each would do, once enough are replayed;
-    infinity: more than can be counted. 0 of a virtual one, which is run to its end.
+    infinity: more than can be counted; 0: some.
     """
 
     timed: AbstractSet[Key]
@@ -72,7 +72,7 @@ class TableResult:
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
     the ledger's lines of cells that were left out, where it has any.
     ``open_claims_ask``: of each claim that is open, or cannot be judged since some of
-    its cells are disturbed, the cells of which it needs more requests.
+    its cells are disturbed, what it needs: any one of these, the nearest first.
     """
 
     table: Table
@@ -90,7 +90,7 @@ class TableResult:
     left_out: set[Key] = field(default_factory=set)
     disturbed: set[Key] = field(default_factory=set)
     earlier: dict[Key, LedgerLine] = field(default_factory=dict)
-    open_claims_ask: list[AskedCells] = field(default_factory=list)
+    open_claims_ask: list[list[AskedCells]] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ A count of tokens or passes needs no correction where a replay is exact: it has 
 counts of the run, whatever kept the machine busy. That is so in float32, of models in
 torch, by a method that does not go by time; tests hold replays to it, and every
 measured request has to agree. Then one measured request is enough. Two tokens that are
-equally likely may still change places in a replay: so of M requests that were measured
-by such methods and all agree, up to 3 / M of the prompts may be replayed with other
+equally likely may still change places in a replay: so of M prompts that were measured
+by such a method and all agree, up to 3 / M of the others may be replayed with other
 counts (95 %), and that share of the variance stays, however many were replayed.
 
 A replay that is wrong makes the interval wider and the correction another one; it does
@@ -140,12 +140,11 @@ class Peers:
             agrees: dict[Hashable, bool] = {}
             for each in self._groups.get(_group_of(result), [result]):
                 for number, agreed in enumerate(_agreements(stat, each, scaled_tokens)):
-                    prompt = _conditions_of(each), number
+                    prompt = _texts_of(each), number
                     agrees[prompt] = agreed and agrees.get(prompt, True)
-            differing = list(agrees.values()).count(False)
-            self._doubts[key] = float(
-                betaincinv(differing + 1, len(agrees) - differing, 0.95)
-            )
+            agreeing = sum(agrees.values())
+            share = betaincinv(len(agrees) - agreeing + 1, agreeing, SURE_OF_COUNTS)
+            self._doubts[key] = float(share) if agreeing else 1.0
         return self._doubts[key]
 
     def spread_of_quotient(
@@ -171,6 +170,7 @@ class Peers:
 
 NO_PEERS = Peers()
 NO_VARIANCE = 1e-20  # of corrections that differ by floating point alone
+SURE_OF_COUNTS = 0.95  # that no more of them are replayed wrongly
 LEAST_FREEDOM = 4  # of pairs that tell how much a quotient differs
 
 
@@ -238,6 +238,22 @@ def _conditions_of(result: CellResult) -> Hashable:
     spec = result.spec
     pool = spec.worker_pool if spec.kind == "measured" else None
     return spec.plain_decoding.changed(requests=1), pool, result.machine
+
+
+def _texts_of(result: CellResult) -> Hashable:
+    """What cells share that ask the same of the same models, prompt by prompt.
+
+    Dilated or not, and however many tokens they write.
+    """
+    spec = result.spec
+    models = _undilated(present(spec.pair))
+    return models, spec.task, spec.length, spec.temperature, spec.seed, spec.dtype
+
+
+@cache
+def _undilated(pair: str) -> tuple[str, str]:
+    loaded = load_pair(pair)
+    return str(loaded.target.undilated), str(loaded.draft.undilated)
 
 
 @cache
@@ -385,7 +401,7 @@ def _corrected(
     exact = _counted_exactly(stat, result, scaled_tokens)
     if exact is not None:
         doubt = peers.share_in_doubt(stat, result, scaled_tokens)
-        counted = resamples.of_population(prompts, value, at_least=doubt)
+        counted = resamples.of_population(prompts, value, in_doubt=doubt)
         return Estimate(value, replace(counted, correction=exact))
 
     numbers = quiet_requests(result) or list(range(len(result.stats)))

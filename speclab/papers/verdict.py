@@ -23,16 +23,15 @@ NO_CELLS: Cells = frozenset()
 
 
 class Lack(NamedTuple):
-    """Of what there would have to be more, for an open claim to be settled.
+    """Of what there would have to be more, for open questions to be settled.
 
-    timed      cells of which more timed requests would help; None: all that the claim
-               is about
+    timed      cells of which more timed requests would help
     replayed   cells of which more replayed ones would
     requests   about so many timed ones of each would do, once enough are replayed;
-               infinity: more than can be counted
+               infinity: more than can be counted; 0: some
     """
 
-    timed: Cells | None = None
+    timed: Cells
     replayed: Cells = NO_CELLS
     requests: float = 0
 
@@ -42,14 +41,14 @@ class Verdict(NamedTuple):
 
     ``note`` says why it does not hold, what is not settled and how many requests would
     settle it, or why it cannot be judged. Of an open one ``lacks`` says what would help
-    to settle it.
+    to settle it: any one of these, that which takes least first.
     """
 
     holds: Answer
     value: str
     expected: str
     note: str = ""
-    lacks: Lack = Lack()
+    lacks: tuple[Lack, ...] = ()
 
 
 def no_numbers(expected: str = "", note: str = "no numbers") -> Verdict:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from speclab.experiment.spec import Profile, Spec
+from speclab.experiment.spec import MOST_REPLAYS, CellResult, Profile, Spec
 from speclab.papers.fill import cells_of, collect_all
 from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
@@ -100,13 +100,41 @@ def open_claims_of(result: TableResult, cells: Iterable[TableCell]) -> OpenClaim
                 specs.update(specs_at[source])
         return specs
 
+    done = {cell.spec: cell for cell in result.cell_results.values()}
     timed, replayed = [], []
-    for claim in result.open_claims_ask:
-        if claim.timed:
-            timed.append(Asked(specs_of(claim.timed), claim.requests))
-        if claim.replayed:
-            replayed.append(Asked(specs_of(claim.replayed), claim.requests))
+    for ways in result.open_claims_ask:
+        for way in ways:
+            to_time, to_replay = specs_of(way.timed), specs_of(way.replayed)
+            if not _is_run_to_the_end(to_time, to_replay, done):
+                break
+        else:
+            continue  # nothing that it asks for can be had
+        if to_time:
+            timed.append(Asked(to_time, way.requests))
+        if to_replay:
+            replayed.append(Asked(to_replay, way.requests))
     return OpenClaims(timed, replayed)
+
+
+def _is_run_to_the_end(
+    to_time: AbstractSet[Spec],
+    to_replay: AbstractSet[Spec],
+    done: Mapping[Spec, CellResult],
+) -> bool:
+    """Whether all requests of these cells are run that there may be."""
+
+    def is_timed(spec: Spec) -> bool:
+        return spec in done and len(done[spec].stats) >= spec.requests
+
+    def is_replayed(spec: Spec) -> bool:
+        replays = done[spec].replays if spec in done else None
+        if replays is None:
+            return False
+        most = replays.prompts_in_task or MOST_REPLAYS
+        return len(replays.stats) >= min(MOST_REPLAYS, most)
+
+    are_timed = all(is_timed(spec) for spec in to_time)
+    return are_timed and all(is_replayed(spec) for spec in to_replay)
 
 
 def open_specs_of(result: TableResult, cells: Iterable[TableCell]) -> AbstractSet[Spec]:
@@ -118,10 +146,16 @@ def _sources(table: Table, place: Key) -> Iterator[Key]:
     """The place itself, and those of the numbers that it may be computed from."""
     row, column, kind = place
     yield place
-    if table.column.get(column, {}).get("mean_of"):
+    if _is_mean(table, column):
         for other in table.column_labels:
-            yield row, other, kind
+            if not _is_mean(table, other):
+                yield from _sources(table, (row, other, kind))
+        return
     quotient_of = table.row.get(row, {}).get("quotient_of")
     if isinstance(quotient_of, tuple):
         for other_row in quotient_of:
             yield str(other_row), column, kind
+
+
+def _is_mean(table: Table, column: str) -> bool:
+    return bool(table.column.get(column, {}).get("mean_of"))

@@ -5,10 +5,11 @@ those of the main tables to two, and each later one to twice as many. Before eac
 it is asked which claims are open: after the first, only the cells that these ask for
 are taken further, so that time goes where it settles something. Where claims are short
 of replays, a later round begins with them: as many as its requests would bring. Then it
-is asked again what is open. A claim that needs more than ``REACH`` times the requests
-of a round waits for a later one: it would take the time of those that can be settled.
-At the very end comes what is left of such claims, and what has no requests left to be
-timed and is still short of replays. In the first round comes
+is asked again what is open.
+
+A claim that needs more than ``REACH`` times the requests of a round waits for a later
+one: it would take the time of those that can be settled. The last round is for what is
+left of such claims. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -25,7 +26,7 @@ workers start once. What serves no claim comes last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from math import floor, inf, log2
 
@@ -37,7 +38,7 @@ from .open_cells import Asked, OpenClaims
 KINDS = ("virtual", "script", "measured", "emulated")
 
 NO_CLAIMS = OpenClaims([])
-REACH = 4  # times the requests of a round: what a claim may need that it measures for
+REACH = 4  # in a round claims count that need up to so many times its requests
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class ReplayPiece:
-    """Cells, of whatever batch, that get as many replays as so many requests bring.
-
-    ``is_last``: whether no requests are timed after it.
-    """
+    """Cells, of whatever batch, that get as many replays as so many requests bring."""
 
     specs: tuple[Spec, ...]
     requests: int
-    is_last: bool = False
 
 
 class Stage(IntEnum):
@@ -115,7 +112,7 @@ def pieces_in_order(
         open_claims = ask_within(reach)
         if open_claims is None and reach == inf:
             break
-        replays = _replays(batches, open_claims, goal, replayed)
+        replays = replays_that_lack(batches, open_claims, goal, replayed)
         if replays is not None:
             yield replays
             open_claims = ask_within(reach)
@@ -130,14 +127,9 @@ def pieces_in_order(
         claims = open_claims or NO_CLAIMS
         order = Order(batches, claims.timed, seconds_of_goal, is_first_round=False)
         for batch in order.of_a_round():
-            has_more = batch.most_requests > goal // 2 or reach == inf
+            has_more = open_claims is not None or batch.most_requests > goal // 2
             if has_more and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
-
-    # Those that had no time in the last round have what is left of it.
-    last_replays = _replays(batches, ask_what_is_open(), goal, {})
-    if last_replays is not None:
-        yield replace(last_replays, is_last=True)
 
 
 def _later_rounds(batches: Sequence[Batch]) -> Iterator[tuple[int, float]]:
@@ -153,7 +145,7 @@ def _later_rounds(batches: Sequence[Batch]) -> Iterator[tuple[int, float]]:
     yield goal, inf
 
 
-def _replays(
+def replays_that_lack(
     batches: Sequence[Batch],
     claims: OpenClaims | None,
     requests: int,

@@ -15,8 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from speclib.core.candidate_tree import depths
 from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import BadValue
+from speclib.operations.model import Stopped
 
 from .known_tokens import known_tokens
 from .uncached import Uncached
@@ -193,6 +195,35 @@ class Toy(Uncached):
         self._feed(text, last)
         positions = range(len(text) - last - 1, len(text))
         return np.array([self._chances_at(position) for position in positions])
+
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> Rows:
+        """As of ``Uncached``: what follows a place is the same on all paths.
+
+        So each place is read once. Not where it goes by what the path has.
+        """
+        if self._by_place or self._lp > 1:
+            return super().level(text, parents, new, sampler)
+        if self.stopped():
+            raise Stopped
+
+        start = len(text) - len(parents)
+        places = [start + depth for depth in depths(parents)[-new:]]
+        self._refuse_beyond(1 + max(places))
+        self.sharing = 1
+        row_at = {place: self._row_at(place, sampler) for place in set(places)}
+        self._count_level(text, parents, new)
+        return np.array([row_at[place] for place in places])
+
+    def _row_at(self, position: int, sampler: Sampler) -> Row:
+        """What follows the token at ``position``, as a row of a level."""
+        if sampler.greedy:
+            return self._chances_at(position)
+        distributions = self._sampling_rows(np.array([position]))
+        with np.errstate(divide="ignore"):
+            row: Row = sampler(np.log(distributions))[0]
+        return row
 
     def _chances_at(self, position: int) -> Row:
         """The probabilities [vocab] of what follows the token at ``position``."""

@@ -70,12 +70,16 @@ class Uncached(Model):
         Raises BadValue for a text that is longer than the context, Stopped when the
         pass is wanted no more.
         """
-        if len(text) > self.context:
+        self._refuse_beyond(len(text))
+        self._pass(text, last)
+
+    def _refuse_beyond(self, length: int) -> None:
+        """Raises BadValue for a text of a ``length`` that the context cannot hold."""
+        if length > self.context:
             raise BadValue(
-                f"a text of {len(text)} tokens does not fit this toy's context of "
+                f"a text of {length} tokens does not fit this toy's context of "
                 f"{self.context}: ask for fewer tokens, or build it with more"
             )
-        self._pass(text, last)
 
     def _pass(self, text: Sequence[int], last: int) -> None:
         kept = self.prefix.keep(text, last)

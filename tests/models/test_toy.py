@@ -1,8 +1,11 @@
 """Toy models: what they are surest of is what they write, in fuzzy passes too."""
 
 import numpy as np
+import pytest
 
+from speclib.core.candidate_tree import paths
 from speclib.core.sampling import Sampler
+from speclib.errors import BadValue
 from speclib.models import toy
 from speclib.models.toy import BOS, Random, Toy
 
@@ -44,3 +47,31 @@ def test_the_rows_of_a_large_vocabulary_are_those_of_a_small_one(monkeypatch):
     assert np.array_equal(written.chances(), chances)
     assert "_one_hot" in vars(tabled)
     assert "_one_hot" not in vars(written)
+
+
+@pytest.mark.parametrize("sampler", [GREEDY, SOFT, Sampler(0.7, top_k=3)])
+@pytest.mark.parametrize("doubt", [0.0, 0.5])
+def test_a_level_of_a_tree_says_what_its_paths_say_and_counts_as_one_pass(
+    sampler, doubt
+):
+    """Three of its nodes stand at one place, one at another."""
+    text, parents = (BOS, 4, 2, 7, 5, 3, 1, 6), (-1, 0, 0, 1, 1, 2)
+    toy, alone = (Toy(alpha=0.6, vocab=9, doubt=doubt) for _ in range(2))
+    for each in (toy, alone):
+        each.rows(text[:2], 0, sampler)
+    level = toy.level(text, parents, 4, sampler)
+
+    expected = []
+    for path in paths(text, parents)[-4:]:
+        row = alone.rows(path, 0, sampler)[0]
+        expected.append(alone.chances() if sampler.greedy else row)
+    np.testing.assert_array_equal(level, expected)
+    assert toy.prefix.fed == list(text[:4])  # the text, and the stem of one node
+    assert toy.prefix.count == 2 + 4
+
+
+def test_a_toy_refuses_a_level_beyond_its_context():
+    toy = Toy(context=4)
+    toy.level((BOS, 1, 1, 1), (-1, -1, 0), 1, GREEDY)
+    with pytest.raises(BadValue, match="5 tokens does not fit this toy's context of 4"):
+        toy.level((BOS, 1, 1, 1, 1, 1), (-1, -1, 0, 2, 3), 1, GREEDY)

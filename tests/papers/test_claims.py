@@ -579,8 +579,71 @@ def test_what_a_claim_on_a_disturbed_cell_needs_is_asked_for_again(exact_result)
     assert exact_result.open_claims_ask == []
     exact_result.disturbed = {("3", "A", "virtual")}
     judged_of(exact_result, **order_in("A", "3", "2"))
-    needs = {("3", "A", "virtual"), ("2", "A", "virtual")}
-    assert exact_result.open_claims_ask == [AskedCells(needs)]
+    needs = {("3", "A", "virtual")}
+    assert exact_result.open_claims_ask == [[AskedCells(needs)]]
+
+
+# -- what open claims ask for ----------------------------------------------------------
+def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[list[AskedCells]]:
+    """What a claim asks for about ``numbers``, a kind, with these resamples."""
+    values = {(row, column): value for row, column, value in TABLE.cells}
+    result = TableResult(TABLE, SMALL, values={numbers: values})
+    for (row, column), drawn in samples.items():
+        result.samples[row, column, numbers] = Resamples(drawn, REQUESTS)
+    claim = Claim(id="x", text="", source="", **fields)
+    judge_in_result(claim, result, numbers)
+    return result.open_claims_ask
+
+
+def asked_places(numbers: str, samples: Samples, **fields: Any) -> list[set[str]]:
+    """The places that each way names which would settle the claim, as "3 A"."""
+    (ways,) = asked_by(numbers, samples, **fields)
+    return [{f"{row} {column}" for row, column, _ in way.timed} for way in ways]
+
+
+WIDE, NARROW = np.linspace(0.4, 1.6, 101), np.linspace(0.98, 1.02, 101)
+
+
+def test_a_claim_that_seems_to_hold_asks_for_all_its_open_questions():
+    """In A 4 is 2 and 2 is 1, in B they are 6 and 4."""
+    order = {"kind": "order", "over": "row", "order": ["4", "2"]}
+    samples = {("4", "A"): 2.0 * WIDE, ("4", "B"): 6.0 * NARROW}
+    assert asked_places("measured", samples, **order) == [{"4 A", "2 A"}]
+    samples["4", "B"] = 6.0 * WIDE
+    assert asked_places("measured", samples, **order) == [{"4 A", "2 A", "4 B", "2 B"}]
+
+
+def test_where_one_no_is_enough_any_question_would_do_and_the_nearest_comes_first():
+    """4 is twice 2 in A, and 1.5 times in B: so A is nearer to a sure no."""
+    order = {"kind": "order", "over": "row", "order": ["2", "4"]}
+    samples = {("4", "A"): 2.0 * WIDE, ("4", "B"): 6.0 * WIDE}
+    assert asked_places("measured", samples, **order) == [
+        {"2 A", "4 A"},
+        {"2 B", "4 B"},
+    ]
+    assert asked_places("virtual", samples, **order) == [{"2 A", "4 A", "2 B", "4 B"}]
+
+
+def test_a_quotient_of_neighbours_asks_for_both():
+    order = {"kind": "order", "over": "row", "by": "A", "column": "B"}
+    order["order"] = ["2", "4"]
+    samples = {("4", "A"): 2.0 * WIDE}
+    assert asked_places("measured", samples, **order) == [{"2 A", "2 B", "4 A", "4 B"}]
+
+
+def test_the_largest_of_several_asks_for_those_that_it_may_turn_out_to_be():
+    largest = {"kind": "range", "of": ["*", "B"], "reduce": "max"}
+    limits = {"low": 5.9, "high": 8.0}
+    samples = {("4", "B"): 6.0 * np.linspace(0.85, 1.15, 101)}  # 4.8 .. 7.5
+    sure_of_rivals = {("4", "B"): 6.0 * NARROW}
+    assert asked_places("measured", samples, **largest, **limits) == [{"3 B", "4 B"}]
+    assert asked_places("measured", sure_of_rivals, **largest, **limits) == [{"4 B"}]
+
+
+def test_equal_numbers_ask_for_both_sides():
+    equal = {"kind": "equal", "of": ["4", "A"], "by": ["2", "B"], "within": 0.1}
+    samples = {("2", "B"): 4.0 * WIDE}
+    assert asked_places("measured", samples, **equal) == [{"4 A", "2 B"}]
 
 
 def test_a_disturbed_cell_that_lacks_requests_is_named_once(exact_result):

@@ -67,9 +67,9 @@ def test_a_window_sweep_is_measured_on_half_the_prompts(pearl):
         return {spec.requests for spec in measured_specs(pearl, item, profile)}
 
     for item in ("table-5", "table-6", "table-14"):
-        assert prompts(item, FULL) == {8}
+        assert prompts(item, FULL) == {16}
         assert prompts(item, QUICK) == {2}  # the fewest that have an interval
-    assert prompts("table-1", FULL) == prompts("table-11", FULL) == {16}
+    assert prompts("table-1", FULL) == prompts("table-11", FULL) == {32}
 
 
 @pytest.mark.parametrize(

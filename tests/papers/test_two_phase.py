@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from math import inf
 
 import numpy as np
 import pytest
 from helpers.specs import measured_spec
+from scipy.stats import t
 
 from speclab.experiment.spec import CellResult, Replays, present
-from speclab.papers.estimates import divide
+from speclab.papers.bootstrap import measured_once
+from speclab.papers.estimates import Estimate, divide
 from speclab.papers.ledger import Cell
 from speclab.papers.notes import describe_correction
 from speclab.papers.settle_claims import Part, conclude, settle_above
 from speclab.papers.table_result import is_disturbed
 from speclab.papers.two_phase import NO_PEERS, Peers, plain_part, read_statistic
-from speclab.papers.verdict import Lack
 from speclib.trace.metrics import Stats
 
 TOKENS = 10  # of each request after the first commit
@@ -163,8 +165,8 @@ def test_the_interval_is_wider_than_each_of_its_parts():
     assert of_both == pytest.approx(np.hypot(of_correction, of_task), rel=1e-6)
 
 
-def half_width(result: CellResult) -> float:
-    interval = read(result).interval
+def half_width(result: CellResult, stat: str = "decode_speed") -> float:
+    interval = read(result, stat).interval
     return float(np.log(interval.high / interval.low)) / 2
 
 
@@ -279,8 +281,9 @@ def test_what_more_replays_would_settle_is_told_from_what_more_requests_would():
         finding = settle_above(estimate, near)
         verdict = conclude([Part(finding)], kind="measured", value="", expected="")
         assert verdict.holds == "open"
-        assert bool(verdict.lacks.replayed) is lacks_replays
-        assert bool(verdict.lacks.timed) is not lacks_replays
+        (lack,) = verdict.lacks
+        assert bool(lack.replayed) is lacks_replays
+        assert bool(lack.timed) is not lacks_replays
 
 
 def test_two_counts_that_are_replayed_exactly_are_compared_on_more_replays():
@@ -290,24 +293,71 @@ def test_two_counts_that_are_replayed_exactly_are_compared_on_more_replays():
     finding = settle_above(quotient, 1.15)
     verdict = conclude([Part(finding)], kind="measured", value="", expected="")
     assert verdict.holds == "open"
-    assert verdict.lacks.replayed == CELLS
-    assert not verdict.lacks.timed
+    (lack,) = verdict.lacks
+    assert lack.replayed == CELLS
+    assert not lack.timed
     assert "the prompts that were replayed leave it open" in verdict.note
 
 
 def test_how_many_timed_prompts_would_do_once_all_are_replayed():
-    """Two leave the correction open by 38 %: t of 1 degree of freedom, 12.71, times the
-    spread of 5 over 4, halved. The 96 replays leave nothing open. So n of them leave
-    38 % times sqrt(2 / n)."""
-    corrections = [4.0, 5.0]
-    of_all = replace(
-        read(cell(corrections, [4.0, 4.0, 9.0, 2.0], in_task=96)), cells=CELLS
-    )
-    alone = half_width(cell(corrections, [4.0] * 4))
-    for share in (0.5, 0.1):
-        finding = settle_above(of_all, of_all.value * np.exp(-share * alone))
+    """Replays are known to the end. So it is Student's interval of n corrections, which
+    differ as 5 and 4 do: t of n - 1 times their spread over sqrt(n)."""
+    of_all = read(cell([4.0, 5.0], [4.0, 4.0, 9.0, 2.0], in_task=4))
+    of_all = replace(of_all, cells=CELLS)
+    spread = np.log(5 / 4) / np.sqrt(2)
+    for enough in (3, 7, 40):
+        needs = [
+            t.ppf(0.975, n - 1) * spread / np.sqrt(n) for n in (enough - 1, enough)
+        ]
+        limit = of_all.value * np.exp(-np.mean(needs))
+        finding = settle_above(of_all, limit)
         verdict = conclude([Part(finding)], kind="measured", value="", expected="")
-        assert verdict.lacks.requests == pytest.approx(2 / share**2, abs=1)
+        assert verdict.lacks[0].requests == enough
+        assert f"about {enough} timed prompts" in verdict.note
+
+
+def test_counts_that_few_prompts_vouch_for_ask_for_more_of_them():
+    """All 60 are replayed, and of two that agree 78 % of the variance stays. That of 16
+    is 17 %: of a limit at half of the whole half-width, 0.25 is enough, so it takes
+    log(0.05) / log(0.75) = 10.4 of them."""
+    counts = [8, 6, 4, 2] * 15
+    alone = counted(counts[:2], counts)
+    whole = half_width(alone, "mat")
+    replays = replace(present(alone.replays), prompts_in_task=60)
+    of_task = read(replace(alone, replays=replays), "mat")
+    of_task = replace(of_task, cells=CELLS)
+    finding = settle_above(of_task, of_task.value * np.exp(-whole / 2))
+    assert finding.answer == "open"
+    verdict = conclude([Part(finding)], kind="measured", value="", expected="")
+    (lack,) = verdict.lacks
+    assert lack.timed == CELLS
+    assert not lack.replayed
+    assert lack.requests == 11
+    assert "about 11 timed prompts would settle it" in verdict.note
+
+
+def test_of_a_count_that_no_prompt_vouches_for_everything_is_in_doubt():
+    """One setting agrees with its replay, but another one of the same prompt does not:
+    so the prompt agrees in none."""
+    one = counted([8], [8, 6, 4, 2])
+    other = counted([7], [8, 6, 4, 2])
+    settings = (("without", "pre-verify"),)
+    other = replace(other, spec=one.spec.changed(settings=settings))
+    of_task = replace(present(one.replays), prompts_in_task=4)
+    one = replace(one, replays=of_task)
+    low, high = read(one, "mat", other).interval
+    endless = replace(one, replays=replace(of_task, prompts_in_task=None))
+    assert (low, high) == pytest.approx(tuple(read(endless, "mat").interval))
+
+
+def test_beside_a_number_that_was_measured_once_nothing_is_sure():
+    sure, once = read(cell([4.0, 5.0], [4.0] * 6)), Estimate(1.5, measured_once(1.5))
+    for quotient in (divide(sure, once), divide(once, sure)):
+        assert quotient.is_measured_once
+        assert quotient.interval == (-inf, inf)
+
+    exact = read(counted([8, 6], [8, 6, 4, 2]), "mat")
+    assert divide(exact, once).correction is None
 
 
 def test_what_no_number_of_replays_would_settle_asks_for_nothing():
@@ -328,13 +378,13 @@ def test_what_no_number_of_replays_would_settle_asks_for_nothing():
         says_so = "96 replayed prompts would leave it open" in verdict.note
         assert says_so == (near in findings)
         lacks.append(verdict.lacks)
-    assert lacks[0] == lacks[2] == Lack(timed=frozenset())
-    assert lacks[1].replayed
+    assert lacks[0] == lacks[2] == ()
+    assert lacks[1][0].replayed
 
     seem_broken = [settle_above(estimate, estimate.value * by) for by in (1.07, 1.25)]
     parts = [Part(finding) for finding in seem_broken]
     verdict = conclude(parts, kind="measured", value="", expected="")
-    assert verdict.lacks.replayed  # the farther one would be enough
+    assert verdict.lacks[0].replayed  # the farther one would be enough
 
 
 def test_the_correction_of_two_requests_is_told_by_cells_of_the_same_method():
@@ -417,11 +467,13 @@ def test_requests_of_other_conditions_or_of_other_numbers_are_not_in_turns():
 
 
 def test_how_many_requests_would_have_to_be_timed_is_counted():
-    """Two leave a half-width h about the correction, and eight h / 2; the task is
-    known, as all replays are alike."""
+    """Two leave a half-width of 12.7 / sqrt(2) deviations about the correction, by one
+    degree of freedom's t: 9.0; three 4.3 / sqrt(3) = 2.5; seven 0.93, eight 0.84. The
+    task is known, as all replays are alike."""
     estimate = read(cell([4.0, 5.0], [4.0] * 6))
     reach = np.log(estimate.interval.high / estimate.value)
-    assert estimate.requests_to_exclude(estimate.value * np.exp(reach / 1.999)) == 8
+    assert estimate.requests_to_exclude(estimate.value * np.exp(reach / 2)) == 3
+    assert estimate.requests_to_exclude(estimate.value * np.exp(reach / 10)) == 8
     assert estimate.requests_to_exclude(estimate.value * np.exp(1.01 * reach)) == 2
 
 

@@ -227,7 +227,7 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
         ("settled", 8, 0),
         ("open", 8, 0),
     ]
-    assert len(asked) == 6  # and whether replays are short, at the end
+    assert len(asked) == 5
 
 
 def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one():
@@ -250,7 +250,6 @@ def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one()
         *("1 replayed", "1 to 2"),
         *("2 replayed", "1 to 4", "2 to 4"),
         *("1 replayed", "1 to 4", "2 to 4", "3 to 4"),
-        "3 replayed",
     ]
 
 
@@ -291,7 +290,6 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         ("other", 8, 1),
         ("short", 8, 0),
         ("emulated", 8, 0),
-        ("replays", 8, 1),
     ]
 
 
@@ -304,16 +302,6 @@ def test_what_several_batches_are_short_of_is_replayed_in_one_piece():
     )
     replays = [piece.specs for piece in pieces if isinstance(piece, ReplayPiece)]
     assert set(replays) == {(*batches[0].specs, *batches[2].specs)}
-
-
-def test_replays_have_the_rest_of_the_time_when_nothing_is_left_to_be_timed():
-    short = batch("short", measured_spec(requests=8))
-    asked = Asked(set(short.specs))
-    open_claims = OpenClaims([asked], [asked])
-    pieces = list(pieces_in_order([short], True, lambda: open_claims))
-    are_last = [piece.is_last for piece in pieces if isinstance(piece, ReplayPiece)]
-    assert are_last == [False, False, False, True]
-    assert isinstance(pieces[-1], ReplayPiece)
 
 
 def test_pairs_of_different_papers_take_turns():
