@@ -318,7 +318,7 @@ assert speclib.decode("x", pair="toy", world="virtual", max_new_tokens=4).tokens
 assert speclib.load_latency("LATENCY")
 
 import speclab
-from speclab.papers.estimates import _t_quantile
+from speclab.papers.estimates import t_quantile
 
 assert speclab.load_paper("pearl").tables
 pair = speclib.load_pair("embedded/llama-7b-70b")
@@ -326,7 +326,7 @@ for ask, extra in (
     (lambda: speclib.timeline, "timeline"),
     (lambda: speclab.explorer, "lab"),
     (lambda: speclab.plan, "lab"),
-    (lambda: _t_quantile(3), "lab"),
+    (lambda: t_quantile(3), "lab"),
     (lambda: speclib.decode("x", pair=pair), "models"),
     (lambda: speclib.open_world("virtual", pair), "models"),
 ):

@@ -20,6 +20,7 @@ DOOR = (
     "load_papers",
     "paper_schema",
     "pearl_figures",
+    "reach",
     "scripts",
     "table_cells",
     "table_result",

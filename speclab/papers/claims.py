@@ -25,7 +25,7 @@ from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
 from .ledger import Cell, VerdictLine
 from .orders import judge_argmax, judge_order
 from .paper_schema import Claim, Table
-from .table_result import TIMED_KINDS, AskedCells, Key, TableResult
+from .table_result import TIMED_KINDS, AskedCells, Key, OpenClaim, TableResult
 from .verdict import Lack, Verdict, join_reasons
 
 JUDGES = {
@@ -91,10 +91,11 @@ def _note_open_cells(
     Those that were not run, or while the machine was busy, and may find it quiet; else
     those of its open questions.
     """
+    all_cells = _keys_of(asked, result, line.kind)
     missing = result.disturbed | result.left_out | result.lacks_plain
-    not_judged = _keys_of(asked, result, line.kind) & missing
+    not_judged = all_cells & missing
     if not_judged:
-        result.open_claims_ask.append([AskedCells(not_judged)])
+        result.not_settled.append(OpenClaim(all_cells, [AskedCells(not_judged)]))
     if line.holds != "open" or not lacks:
         return
 
@@ -104,9 +105,8 @@ def _note_open_cells(
         replayed = _keys_of(lack.replayed, result, line.kind)
         ways.append(AskedCells(timed, replayed, lack.requests))
     if line.kind not in TIMED_KINDS:  # its cells are run to their end in one step
-        all_cells: set[Key] = set().union(*[way.timed for way in ways])
-        ways = [AskedCells(all_cells)]
-    result.open_claims_ask.append(ways)
+        ways = [AskedCells(set().union(*[way.timed for way in ways]))]
+    result.not_settled.append(OpenClaim(all_cells, ways))
 
 
 def _keys_of(cells: Iterable[Cell], result: TableResult, kind: str) -> set[Key]:

@@ -1,4 +1,4 @@
-"""Numbers with their 95 % intervals, and how many requests would narrow one enough.
+"""Numbers with their 95 % intervals.
 
 There is one interval for everything: the ledger's low and high, the error bars of
 charts, and what claims are judged by. It is a t interval around the number, with the
@@ -43,24 +43,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from math import ceil, exp, hypot, inf, log, log1p, sqrt
+from functools import cached_property
+from math import exp, hypot, inf, log, log1p, sqrt
 from operator import sub, truediv
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from speclab.experiment.spec import MOST_REPLAYS, present
+from speclab.experiment.spec import present
 from speclib.errors import naming_extras
 
-from .bootstrap import Correction, Resamples, share_left_open
+from .bootstrap import Correction, Resamples
 from .ledger import Cell
 from .spread import Spread
 
 SURE = 0.975  # on either side, which leaves 95 % between
 TINY = 1e-12  # resamples that differ by less than this differ by floating point alone
-MOST_REQUESTS = 100_000  # more than so many are not worth counting
-MAY_DIFFER = 0.05  # the chance that more counts are replayed wrongly than it is taken
 
 
 class Interval(NamedTuple):
@@ -100,7 +98,7 @@ class Estimate:
 
     @property
     def is_exact(self) -> bool:
-        return self._standard_error == 0 and self._error_of_correction == 0
+        return self.standard_error == 0 and self._error_of_correction == 0
 
     @cached_property
     def is_positive(self) -> bool:
@@ -119,7 +117,7 @@ class Estimate:
         if self.is_measured_once:
             return Interval(-inf, inf)
 
-        half_width = hypot(self._half_width_of_requests, self._half_width_of_correction)
+        half_width = hypot(self.half_width_of_requests, self.half_width_of_correction)
         if not self.is_positive:
             return Interval(self.value - half_width, self.value + half_width)
         with np.errstate(over="ignore"):
@@ -145,141 +143,6 @@ class Estimate:
         )
         return replace(self, value=factor * self.value, resamples=resamples)
 
-    def requests_to_exclude(self, limit: float) -> int | None:
-        """The fewest requests whose interval would not reach ``limit``.
-
-        Taken that neither the number nor how much requests differ would change. None
-        where MOST_REQUESTS are too few, as for a number that is the limit itself. Of a
-        number that rests on replays, it is the fewest that would have to be measured;
-        None where all replays together leave it open.
-        """
-        if self.correction is not None and self._is_replayed_to_the_end:
-            return self.requests_at_last(limit)
-        distance = self._distance_to(limit)
-        if self.correction is not None:
-            return self._measured_to_reach(distance, self._half_width_of_requests)
-        of_one_request = self._standard_error * sqrt(self._requests)
-        enough = np.flatnonzero(_half_widths() * of_one_request < distance)
-        return int(enough[0]) + 2 if len(enough) else None
-
-    def lacks_replays(self, limit: float) -> bool:
-        """Whether more replays would help, so that its interval excludes ``limit``.
-
-        They would where too few replays alone take half of what uncertainty (as a
-        variance) there may be; more measured requests are then of little use.
-        """
-        low, high = self.interval
-        if self.correction is None or not low <= limit <= high:
-            return False
-        if self._is_replayed_to_the_end:
-            return False
-        return 2 * self._half_width_of_requests**2 > self._distance_to(limit) ** 2
-
-    def is_out_of_reach(self, limit: float) -> bool:
-        """Whether as many replays as there can be would still reach ``limit``.
-
-        Taken as in ``requests_to_exclude``, and however many requests were measured.
-        """
-        if self.correction is None:
-            return False
-        distance = self._distance_to(limit)
-        is_near = self._half_width_at_last >= distance
-        return is_near and self._witnesses_to_reach(distance) is None
-
-    def requests_at_last(self, limit: float) -> int | None:
-        """As ``requests_to_exclude``, once as many are replayed as there can be."""
-        if self.correction is None:
-            return self.requests_to_exclude(limit)
-        distance = self._distance_to(limit)
-        if self._half_width_at_last >= distance:
-            return self._witnesses_to_reach(distance)
-        return self._measured_to_reach(distance, self._half_width_at_last)
-
-    @property
-    def _is_replayed_to_the_end(self) -> bool:
-        return self.is_exact or self._requests >= self._most_replays
-
-    @property
-    def _most_replays(self) -> float:
-        return min(MOST_REPLAYS, present(self.resamples).population)
-
-    @property
-    def _half_width_at_last(self) -> float:
-        """What the requests leave open, replayed to the end."""
-        if self._standard_error == 0:
-            return 0.0
-        at_last = max(self._requests, self._most_replays)
-        error = self._standard_error * sqrt(self._share_that_stays)
-        return error * float(_t_factor(int(at_last)))
-
-    @property
-    def _share_that_stays(self) -> float:
-        """The part of the requests' variance that would stay, replayed to the end."""
-        if self._is_replayed_to_the_end:
-            return 1.0
-        most = self._most_replays
-        left = self._left_open(most) / self._left_open(self._requests)
-        return self._requests / most * left
-
-    def _left_open(self, requests: float) -> float:
-        """The part of their variance that so many replayed requests leave open."""
-        resamples = present(self.resamples)
-        left_open = share_left_open(requests, resamples.population)
-        return max(resamples.share_in_doubt, left_open)
-
-    def _witnesses_to_reach(self, distance: float) -> int | None:
-        """How many measured requests put so few counts in doubt, replayed to the end.
-
-        None where that does not help: 1 - 0.05 ** (1 / M) of the counts are in doubt
-        after M requests that agree (see ``two_phase``).
-        """
-        resamples = present(self.resamples)
-        in_doubt = resamples.share_in_doubt
-        if not 0 < in_doubt < 1:
-            return None
-        whole = self._half_width_at_last**2 / self._left_open(self._most_replays)
-        bearable = distance**2 / whole
-        if bearable <= share_left_open(self._most_replays, resamples.population):
-            return None
-        agreed, wanted = (log(MAY_DIFFER) / log1p(-s) for s in (in_doubt, bearable))
-        count = present(self.correction).measured + ceil(wanted - agreed)
-        return count if count <= MOST_REQUESTS else None
-
-    def _measured_to_reach(
-        self, distance: float, half_width_of_requests: float
-    ) -> int | None:
-        """How many measured requests leave no more than ``distance`` on either side.
-
-        None where the requests alone, with this half-width, leave more.
-        """
-        left = distance**2 - half_width_of_requests**2
-        if left <= 0:
-            return None
-        fewest, most = present(self.correction).measured, MOST_REQUESTS
-        if self._half_width_if_measured(most) ** 2 > left:
-            return None
-        while fewest < most:
-            middle = (fewest + most) // 2
-            if self._half_width_if_measured(middle) ** 2 > left:
-                fewest = middle + 1
-            else:
-                most = middle
-        return fewest
-
-    def _half_width_if_measured(self, requests: int) -> float:
-        """What the correction would leave open if so many requests were measured.
-
-        Taken that the cells by which it is judged grow alike.
-        """
-        correction = present(self.correction)
-        if correction.error == 0:
-            return 0.0
-        measured, freedom = correction.measured, correction.freedom
-        if measured > 1:
-            freedom *= (requests - 1) / (measured - 1)
-        error = correction.error * sqrt(measured / requests)
-        return error * float(_t_quantile(freedom))
-
     @property
     def correction(self) -> Correction | None:
         """What few measurements leave open; None where it rests on no replays."""
@@ -296,16 +159,18 @@ class Estimate:
         return 0.0 if self.correction is None else self.correction.error
 
     @property
-    def _half_width_of_requests(self) -> float:
-        if self._standard_error == 0:
+    def half_width_of_requests(self) -> float:
+        """What few requests leave open, on the scale of the interval."""
+        if self.standard_error == 0:
             return 0.0
-        return self._standard_error * float(_t_factor(self._requests))
+        return self.standard_error * float(t_factor(self._requests))
 
     @property
-    def _half_width_of_correction(self) -> float:
+    def half_width_of_correction(self) -> float:
+        """What few measured ones leave open about the correction, on the same scale."""
         if self.correction is None or self.correction.error == 0:
             return 0.0
-        return self.correction.error * float(_t_quantile(self.correction.freedom))
+        return self.correction.error * float(t_quantile(self.correction.freedom))
 
     @property
     def _requests(self) -> int:
@@ -313,7 +178,7 @@ class Estimate:
         return self.resamples.requests
 
     @cached_property
-    def _standard_error(self) -> float:
+    def standard_error(self) -> float:
         """The bootstrap's standard error, corrected, on the scale of the interval."""
         if self.resamples is None:
             return 0.0
@@ -330,7 +195,7 @@ class Estimate:
             return 0.0
         return deviation * sqrt(self._requests / (self._requests - 1))
 
-    def _distance_to(self, limit: float) -> float:
+    def distance_to(self, limit: float) -> float:
         """How far the number is from ``limit``, on the scale of the interval."""
         if not self.is_positive:
             return abs(self.value - limit)
@@ -351,12 +216,12 @@ def _differ(resamples: Resamples) -> bool:
     return len(defined) > 0 and bool(np.ptp(defined) > 0)
 
 
-def _t_factor(n: int | np.ndarray) -> Any:
+def t_factor(n: int | np.ndarray) -> Any:
     """How many standard errors of ``n`` requests reach to the end of the interval."""
-    return _t_quantile(n - 1)
+    return t_quantile(n - 1)
 
 
-def _t_quantile(freedom: float | np.ndarray) -> Any:
+def t_quantile(freedom: float | np.ndarray) -> Any:
     """What Student's t with so many degrees of freedom exceeds by 1 - SURE.
 
     SciPy is imported where it is used: printed tables are read without it.
@@ -365,14 +230,6 @@ def _t_quantile(freedom: float | np.ndarray) -> Any:
         from scipy.special import stdtrit  # scipy.stats takes a second to load
 
     return stdtrit(freedom, SURE)
-
-
-@cache
-def _half_widths() -> np.ndarray:
-    """Half the interval of 2, 3, ... MOST_REQUESTS requests with a deviation of 1."""
-    n = np.arange(2, MOST_REQUESTS + 1)
-    half_widths: np.ndarray = _t_factor(n) / np.sqrt(n)
-    return half_widths
 
 
 def ledger_interval(estimate: Estimate) -> Interval | None:

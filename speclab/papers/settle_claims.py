@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from speclab.experiment.spec import MOST_REPLAYS
 
-from .estimates import MOST_REQUESTS, Estimate
+from .estimates import Estimate
+from .reach import MOST_REQUESTS, Reach
 from .verdict import NO_CELLS, Answer, Cells, Lack, Verdict, join_reasons
 
 # What the requests behind a number of a kind are called; of others they are "requests".
@@ -42,22 +43,26 @@ class Finding(NamedTuple):
     @property
     def requests_needed(self) -> int | None:
         """How many requests would settle an open question; None: too many to count."""
-        return _most([self.estimate.requests_to_exclude(at) for at in self.limits])
+        return _most([reach.requests_needed for reach in self._reaches])
 
     @property
     def requests_at_last(self) -> int | None:
         """The same, once as many are replayed as there can be."""
-        return _most([self.estimate.requests_at_last(at) for at in self.limits])
+        return _most([reach.requests_at_last for reach in self._reaches])
 
     @property
     def lacks_replays(self) -> bool:
         """Whether more replays would help to settle an open question."""
-        return any(self.estimate.lacks_replays(limit) for limit in self.limits)
+        return any(reach.lacks_replays for reach in self._reaches)
 
     @property
     def is_out_of_reach(self) -> bool:
         """Whether an open question will stay open, however much is run."""
-        return any(self.estimate.is_out_of_reach(limit) for limit in self.limits)
+        return any(reach.is_impossible for reach in self._reaches)
+
+    @property
+    def _reaches(self) -> list[Reach]:
+        return [Reach(self.estimate, limit) for limit in self.limits]
 
 
 def _most(counts: Sequence[int | None]) -> int | None:

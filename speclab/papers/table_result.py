@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import isnan
@@ -47,6 +48,16 @@ class AskedCells(NamedTuple):
     requests: float = 0
 
 
+class OpenClaim(NamedTuple):
+    """A claim that is not settled: the ``cells`` that it is about, and what it needs.
+
+    Any one of the ``ways`` would settle it, the nearest comes first.
+    """
+
+    cells: AbstractSet[Key]
+    ways: Sequence[AskedCells]
+
+
 @dataclass
 class TableResult:
     """A table of a paper with everything that is known of it.
@@ -71,8 +82,8 @@ class TableResult:
     those during which other programs kept the machine busy, so a claim on them cannot
     be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
     the ledger's lines of cells that were left out, where it has any.
-    ``open_claims_ask``: of each claim that is open, or cannot be judged since some of
-    its cells are disturbed, what it needs: any one of these, the nearest first.
+    ``not_settled``: the claims that are open, or cannot be judged since some of their
+    cells are disturbed.
     """
 
     table: Table
@@ -90,7 +101,7 @@ class TableResult:
     left_out: set[Key] = field(default_factory=set)
     disturbed: set[Key] = field(default_factory=set)
     earlier: dict[Key, LedgerLine] = field(default_factory=dict)
-    open_claims_ask: list[list[AskedCells]] = field(default_factory=list)
+    not_settled: list[OpenClaim] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[str, ...]:

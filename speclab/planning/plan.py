@@ -13,6 +13,7 @@ import pandas as pd
 from speclab.experiment import other_load
 from speclab.experiment.cells.timed_passes import MachineTimes, time_passes
 from speclab.papers.estimates import Estimate, Interval, divide
+from speclab.papers.reach import Reach
 from speclab.progress import Progress
 from speclib.arguments import Count, checked
 from speclib.data import prompts as prompt_files
@@ -145,7 +146,7 @@ class Plan:
         interval = _write_interval(self.lead.interval)
         if self.is_settled:
             return f"It is {lead} ({interval})."
-        needed = self.lead.requests_to_exclude(1.0)
+        needed = Reach(self.lead, 1.0).requests_needed
         enough = "more" if needed is None else f"about {needed}"
         return (
             f"It is {lead}, which is open ({interval}): {enough} prompts would settle "

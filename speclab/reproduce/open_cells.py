@@ -12,56 +12,75 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from speclab.experiment.spec import MOST_REPLAYS, CellResult, Profile, Spec
+from speclab.experiment.spec import Profile, Spec
 from speclab.papers.fill import cells_of, collect_all
 from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
 from speclab.papers.table_result import Key, TableResult
 
 
-class Asked(NamedTuple):
-    """The cells that one open claim asks for.
+class Way(NamedTuple):
+    """What would settle an open claim: more of these cells.
 
-    ``requests``: about so many timed ones of each would settle it, once enough are
-    replayed; infinity: more than can be counted.
+    ``requests``: about so many timed ones of each would do, once enough are replayed;
+    infinity: more than can be counted; 0: some.
     """
 
-    specs: AbstractSet[Spec]
+    to_time: AbstractSet[Spec]
+    to_replay: AbstractSet[Spec] = frozenset()
     requests: float = 0
 
 
+class OpenClaim(NamedTuple):
+    """A claim that is not settled: all cells that it is about, and what would do."""
+
+    specs: AbstractSet[Spec]
+    ways: Sequence[Way]
+
+    @property
+    def to_time(self) -> AbstractSet[Spec]:
+        """The cells of which some way asks for more timed requests."""
+        return _union(way.to_time for way in self.ways)
+
+
 class OpenClaims(NamedTuple):
-    """What open claims ask for.
+    """All claims that are not settled."""
 
-    timed     what each asks for that more timed requests may settle
-    replayed  what each asks for that needs more replays
-    """
-
-    timed: Sequence[Asked]
-    replayed: Sequence[Asked] = ()
+    claims: Sequence[OpenClaim]
 
     def within(self, requests: float) -> OpenClaims:
-        """Those that so many timed requests of each cell may settle."""
-        return OpenClaims(
-            [asked for asked in self.timed if asked.requests <= requests],
-            [asked for asked in self.replayed if asked.requests <= requests],
-        )
+        """Those that so many timed requests of each cell may settle, and how."""
+        near = []
+        for claim in self.claims:
+            ways = [way for way in claim.ways if way.requests <= requests]
+            if ways:
+                near.append(claim._replace(ways=ways))
+        return OpenClaims(near)
+
+    @property
+    def whole(self) -> OpenClaims:
+        """The same, as if each claim asked for more timed requests of all its cells."""
+        whole = []
+        for claim in self.claims:
+            way = Way(claim.specs, _union(way.to_replay for way in claim.ways))
+            whole.append(claim._replace(ways=[way]))
+        return OpenClaims(whole)
 
     @property
     def specs_to_time(self) -> AbstractSet[Spec]:
         """All cells of which claims ask for more timed requests."""
-        return _all_specs(self.timed)
+        return _union(claim.to_time for claim in self.claims)
 
     @property
     def specs_to_replay(self) -> AbstractSet[Spec]:
         """All cells of which claims ask for more replays."""
-        return _all_specs(self.replayed)
+        return _union(way.to_replay for claim in self.claims for way in claim.ways)
 
 
-def _all_specs(claims: Iterable[Asked]) -> AbstractSet[Spec]:
+def _union(sets: Iterable[AbstractSet[Spec]]) -> AbstractSet[Spec]:
     specs: set[Spec] = set()
-    for asked in claims:
-        specs |= asked.specs
+    for each in sets:
+        specs |= each
     return specs
 
 
@@ -76,15 +95,12 @@ def specs_of_open_claims(
     ``kinds``: of the cells. ``errors``: of those that failed. Runs nothing.
     """
     kinds = tuple(kinds)
-    timed: list[Asked] = []
-    replayed: list[Asked] = []
+    claims: list[OpenClaim] = []
     for paper in papers:
         results = collect_all(paper, profile, errors, kinds=kinds)
         for item, cells in cells_of(paper, profile, kinds=kinds).items():
-            of_table = open_claims_of(results[item], cells)
-            timed += of_table.timed
-            replayed += of_table.replayed
-    return OpenClaims(timed, replayed)
+            claims += open_claims_of(results[item], cells).claims
+    return OpenClaims(claims)
 
 
 def open_claims_of(result: TableResult, cells: Iterable[TableCell]) -> OpenClaims:
@@ -100,41 +116,14 @@ def open_claims_of(result: TableResult, cells: Iterable[TableCell]) -> OpenClaim
                 specs.update(specs_at[source])
         return specs
 
-    done = {cell.spec: cell for cell in result.cell_results.values()}
-    timed, replayed = [], []
-    for ways in result.open_claims_ask:
-        for way in ways:
+    claims = []
+    for claim in result.not_settled:
+        ways = []
+        for way in claim.ways:
             to_time, to_replay = specs_of(way.timed), specs_of(way.replayed)
-            if not _is_run_to_the_end(to_time, to_replay, done):
-                break
-        else:
-            continue  # nothing that it asks for can be had
-        if to_time:
-            timed.append(Asked(to_time, way.requests))
-        if to_replay:
-            replayed.append(Asked(to_replay, way.requests))
-    return OpenClaims(timed, replayed)
-
-
-def _is_run_to_the_end(
-    to_time: AbstractSet[Spec],
-    to_replay: AbstractSet[Spec],
-    done: Mapping[Spec, CellResult],
-) -> bool:
-    """Whether all requests of these cells are run that there may be."""
-
-    def is_timed(spec: Spec) -> bool:
-        return spec in done and len(done[spec].stats) >= spec.requests
-
-    def is_replayed(spec: Spec) -> bool:
-        replays = done[spec].replays if spec in done else None
-        if replays is None:
-            return False
-        most = replays.prompts_in_task or MOST_REPLAYS
-        return len(replays.stats) >= min(MOST_REPLAYS, most)
-
-    are_timed = all(is_timed(spec) for spec in to_time)
-    return are_timed and all(is_replayed(spec) for spec in to_replay)
+            ways.append(Way(to_time, to_replay, way.requests))
+        claims.append(OpenClaim(specs_of(claim.cells), ways))
+    return OpenClaims(claims)
 
 
 def open_specs_of(result: TableResult, cells: Iterable[TableCell]) -> AbstractSet[Spec]:

@@ -5,7 +5,9 @@ those of the main tables to two, and each later one to twice as many. Before eac
 it is asked which claims are open: after the first, only the cells that these ask for
 are taken further, so that time goes where it settles something. Where claims are short
 of replays, a later round begins with them: as many as its requests would bring. Then it
-is asked again what is open.
+is asked again what is open. The second requests are for all cells of open claims, since
+these together tell how much corrections differ; further ones are for the cells of their
+open questions alone.
 
 A claim that needs more than ``REACH`` times the requests of a round waits for a later
 one: it would take the time of those that can be settled. The last round is for what is
@@ -33,11 +35,14 @@ from math import floor, inf, log2
 from speclab.experiment.spec import Spec, WorkerPool, replays_of
 
 from .batches import FIRST_REQUESTS, Batch
-from .open_cells import Asked, OpenClaims
+from .open_cells import OpenClaim, OpenClaims
 
 KINDS = ("virtual", "script", "measured", "emulated")
 
 NO_CLAIMS = OpenClaims([])
+# Up to so many requests claims ask for all their cells, not for those of their open
+# questions alone: these together tell how much corrections differ.
+WHOLE_CLAIMS = 2
 REACH = 4  # in a round claims count that need up to so many times its requests
 
 
@@ -94,42 +99,68 @@ def pieces_in_order(
             yield Piece(batch, batch.most_requests, batch.is_main)
         return
 
-    def seconds_of_first(batch: Batch) -> float:
-        return seconds_of(batch, batch.first_requests)
-
-    claims = ask_what_is_open() or NO_CLAIMS
-    order = Order(batches, claims.timed, seconds_of_first)
-    for batch in order.of_a_round():
-        requests = min(batch.first_requests, batch.most_requests)
-        yield Piece(batch, requests, batch.is_main)
-
-    def ask_within(reach: float) -> OpenClaims | None:
-        claims = ask_what_is_open()
-        return None if claims is None else claims.within(reach)
-
-    replayed: dict[Spec, int] = {}  # how many prompts of each
+    rounds = Rounds(batches, ask_what_is_open, seconds_of)
+    yield from rounds.first()
     for goal, reach in _later_rounds(batches):
-        open_claims = ask_within(reach)
-        if open_claims is None and reach == inf:
-            break
-        replays = replays_that_lack(batches, open_claims, goal, replayed)
+        yield from rounds.later(goal, reach)
+
+
+class Rounds:
+    """The pieces of one round after the other; arguments as of ``pieces_in_order``."""
+
+    def __init__(
+        self,
+        batches: Sequence[Batch],
+        ask_what_is_open: Callable[[], OpenClaims | None],
+        seconds_of: Callable[[Batch, int], float],
+    ):
+        self._batches = batches
+        self._ask_what_is_open = ask_what_is_open
+        self._seconds_of = seconds_of
+        self._replayed: dict[Spec, int] = {}  # how many prompts of each
+
+    def first(self) -> Iterator[Piece]:
+        """Every cell's first requests."""
+
+        def seconds_of_first(batch: Batch) -> float:
+            return self._seconds_of(batch, batch.first_requests)
+
+        claims = self._ask_what_is_open() or NO_CLAIMS
+        order = Order(self._batches, claims.claims, seconds_of_first)
+        for batch in order.of_a_round():
+            requests = min(batch.first_requests, batch.most_requests)
+            yield Piece(batch, requests, batch.is_main)
+
+    def later(self, goal: int, reach: float) -> Iterator[Piece | ReplayPiece]:
+        """Up to ``goal`` requests, of cells of claims that need ``reach`` at most."""
+        claims = self._ask(goal, reach)
+        if claims is None and reach == inf:
+            return  # the round before has taken all cells as far
+        replays = replays_that_lack(self._batches, claims, goal, self._replayed)
         if replays is not None:
             yield replays
-            open_claims = ask_within(reach)
+            claims = self._ask(goal, reach)
 
-        wanted = None if open_claims is None else open_claims.specs_to_time
-        for batch in batches:
+        wanted = None if claims is None else claims.specs_to_time
+        for batch in self._batches:
             batch.wanted = wanted if batch.is_in_parts else None
 
-        def seconds_of_goal(batch: Batch, goal: int = goal) -> float:
-            return seconds_of(batch, goal)
+        def seconds_of_goal(batch: Batch) -> float:
+            return self._seconds_of(batch, goal)
 
-        claims = open_claims or NO_CLAIMS
-        order = Order(batches, claims.timed, seconds_of_goal, is_first_round=False)
+        asked = (claims or NO_CLAIMS).claims
+        order = Order(self._batches, asked, seconds_of_goal, is_first_round=False)
         for batch in order.of_a_round():
-            has_more = open_claims is not None or batch.most_requests > goal // 2
+            has_more = claims is not None or batch.most_requests > goal // 2
             if has_more and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
+
+    def _ask(self, goal: int, reach: float) -> OpenClaims | None:
+        """What is open, as far as this round is for it."""
+        claims = self._ask_what_is_open()
+        if claims is None:
+            return None
+        return claims.whole if goal <= WHOLE_CLAIMS else claims.within(reach)
 
 
 def _later_rounds(batches: Sequence[Batch]) -> Iterator[tuple[int, float]]:
@@ -182,7 +213,7 @@ class Order:
     def __init__(
         self,
         batches: Sequence[Batch],
-        claims: Sequence[Asked] = (),
+        claims: Sequence[OpenClaim] = (),
         seconds_of: Callable[[Batch], float] = lambda batch: 1.0,
         is_first_round: bool = True,
     ):
@@ -247,7 +278,7 @@ class Order:
         seconds = {batch: self._seconds_of(batch) for batch in batches}
         worth = dict.fromkeys(batches, 0.0)
         for claim in self._claims:
-            asked = {batch_of[spec] for spec in claim.specs if spec in batch_of}
+            asked = {batch_of[spec] for spec in claim.to_time if spec in batch_of}
             missing = [batch for batch in asked if seconds[batch]]
             for batch in missing:
                 worth[batch] += 1 / sum(seconds[other] for other in missing)

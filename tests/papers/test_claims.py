@@ -24,7 +24,7 @@ from speclab.papers.fill import fill_all
 from speclab.papers.ledger import Cell, VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim, Paper, Table
-from speclab.papers.table_result import AskedCells, TableResult
+from speclab.papers.table_result import AskedCells, OpenClaim, TableResult
 from speclab.reproduce.regenerate import describe_disturbed
 from speclib.errors import SpeclibError
 
@@ -576,15 +576,17 @@ def test_a_claim_that_asks_for_a_disturbed_cell_is_not_judged_and_names_it(
 def test_what_a_claim_on_a_disturbed_cell_needs_is_asked_for_again(exact_result):
     """Further requests may find the machine quiet; a settled claim asks for nothing."""
     judged_of(exact_result, **order_in("A", "3", "2"))
-    assert exact_result.open_claims_ask == []
+    assert exact_result.not_settled == []
     exact_result.disturbed = {("3", "A", "virtual")}
     judged_of(exact_result, **order_in("A", "3", "2"))
-    needs = {("3", "A", "virtual")}
-    assert exact_result.open_claims_ask == [[AskedCells(needs)]]
+    disturbed, quiet = ("3", "A", "virtual"), ("2", "A", "virtual")
+    assert exact_result.not_settled == [
+        OpenClaim({disturbed, quiet}, [AskedCells({disturbed})])
+    ]
 
 
 # -- what open claims ask for ----------------------------------------------------------
-def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[list[AskedCells]]:
+def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[OpenClaim]:
     """What a claim asks for about ``numbers``, a kind, with these resamples."""
     values = {(row, column): value for row, column, value in TABLE.cells}
     result = TableResult(TABLE, SMALL, values={numbers: values})
@@ -592,13 +594,13 @@ def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[list[AskedCe
         result.samples[row, column, numbers] = Resamples(drawn, REQUESTS)
     claim = Claim(id="x", text="", source="", **fields)
     judge_in_result(claim, result, numbers)
-    return result.open_claims_ask
+    return result.not_settled
 
 
 def asked_places(numbers: str, samples: Samples, **fields: Any) -> list[set[str]]:
     """The places that each way names which would settle the claim, as "3 A"."""
-    (ways,) = asked_by(numbers, samples, **fields)
-    return [{f"{row} {column}" for row, column, _ in way.timed} for way in ways]
+    (claim,) = asked_by(numbers, samples, **fields)
+    return [{f"{row} {column}" for row, column, _ in w.timed} for w in claim.ways]
 
 
 WIDE, NARROW = np.linspace(0.4, 1.6, 101), np.linspace(0.98, 1.02, 101)

@@ -16,6 +16,7 @@ from speclab.papers.estimates import (
     ledger_interval,
     subtract,
 )
+from speclab.papers.reach import Reach
 
 # The bootstrap's standard error is itself drawn: of 1000 resamples it is off by
 # 1 / sqrt(2 * 1000) = 2.2 % at most times, which is three of those.
@@ -181,11 +182,11 @@ def test_the_fewest_requests_are_those_found_by_trying(limit):
     n = 2
     while t.ppf(0.975, n - 1) * error * np.sqrt(5 / n) >= abs(4.6 - limit):
         n += 1
-    assert estimate.requests_to_exclude(limit) == n
+    assert Reach(estimate, limit).requests_needed == n
 
 
 def test_no_number_of_requests_excludes_the_number_itself():
     estimate = geometric_mean_of(np.array([1.2, 0.8, 1.9, 1.4]))
-    assert estimate.requests_to_exclude(estimate.value) is None
-    assert estimate.requests_to_exclude(estimate.value * 1.0001) is None
-    assert estimate.requests_to_exclude(0.0) == 2  # a ratio is never zero
+    assert Reach(estimate, estimate.value).requests_needed is None
+    assert Reach(estimate, estimate.value * 1.0001).requests_needed is None
+    assert Reach(estimate, 0.0).requests_needed == 2  # a ratio is never zero

@@ -16,6 +16,7 @@ from speclab.papers.bootstrap import measured_once
 from speclab.papers.estimates import Estimate, divide
 from speclab.papers.ledger import Cell
 from speclab.papers.notes import describe_correction
+from speclab.papers.reach import Reach
 from speclab.papers.settle_claims import Part, conclude, settle_above
 from speclab.papers.table_result import is_disturbed
 from speclab.papers.two_phase import NO_PEERS, Peers, plain_part, read_statistic
@@ -190,8 +191,8 @@ def test_a_task_that_was_replayed_to_its_end_leaves_open_the_correction_alone():
     whole = cell([2.0 * 1.0, 4.0 * 1.25], differing, in_task=6)
     assert half_width(whole) == pytest.approx(corrections, rel=1e-6)
     estimate = read(whole)
-    assert not estimate.lacks_replays(1.01 * estimate.value)
-    assert not estimate.is_out_of_reach(1.01 * estimate.value)
+    assert not Reach(estimate, 1.01 * estimate.value).lacks_replays
+    assert not Reach(estimate, 1.01 * estimate.value).is_impossible
 
 
 def test_a_claim_about_a_task_that_can_be_replayed_to_its_end_is_never_out_of_reach():
@@ -201,8 +202,8 @@ def test_a_claim_about_a_task_that_can_be_replayed_to_its_end_is_never_out_of_re
     for in_task, is_out_of_reach in ((96, False), (164, True), (None, True)):
         estimate = read(cell(measured, replayed, in_task=in_task))
         limit = 1.01 * estimate.value
-        assert estimate.lacks_replays(limit)
-        assert estimate.is_out_of_reach(limit) is is_out_of_reach
+        assert Reach(estimate, limit).lacks_replays
+        assert Reach(estimate, limit).is_impossible is is_out_of_reach
 
 
 @pytest.mark.parametrize("measured, share", [(1, 0.95), (30, 0.0951), (60, 0.0487)])
@@ -276,8 +277,8 @@ def test_what_more_replays_would_settle_is_told_from_what_more_requests_would():
     for estimate, lacks_replays in ((of_task, True), (of_correction, False)):
         estimate = replace(estimate, cells=CELLS)
         near = estimate.value * 1.2
-        assert estimate.lacks_replays(near) is lacks_replays
-        assert not estimate.lacks_replays(2 * estimate.interval.high)
+        assert Reach(estimate, near).lacks_replays is lacks_replays
+        assert not Reach(estimate, 2 * estimate.interval.high).lacks_replays
         finding = settle_above(estimate, near)
         verdict = conclude([Part(finding)], kind="measured", value="", expected="")
         assert verdict.holds == "open"
@@ -355,6 +356,10 @@ def test_beside_a_number_that_was_measured_once_nothing_is_sure():
     for quotient in (divide(sure, once), divide(once, sure)):
         assert quotient.is_measured_once
         assert quotient.interval == (-inf, inf)
+        finding = settle_above(replace(quotient, cells=CELLS), 1.0)
+        verdict = conclude([Part(finding)], kind="measured", value="", expected="")
+        assert verdict.lacks[0].timed == CELLS
+        assert "at least 2 are needed" in verdict.note
 
     exact = read(counted([8, 6], [8, 6, 4, 2]), "mat")
     assert divide(exact, once).correction is None
@@ -472,14 +477,14 @@ def test_how_many_requests_would_have_to_be_timed_is_counted():
     task is known, as all replays are alike."""
     estimate = read(cell([4.0, 5.0], [4.0] * 6))
     reach = np.log(estimate.interval.high / estimate.value)
-    assert estimate.requests_to_exclude(estimate.value * np.exp(reach / 2)) == 3
-    assert estimate.requests_to_exclude(estimate.value * np.exp(reach / 10)) == 8
-    assert estimate.requests_to_exclude(estimate.value * np.exp(1.01 * reach)) == 2
+    assert Reach(estimate, estimate.value * np.exp(reach / 2)).requests_needed == 3
+    assert Reach(estimate, estimate.value * np.exp(reach / 10)).requests_needed == 8
+    assert Reach(estimate, estimate.value * np.exp(1.01 * reach)).requests_needed == 2
 
 
 def test_where_the_task_is_open_no_timed_request_helps():
     estimate = read(cell([2.0, 4.0], [2.0, 4.0, 6.0]))
-    assert estimate.requests_to_exclude(1.05 * estimate.value) is None
+    assert Reach(estimate, 1.05 * estimate.value).requests_needed is None
 
 
 # -- counts ----------------------------------------------------------------------------

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from speclab.experiment.spec import FULL, CellResult, Replays, Spec
+from speclab.experiment.spec import FULL, Spec
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
-from speclab.papers.table_result import AskedCells, TableResult
+from speclab.papers.table_result import AskedCells, OpenClaim, TableResult
 from speclab.reproduce.open_cells import (
     open_claims_of,
     open_specs_of,
     specs_of_open_claims,
 )
-from speclib.trace.metrics import Stats
 
 KIND = "measured"
 
@@ -24,7 +23,7 @@ def wanted(item: str, *places: tuple[str, str]) -> dict[tuple[str, str], Spec]:
     cells = cells_to_run(table, FULL, (KIND,))
     result = TableResult(table, FULL)
     keys = {(row, column, KIND) for row, column in places}
-    result.open_claims_ask = [[AskedCells(keys)]]
+    result.not_settled = [OpenClaim(keys, [AskedCells(keys)])]
     specs = open_specs_of(result, cells)
     return {cell.key[:2]: cell.spec for cell in cells if cell.spec in specs}
 
@@ -63,48 +62,22 @@ def test_the_mean_of_quotients_wants_all_of_both_rows():
     assert set(wanted("table-8", (row, mean))) == both
 
 
-def test_of_several_ways_the_first_counts_of_which_there_is_something_to_run():
-    """All requests of the nearest are timed, and of the next all replays are made."""
+def test_a_claim_says_what_each_way_to_settle_it_asks_for_and_all_that_it_is_about():
     table = load_paper("pearl").table("table-2")
     cells = {cell.key: cell for cell in cells_to_run(table, FULL, (KIND,))}
-    near, next_one, far = (("PEARL (ours)", c, KIND) for c in table.column_labels[:3])
-    ways = [AskedCells({near}), AskedCells(set(), {next_one}), AskedCells({far}, {far})]
+    near, far, settled = (("PEARL (ours)", c, KIND) for c in table.column_labels[:3])
+    ways = [AskedCells({near}, requests=5), AskedCells(set(), {far}, requests=50)]
     result = TableResult(table, FULL)
-    result.open_claims_ask = [ways]
+    result.not_settled = [OpenClaim({near, far, settled}, ways)]
+    claims = open_claims_of(result, cells.values())
 
-    def asked_of() -> tuple[set[Spec], set[Spec]]:
-        claims = open_claims_of(result, cells.values())
-        return set(claims.specs_to_time), set(claims.specs_to_replay)
-
-    specs = {key: set(cells[key].specs) for key in (near, next_one, far)}
-    assert asked_of() == (specs[near], set())
-    for spec in specs[near]:
-        result.cell_results[(spec.name, "", KIND)] = done(spec, spec.requests, 4)
-    assert asked_of() == (set(), specs[next_one])
-    for spec in specs[next_one]:
-        result.cell_results[(spec.name, "", KIND)] = done(spec, 2, 96)
-    assert asked_of() == (specs[far], specs[far])
-    for spec in specs[far]:
-        result.cell_results[(spec.name, "", KIND)] = done(spec, spec.requests, 96)
-    assert asked_of() == (set(), set())
-
-
-def done(spec: Spec, requests: int, replays: int) -> CellResult:
-    """A cell of which so many requests are timed, and so many prompts replayed."""
-    return CellResult(
-        spec=spec,
-        stats=[Stats()] * requests,
-        baseline=[Stats()] * requests,
-        gamma=None,
-        c=3.0,
-        machine="here",
-        replays=Replays(
-            stats=[Stats()] * replays,
-            baseline=[Stats()] * replays,
-            sequence_choices=[[]] * replays,
-            prompts_in_task=96,
-        ),
-    )
+    specs = {key: set(cells[key].specs) for key in (near, far, settled)}
+    assert claims.specs_to_time == claims.within(5).specs_to_time == specs[near]
+    assert claims.specs_to_replay == specs[far]
+    assert not claims.within(5).specs_to_replay
+    assert not claims.within(4).claims
+    assert claims.whole.specs_to_time == specs[near] | specs[far] | specs[settled]
+    assert claims.whole.specs_to_replay == specs[far]
 
 
 def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_over():
@@ -112,7 +85,7 @@ def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_
     cells = cells_to_run(table, FULL, (KIND,))
     cell = next(cell for cell in cells if cell.plain_specs)
     result = TableResult(table, FULL)
-    result.open_claims_ask = [[AskedCells({cell.key})]]
+    result.not_settled = [OpenClaim({cell.key}, [AskedCells({cell.key})])]
     assert set(cell.plain_specs) < open_specs_of(result, cells)
 
 
@@ -121,15 +94,15 @@ def test_an_open_claim_about_another_kind_wants_nothing_measured(kind):
     table = load_paper("pearl").table("table-1")
     result = TableResult(table, FULL)
     keys = {("PEARL (ours)", "Llama2 7&70B", kind)}
-    result.open_claims_ask = [[AskedCells(keys)]]
+    result.not_settled = [OpenClaim(keys, [AskedCells(keys)])]
     assert not open_specs_of(result, cells_to_run(table, FULL, (KIND,)))
 
 
 def test_a_claim_of_which_nothing_was_run_is_open_and_wants_its_cells(own_cache):
     paper = load_paper("easyspec")
     claims = specs_of_open_claims([paper], FULL, (KIND,), {})
-    assert claims.timed
-    assert not claims.replayed
+    assert claims.claims
+    assert not claims.specs_to_replay
     specs = claims.specs_to_time
     assert {spec.kind for spec in specs} == {KIND}
     of_figure_4 = cells_to_run(paper.table("figure-4"), FULL, (KIND,))

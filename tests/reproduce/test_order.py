@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from math import inf
 
+from helpers.open_claims import claim_on
 from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
 from speclab.experiment.spec import Spec
 from speclab.reproduce.batches import Batch
-from speclab.reproduce.open_cells import Asked, OpenClaims
+from speclab.reproduce.open_cells import OpenClaims
 from speclab.reproduce.order import ReplayPiece, pieces_in_order
 
 
@@ -110,7 +111,7 @@ def served_first(
     pieces = pieces_in_order(
         batches,
         True,
-        lambda: OpenClaims([Asked(specs) for specs in claims]),
+        lambda: OpenClaims([claim_on(specs) for specs in claims]),
         lambda batch, requests: seconds[batch.name],
     )
     return [piece.batch.name for piece in pieces][: len(batches)]
@@ -185,7 +186,7 @@ def test_in_later_rounds_a_main_table_has_to_serve_as_much_as_others():
     pieces = pieces_in_order(
         [main, more],
         True,
-        lambda: OpenClaims([Asked(specs) for specs in claims]),
+        lambda: OpenClaims([claim_on(specs) for specs in claims]),
         lambda batch, requests: seconds[batch.name],
     )
     assert [f"{piece.batch.name} {piece.requests}" for piece in pieces] == [
@@ -208,7 +209,7 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
 
     def ask_what_is_open():
         asked.append(len(asked))
-        return OpenClaims([Asked(set(is_open.specs))] if len(asked) <= 2 else [])
+        return OpenClaims([claim_on(is_open.specs)] if len(asked) <= 2 else [])
 
     pieces = pieces_in_order([settled, is_open], True, ask_what_is_open)
     wanted = []
@@ -236,18 +237,18 @@ def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one()
     near, far, endless = measured_batches(1, 2, 3, requests=4)
     asked = []
     for one, requests in ((near, 8), (far, 9), (endless, inf)):
-        asked.append(Asked(set(one.specs), requests))
+        asked.append(claim_on(one.specs, replayed=one.specs, requests=requests))
 
     wanted: list[str] = []
     all_batches = [near, far, endless]
-    for piece in pieces_in_order(all_batches, True, lambda: OpenClaims(asked, asked)):
+    for piece in pieces_in_order(all_batches, True, lambda: OpenClaims(asked)):
         if isinstance(piece, ReplayPiece):
             wanted.append(f"{len(piece.specs)} replayed")
         elif piece.batch.specs_to(piece.requests):
             wanted.append(f"{piece.batch.name} to {piece.requests}")
     assert wanted == [
         *("1 to 1", "2 to 1", "3 to 1"),
-        *("1 replayed", "1 to 2"),
+        *("3 replayed", "1 to 2", "2 to 2", "3 to 2"),  # as all do
         *("2 replayed", "1 to 4", "2 to 4"),
         *("1 replayed", "1 to 4", "2 to 4", "3 to 4"),
     ]
@@ -267,7 +268,8 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         if len(asked) == 1:
             return OpenClaims([])
         still_open = set(other.specs) if len(asked) > 3 else specs
-        return OpenClaims([Asked(still_open)], [Asked({*short.specs, *emulated.specs})])
+        lacking = [*short.specs, *emulated.specs]
+        return OpenClaims([claim_on(still_open, replayed=lacking)])
 
     wanted = []
     for piece in pieces_in_order([short, other, emulated], True, ask_what_is_open):
@@ -297,9 +299,8 @@ def test_what_several_batches_are_short_of_is_replayed_in_one_piece():
     """Cells of equal prompts share what their models write, whatever their batch."""
     batches = [batch(f"{n}", measured_spec(gamma=n, requests=4)) for n in (1, 2, 3)]
     short = {*batches[0].specs, *batches[2].specs}
-    pieces = pieces_in_order(
-        batches, True, lambda: OpenClaims([Asked(short)], [Asked(short)])
-    )
+    claims = OpenClaims([claim_on(short, replayed=short)])
+    pieces = pieces_in_order(batches, True, lambda: claims)
     replays = [piece.specs for piece in pieces if isinstance(piece, ReplayPiece)]
     assert set(replays) == {(*batches[0].specs, *batches[2].specs)}
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
+from helpers.open_claims import claim_on
 from helpers.simulated_runner import SimulatedRunner
 from helpers.specs import emulated_spec, measured_spec, virtual_spec
 
@@ -17,7 +18,7 @@ from speclab.progress import Progress
 from speclab.reproduce import batches as batches_page
 from speclab.reproduce.batches import Batch
 from speclab.reproduce.budget import Budget
-from speclab.reproduce.open_cells import Asked, OpenClaims
+from speclab.reproduce.open_cells import OpenClaims
 from speclab.reproduce.pace import FIRST_GUESS, Pace
 from speclab.reproduce.schedule import SHARE_OF_LAST_REPLAYS, Schedule, describe_seconds
 from speclib import paths
@@ -92,7 +93,7 @@ def test_once_the_time_is_over_nobody_asks_what_is_open():
 
 def test_replays_have_half_of_what_is_left_and_the_last_ones_all(monkeypatch):
     spec = measured_spec(requests=8)
-    open_claims = OpenClaims([Asked({spec})], [Asked({spec})])
+    open_claims = OpenClaims([claim_on([spec], replayed=[spec])])
     deadlines = []
     with Progress("cells", show=False) as bar, Runner(bar) as runner:
 

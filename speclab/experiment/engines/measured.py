@@ -63,7 +63,7 @@ WINDOWS = (0.6, 1.0, 1.5, 2.0, 2.6)  # of c: the windows a search tries
 SEARCHED = 12  # prompts that a search replays,
 SEARCH_SECONDS = 4.0  # after which no more prompts of it are begun
 REPLAY_SHARE = 0.5  # of the seconds that measuring took: no longer does one replay
-LEAST_SECONDS = 1.0  # unless these are fewer
+LEAST_SECONDS = 2.0  # unless these are fewer
 SEARCHED_BY_MEASURING = 2  # or measures, where a pair is not replayed
 
 Item = TypeVar("Item")
