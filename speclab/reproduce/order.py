@@ -3,15 +3,16 @@
 Work is done in rounds. The first one takes every cell of real processes to one request,
 those of the main tables to two, and each later one to twice as many. Before each round
 it is asked which claims are open: after the first, only the cells that these ask for
-are taken further, so that time goes where it settles something. Where claims are short
-of replays, a later round begins with them: as many as its requests would bring. Then it
-is asked again what is open. The second requests are for all cells of open claims, since
-these together tell how much corrections differ; further ones are for the cells of their
-open questions alone.
+are taken further, so that time goes where it settles something. From the second request
+on a round begins with replays, where claims are short of them: as many as its requests
+would bring. Then it is asked again what is open. Up to the fourth requests are for all
+cells of open claims, since these together tell how much corrections differ; further
+ones are for the cells of their open questions alone.
 
 A claim that needs more than ``REACH`` times the requests of a round waits for a later
 one: it would take the time of those that can be settled. The last round is for what is
-left of such claims. In the first round comes
+left of such claims, and after it comes what has no requests left to be timed and is
+still short of replays. In the first round comes
 
     opening       the virtual numbers of the main tables
     main tables   what is measured of them, paper by paper
@@ -28,7 +29,7 @@ workers start once. What serves no claim comes last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import floor, inf, log2
 
@@ -40,9 +41,12 @@ from .open_cells import OpenClaim, OpenClaims
 KINDS = ("virtual", "script", "measured", "emulated")
 
 NO_CLAIMS = OpenClaims([])
+# From so many measured requests on replays alone may be what is missing. With fewer,
+# nearly every claim is short of both: replays took 20 minutes, and settled little.
+FEWEST_BEFORE_REPLAYS = 2
 # Up to so many requests claims ask for all their cells, not for those of their open
 # questions alone: these together tell how much corrections differ.
-WHOLE_CLAIMS = 2
+WHOLE_CLAIMS = 4
 REACH = 4  # in a round claims count that need up to so many times its requests
 
 
@@ -66,10 +70,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class ReplayPiece:
-    """Cells, of whatever batch, that get as many replays as so many requests bring."""
+    """Cells, of whatever batch, that get as many replays as so many requests bring.
+
+    ``is_last``: whether no requests are timed after it.
+    """
 
     specs: tuple[Spec, ...]
     requests: int
+    is_last: bool = False
 
 
 class Stage(IntEnum):
@@ -103,6 +111,7 @@ def pieces_in_order(
     yield from rounds.first()
     for goal, reach in _later_rounds(batches):
         yield from rounds.later(goal, reach)
+    yield from rounds.last_replays()
 
 
 class Rounds:
@@ -136,7 +145,9 @@ class Rounds:
         claims = self._ask(goal, reach)
         if claims is None and reach == inf:
             return  # the round before has taken all cells as far
-        replays = replays_that_lack(self._batches, claims, goal, self._replayed)
+        replays = None
+        if goal > FEWEST_BEFORE_REPLAYS:
+            replays = _replays(self._batches, claims, goal, self._replayed)
         if replays is not None:
             yield replays
             claims = self._ask(goal, reach)
@@ -154,6 +165,13 @@ class Rounds:
             has_more = claims is not None or batch.most_requests > goal // 2
             if has_more and goal > batch.first_requests:
                 yield Piece(batch, min(goal, batch.most_requests))
+
+    def last_replays(self) -> Iterator[ReplayPiece]:
+        """Those that had no time in their round have what is left of it."""
+        most = max((batch.most_requests for batch in self._batches), default=0)
+        replays = _replays(self._batches, self._ask_what_is_open(), most, {})
+        if replays is not None:
+            yield replace(replays, is_last=True)
 
     def _ask(self, goal: int, reach: float) -> OpenClaims | None:
         """What is open, as far as this round is for it."""
@@ -176,7 +194,7 @@ def _later_rounds(batches: Sequence[Batch]) -> Iterator[tuple[int, float]]:
     yield goal, inf
 
 
-def replays_that_lack(
+def _replays(
     batches: Sequence[Batch],
     claims: OpenClaims | None,
     requests: int,

@@ -3,9 +3,8 @@
 Work is cut into pieces, and ``order`` says in which order they come. A piece of which
 not even a request of each cell would end before the deadline, by what its like took the
 last time, is left out. One that takes longer is stopped at the deadline, and its
-finished requests are stored. A share of the time is left for replays: however far the
-requests came, many a claim lacks only these, which take little. What other programs
-disturbed is run again at the end, as far as there is time.
+finished requests are stored. What other programs disturbed is run again at the end, as
+far as there is time.
 
 With nodes of a cluster, measured pieces that follow each other are run there, each
 pair's on one node. The other kinds are run here.
@@ -26,20 +25,12 @@ from speclab.experiment.spec import Spec
 from .batches import Batch, ScriptOfItem
 from .measuring_on_nodes import MeasuringOnNodes
 from .open_cells import OpenClaims
-from .order import Piece, ReplayPiece, pieces_in_order, replays_that_lack
+from .order import Piece, ReplayPiece, pieces_in_order
 from .pace import Pace
 
 # Of the time that is left, replays may take so much before requests are timed again:
 # a claim mostly lacks both.
 SHARE_OF_REPLAYS = 0.5
-# So much of all time is left for the last ones, and no more seconds than this: there
-# are fewer of them the longer a run is.
-SHARE_OF_LAST_REPLAYS = 0.07
-MOST_SECONDS_OF_LAST_REPLAYS = 120.0
-# First come claims that so many timed requests would settle beside them. They get as
-# many replays as 2 requests bring, then as 4, and so on: so more of them are served.
-NEARLY_SETTLED = 8
-LAST_REPLAYS = (2, 4, 8)
 
 
 class Schedule:
@@ -66,10 +57,6 @@ class Schedule:
         self.pace = pace
         self.deadline = deadline
         self.clock = clock
-        self._requests_until = deadline  # then come the last replays
-        if deadline is not None:
-            share = SHARE_OF_LAST_REPLAYS * max(0.0, deadline - clock())
-            self._requests_until = deadline - min(share, MOST_SECONDS_OF_LAST_REPLAYS)
         self.script_errors: dict[str, str] = {}  # why by name of the script
         self._on_main_table = on_main_table
         self._ask_what_is_open = ask_what_is_open
@@ -94,30 +81,11 @@ class Schedule:
                 self._run_on_nodes(list(pieces))
             else:
                 self._run_here(pieces)
-        if self._in_rounds and self._on_nodes is None:
-            self._replay_what_claims_lack()
         self.repeat_disturbed()
 
     def _ask_in_time(self) -> OpenClaims | None:
-        """What is open; None once no more requests are begun."""
+        """What is open; None once the time is over, when nothing more is begun."""
         return self._ask_what_is_open() if self._fits(0) else None
-
-    def _replay_what_claims_lack(self) -> None:
-        """Replays what open claims are short of, in the time that is left."""
-        if self._time_is_over:
-            return
-        claims = self._ask_what_is_open()
-        if claims is None:
-            return
-        for lacking in (claims.within(NEARLY_SETTLED), claims):
-            for requests in LAST_REPLAYS:
-                piece = replays_that_lack(self.batches, lacking, requests, {})
-                if piece is not None and not self._time_is_over:
-                    self._replay(piece, until=self.deadline)
-
-    @property
-    def _time_is_over(self) -> bool:
-        return self.deadline is not None and self.clock() >= self.deadline
 
     @property
     def _in_rounds(self) -> bool:
@@ -133,7 +101,7 @@ class Schedule:
         """Runs pieces one after the other, those that fit."""
         for piece in pieces:
             if isinstance(piece, ReplayPiece):
-                self._replay(piece, until=self._in_their_share())
+                self._replay(piece)
                 continue
             units = piece.batch.units_to(piece.next_requests)
             if units > 0 and self._fits(self._expected_seconds(piece.batch, units)):
@@ -171,22 +139,18 @@ class Schedule:
         if units > 0 and not has_failed:
             self.pace.note(batch.kind, batch.alike, units, seconds=seconds)
 
-    def _replay(self, piece: ReplayPiece, until: float | None) -> None:
-        """Replays prompts of some cells."""
+    def _replay(self, piece: ReplayPiece) -> None:
+        """Replays prompts of some cells, in a share of the time that is left."""
         self.runner.bar.rename(f"replays, {self.describe_rest()}")
+        until = self.deadline
+        if until is not None and not piece.is_last:
+            now = self.clock()
+            until = now + SHARE_OF_REPLAYS * (until - now)
         self.runner.replay(piece.specs, Limits(piece.requests, deadline=until))
 
-    def _in_their_share(self) -> float | None:
-        """Until when replays may take that come before further requests."""
-        if self._requests_until is None:
-            return None
-        now = self.clock()
-        return now + SHARE_OF_REPLAYS * (self._requests_until - now)
-
     def _limits(self, piece: Piece) -> Limits:
-        """A piece that takes longer than expected ends when requests have to."""
-        until = self._requests_until
-        return Limits(piece.requests, deadline=until, end=until)
+        """A piece that takes longer than expected ends at the deadline."""
+        return Limits(piece.requests, deadline=self.deadline, end=self.deadline)
 
     def _compute(self, batch: Batch, script: ScriptOfItem) -> None:
         """Runs the script of a table; one that fails leaves all others standing."""
@@ -233,7 +197,7 @@ class Schedule:
         """The same of one batch; a request begins only if it can end in time."""
         units = batch.units_of_a_request
         seconds = self._expected_seconds(batch, units)
-        if self.deadline is not None and self.clock() + seconds > self.deadline:
+        if not self._fits(seconds):
             return
         self.runner.bar.rename(f"{batch.name}, what other programs disturbed")
         last_start = None if self.deadline is None else self.deadline - seconds
@@ -242,9 +206,8 @@ class Schedule:
 
     # -- time --------------------------------------------------------------------------
     def _fits(self, seconds: float) -> bool:
-        """Whether requests that take so long would end in time."""
-        until = self._requests_until
-        return until is None or self.clock() + seconds <= until
+        """Whether what takes so long would end before the deadline."""
+        return self.deadline is None or self.clock() + seconds <= self.deadline
 
     def _expected_seconds(self, batch: Batch, units: int) -> float:
         """How long so much work of a batch takes."""

@@ -228,15 +228,15 @@ def test_only_what_is_open_gets_more_than_the_first_requests():
         ("settled", 8, 0),
         ("open", 8, 0),
     ]
-    assert len(asked) == 5
+    assert len(asked) == 6  # and whether replays are short, at the end
 
 
 def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one():
-    """Nine requests are more than four times two, and fewer than four times four; what
-    needs more than can be counted comes at the very end. So it is with replays."""
-    near, far, endless = measured_batches(1, 2, 3, requests=4)
+    """Up to four requests all cells are taken. 33 are more than four times eight, but
+    what needs more than can be counted comes at the very end."""
+    near, far, endless = measured_batches(1, 2, 3, requests=8)
     asked = []
-    for one, requests in ((near, 8), (far, 9), (endless, inf)):
+    for one, requests in ((near, 8), (far, 32), (endless, inf)):
         asked.append(claim_on(one.specs, replayed=one.specs, requests=requests))
 
     wanted: list[str] = []
@@ -248,9 +248,11 @@ def test_a_claim_that_needs_far_more_than_a_round_brings_waits_for_a_later_one()
             wanted.append(f"{piece.batch.name} to {piece.requests}")
     assert wanted == [
         *("1 to 1", "2 to 1", "3 to 1"),
-        *("3 replayed", "1 to 2", "2 to 2", "3 to 2"),  # as all do
-        *("2 replayed", "1 to 4", "2 to 4"),
-        *("1 replayed", "1 to 4", "2 to 4", "3 to 4"),
+        *("1 to 2", "2 to 2", "3 to 2"),  # as all do
+        *("3 replayed", "1 to 4", "2 to 4", "3 to 4"),
+        *("2 replayed", "1 to 8", "2 to 8"),
+        *("1 replayed", "1 to 8", "2 to 8", "3 to 8"),
+        "3 replayed",
     ]
 
 
@@ -278,9 +280,8 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         else:
             count = len(piece.batch.specs_to(piece.requests))
             wanted.append((piece.batch.name, piece.requests, count))
-    assert wanted[3] == ("replays", 2, 1)
-    assert [count for _, _, count in wanted[4:7]] == [1, 1, 1]
-    assert wanted[7:] == [
+    assert [count for _, _, count in wanted[3:6]] == [1, 1, 1]
+    assert wanted[6:] == [
         ("replays", 4, 1),
         ("other", 4, 1),
         ("short", 4, 0),
@@ -292,6 +293,7 @@ def test_a_round_begins_with_the_replays_that_claims_are_short_of():
         ("other", 8, 1),
         ("short", 8, 0),
         ("emulated", 8, 0),
+        ("replays", 8, 1),
     ]
 
 
@@ -303,6 +305,15 @@ def test_what_several_batches_are_short_of_is_replayed_in_one_piece():
     pieces = pieces_in_order(batches, True, lambda: claims)
     replays = [piece.specs for piece in pieces if isinstance(piece, ReplayPiece)]
     assert set(replays) == {(*batches[0].specs, *batches[2].specs)}
+
+
+def test_replays_have_the_rest_of_the_time_when_nothing_is_left_to_be_timed():
+    short = batch("short", measured_spec(requests=8))
+    open_claims = OpenClaims([claim_on(short.specs, replayed=short.specs)])
+    pieces = list(pieces_in_order([short], True, lambda: open_claims))
+    are_last = [piece.is_last for piece in pieces if isinstance(piece, ReplayPiece)]
+    assert are_last == [False, False, True]
+    assert isinstance(pieces[-1], ReplayPiece)
 
 
 def test_pairs_of_different_papers_take_turns():

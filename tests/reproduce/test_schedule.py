@@ -20,7 +20,7 @@ from speclab.reproduce.batches import Batch
 from speclab.reproduce.budget import Budget
 from speclab.reproduce.open_cells import OpenClaims
 from speclab.reproduce.pace import FIRST_GUESS, Pace
-from speclab.reproduce.schedule import SHARE_OF_LAST_REPLAYS, Schedule, describe_seconds
+from speclab.reproduce.schedule import Schedule, describe_seconds
 from speclib import paths
 from speclib.errors import BadValue
 
@@ -110,10 +110,7 @@ def test_replays_have_half_of_what_is_left_and_the_last_ones_all(monkeypatch):
             clock=lambda: 0.0,
             ask_what_is_open=lambda: open_claims,
         ).run()
-    until_requests_end = 16.0 * (1 - SHARE_OF_LAST_REPLAYS)
-    in_rounds = [until_requests_end / 2] * 3
-    at_last = [16.0] * 6  # of claims that are nearly settled, and of all
-    assert deadlines == pytest.approx([*in_rounds, *at_last])
+    assert deadlines == [8.0, 8.0, 16.0]
 
 
 def test_a_piece_that_does_not_fit_is_left_out_and_a_cheap_one_is_done():
