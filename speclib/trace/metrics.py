@@ -52,6 +52,9 @@ class Stats:
     with_tail: int = 0
     with_tail_seconds: float = 0.0
 
+    def __add__(self, other: Stats) -> Stats:
+        return total([self, other])
+
     @property
     def acceptance_rate(self) -> float:
         """accepted / tested: the alpha of every formula."""
