@@ -25,7 +25,7 @@ from .comparisons import MINUS, judge_equal, judge_range, judge_ratio
 from .ledger import Cell, VerdictLine
 from .orders import judge_argmax, judge_order
 from .paper_schema import Claim, Table
-from .table_result import TIMED_KINDS, AskedCells, Key, OpenClaim, TableResult
+from .table_result import TIMED_KINDS, Key, NotSettled, TableResult, Way
 from .verdict import Lack, Verdict, join_reasons
 
 JUDGES = {
@@ -95,18 +95,18 @@ def _note_open_cells(
     missing = result.disturbed | result.left_out | result.lacks_plain
     not_judged = all_cells & missing
     if not_judged:
-        result.not_settled.append(OpenClaim(all_cells, [AskedCells(not_judged)]))
+        result.not_settled.append(NotSettled(all_cells, [Way(not_judged)]))
     if line.holds != "open" or not lacks:
         return
 
-    ways = []
+    ways: list[Way[Key]] = []
     for lack in lacks:
         timed = _keys_of(lack.timed, result, line.kind)
         replayed = _keys_of(lack.replayed, result, line.kind)
-        ways.append(AskedCells(timed, replayed, lack.requests))
+        ways.append(Way(timed, replayed, lack.requests))
     if line.kind not in TIMED_KINDS:  # its cells are run to their end in one step
-        ways = [AskedCells(set().union(*[way.timed for way in ways]))]
-    result.not_settled.append(OpenClaim(all_cells, ways))
+        ways = [Way(set().union(*[way.to_time for way in ways]))]
+    result.not_settled.append(NotSettled(all_cells, ways))
 
 
 def _keys_of(cells: Iterable[Cell], result: TableResult, kind: str) -> set[Key]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from speclab.experiment import other_load
 from speclab.experiment.spec import CellResult, Profile
@@ -35,27 +35,29 @@ LOOKS_UP_OURS = "datastore: tasks of ours, put together like the prompts"
 Key = tuple[str, str, str]  # of a number: its row, its column and its kind
 
 
-class AskedCells(NamedTuple):
-    """The cells of which a claim that is not settled needs more requests.
+Place = TypeVar("Place")
 
-    ``timed``, ``replayed``: cells that need more timed requests, and more replays.
+
+class Way(NamedTuple, Generic[Place]):
+    """What would settle an open claim: more of these numbers, or of these cells.
+
     ``requests``: about so many timed ones of each would do, once enough are replayed;
     infinity: more than can be counted; 0: some.
     """
 
-    timed: AbstractSet[Key]
-    replayed: AbstractSet[Key] = frozenset()
+    to_time: AbstractSet[Place]
+    to_replay: AbstractSet[Place] = frozenset()
     requests: float = 0
 
 
-class OpenClaim(NamedTuple):
-    """A claim that is not settled: the ``cells`` that it is about, and what it needs.
+class NotSettled(NamedTuple):
+    """A claim that is not settled: all numbers that it is about, and what it needs.
 
     Any one of the ``ways`` would settle it, the nearest comes first.
     """
 
-    cells: AbstractSet[Key]
-    ways: Sequence[AskedCells]
+    keys: AbstractSet[Key]
+    ways: Sequence[Way[Key]]
 
 
 @dataclass
@@ -101,7 +103,7 @@ class TableResult:
     left_out: set[Key] = field(default_factory=set)
     disturbed: set[Key] = field(default_factory=set)
     earlier: dict[Key, LedgerLine] = field(default_factory=dict)
-    not_settled: list[OpenClaim] = field(default_factory=list)
+    not_settled: list[NotSettled] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -16,26 +16,14 @@ from speclab.experiment.spec import Profile, Spec
 from speclab.papers.fill import cells_of, collect_all
 from speclab.papers.paper_schema import Paper, Table
 from speclab.papers.table_cells import TableCell
-from speclab.papers.table_result import Key, TableResult
-
-
-class Way(NamedTuple):
-    """What would settle an open claim: more of these cells.
-
-    ``requests``: about so many timed ones of each would do, once enough are replayed;
-    infinity: more than can be counted; 0: some.
-    """
-
-    to_time: AbstractSet[Spec]
-    to_replay: AbstractSet[Spec] = frozenset()
-    requests: float = 0
+from speclab.papers.table_result import Key, TableResult, Way
 
 
 class OpenClaim(NamedTuple):
     """A claim that is not settled: all cells that it is about, and what would do."""
 
     specs: AbstractSet[Spec]
-    ways: Sequence[Way]
+    ways: Sequence[Way[Spec]]
 
     @property
     def to_time(self) -> AbstractSet[Spec]:
@@ -120,9 +108,9 @@ def open_claims_of(result: TableResult, cells: Iterable[TableCell]) -> OpenClaim
     for claim in result.not_settled:
         ways = []
         for way in claim.ways:
-            to_time, to_replay = specs_of(way.timed), specs_of(way.replayed)
+            to_time, to_replay = specs_of(way.to_time), specs_of(way.to_replay)
             ways.append(Way(to_time, to_replay, way.requests))
-        claims.append(OpenClaim(specs_of(claim.cells), ways))
+        claims.append(OpenClaim(specs_of(claim.keys), ways))
     return OpenClaims(claims)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from speclab.experiment.spec import Spec
-from speclab.reproduce.open_cells import OpenClaim, Way
+from speclab.papers.table_result import Way
+from speclab.reproduce.open_cells import OpenClaim
 
 
 def claim_on(

@@ -24,7 +24,7 @@ from speclab.papers.fill import fill_all
 from speclab.papers.ledger import Cell, VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Claim, Paper, Table
-from speclab.papers.table_result import AskedCells, OpenClaim, TableResult
+from speclab.papers.table_result import NotSettled, TableResult, Way
 from speclab.reproduce.regenerate import describe_disturbed
 from speclib.errors import SpeclibError
 
@@ -581,12 +581,12 @@ def test_what_a_claim_on_a_disturbed_cell_needs_is_asked_for_again(exact_result)
     judged_of(exact_result, **order_in("A", "3", "2"))
     disturbed, quiet = ("3", "A", "virtual"), ("2", "A", "virtual")
     assert exact_result.not_settled == [
-        OpenClaim({disturbed, quiet}, [AskedCells({disturbed})])
+        NotSettled({disturbed, quiet}, [Way({disturbed})])
     ]
 
 
 # -- what open claims ask for ----------------------------------------------------------
-def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[OpenClaim]:
+def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[NotSettled]:
     """What a claim asks for about ``numbers``, a kind, with these resamples."""
     values = {(row, column): value for row, column, value in TABLE.cells}
     result = TableResult(TABLE, SMALL, values={numbers: values})
@@ -600,7 +600,7 @@ def asked_by(numbers: str, samples: Samples, **fields: Any) -> list[OpenClaim]:
 def asked_places(numbers: str, samples: Samples, **fields: Any) -> list[set[str]]:
     """The places that each way names which would settle the claim, as "3 A"."""
     (claim,) = asked_by(numbers, samples, **fields)
-    return [{f"{row} {column}" for row, column, _ in w.timed} for w in claim.ways]
+    return [{f"{row} {column}" for row, column, _ in w.to_time} for w in claim.ways]
 
 
 WIDE, NARROW = np.linspace(0.4, 1.6, 101), np.linspace(0.98, 1.02, 101)

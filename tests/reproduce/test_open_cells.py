@@ -7,7 +7,7 @@ import pytest
 from speclab.experiment.spec import FULL, Spec
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
-from speclab.papers.table_result import AskedCells, OpenClaim, TableResult
+from speclab.papers.table_result import NotSettled, TableResult, Way
 from speclab.reproduce.open_cells import (
     open_claims_of,
     open_specs_of,
@@ -23,7 +23,7 @@ def wanted(item: str, *places: tuple[str, str]) -> dict[tuple[str, str], Spec]:
     cells = cells_to_run(table, FULL, (KIND,))
     result = TableResult(table, FULL)
     keys = {(row, column, KIND) for row, column in places}
-    result.not_settled = [OpenClaim(keys, [AskedCells(keys)])]
+    result.not_settled = [NotSettled(keys, [Way(keys)])]
     specs = open_specs_of(result, cells)
     return {cell.key[:2]: cell.spec for cell in cells if cell.spec in specs}
 
@@ -66,9 +66,9 @@ def test_a_claim_says_what_each_way_to_settle_it_asks_for_and_all_that_it_is_abo
     table = load_paper("pearl").table("table-2")
     cells = {cell.key: cell for cell in cells_to_run(table, FULL, (KIND,))}
     near, far, settled = (("PEARL (ours)", c, KIND) for c in table.column_labels[:3])
-    ways = [AskedCells({near}, requests=5), AskedCells(set(), {far}, requests=50)]
+    ways = [Way({near}, requests=5), Way(set(), {far}, requests=50)]
     result = TableResult(table, FULL)
-    result.not_settled = [OpenClaim({near, far, settled}, ways)]
+    result.not_settled = [NotSettled({near, far, settled}, ways)]
     claims = open_claims_of(result, cells.values())
 
     specs = {key: set(cells[key].specs) for key in (near, far, settled)}
@@ -85,7 +85,7 @@ def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_
     cells = cells_to_run(table, FULL, (KIND,))
     cell = next(cell for cell in cells if cell.plain_specs)
     result = TableResult(table, FULL)
-    result.not_settled = [OpenClaim({cell.key}, [AskedCells({cell.key})])]
+    result.not_settled = [NotSettled({cell.key}, [Way({cell.key})])]
     assert set(cell.plain_specs) < open_specs_of(result, cells)
 
 
@@ -94,7 +94,7 @@ def test_an_open_claim_about_another_kind_wants_nothing_measured(kind):
     table = load_paper("pearl").table("table-1")
     result = TableResult(table, FULL)
     keys = {("PEARL (ours)", "Llama2 7&70B", kind)}
-    result.not_settled = [OpenClaim(keys, [AskedCells(keys)])]
+    result.not_settled = [NotSettled(keys, [Way(keys)])]
     assert not open_specs_of(result, cells_to_run(table, FULL, (KIND,)))
 
 
