@@ -12,14 +12,13 @@ two cases where two numbers are compared resample by resample:
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf, sqrt
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-
-from .spread import Spread
 
 RESAMPLES = 1000
 
@@ -29,11 +28,11 @@ Numbers = TypeVar("Numbers", float, np.ndarray)
 class MeasuredBeside(Protocol):
     """A measured cell, which may have been measured beside another one."""
 
-    def spread_of_quotient(self, other: Any) -> Spread | None:
-        """How much the quotient of both cells' corrections differs over requests.
+    def correction_of_quotient(self, other: Any) -> Correction | None:
+        """The correction of the quotient of both cells' numbers.
 
-        On the scale of logarithms. None where both were not measured by the same
-        requests, or where too few cells tell it.
+        None where both were not measured by the same requests, or where too few cells
+        tell how much it differs.
         """
 
 
@@ -41,23 +40,33 @@ class MeasuredBeside(Protocol):
 class Correction:
     """What brought replayed numbers to measured ones (see ``two_phase``).
 
-    by         the factor, or where ``is_factor`` is false the difference
-    error      its standard error: of a factor that of its logarithm
-    freedom    degrees of freedom behind the error
-    measured   how many requests were measured
-    cell       the cell whose requests these are; None: of several cells
+    by           the factor, or where ``is_factor`` is false the difference
+    error        its standard error: of a factor that of its logarithm
+    error_alone  the same by its own requests, without those of other tasks
+    freedom      degrees of freedom behind both errors
+    measured     how many requests were measured
+    cell         the cell whose requests these are; None: of several cells
+    others       the cells of other tasks that were asked, too (see ``other_tasks``)
     """
 
     by: float
     is_factor: bool
     error: float
+    error_alone: float
     freedom: float
     measured: int
     cell: MeasuredBeside | None = None
+    others: frozenset[Hashable] = frozenset()
 
     def applied(self, replayed: Numbers) -> Numbers:
         """What was replayed, corrected."""
         return self.by * replayed if self.is_factor else self.by + replayed
+
+    def times(self, factor: float) -> Correction:
+        """The same of a number ``factor`` times as large, where it is a difference."""
+        return replace(
+            self, error=factor * self.error, error_alone=factor * self.error_alone
+        )
 
 
 @dataclass(frozen=True)

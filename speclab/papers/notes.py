@@ -79,6 +79,8 @@ def describe_correction(estimate: Estimate, result: CellResult) -> str:
     replayed = f"{resamples.requests}"
     if isfinite(resamples.population):
         replayed += f" of {resamples.population:.0f}"
+    if correction.others:
+        by += f", weighed with those of {len(correction.others)} other tasks"
     return f"; {correction.measured} {kind}, {replayed} replayed, correction {by}"
 
 

@@ -55,9 +55,17 @@ cancels. How much quotients differ is told by all pairs of cells of these two me
 (``Peers.spread_of_quotient``), and is mostly less than what both sides' spreads make
 together.
 
+By how much a method takes longer than its replay depends on the pair, the window and
+the settings, and hardly on what the text is about. So where a method was measured on
+several tasks, a cell's correction, and a quotient's, is weighed against those of the
+other tasks (see ``other_tasks``): the less they differ, the more each is worth for all.
+Then numbers of these tasks err alike. What is computed from several of them, as a mean
+over languages, counts each as sure as its own requests make it.
+
 What it does not know: whether the first prompts of a file are typical of it, and in how
 they are corrected; and how another day on the same machine would correct them. Where a
-window was searched, the number is of the window that was chosen.
+window was searched, the number is of the window that was chosen. A quotient that is
+corrected by itself may differ a little from that of the two numbers that are shown.
 """
 
 from __future__ import annotations
@@ -66,7 +74,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import inf, isfinite, isnan, sqrt
+from math import exp, inf, isfinite, isnan, log, nan, sqrt
 
 import numpy as np
 
@@ -78,6 +86,7 @@ from speclib.methods import about
 from . import statistics
 from .bootstrap import Correction
 from .estimates import Estimate
+from .other_tasks import Mean, weighed
 from .spread import Spread, of_the_same, pooled_spread
 from .table_result import quiet_requests
 
@@ -92,6 +101,7 @@ class Peers:
     def __init__(self, results: Iterable[CellResult] = ()):
         self._groups: dict[Hashable, list[CellResult]] = defaultdict(list)
         self._in_turns: dict[Hashable, list[CellResult]] = defaultdict(list)
+        self._tasks: dict[Hashable, list[CellResult]] = defaultdict(list)
         known: set[Spec] = set()
         for result in results:
             if result.replays is None:
@@ -101,8 +111,22 @@ class Peers:
                 known.add(run)
                 self._groups[_group_of(result)].append(result)
                 self._in_turns[_conditions_of(result)].append(result)
+                self._tasks[_but_for_its_task(result)].append(result)
         self._spreads: dict[Hashable, Spread | None] = {}
         self._doubts: dict[Hashable, float] = {}
+
+    def on_other_tasks(self, result: CellResult) -> list[CellResult]:
+        """The cells that differ from this one by nothing but their task.
+
+        Of each task there is one, and of each some request was quiet.
+        """
+        if result.spec.kind != "measured":
+            return []
+        by_task: dict[str | None, CellResult] = {}
+        for each in self._tasks.get(_but_for_its_task(result), []):
+            if each.spec.task != result.spec.task and quiet_requests(each):
+                by_task.setdefault(each.spec.task, each)
+        return list(by_task.values())
 
     def spread(
         self, stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
@@ -169,7 +193,7 @@ class Peers:
 
 
 NO_PEERS = Peers()
-NO_VARIANCE = 1e-20  # of corrections that differ by floating point alone
+NO_ERROR = 1e-10  # of corrections that differ by floating point alone
 SURE_OF_COUNTS = 0.95  # that no more of them are replayed wrongly
 LEAST_FREEDOM = 4  # of pairs that tell how much a quotient differs
 
@@ -207,19 +231,110 @@ class CellAmongPeers:
     scaled_tokens: int
     peers: Peers
 
-    def spread_of_quotient(self, other: CellAmongPeers) -> Spread | None:
+    @property
+    def numbers(self) -> list[int]:
+        """The requests that count: the quiet ones, if there are any."""
+        return quiet_requests(self.result) or list(range(len(self.result.stats)))
+
+    def correction(self, as_factor: bool) -> Correction | None:
+        """What brings the replayed number to the measured one; None: nobody knows.
+
+        ``as_factor``: a factor; else a difference.
+        """
+        spread = self.peers.spread(
+            self.stat, self.result, self.scaled_tokens, as_factor
+        )
+        if spread is None or not isfinite(self._corrected_by(as_factor)):
+            return None
+        own = Mean(self._corrected_by(as_factor), spread.variance / len(self.numbers))
+        others: dict[tuple[Spec, ...], Mean] = {}
+        for cell in self._on_other_tasks():
+            value = cell._corrected_by(as_factor)
+            others[cell.result.spec,] = Mean(value, spread.variance / len(cell.numbers))
+        return self._weighed(own, others, spread, as_factor)
+
+    def correction_of_quotient(self, other: CellAmongPeers) -> Correction | None:
         """See ``bootstrap.MeasuredBeside``."""
-        are_in_turns = (
+        if not self._is_in_turns_with(other):
+            return None
+        spread = self.peers.spread_of_quotient(
+            self.stat, self.result, other.result, self.scaled_tokens
+        )
+        if spread is None:
+            return None
+        own = self._mean_of_quotient(other, spread)
+        others: dict[tuple[Spec, ...], Mean] = {}
+        for above in self._on_other_tasks():
+            for below in other._on_other_tasks():
+                if above._is_in_turns_with(below):
+                    others[above.result.spec, below.result.spec] = (
+                        above._mean_of_quotient(below, spread)
+                    )
+        return self._weighed(own, others, spread, as_factor=True)
+
+    def _mean_of_quotient(self, other: CellAmongPeers, spread: Spread) -> Mean:
+        """What corrects the quotient of both numbers, as a logarithm."""
+        value = self._corrected_by(True) - other._corrected_by(True)
+        return Mean(value, spread.variance / len(self.numbers))
+
+    def _weighed(
+        self,
+        own: Mean,
+        others: dict[tuple[Spec, ...], Mean],
+        spread: Spread,
+        as_factor: bool,
+    ) -> Correction:
+        """The cell's ``own`` correction, weighed against those of other tasks.
+
+        ``others``: by the cells that they are of.
+        """
+        others = {key: mean for key, mean in others.items() if isfinite(mean.value)}
+        mean = weighed(own, list(others.values()))
+        asked = frozenset(spec for specs in others for spec in specs)
+        return Correction(
+            by=exp(mean.value) if as_factor else mean.value,
+            is_factor=as_factor,
+            error=sqrt(mean.variance),
+            error_alone=sqrt(own.variance),
+            freedom=spread.freedom,
+            measured=len(self.numbers),
+            cell=self,
+            others=frozenset() if mean is own else asked,
+        )
+
+    def _is_in_turns_with(self, other: CellAmongPeers) -> bool:
+        """Whether both were measured by the same requests."""
+        return (
             self.stat == other.stat
             and self.scaled_tokens == other.scaled_tokens
             and _conditions_of(self.result) == _conditions_of(other.result)
             and quiet_requests(self.result) == quiet_requests(other.result)
         )
-        if not are_in_turns:
-            return None
-        return self.peers.spread_of_quotient(
-            self.stat, self.result, other.result, self.scaled_tokens
-        )
+
+    def _on_other_tasks(self) -> list[CellAmongPeers]:
+        results = self.peers.on_other_tasks(self.result)
+        return [replace(self, result=result) for result in results]
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether the requests that count give a factor."""
+        return isfinite(self._corrected_by(as_factor=True))
+
+    def _corrected_by(self, as_factor: bool) -> float:
+        """Measured over replayed of the requests that count, as a logarithm.
+
+        Without ``as_factor`` it is their difference. Not finite where there is none.
+        """
+        measured = self._compute(self.result)
+        replayed = self._compute(as_replayed(self.result, present(self.result.replays)))
+        if not as_factor:
+            return measured - replayed
+        return log(measured / replayed) if measured > 0 and replayed > 0 else nan
+
+    def _compute(self, result: CellResult) -> float:
+        """The statistic of the requests that count, as ``result`` has them."""
+        requests = _requests(result, self.numbers)
+        return statistics.compute(self.stat, requests, self.scaled_tokens)
 
 
 def _group_of(result: CellResult) -> Hashable:
@@ -238,6 +353,14 @@ def _conditions_of(result: CellResult) -> Hashable:
     spec = result.spec
     pool = spec.worker_pool if spec.kind == "measured" else None
     return spec.plain_decoding.changed(requests=1), pool, result.machine
+
+
+def _but_for_its_task(result: CellResult) -> Hashable:
+    """What cells share that differ in nothing but their task."""
+    spec = result.spec
+    pool = spec.worker_pool if spec.kind == "measured" else None
+    elsewhere = spec.changed(task=None if pool is None else "", requests=1)
+    return elsewhere.changed(gamma=result.gamma), pool, result.machine
 
 
 def _texts_of(result: CellResult) -> Hashable:
@@ -369,7 +492,12 @@ def _counted_exactly(
     if not all(_agreements(stat, result, scaled_tokens)):
         return None
     return Correction(
-        by=1.0, is_factor=True, error=0.0, freedom=inf, measured=len(result.stats)
+        by=1.0,
+        is_factor=True,
+        error=0.0,
+        error_alone=0.0,
+        freedom=inf,
+        measured=len(result.stats),
     )
 
 
@@ -404,27 +532,15 @@ def _corrected(
         counted = resamples.of_population(prompts, value, in_doubt=doubt)
         return Estimate(value, replace(counted, correction=exact))
 
-    numbers = quiet_requests(result) or list(range(len(result.stats)))
-    measured = statistics.compute(stat, _requests(result, numbers), scaled_tokens)
-    of_all = Estimate(value, resamples)
-    of_same = statistics.compute(stat, _requests(replayed, numbers), scaled_tokens)
-    as_factor = of_all.is_positive and measured > 0 and of_same > 0
-    spread = peers.spread(stat, result, scaled_tokens, as_factor)
-    if spread is None or not (isfinite(measured) and isfinite(of_same)):
+    cell = CellAmongPeers(stat, result, scaled_tokens, peers)
+    as_factor = Estimate(value, resamples).is_positive and cell.is_positive
+    correction = cell.correction(as_factor)
+    if correction is None:
         return None
-    if spread.variance > NO_VARIANCE:  # else it is by chance that no error shows
+    if correction.error_alone > NO_ERROR:  # else it is by chance that none shows
         resamples = resamples.of_population(prompts, value)
-
-    correction = Correction(
-        by=measured / of_same if as_factor else measured - of_same,
-        is_factor=as_factor,
-        error=sqrt(spread.variance / len(numbers)),
-        freedom=spread.freedom,
-        measured=len(numbers),
-        cell=CellAmongPeers(stat, result, scaled_tokens, peers),
-    )
     return Estimate(
-        correction.applied(of_all.value),
+        correction.applied(value),
         replace(
             resamples,
             values=correction.applied(resamples.values),

@@ -47,11 +47,17 @@ class OpenClaims(NamedTuple):
 
     @property
     def whole(self) -> OpenClaims:
-        """The same, as if each claim asked for more timed requests of all its cells."""
+        """The same, as if each claim asked for more timed requests of all its cells.
+
+        But for those of methods that no open question asks for: a method's cells tell
+        how much its corrections differ, and nothing of another's.
+        """
+        asked = {(spec.kind, spec.method) for spec in self.specs_to_time}
         whole = []
         for claim in self.claims:
-            way = Way(claim.specs, _union(way.to_replay for way in claim.ways))
-            whole.append(claim._replace(ways=[way]))
+            to_time = {s for s in claim.specs if (s.kind, s.method) in asked}
+            to_replay = _union(way.to_replay for way in claim.ways)
+            whole.append(claim._replace(ways=[Way(to_time, to_replay)]))
         return OpenClaims(whole)
 
     @property

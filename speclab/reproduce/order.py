@@ -6,8 +6,9 @@ it is asked which claims are open: after the first, only the cells that these as
 are taken further, so that time goes where it settles something. From the second request
 on a round begins with replays, where claims are short of them: as many as its requests
 would bring. Then it is asked again what is open. Up to the fourth requests are for all
-cells of open claims, since these together tell how much corrections differ; further
-ones are for the cells of their open questions alone.
+cells of open claims, since these together tell how much corrections differ, but for
+methods about which nothing is open; further ones are for the cells of their open
+questions alone.
 
 A claim that needs more than ``REACH`` times the requests of a round waits for a later
 one: it would take the time of those that can be settled. The last round is for what is

@@ -13,7 +13,7 @@ from scipy.stats import t
 
 from speclab.experiment.spec import CellResult, Replays, present
 from speclab.papers.bootstrap import measured_once
-from speclab.papers.estimates import Estimate, divide
+from speclab.papers.estimates import Estimate, average, divide
 from speclab.papers.ledger import Cell
 from speclab.papers.notes import describe_correction
 from speclab.papers.reach import Reach
@@ -485,6 +485,128 @@ def test_how_many_requests_would_have_to_be_timed_is_counted():
 def test_where_the_task_is_open_no_timed_request_helps():
     estimate = read(cell([2.0, 4.0], [2.0, 4.0, 6.0]))
     assert Reach(estimate, 1.05 * estimate.value).requests_needed is None
+
+
+# -- other tasks -----------------------------------------------------------------------
+def on_tasks(
+    corrected_by: list[list[float]], method: str = "pearl", **facts
+) -> list[CellResult]:
+    """A method on several tasks of six prompts, of which some were measured, and took
+    so many times as long as their replays."""
+    cells = []
+    for number, factors in enumerate(corrected_by):
+        took = [4.0 * factor for factor in factors]
+        result = cell(took, [4.0] * 6, method=method, seed=-3, in_task=6, **facts)
+        spec = result.spec.changed(task=f"task-{number}")
+        cells.append(replace(result, spec=spec))
+    return cells
+
+
+FACTORS = [[1.08, 0.98], [0.95, 1.03], [1.0, 1.06], [0.97, 0.99], [1.02, 1.05]]
+
+
+def test_what_corrects_a_method_on_other_tasks_makes_its_correction_surer():
+    """All five tasks are corrected alike but for chance."""
+    cells = on_tasks(FACTORS)
+    together = read(cells[0], "decode_speed", *cells[1:]).correction
+    means = [np.log(np.mean(factors)) for factors in FACTORS]
+    assert together.error < 0.9 * together.error_alone
+    own, of_all = -means[0], -np.mean(means)
+    assert min(own, of_all) < np.log(together.by) < max(own, of_all)
+    assert len(together.others) == 4
+    assert together.measured == 2
+    note = describe_correction(read(cells[0], "decode_speed", *cells[1:]), cells[0])
+    assert note.endswith(", weighed with those of 4 other tasks")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "speculative"},
+        {"settings": (("without", "pre-verify"),)},
+        {"gamma": 3},
+        {"length": 100},
+        {"tokens": 99},
+        {"temperature": 1.0},
+    ],
+)
+def test_what_differs_by_more_than_the_task_is_not_asked(change):
+    cells = on_tasks(FACTORS)
+    others = [replace(each, spec=each.spec.changed(**change)) for each in cells[1:]]
+    others = [replace(each, gamma=each.spec.gamma) for each in others]
+    correction = read(cells[0], "decode_speed", *others).correction
+    assert correction.others == frozenset()
+    assert correction.error == correction.error_alone
+
+
+def test_a_task_without_a_quiet_request_is_not_asked():
+    cells = on_tasks(FACTORS)
+    busy = replace(cells[4], facts={"others": [BUSY, BUSY]})
+    correction = read(cells[0], "decode_speed", *cells[1:4], busy).correction
+    assert len(correction.others) == 3
+
+
+def test_a_mean_over_tasks_that_asked_each_other_is_as_sure_as_their_own_requests():
+    """They err alike, so their errors must not be taken for independent ones."""
+    cells = on_tasks(FACTORS)
+    estimates = [read(each, "decode_speed", *cells) for each in cells]
+    alone = estimates[0].correction.error_alone
+    mean = average(estimates).correction
+    assert mean.error == pytest.approx(alone / np.sqrt(5), rel=0.05)
+    assert mean.error == mean.error_alone
+
+    other_method = on_tasks(FACTORS, method="speculative")
+    one, other = (
+        read(each[0], "decode_speed", *each) for each in (cells, other_method)
+    )
+    errors = one.correction.error, other.correction.error
+    quotient = divide(one, replace(other, resamples=without_cell(other)))
+    assert quotient.correction.error == pytest.approx(np.hypot(*errors), rel=1e-3)
+
+
+def without_cell(estimate: Estimate):
+    resamples = present(estimate.resamples)
+    return replace(resamples, correction=replace(resamples.correction, cell=None))
+
+
+def test_quotients_in_turns_are_weighed_against_those_of_other_tasks():
+    """What slows both methods cancels, and what is left differs little over tasks."""
+    slowed = [[1.0, 1.3], [1.1, 1.0], [1.4, 1.2], [1.0, 1.2], [1.3, 1.1]]
+    one = on_tasks(slowed)
+    apart = [
+        [a * b for a, b in zip(*rows, strict=True)]
+        for rows in zip(slowed, FACTORS, strict=True)
+    ]
+    other = on_tasks(apart, method="speculative")
+    peers = Peers([*one, *other])
+    top = read_statistic("decode_speed", one[0], peers=peers)
+    bottom = read_statistic("decode_speed", other[0], peers=peers)
+    correction = divide(top, bottom).correction
+    assert correction.error < 0.9 * correction.error_alone
+    assert correction.error_alone < 0.5 * top.correction.error_alone
+    assert len(correction.others) == 8
+    means = [np.log(np.mean(factors)) for factors in FACTORS]
+    assert min(means) < np.log(divide(top, bottom).value) < means[0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("apart", [0.0, 0.02, 0.06])
+def test_the_interval_of_one_of_six_tasks_holds_its_truth(apart):
+    """Two measured prompts each, with noise as skewed as an exponential's, of tasks
+    whose own corrections deviate so much. All prompts are replayed."""
+    rng = np.random.default_rng(15)
+    noise, held, widths = 0.05, 0, []
+    for _ in range(1000):
+        own = np.exp(apart * rng.normal(size=6))
+        drawn = np.exp(noise * (rng.exponential(size=(6, 2)) - 1))
+        cells = on_tasks((own[:, None] * drawn).tolist())
+        interval = read(cells[0], "decode_speed", *cells[1:]).interval
+        truth = TOKENS / (4.0 * own[0] * np.exp(-noise) / (1 - noise))
+        held += interval.low <= truth <= interval.high
+        widths.append(np.log(interval.high / interval.low) / 2)
+    assert held / 1000 > 0.93
+    if apart == 0:
+        assert np.median(widths) < 2.2 * noise / np.sqrt(2)
 
 
 # -- counts ----------------------------------------------------------------------------
