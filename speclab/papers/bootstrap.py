@@ -12,13 +12,14 @@ two cases where two numbers are compared resample by resample:
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf, sqrt
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+
+from speclab.experiment.spec import Spec
 
 RESAMPLES = 1000
 
@@ -40,23 +41,37 @@ class MeasuredBeside(Protocol):
 class Correction:
     """What brought replayed numbers to measured ones (see ``two_phase``).
 
-    by           the factor, or where ``is_factor`` is false the difference
-    error        its standard error: of a factor that of its logarithm
-    error_alone  the same by its own requests, without those of other tasks
-    freedom      degrees of freedom behind both errors
-    measured     how many requests were measured
-    cell         the cell whose requests these are; None: of several cells
-    others       the cells of other tasks that were asked, too (see ``other_tasks``)
+    by         the factor, or where ``is_factor`` is false the difference
+    error      its standard error: of a factor that of its logarithm
+    freedom    degrees of freedom behind the error
+    measured   how many requests were measured
+    by_alone, error_alone
+               both by its own requests, where those of other tasks were asked, too
+    others     the cells that were asked, too (see ``other_tasks``)
+    cell       the cell whose requests these are; None: of several cells
     """
 
     by: float
     is_factor: bool
     error: float
-    error_alone: float
     freedom: float
     measured: int
+    by_alone: float
+    error_alone: float
+    others: frozenset[Spec] = frozenset()
     cell: MeasuredBeside | None = None
-    others: frozenset[Hashable] = frozenset()
+
+    @classmethod
+    def alone(
+        cls, by: float, is_factor: bool, error: float, freedom: float, measured: int
+    ) -> Correction:
+        """A correction for which no other tasks were asked."""
+        return cls(by, is_factor, error, freedom, measured, by, error)
+
+    @property
+    def other_tasks(self) -> int:
+        """Of how many other tasks cells were asked."""
+        return len({spec.task for spec in self.others})
 
     def applied(self, replayed: Numbers) -> Numbers:
         """What was replayed, corrected."""

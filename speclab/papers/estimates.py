@@ -41,7 +41,7 @@ prompts may not be typical of their task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, hypot, inf, log, log1p, sqrt
@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from speclab.experiment.spec import present
+from speclab.experiment.spec import Spec, present
 from speclib.errors import naming_extras
 
 from .bootstrap import Correction, Resamples
@@ -250,6 +250,7 @@ def divide(top: Estimate, bottom: Estimate) -> Estimate:
         return quotient
     by_sides = present(top.correction).by / present(bottom.correction).by
     by_itself = quotient.times(surer.by / by_sides)
+    surer = replace(surer, cell=None)  # of a quotient's quotient it knows nothing
     resamples = replace(present(by_itself.resamples), correction=surer)
     return replace(by_itself, resamples=resamples)
 
@@ -333,25 +334,25 @@ def _with_correction(
 
     error, freedom = _propagated(estimate, operation, operands, corrected, errors)
     error_alone, _ = _propagated(estimate, operation, operands, corrected, errors_alone)
-    combined = Correction(
+    of_one = Correction.alone(
         by=1.0,
         is_factor=estimate.is_positive,
         error=error,
-        error_alone=error_alone,
         freedom=freedom,
         measured=min(
             present(operand.correction).measured for operand in corrected or replayed
         ),
-        others=frozenset().union(*[correction.others for correction in corrections]),
     )
+    others = frozenset[Spec]().union(*[each.others for each in corrections])
+    combined = replace(of_one, error_alone=error_alone, others=others)
     resamples = replace(present(estimate.resamples), correction=combined)
     return replace(estimate, resamples=resamples)
 
 
-def _in_several(sets: Sequence[frozenset[Hashable]]) -> frozenset[Hashable]:
+def _in_several(sets: Sequence[frozenset[Spec]]) -> frozenset[Spec]:
     """What more than one of the sets has."""
-    seen: set[Hashable] = set()
-    again: set[Hashable] = set()
+    seen: set[Spec] = set()
+    again: set[Spec] = set()
     for each in sets:
         again |= seen & each
         seen |= each

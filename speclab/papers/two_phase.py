@@ -40,10 +40,10 @@ equally likely may still change places in a replay: so of M prompts that were me
 by such a method and all agree, up to 3 / M of the others may be replayed with other
 counts (95 %), and that share of the variance stays, however many were replayed.
 
-A replay that is wrong makes the interval wider and the correction another one; it does
-not make the number wrong. A number that may be negative is corrected by a difference,
-not by a factor. Numbers that need several requests, such as a variance, and those that
-no single request has, are taken from the measured requests alone.
+A replay that is wrong makes the interval wider and the correction another one; alone it
+does not make the number wrong. A number that may be negative is corrected by a
+difference, not by a factor. Numbers that need several requests, such as a variance, and
+those that no single request has, are taken from the measured requests alone.
 
 Sources: Cochran, Sampling Techniques, third edition, 1977, chapters 2.6 and 12.9;
 Angelopoulos et al., Prediction-Powered Inference, 2023 (arXiv:2301.09633), for the same
@@ -55,12 +55,15 @@ cancels. How much quotients differ is told by all pairs of cells of these two me
 (``Peers.spread_of_quotient``), and is mostly less than what both sides' spreads make
 together.
 
-By how much a method takes longer than its replay depends on the pair, the window and
-the settings, and hardly on what the text is about. So where a method was measured on
-several tasks, a cell's correction, and a quotient's, is weighed against those of the
-other tasks (see ``other_tasks``): the less they differ, the more each is worth for all.
-Then numbers of these tasks err alike. What is computed from several of them, as a mean
-over languages, counts each as sure as its own requests make it.
+How much longer a method takes than its replay depends on the pair, the window and the
+settings, and often little on what the text is about. So where a method was measured on
+several tasks, the correction of a speed, and of a quotient of speeds, is weighed
+against those of the other tasks (see ``other_tasks``). What is gained in sureness is
+paid for: where the replays of one task alone are wrong, the others' corrections are
+applied to it, unless its own is far from theirs. Numbers of tasks that asked each other
+err alike, so what is computed from several of them, as a mean over languages, counts
+each as sure as its own requests make it. Times to the first token, counts and methods
+that look up texts depend on the task, and ask nobody.
 
 What it does not know: whether the first prompts of a file are typical of it, and in how
 they are corrected; and how another day on the same machine would correct them. Where a
@@ -73,12 +76,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from math import exp, inf, isfinite, isnan, log, nan, sqrt
 
 import numpy as np
 
 from speclab.experiment.spec import CellResult, Replays, Spec, present
+from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.errors import naming_extras
 from speclib.methods import about
@@ -101,7 +105,8 @@ class Peers:
     def __init__(self, results: Iterable[CellResult] = ()):
         self._groups: dict[Hashable, list[CellResult]] = defaultdict(list)
         self._in_turns: dict[Hashable, list[CellResult]] = defaultdict(list)
-        self._tasks: dict[Hashable, list[CellResult]] = defaultdict(list)
+        self._by_task: dict[Hashable, dict[str, CellResult]] = defaultdict(dict)
+        self._cells: dict[Hashable, CellAmongPeers] = {}
         known: set[Spec] = set()
         for result in results:
             if result.replays is None:
@@ -111,22 +116,37 @@ class Peers:
                 known.add(run)
                 self._groups[_group_of(result)].append(result)
                 self._in_turns[_conditions_of(result)].append(result)
-                self._tasks[_but_for_its_task(result)].append(result)
+                if result.spec.kind == "measured":
+                    self._note_task(result)
         self._spreads: dict[Hashable, Spread | None] = {}
         self._doubts: dict[Hashable, float] = {}
 
-    def on_other_tasks(self, result: CellResult) -> list[CellResult]:
-        """The cells that differ from this one by nothing but their task.
+    def _note_task(self, result: CellResult) -> None:
+        """Of each task the cell with most quiet requests stands for it."""
+        by_task = self._by_task[_but_for_its_task(result)]
+        task = present(result.spec.task)
+        quiet = len(quiet_requests(result))
+        known = by_task.get(task)
+        if quiet > (len(quiet_requests(known)) if known else 0):
+            by_task[task] = result
 
-        Of each task there is one, and of each some request was quiet.
+    def on_other_tasks(self, cell: CellAmongPeers) -> dict[str, CellAmongPeers]:
+        """By task the cells that differ from ``cell`` by nothing but their task.
+
+        None for numbers and methods that depend on what the text is about.
         """
-        if result.spec.kind != "measured":
-            return []
-        by_task: dict[str | None, CellResult] = {}
-        for each in self._tasks.get(_but_for_its_task(result), []):
-            if each.spec.task != result.spec.task and quiet_requests(each):
-                by_task.setdefault(each.spec.task, each)
-        return list(by_task.values())
+        result = cell.result
+        is_about_the_text = about(result.spec.method).needs_datastore
+        if cell.stat not in statistics.OF_PASSES or is_about_the_text:
+            return {}
+        by_task = self._by_task.get(_but_for_its_task(result), {})
+        others = {}
+        for task in _apart_from(present(result.spec.task), by_task):
+            key = cell.stat, cell.scaled_tokens, by_task[task].spec
+            if key not in self._cells:
+                self._cells[key] = replace(cell, result=by_task[task])
+            others[task] = self._cells[key]
+        return others
 
     def spread(
         self, stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
@@ -231,10 +251,15 @@ class CellAmongPeers:
     scaled_tokens: int
     peers: Peers
 
-    @property
+    @cached_property
     def numbers(self) -> list[int]:
         """The requests that count: the quiet ones, if there are any."""
         return quiet_requests(self.result) or list(range(len(self.result.stats)))
+
+    @property
+    def has_factor(self) -> bool:
+        """Whether the measured number is so many times the replayed one."""
+        return isfinite(self._log_factor)
 
     def correction(self, as_factor: bool) -> Correction | None:
         """What brings the replayed number to the measured one; None: nobody knows.
@@ -246,12 +271,10 @@ class CellAmongPeers:
         )
         if spread is None or not isfinite(self._corrected_by(as_factor)):
             return None
-        own = Mean(self._corrected_by(as_factor), spread.variance / len(self.numbers))
         others: dict[tuple[Spec, ...], Mean] = {}
-        for cell in self._on_other_tasks():
-            value = cell._corrected_by(as_factor)
-            others[cell.result.spec,] = Mean(value, spread.variance / len(cell.numbers))
-        return self._weighed(own, others, spread, as_factor)
+        for other in self.peers.on_other_tasks(self).values():
+            others[other.result.spec,] = other._mean(as_factor, spread)
+        return self._weighed(self._mean(as_factor, spread), others, spread, as_factor)
 
     def correction_of_quotient(self, other: CellAmongPeers) -> Correction | None:
         """See ``bootstrap.MeasuredBeside``."""
@@ -262,19 +285,23 @@ class CellAmongPeers:
         )
         if spread is None:
             return None
-        own = self._mean_of_quotient(other, spread)
         others: dict[tuple[Spec, ...], Mean] = {}
-        for above in self._on_other_tasks():
-            for below in other._on_other_tasks():
-                if above._is_in_turns_with(below):
-                    others[above.result.spec, below.result.spec] = (
-                        above._mean_of_quotient(below, spread)
-                    )
+        below_by_task = self.peers.on_other_tasks(other)
+        for task, above in self.peers.on_other_tasks(self).items():
+            below = below_by_task.get(task)
+            if below is not None and above._is_in_turns_with(below):
+                specs = above.result.spec, below.result.spec
+                others[specs] = above._mean_over(below, spread)
+        own = self._mean_over(other, spread)
         return self._weighed(own, others, spread, as_factor=True)
 
-    def _mean_of_quotient(self, other: CellAmongPeers, spread: Spread) -> Mean:
+    def _mean(self, as_factor: bool, spread: Spread) -> Mean:
+        value = self._corrected_by(as_factor)
+        return Mean(value, spread.variance / len(self.numbers))
+
+    def _mean_over(self, other: CellAmongPeers, spread: Spread) -> Mean:
         """What corrects the quotient of both numbers, as a logarithm."""
-        value = self._corrected_by(True) - other._corrected_by(True)
+        value = self._log_factor - other._log_factor
         return Mean(value, spread.variance / len(self.numbers))
 
     def _weighed(
@@ -284,10 +311,7 @@ class CellAmongPeers:
         spread: Spread,
         as_factor: bool,
     ) -> Correction:
-        """The cell's ``own`` correction, weighed against those of other tasks.
-
-        ``others``: by the cells that they are of.
-        """
+        """The ``own`` correction, weighed against those of ``others``, by cells."""
         others = {key: mean for key, mean in others.items() if isfinite(mean.value)}
         mean = weighed(own, list(others.values()))
         asked = frozenset(spec for specs in others for spec in specs)
@@ -295,11 +319,12 @@ class CellAmongPeers:
             by=exp(mean.value) if as_factor else mean.value,
             is_factor=as_factor,
             error=sqrt(mean.variance),
-            error_alone=sqrt(own.variance),
             freedom=spread.freedom,
             measured=len(self.numbers),
-            cell=self,
+            by_alone=exp(own.value) if as_factor else own.value,
+            error_alone=sqrt(own.variance),
             others=frozenset() if mean is own else asked,
+            cell=self,
         )
 
     def _is_in_turns_with(self, other: CellAmongPeers) -> bool:
@@ -307,34 +332,39 @@ class CellAmongPeers:
         return (
             self.stat == other.stat
             and self.scaled_tokens == other.scaled_tokens
-            and _conditions_of(self.result) == _conditions_of(other.result)
+            and self._conditions == other._conditions
             and quiet_requests(self.result) == quiet_requests(other.result)
         )
 
-    def _on_other_tasks(self) -> list[CellAmongPeers]:
-        results = self.peers.on_other_tasks(self.result)
-        return [replace(self, result=result) for result in results]
-
-    @property
-    def is_positive(self) -> bool:
-        """Whether the requests that count give a factor."""
-        return isfinite(self._corrected_by(as_factor=True))
+    @cached_property
+    def _conditions(self) -> Hashable:
+        return _conditions_of(self.result)
 
     def _corrected_by(self, as_factor: bool) -> float:
-        """Measured over replayed of the requests that count, as a logarithm.
+        return self._log_factor if as_factor else self._difference
 
-        Without ``as_factor`` it is their difference. Not finite where there is none.
-        """
-        measured = self._compute(self.result)
-        replayed = self._compute(as_replayed(self.result, present(self.result.replays)))
-        if not as_factor:
-            return measured - replayed
+    @cached_property
+    def _log_factor(self) -> float:
+        """Of measured over replayed; not a number where there is none."""
+        measured, replayed = self._sides
         return log(measured / replayed) if measured > 0 and replayed > 0 else nan
 
-    def _compute(self, result: CellResult) -> float:
-        """The statistic of the requests that count, as ``result`` has them."""
-        requests = _requests(result, self.numbers)
-        return statistics.compute(self.stat, requests, self.scaled_tokens)
+    @cached_property
+    def _difference(self) -> float:
+        measured, replayed = self._sides
+        return measured - replayed
+
+    @cached_property
+    def _sides(self) -> tuple[float, float]:
+        """The number of the requests that count, as measured and as replayed."""
+        again = as_replayed(self.result, present(self.result.replays))
+        measured, replayed = (
+            statistics.compute(
+                self.stat, _requests(each, self.numbers), self.scaled_tokens
+            )
+            for each in (self.result, again)
+        )
+        return measured, replayed
 
 
 def _group_of(result: CellResult) -> Hashable:
@@ -356,11 +386,27 @@ def _conditions_of(result: CellResult) -> Hashable:
 
 
 def _but_for_its_task(result: CellResult) -> Hashable:
-    """What cells share that differ in nothing but their task."""
-    spec = result.spec
-    pool = spec.worker_pool if spec.kind == "measured" else None
-    elsewhere = spec.changed(task=None if pool is None else "", requests=1)
-    return elsewhere.changed(gamma=result.gamma), pool, result.machine
+    """What measured cells share that differ in nothing but their task."""
+    return but_for_its_task(result.spec), result.gamma, result.machine
+
+
+@cache
+def but_for_its_task(spec: Spec) -> Hashable:
+    """The same of measured specs, of which the window is not settled yet."""
+    apart = {"task", "gamma", "requests"}
+    return spec.model_dump_json(exclude=apart), spec.worker_pool
+
+
+def _apart_from(task: str, tasks: Iterable[str]) -> list[str]:
+    """Those of ``tasks`` that have no prompts in common, with this one or each other.
+
+    All of MT-bench is its categories together: it is asked where none of them is.
+    """
+    others = [other for other in tasks if other != task]
+    if task == "mt_bench":
+        return [other for other in others if other not in prompts.MT_BENCH]
+    has_categories = any(each in prompts.MT_BENCH for each in (task, *others))
+    return [other for other in others if other != "mt_bench" or not has_categories]
 
 
 def _texts_of(result: CellResult) -> Hashable:
@@ -491,13 +537,8 @@ def _counted_exactly(
         return None
     if not all(_agreements(stat, result, scaled_tokens)):
         return None
-    return Correction(
-        by=1.0,
-        is_factor=True,
-        error=0.0,
-        error_alone=0.0,
-        freedom=inf,
-        measured=len(result.stats),
+    return Correction.alone(
+        by=1.0, is_factor=True, error=0.0, freedom=inf, measured=len(result.stats)
     )
 
 
@@ -533,7 +574,7 @@ def _corrected(
         return Estimate(value, replace(counted, correction=exact))
 
     cell = CellAmongPeers(stat, result, scaled_tokens, peers)
-    as_factor = Estimate(value, resamples).is_positive and cell.is_positive
+    as_factor = Estimate(value, resamples).is_positive and cell.has_factor
     correction = cell.correction(as_factor)
     if correction is None:
         return None

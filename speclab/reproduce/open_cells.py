@@ -49,8 +49,8 @@ class OpenClaims(NamedTuple):
     def whole(self) -> OpenClaims:
         """The same, as if each claim asked for more timed requests of all its cells.
 
-        But for those of methods that no open question asks for: a method's cells tell
-        how much its corrections differ, and nothing of another's.
+        But for those of methods that no open question asks for: these cells tell how
+        much corrections of their own method differ.
         """
         asked = {(spec.kind, spec.method) for spec in self.specs_to_time}
         whole = []

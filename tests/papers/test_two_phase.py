@@ -508,15 +508,19 @@ FACTORS = [[1.08, 0.98], [0.95, 1.03], [1.0, 1.06], [0.97, 0.99], [1.02, 1.05]]
 def test_what_corrects_a_method_on_other_tasks_makes_its_correction_surer():
     """All five tasks are corrected alike but for chance."""
     cells = on_tasks(FACTORS)
-    together = read(cells[0], "decode_speed", *cells[1:]).correction
+    estimate = read(cells[0], "decode_speed", *cells[1:])
+    together = estimate.correction
     means = [np.log(np.mean(factors)) for factors in FACTORS]
     assert together.error < 0.9 * together.error_alone
     own, of_all = -means[0], -np.mean(means)
     assert min(own, of_all) < np.log(together.by) < max(own, of_all)
-    assert len(together.others) == 4
+    assert together.by_alone == pytest.approx(np.exp(own))
+    assert together.other_tasks == 4
     assert together.measured == 2
-    note = describe_correction(read(cells[0], "decode_speed", *cells[1:]), cells[0])
-    assert note.endswith(", weighed with those of 4 other tasks")
+    note = describe_correction(estimate, cells[0])
+    assert note.endswith(
+        f"correction x{together.by:.3f} (alone x0.971), weighed with 4 other tasks"
+    )
 
 
 @pytest.mark.parametrize(
@@ -542,8 +546,77 @@ def test_what_differs_by_more_than_the_task_is_not_asked(change):
 def test_a_task_without_a_quiet_request_is_not_asked():
     cells = on_tasks(FACTORS)
     busy = replace(cells[4], facts={"others": [BUSY, BUSY]})
-    correction = read(cells[0], "decode_speed", *cells[1:4], busy).correction
-    assert len(correction.others) == 3
+    assert read(cells[0], "decode_speed", *cells[1:]).correction.others
+    assert not read(cells[0], "decode_speed", *cells[1:4], busy).correction.others
+
+
+def test_what_depends_on_what_the_text_is_about_is_not_asked_of_other_tasks():
+    """Reading a prompt takes as long as it is, and REST finds what its texts have."""
+    cells = on_tasks(FACTORS)
+    for stat in ("ttft_over_plain", "speed_with_prefill", "mat"):
+        estimate = read(cells[0], stat, *cells[1:])
+        assert estimate.correction is None or not estimate.correction.others
+    of_rest = []
+    for each in cells:
+        spec = each.spec.changed(method="rest", gamma=None)
+        of_rest.append(replace(each, spec=spec, gamma=None))
+    assert not read(of_rest[0], "decode_speed", *of_rest[1:]).correction.others
+
+
+def test_all_of_mt_bench_is_not_asked_beside_one_of_its_categories():
+    """They have prompts in common."""
+    cells = on_tasks([*FACTORS, [1.0, 1.1]])
+
+    def asked_by_first(*tasks: str) -> set[str]:
+        named = [
+            replace(each, spec=each.spec.changed(task=task))
+            for each, task in zip(cells, tasks, strict=True)
+        ]
+        others = read(named[0], "decode_speed", *named[1:]).correction.others
+        return {spec.task for spec in others}
+
+    beside = asked_by_first("writing", "math", "gsm8k", "mt_bench", "humaneval", "qa")
+    assert beside == {"math", "gsm8k", "humaneval", "qa"}
+    whole = asked_by_first("mt_bench", "gsm8k", "humaneval", "qa", "rag", "summ")
+    assert whole == {"gsm8k", "humaneval", "qa", "rag", "summ"}
+
+
+def test_of_a_task_the_cell_with_most_quiet_requests_is_asked():
+    cells = on_tasks([*FACTORS, [1.4, 1.4, 1.4]])
+    twin = replace(cells[-1], spec=cells[-1].spec.changed(task="task-1", requests=9))
+    correction = read(cells[0], "decode_speed", *cells[1:5], twin).correction
+    assert twin.spec in correction.others
+    assert cells[1].spec not in correction.others
+    assert correction.other_tasks == 4
+
+
+def test_a_quotient_of_quotients_in_turns_has_the_corrections_of_all_four():
+    """Four methods of one task, whose replays are off by 1, 1.05, 0.9 and 1.2."""
+    cells = []
+    for number, off in enumerate((1.0, 1.05, 0.9, 1.2)):
+        for seed in range(6):
+            took = [4.0 * off, 4.0 * off * 1.02]
+            each = cell(took, [4.0] * 6, seed=seed)
+            settings = (("without", f"{number}"),)
+            spec = each.spec.changed(settings=settings)
+            cells.append(replace(each, spec=spec))
+    peers = Peers(cells)
+    a, b, p, q = (
+        read_statistic("decode_speed", each, peers=peers) for each in cells[::6]
+    )
+    got = divide(divide(a, p), divide(b, q))
+    assert got.value == pytest.approx((0.9 / 1.0) / (1.2 / 1.05))
+
+
+def test_what_one_more_request_is_worth_beside_other_tasks():
+    """1 / 0.9^2 + 1 / A = 1 / 0.3^2 for two requests: 1 / A = 9.88. To reach 0.2 it
+    takes 25 - 9.88 = 15.1 = n / 2 / 0.81, so 25 of them."""
+    of_task = read(cell([4.0, 5.0], [4.0] * 6))
+    correction = replace(of_task.correction, error=0.3, error_alone=0.9, freedom=1e9)
+    resamples = replace(of_task.resamples, correction=correction)
+    estimate = replace(of_task, resamples=resamples)
+    limit = estimate.value * np.exp(1.959964 * 0.2)
+    assert Reach(estimate, limit).requests_needed == 25
 
 
 def test_a_mean_over_tasks_that_asked_each_other_is_as_sure_as_their_own_requests():
@@ -584,7 +657,7 @@ def test_quotients_in_turns_are_weighed_against_those_of_other_tasks():
     correction = divide(top, bottom).correction
     assert correction.error < 0.9 * correction.error_alone
     assert correction.error_alone < 0.5 * top.correction.error_alone
-    assert len(correction.others) == 8
+    assert correction.other_tasks == 4
     means = [np.log(np.mean(factors)) for factors in FACTORS]
     assert min(means) < np.log(divide(top, bottom).value) < means[0]
 

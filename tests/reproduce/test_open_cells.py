@@ -80,6 +80,19 @@ def test_a_claim_says_what_each_way_to_settle_it_asks_for_and_all_that_it_is_abo
     assert claims.whole.specs_to_replay == specs[far]
 
 
+def test_a_method_about_which_nothing_is_open_is_not_timed_for_its_spread():
+    """A claim about PEARL and Ouroboros is open in PEARL's Thai alone. PEARL's other
+    languages tell how much its corrections differ, and Ouroboros tells nothing."""
+    table = load_paper("pearl").table("table-2")
+    cells = {cell.key: cell for cell in cells_to_run(table, FULL, (KIND,))}
+    thai, german = (("PEARL (ours)", column, KIND) for column in ("Thai", "German"))
+    ouroboros = ("Ouroboros", "Thai", KIND)
+    result = TableResult(table, FULL)
+    result.not_settled = [NotSettled({thai, german, ouroboros}, [Way({thai})])]
+    whole = open_claims_of(result, cells.values()).whole
+    assert whole.specs_to_time == {*cells[thai].specs, *cells[german].specs}
+
+
 def test_a_cell_is_wanted_with_the_plain_decoding_on_all_cores_that_it_is_taken_over():
     table = load_paper("pearl").table("table-1")
     cells = cells_to_run(table, FULL, (KIND,))
