@@ -29,6 +29,9 @@ Numbers = TypeVar("Numbers", float, np.ndarray)
 class MeasuredBeside(Protocol):
     """A measured cell, which may have been measured beside another one."""
 
+    def is_the_same_as(self, other: Any) -> bool:
+        """Whether both are the same number of the same run."""
+
     def correction_of_quotient(self, other: Any) -> Correction | None:
         """The correction of the quotient of both cells' numbers.
 

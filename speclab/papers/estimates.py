@@ -242,8 +242,10 @@ def divide(top: Estimate, bottom: Estimate) -> Estimate:
 
     What slowed one request of two methods that were measured in turns, or the plain
     decoding that both stand over, cancels: then the quotient has a correction of its
-    own, which is surer than those of its two sides.
+    own, which is surer than those of its two sides. A number over itself is 1.
     """
+    if _are_the_same(top, bottom):
+        return Estimate(1.0, cells=top.cells | bottom.cells)
     quotient = _combine(truediv, (top, bottom), signed=False)
     surer = _correction_of_quotient(top, bottom)
     if surer is None or not quotient.is_positive or quotient.correction is None:
@@ -253,6 +255,14 @@ def divide(top: Estimate, bottom: Estimate) -> Estimate:
     surer = replace(surer, cell=None)  # of a quotient's quotient it knows nothing
     resamples = replace(present(by_itself.resamples), correction=surer)
     return replace(by_itself, resamples=resamples)
+
+
+def _are_the_same(one: Estimate, other: Estimate) -> bool:
+    """Whether both are the same number of the same run."""
+    first, second = one.correction, other.correction
+    if first is None or second is None or first.cell is None or second.cell is None:
+        return False
+    return one.value == other.value and first.cell.is_the_same_as(second.cell)
 
 
 def _correction_of_quotient(top: Estimate, bottom: Estimate) -> Correction | None:

@@ -137,7 +137,9 @@ class Peers:
         """
         result = cell.result
         is_about_the_text = about(result.spec.method).needs_datastore
-        if cell.stat not in statistics.OF_PASSES or is_about_the_text:
+        if result.spec.kind != "measured" or is_about_the_text:
+            return {}
+        if cell.stat not in statistics.OF_PASSES:
             return {}
         by_task = self._by_task.get(_but_for_its_task(result), {})
         others = {}
@@ -275,6 +277,14 @@ class CellAmongPeers:
         for other in self.peers.on_other_tasks(self).values():
             others[other.result.spec,] = other._mean(as_factor, spread)
         return self._weighed(self._mean(as_factor, spread), others, spread, as_factor)
+
+    def is_the_same_as(self, other: CellAmongPeers) -> bool:
+        """See ``bootstrap.MeasuredBeside``."""
+        same_number = (self.stat, self.scaled_tokens) == (
+            other.stat,
+            other.scaled_tokens,
+        )
+        return same_number and self.result is other.result
 
     def correction_of_quotient(self, other: CellAmongPeers) -> Correction | None:
         """See ``bootstrap.MeasuredBeside``."""

@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from helpers.specs import measured_spec
+from helpers.specs import emulated_spec, measured_spec
 from scipy.stats import t
 
 from speclab.experiment.spec import CellResult, Replays, present
@@ -563,6 +563,17 @@ def test_what_depends_on_what_the_text_is_about_is_not_asked_of_other_tasks():
     assert not read(of_rest[0], "decode_speed", *of_rest[1:]).correction.others
 
 
+@pytest.mark.parametrize("stat", ["decode_speed", "speedup"])
+def test_emulated_cells_have_no_task_and_ask_nobody(stat):
+    cells = [
+        replace(each, spec=emulated_spec(seed=number))
+        for number, each in enumerate(on_tasks(FACTORS))
+    ]
+    correction = read(cells[0], stat, *cells[1:]).correction
+    assert correction.measured == 2
+    assert not correction.others
+
+
 def test_all_of_mt_bench_is_not_asked_beside_one_of_its_categories():
     """They have prompts in common."""
     cells = on_tasks([*FACTORS, [1.0, 1.1]])
@@ -606,6 +617,14 @@ def test_a_quotient_of_quotients_in_turns_has_the_corrections_of_all_four():
     )
     got = divide(divide(a, p), divide(b, q))
     assert got.value == pytest.approx((0.9 / 1.0) / (1.2 / 1.05))
+
+
+def test_a_number_over_itself_is_1_whatever_its_correction():
+    one = cell([4.0, 5.0], [4.0] * 6)
+    peers = Peers([one, cell([4.0, 5.0], [4.0] * 6)])
+    top, bottom = (read_statistic("decode_speed", one, peers=peers) for _ in range(2))
+    assert top.interval.low < top.value
+    assert divide(top, bottom).interval == (1.0, 1.0)
 
 
 def test_what_one_more_request_is_worth_beside_other_tasks():
