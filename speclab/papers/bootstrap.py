@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from speclab.experiment.spec import Spec
+from .spread import Spread
 
 RESAMPLES = 1000
 
@@ -32,11 +32,11 @@ class MeasuredBeside(Protocol):
     def is_the_same_as(self, other: Any) -> bool:
         """Whether both are the same number of the same run."""
 
-    def correction_of_quotient(self, other: Any) -> Correction | None:
-        """The correction of the quotient of both cells' numbers.
+    def spread_of_quotient(self, other: Any) -> Spread | None:
+        """How much the quotient of both cells' corrections differs over requests.
 
-        None where both were not measured by the same requests, or where too few cells
-        tell how much it differs.
+        On the scale of logarithms. None where both were not measured by the same
+        requests, or where too few cells tell it.
         """
 
 
@@ -48,9 +48,6 @@ class Correction:
     error      its standard error: of a factor that of its logarithm
     freedom    degrees of freedom behind the error
     measured   how many requests were measured
-    by_alone, error_alone
-               both by its own requests, where those of other tasks were asked, too
-    others     the cells that were asked, too (see ``other_tasks``)
     cell       the cell whose requests these are; None: of several cells
     """
 
@@ -59,32 +56,11 @@ class Correction:
     error: float
     freedom: float
     measured: int
-    by_alone: float
-    error_alone: float
-    others: frozenset[Spec] = frozenset()
     cell: MeasuredBeside | None = None
-
-    @classmethod
-    def alone(
-        cls, by: float, is_factor: bool, error: float, freedom: float, measured: int
-    ) -> Correction:
-        """A correction for which no other tasks were asked."""
-        return cls(by, is_factor, error, freedom, measured, by, error)
-
-    @property
-    def other_tasks(self) -> int:
-        """Of how many other tasks cells were asked."""
-        return len({spec.task for spec in self.others})
 
     def applied(self, replayed: Numbers) -> Numbers:
         """What was replayed, corrected."""
         return self.by * replayed if self.is_factor else self.by + replayed
-
-    def times(self, factor: float) -> Correction:
-        """The same of a number ``factor`` times as large, where it is a difference."""
-        return replace(
-            self, error=factor * self.error, error_alone=factor * self.error_alone
-        )
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from speclab.experiment.spec import Spec, present
+from speclab.experiment.spec import present
 from speclib.errors import naming_extras
 
 from .bootstrap import Correction, Resamples
 from .ledger import Cell
+from .spread import Spread
 
 SURE = 0.975  # on either side, which leaves 95 % between
 TINY = 1e-12  # resamples that differ by less than this differ by floating point alone
@@ -134,7 +135,7 @@ class Estimate:
             return replace(self, value=factor * self.value)
         correction = self.resamples.correction
         if correction is not None and not self.is_positive:
-            correction = correction.times(abs(factor))
+            correction = replace(correction, error=abs(factor) * correction.error)
         resamples = replace(
             self.resamples,
             values=factor * self.resamples.values,
@@ -147,8 +148,10 @@ class Estimate:
         """What few measurements leave open; None where it rests on no replays."""
         return None if self.resamples is None else self.resamples.correction
 
-    def moved(self, error: float) -> float:
-        """The number if its correction were greater by so much."""
+    @property
+    def moved(self) -> float:
+        """The number if its correction were greater by its standard error."""
+        error = self._error_of_correction
         return self.value * exp(error) if self.is_positive else self.value + error
 
     @property
@@ -241,20 +244,23 @@ def divide(top: Estimate, bottom: Estimate) -> Estimate:
     """The quotient of two numbers, resample by resample.
 
     What slowed one request of two methods that were measured in turns, or the plain
-    decoding that both stand over, cancels: then the quotient has a correction of its
-    own, which is surer than those of its two sides. A number over itself is 1.
+    decoding that both stand over, cancels: then the correction of the quotient is
+    surer than those of its two sides. A number over itself is 1, whatever its own is.
     """
     if _are_the_same(top, bottom):
         return Estimate(1.0, cells=top.cells | bottom.cells)
     quotient = _combine(truediv, (top, bottom), signed=False)
-    surer = _correction_of_quotient(top, bottom)
-    if surer is None or not quotient.is_positive or quotient.correction is None:
+    spread = _spread_of_quotient(top, bottom)
+    if spread is None or not quotient.is_positive or quotient.correction is None:
         return quotient
-    by_sides = present(top.correction).by / present(bottom.correction).by
-    by_itself = quotient.times(surer.by / by_sides)
-    surer = replace(surer, cell=None)  # of a quotient's quotient it knows nothing
-    resamples = replace(present(by_itself.resamples), correction=surer)
-    return replace(by_itself, resamples=resamples)
+    measured = quotient.correction.measured
+    surer = replace(
+        quotient.correction,
+        error=sqrt(spread.variance / measured),
+        freedom=spread.freedom,
+    )
+    resamples = replace(present(quotient.resamples), correction=surer)
+    return replace(quotient, resamples=resamples)
 
 
 def _are_the_same(one: Estimate, other: Estimate) -> bool:
@@ -265,14 +271,14 @@ def _are_the_same(one: Estimate, other: Estimate) -> bool:
     return one.value == other.value and first.cell.is_the_same_as(second.cell)
 
 
-def _correction_of_quotient(top: Estimate, bottom: Estimate) -> Correction | None:
-    """The quotient's own correction; None where that is not known."""
+def _spread_of_quotient(top: Estimate, bottom: Estimate) -> Spread | None:
+    """How much the corrections' quotient differs; None where that is not known."""
     above, below = top.correction, bottom.correction
     if above is None or below is None or above.cell is None or below.cell is None:
         return None
     if not (above.is_factor and below.is_factor):
         return None
-    return above.cell.correction_of_quotient(below.cell)
+    return above.cell.spread_of_quotient(below.cell)
 
 
 def subtract(one: Estimate, other: Estimate) -> Estimate:
@@ -325,8 +331,8 @@ def _with_correction(
 ) -> Estimate:
     """``estimate``, with what the corrections of its ``operands`` leave open.
 
-    Operands that have asked the same other tasks err alike. So each of them counts with
-    the error of its own requests, as if it had asked nobody: those are independent.
+    Each operand in turn is moved by its error; the squares of what the result moves by
+    are added. The degrees of freedom are Welch's and Satterthwaite's.
     """
     replayed = [operand for operand in operands if operand.correction is not None]
     corrected = [operand for operand in replayed if operand._error_of_correction]
@@ -334,64 +340,26 @@ def _with_correction(
     if not corrected and (not replayed or len(drawn) > len(replayed)):
         return estimate
 
-    corrections = [present(operand.correction) for operand in corrected]
-    asked_twice = _in_several([correction.others for correction in corrections])
-    errors, errors_alone = [], []
-    for correction in corrections:
-        errors_alone.append(correction.error_alone)
-        is_by_itself = correction.others & asked_twice
-        errors.append(correction.error_alone if is_by_itself else correction.error)
-
-    error, freedom = _propagated(estimate, operation, operands, corrected, errors)
-    error_alone, _ = _propagated(estimate, operation, operands, corrected, errors_alone)
-    of_one = Correction.alone(
-        by=1.0,
-        is_factor=estimate.is_positive,
-        error=error,
-        freedom=freedom,
-        measured=min(
-            present(operand.correction).measured for operand in corrected or replayed
-        ),
-    )
-    others = frozenset[Spec]().union(*[each.others for each in corrections])
-    combined = replace(of_one, error_alone=error_alone, others=others)
-    resamples = replace(present(estimate.resamples), correction=combined)
-    return replace(estimate, resamples=resamples)
-
-
-def _in_several(sets: Sequence[frozenset[Spec]]) -> frozenset[Spec]:
-    """What more than one of the sets has."""
-    seen: set[Spec] = set()
-    again: set[Spec] = set()
-    for each in sets:
-        again |= seen & each
-        seen |= each
-    return frozenset(again)
-
-
-def _propagated(
-    estimate: Estimate,
-    operation: Callable[..., Any],
-    operands: Sequence[Estimate],
-    corrected: Sequence[Estimate],
-    errors: Sequence[float],
-) -> tuple[float, float]:
-    """The error of what ``operation`` makes of ``operands``, and its freedom.
-
-    Each of the ``corrected`` ones in turn is moved by its error; the squares of what
-    the result moves by are added. The degrees of freedom are Welch's and
-    Satterthwaite's.
-    """
     variances, shares_of_freedom = [], []
-    for moved, error in zip(corrected, errors, strict=True):
+    for moved in corrected:
         inputs = [
-            operand.moved(error) if operand is moved else operand.value
-            for operand in operands
+            operand.moved if operand is moved else operand.value for operand in operands
         ]
         shift = float(operation(*inputs)) - estimate.value
         if estimate.is_positive:
             shift = log1p(max(shift / estimate.value, -1 + TINY))
         variances.append(shift**2)
         shares_of_freedom.append(shift**4 / present(moved.correction).freedom)
+
     total = sum(variances)
-    return sqrt(total), total**2 / sum(shares_of_freedom) if total else inf
+    correction = Correction(
+        by=1.0,
+        is_factor=estimate.is_positive,
+        error=sqrt(total),
+        freedom=total**2 / sum(shares_of_freedom) if total else inf,
+        measured=min(
+            present(operand.correction).measured for operand in corrected or replayed
+        ),
+    )
+    resamples = replace(present(estimate.resamples), correction=correction)
+    return replace(estimate, resamples=resamples)

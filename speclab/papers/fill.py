@@ -9,8 +9,7 @@ Knows no file format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 
 from speclab.experiment.run_cells import CellsFailed, run_all, stored
 from speclab.experiment.spec import CellResult, Profile, Spec
@@ -20,7 +19,7 @@ from .paper_schema import ENGINE_KINDS, Paper, Table
 from .table_cells import TableCell, cells_to_run
 from .table_result import TableResult
 from .table_rows import add_lines_and_verdicts
-from .two_phase import Peers, but_for_its_task
+from .two_phase import Peers
 
 
 def fill(
@@ -109,28 +108,6 @@ def _specs_of(cells: Mapping[str, list[TableCell]]) -> list[Spec]:
     return specs
 
 
-def _stored_on_other_tasks(
-    paper: Paper,
-    profile: Profile,
-    cell_results: Mapping[Spec, CellResult],
-    kinds: tuple[str, ...],
-) -> Iterator[CellResult]:
-    """What is stored of the paper's other cells that differ from these by their task.
-
-    They are asked, too (see ``other_tasks``): so a number is the same whether its table
-    is read alone or with all others.
-    """
-    measured = [spec for spec in cell_results if spec.kind == "measured"]
-    alike = {but_for_its_task(spec) for spec in measured}
-    for spec in dict.fromkeys(_specs_of(cells_of(paper, profile, kinds=kinds))):
-        is_one_more = spec.kind == "measured" and spec not in cell_results
-        if is_one_more and but_for_its_task(spec) in alike:
-            with suppress(Exception):  # what cannot be read is no help
-                result = stored(spec)
-                if result is not None:
-                    yield result
-
-
 def _results(
     paper: Paper,
     profile: Profile,
@@ -142,10 +119,7 @@ def _results(
     run: bool = True,
 ) -> dict[str, TableResult]:
     results = {}
-    known = list(cell_results.values())
-    if len(cells) < len(paper.tables):
-        known += _stored_on_other_tasks(paper, profile, cell_results, kinds)
-    peers = Peers(known)
+    peers = Peers(cell_results.values())
     for item, own_cells in cells.items():
         result = TableResult(paper.table(item), profile)
         add_lines_and_verdicts(

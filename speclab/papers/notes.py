@@ -13,7 +13,6 @@ from speclib.models.open_pair import open_pair
 from speclib.trace.events import Trace
 from speclib.worlds.cost_ratio import CostRatio
 
-from .bootstrap import Correction
 from .estimates import Estimate
 from .table_cells import TableCell
 from .table_result import LOOKS_UP_OURS, quiet_requests
@@ -75,19 +74,12 @@ def describe_correction(estimate: Estimate, result: CellResult) -> str:
         if has_interval and len(quiet_requests(result)) < LEAST_QUIET:
             return "; replays are not used: too few requests were quiet"
         return ""
-    by = _write_by(correction, correction.by)
+    by = f"x{correction.by:.3f}" if correction.is_factor else f"{correction.by:+.3g}"
     resamples = present(estimate.resamples)
     replayed = f"{resamples.requests}"
     if isfinite(resamples.population):
         replayed += f" of {resamples.population:.0f}"
-    if correction.others:
-        alone = _write_by(correction, correction.by_alone)
-        by += f" (alone {alone}), weighed with {correction.other_tasks} other tasks"
     return f"; {correction.measured} {kind}, {replayed} replayed, correction {by}"
-
-
-def _write_by(correction: Correction, by: float) -> str:
-    return f"x{by:.3f}" if correction.is_factor else f"{by:+.3g}"
 
 
 def describe_settings(spec: Spec, result: CellResult) -> list[str]:

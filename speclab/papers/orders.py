@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,10 +92,9 @@ def judge_argmax(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
         if expected not in line.numbers:
             not_judged.append(f"{line.name} has no number of {expected}")
             continue
-        contrasts = _contrasts(line, expected)
-        winners.append(_winner(line, expected, contrasts))
+        winners.append(_winner(line, expected))
         expected_winners.append(expected)
-        parts += _compare_with_others(line, expected, contrasts)
+        parts += _compare_with_others(line, expected)
 
     if not winners:
         return no_numbers(note=join_reasons(not_judged) or "no numbers")
@@ -124,34 +123,26 @@ def _write_winners(winners: Sequence[str], expected: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-def _contrasts(line: Line, expected: str) -> dict[str, Contrast]:
-    """The expected label's number against that of every other label of the line."""
-    contrasts = {}
-    for label, number in line.numbers.items():
-        if label != expected:
-            contrasts[label] = _contrast(line.numbers[expected], number)
-    return contrasts
+def _winner(line: Line, expected: str) -> str:
+    """The label with the highest number; of equals the expected one."""
+
+    def rank(label: str) -> tuple[float, bool]:
+        return line.numbers[label].value, label == expected
+
+    return max(line.numbers, key=rank)
 
 
-def _winner(line: Line, expected: str, contrasts: Mapping[str, Contrast]) -> str:
-    """The expected label, unless others are above it: then the highest of these."""
-    higher = []
-    for label, contrast in contrasts.items():
-        if contrast.estimate.value < contrast.limit:
-            higher.append(label)
-    return max(higher, key=lambda label: line.numbers[label].value, default=expected)
-
-
-def _compare_with_others(
-    line: Line, expected: str, contrasts: Mapping[str, Contrast]
-) -> list[Part]:
+def _compare_with_others(line: Line, expected: str) -> list[Part]:
     """The expected label against every other one of the line.
 
     Of those that are settled to be higher, the highest alone gives a reason.
     """
     parts = []
     higher = []
-    for label, contrast in contrasts.items():
+    for label in line.numbers:
+        if label == expected:
+            continue
+        contrast = _contrast(line.numbers[expected], line.numbers[label])
         finding = settle_not_below(contrast.estimate, contrast.limit)
         reason = _write_reason(line, expected, label, contrast, finding)
         if finding.answer == "no":

@@ -161,20 +161,15 @@ class Reach:
     def _half_width_of_measured(self, requests: int) -> float:
         """What the correction would leave open if so many requests were measured.
 
-        Taken is that the cells by which its spread is judged grow alike, and that what
-        other tasks say of it (see ``other_tasks``) stays as it is: 1 / error^2 is the
-        sum of what they and its own requests contribute.
+        Taken is that the cells by which it is judged grow alike.
         """
-        correction = self._correction
-        measured, freedom = correction.measured, correction.freedom
-        if correction.error == 0:
+        measured, freedom = self._correction.measured, self._correction.freedom
+        if self._correction.error == 0:
             return 0.0
         if measured > 1:
             freedom *= (requests - 1) / (measured - 1)
-        own_precision = 1 / correction.error_alone**2
-        others_precision = max(0.0, 1 / correction.error**2 - own_precision)
-        precision = own_precision * requests / measured + others_precision
-        return float(t_quantile(freedom)) / sqrt(precision)
+        error = self._correction.error * sqrt(measured / requests)
+        return error * float(t_quantile(freedom))
 
     # -- the number --------------------------------------------------------------------
     @property

@@ -310,10 +310,6 @@ def _draft_length(run: Totals) -> int:
     return run.gamma
 
 
-# Statistics that passes and messages decide, after the prompt has been read, and the
-# text by how many of them there are: replays have these exactly, or nearly so.
-OF_PASSES = frozenset(("speedup", "decode_speed", "device_seconds_per_token"))
-
 SETTINGS = ("gamma", "c")  # statistics with nothing to resample
 SIGNED = ("lent_share", "communication_per_step")  # those that are differences
 

@@ -40,10 +40,10 @@ equally likely may still change places in a replay: so of M prompts that were me
 by such a method and all agree, up to 3 / M of the others may be replayed with other
 counts (95 %), and that share of the variance stays, however many were replayed.
 
-A replay that is wrong makes the interval wider and the correction another one; alone it
-does not make the number wrong. A number that may be negative is corrected by a
-difference, not by a factor. Numbers that need several requests, such as a variance, and
-those that no single request has, are taken from the measured requests alone.
+A replay that is wrong makes the interval wider and the correction another one; it does
+not make the number wrong. A number that may be negative is corrected by a difference,
+not by a factor. Numbers that need several requests, such as a variance, and those that
+no single request has, are taken from the measured requests alone.
 
 Sources: Cochran, Sampling Techniques, third edition, 1977, chapters 2.6 and 12.9;
 Angelopoulos et al., Prediction-Powered Inference, 2023 (arXiv:2301.09633), for the same
@@ -55,20 +55,9 @@ cancels. How much quotients differ is told by all pairs of cells of these two me
 (``Peers.spread_of_quotient``), and is mostly less than what both sides' spreads make
 together.
 
-How much longer a method takes than its replay depends on the pair, the window and the
-settings, and often little on what the text is about. So where a method was measured on
-several tasks, the correction of a speed, and of a quotient of speeds, is weighed
-against those of the other tasks (see ``other_tasks``). What is gained in sureness is
-paid for: where the replays of one task alone are wrong, the others' corrections are
-applied to it, unless its own is far from theirs. Numbers of tasks that asked each other
-err alike, so what is computed from several of them, as a mean over languages, counts
-each as sure as its own requests make it. Times to the first token, counts and methods
-that look up texts depend on the task, and ask nobody.
-
 What it does not know: whether the first prompts of a file are typical of it, and in how
 they are corrected; and how another day on the same machine would correct them. Where a
-window was searched, the number is of the window that was chosen. A quotient that is
-corrected by itself may differ a little from that of the two numbers that are shown.
+window was searched, the number is of the window that was chosen.
 """
 
 from __future__ import annotations
@@ -76,13 +65,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from math import exp, inf, isfinite, isnan, log, nan, sqrt
+from functools import cache
+from math import inf, isfinite, isnan, sqrt
 
 import numpy as np
 
 from speclab.experiment.spec import CellResult, Replays, Spec, present
-from speclib.data import prompts
 from speclib.data.pairs import load_pair
 from speclib.errors import naming_extras
 from speclib.methods import about
@@ -90,7 +78,6 @@ from speclib.methods import about
 from . import statistics
 from .bootstrap import Correction
 from .estimates import Estimate
-from .other_tasks import Mean, weighed
 from .spread import Spread, of_the_same, pooled_spread
 from .table_result import quiet_requests
 
@@ -105,8 +92,6 @@ class Peers:
     def __init__(self, results: Iterable[CellResult] = ()):
         self._groups: dict[Hashable, list[CellResult]] = defaultdict(list)
         self._in_turns: dict[Hashable, list[CellResult]] = defaultdict(list)
-        self._by_task: dict[Hashable, dict[str, CellResult]] = defaultdict(dict)
-        self._cells: dict[Hashable, CellAmongPeers] = {}
         known: set[Spec] = set()
         for result in results:
             if result.replays is None:
@@ -116,39 +101,8 @@ class Peers:
                 known.add(run)
                 self._groups[_group_of(result)].append(result)
                 self._in_turns[_conditions_of(result)].append(result)
-                if result.spec.kind == "measured":
-                    self._note_task(result)
         self._spreads: dict[Hashable, Spread | None] = {}
         self._doubts: dict[Hashable, float] = {}
-
-    def _note_task(self, result: CellResult) -> None:
-        """Of each task the cell with most quiet requests stands for it."""
-        by_task = self._by_task[_but_for_its_task(result)]
-        task = present(result.spec.task)
-        quiet = len(quiet_requests(result))
-        known = by_task.get(task)
-        if quiet > (len(quiet_requests(known)) if known else 0):
-            by_task[task] = result
-
-    def on_other_tasks(self, cell: CellAmongPeers) -> dict[str, CellAmongPeers]:
-        """By task the cells that differ from ``cell`` by nothing but their task.
-
-        None for numbers and methods that depend on what the text is about.
-        """
-        result = cell.result
-        is_about_the_text = about(result.spec.method).needs_datastore
-        if result.spec.kind != "measured" or is_about_the_text:
-            return {}
-        if cell.stat not in statistics.OF_PASSES:
-            return {}
-        by_task = self._by_task.get(_but_for_its_task(result), {})
-        others = {}
-        for task in _apart_from(present(result.spec.task), by_task):
-            key = cell.stat, cell.scaled_tokens, by_task[task].spec
-            if key not in self._cells:
-                self._cells[key] = replace(cell, result=by_task[task])
-            others[task] = self._cells[key]
-        return others
 
     def spread(
         self, stat: str, result: CellResult, scaled_tokens: int, as_factor: bool
@@ -215,7 +169,7 @@ class Peers:
 
 
 NO_PEERS = Peers()
-NO_ERROR = 1e-10  # of corrections that differ by floating point alone
+NO_VARIANCE = 1e-20  # of corrections that differ by floating point alone
 SURE_OF_COUNTS = 0.95  # that no more of them are replayed wrongly
 LEAST_FREEDOM = 4  # of pairs that tell how much a quotient differs
 
@@ -253,31 +207,6 @@ class CellAmongPeers:
     scaled_tokens: int
     peers: Peers
 
-    @cached_property
-    def numbers(self) -> list[int]:
-        """The requests that count: the quiet ones, if there are any."""
-        return quiet_requests(self.result) or list(range(len(self.result.stats)))
-
-    @property
-    def has_factor(self) -> bool:
-        """Whether the measured number is so many times the replayed one."""
-        return isfinite(self._log_factor)
-
-    def correction(self, as_factor: bool) -> Correction | None:
-        """What brings the replayed number to the measured one; None: nobody knows.
-
-        ``as_factor``: a factor; else a difference.
-        """
-        spread = self.peers.spread(
-            self.stat, self.result, self.scaled_tokens, as_factor
-        )
-        if spread is None or not isfinite(self._corrected_by(as_factor)):
-            return None
-        others: dict[tuple[Spec, ...], Mean] = {}
-        for other in self.peers.on_other_tasks(self).values():
-            others[other.result.spec,] = other._mean(as_factor, spread)
-        return self._weighed(self._mean(as_factor, spread), others, spread, as_factor)
-
     def is_the_same_as(self, other: CellAmongPeers) -> bool:
         """See ``bootstrap.MeasuredBeside``."""
         same_number = (self.stat, self.scaled_tokens) == (
@@ -286,95 +215,19 @@ class CellAmongPeers:
         )
         return same_number and self.result is other.result
 
-    def correction_of_quotient(self, other: CellAmongPeers) -> Correction | None:
+    def spread_of_quotient(self, other: CellAmongPeers) -> Spread | None:
         """See ``bootstrap.MeasuredBeside``."""
-        if not self._is_in_turns_with(other):
-            return None
-        spread = self.peers.spread_of_quotient(
-            self.stat, self.result, other.result, self.scaled_tokens
-        )
-        if spread is None:
-            return None
-        others: dict[tuple[Spec, ...], Mean] = {}
-        below_by_task = self.peers.on_other_tasks(other)
-        for task, above in self.peers.on_other_tasks(self).items():
-            below = below_by_task.get(task)
-            if below is not None and above._is_in_turns_with(below):
-                specs = above.result.spec, below.result.spec
-                others[specs] = above._mean_over(below, spread)
-        own = self._mean_over(other, spread)
-        return self._weighed(own, others, spread, as_factor=True)
-
-    def _mean(self, as_factor: bool, spread: Spread) -> Mean:
-        value = self._corrected_by(as_factor)
-        return Mean(value, spread.variance / len(self.numbers))
-
-    def _mean_over(self, other: CellAmongPeers, spread: Spread) -> Mean:
-        """What corrects the quotient of both numbers, as a logarithm."""
-        value = self._log_factor - other._log_factor
-        return Mean(value, spread.variance / len(self.numbers))
-
-    def _weighed(
-        self,
-        own: Mean,
-        others: dict[tuple[Spec, ...], Mean],
-        spread: Spread,
-        as_factor: bool,
-    ) -> Correction:
-        """The ``own`` correction, weighed against those of ``others``, by cells."""
-        others = {key: mean for key, mean in others.items() if isfinite(mean.value)}
-        mean = weighed(own, list(others.values()))
-        asked = frozenset(spec for specs in others for spec in specs)
-        return Correction(
-            by=exp(mean.value) if as_factor else mean.value,
-            is_factor=as_factor,
-            error=sqrt(mean.variance),
-            freedom=spread.freedom,
-            measured=len(self.numbers),
-            by_alone=exp(own.value) if as_factor else own.value,
-            error_alone=sqrt(own.variance),
-            others=frozenset() if mean is own else asked,
-            cell=self,
-        )
-
-    def _is_in_turns_with(self, other: CellAmongPeers) -> bool:
-        """Whether both were measured by the same requests."""
-        return (
+        are_in_turns = (
             self.stat == other.stat
             and self.scaled_tokens == other.scaled_tokens
-            and self._conditions == other._conditions
+            and _conditions_of(self.result) == _conditions_of(other.result)
             and quiet_requests(self.result) == quiet_requests(other.result)
         )
-
-    @cached_property
-    def _conditions(self) -> Hashable:
-        return _conditions_of(self.result)
-
-    def _corrected_by(self, as_factor: bool) -> float:
-        return self._log_factor if as_factor else self._difference
-
-    @cached_property
-    def _log_factor(self) -> float:
-        """Of measured over replayed; not a number where there is none."""
-        measured, replayed = self._sides
-        return log(measured / replayed) if measured > 0 and replayed > 0 else nan
-
-    @cached_property
-    def _difference(self) -> float:
-        measured, replayed = self._sides
-        return measured - replayed
-
-    @cached_property
-    def _sides(self) -> tuple[float, float]:
-        """The number of the requests that count, as measured and as replayed."""
-        again = as_replayed(self.result, present(self.result.replays))
-        measured, replayed = (
-            statistics.compute(
-                self.stat, _requests(each, self.numbers), self.scaled_tokens
-            )
-            for each in (self.result, again)
+        if not are_in_turns:
+            return None
+        return self.peers.spread_of_quotient(
+            self.stat, self.result, other.result, self.scaled_tokens
         )
-        return measured, replayed
 
 
 def _group_of(result: CellResult) -> Hashable:
@@ -393,30 +246,6 @@ def _conditions_of(result: CellResult) -> Hashable:
     spec = result.spec
     pool = spec.worker_pool if spec.kind == "measured" else None
     return spec.plain_decoding.changed(requests=1), pool, result.machine
-
-
-def _but_for_its_task(result: CellResult) -> Hashable:
-    """What measured cells share that differ in nothing but their task."""
-    return but_for_its_task(result.spec), result.gamma, result.machine
-
-
-@cache
-def but_for_its_task(spec: Spec) -> Hashable:
-    """The same of measured specs, of which the window is not settled yet."""
-    apart = {"task", "gamma", "requests"}
-    return spec.model_dump_json(exclude=apart), spec.worker_pool
-
-
-def _apart_from(task: str, tasks: Iterable[str]) -> list[str]:
-    """Those of ``tasks`` that have no prompts in common, with this one or each other.
-
-    All of MT-bench is its categories together: it is asked where none of them is.
-    """
-    others = [other for other in tasks if other != task]
-    if task == "mt_bench":
-        return [other for other in others if other not in prompts.MT_BENCH]
-    has_categories = any(each in prompts.MT_BENCH for each in (task, *others))
-    return [other for other in others if other != "mt_bench" or not has_categories]
 
 
 def _texts_of(result: CellResult) -> Hashable:
@@ -547,7 +376,7 @@ def _counted_exactly(
         return None
     if not all(_agreements(stat, result, scaled_tokens)):
         return None
-    return Correction.alone(
+    return Correction(
         by=1.0, is_factor=True, error=0.0, freedom=inf, measured=len(result.stats)
     )
 
@@ -583,15 +412,27 @@ def _corrected(
         counted = resamples.of_population(prompts, value, in_doubt=doubt)
         return Estimate(value, replace(counted, correction=exact))
 
-    cell = CellAmongPeers(stat, result, scaled_tokens, peers)
-    as_factor = Estimate(value, resamples).is_positive and cell.has_factor
-    correction = cell.correction(as_factor)
-    if correction is None:
+    numbers = quiet_requests(result) or list(range(len(result.stats)))
+    measured = statistics.compute(stat, _requests(result, numbers), scaled_tokens)
+    of_all = Estimate(value, resamples)
+    of_same = statistics.compute(stat, _requests(replayed, numbers), scaled_tokens)
+    as_factor = of_all.is_positive and measured > 0 and of_same > 0
+    spread = peers.spread(stat, result, scaled_tokens, as_factor)
+    if spread is None or not (isfinite(measured) and isfinite(of_same)):
         return None
-    if correction.error_alone > NO_ERROR:  # else it is by chance that none shows
+    if spread.variance > NO_VARIANCE:  # else it is by chance that no error shows
         resamples = resamples.of_population(prompts, value)
+
+    correction = Correction(
+        by=measured / of_same if as_factor else measured - of_same,
+        is_factor=as_factor,
+        error=sqrt(spread.variance / len(numbers)),
+        freedom=spread.freedom,
+        measured=len(numbers),
+        cell=CellAmongPeers(stat, result, scaled_tokens, peers),
+    )
     return Estimate(
-        correction.applied(value),
+        correction.applied(of_all.value),
         replace(
             resamples,
             values=correction.applied(resamples.values),

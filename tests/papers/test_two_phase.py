@@ -8,12 +8,12 @@ from math import inf
 
 import numpy as np
 import pytest
-from helpers.specs import emulated_spec, measured_spec
+from helpers.specs import measured_spec
 from scipy.stats import t
 
 from speclab.experiment.spec import CellResult, Replays, present
 from speclab.papers.bootstrap import measured_once
-from speclab.papers.estimates import Estimate, average, divide
+from speclab.papers.estimates import Estimate, divide
 from speclab.papers.ledger import Cell
 from speclab.papers.notes import describe_correction
 from speclab.papers.reach import Reach
@@ -421,6 +421,14 @@ def test_a_quotient_has_the_corrections_of_both():
     assert quotient.times(100).correction == quotient.correction
 
 
+def test_a_number_over_itself_is_1_whatever_its_correction():
+    one = cell([4.0, 5.0], [4.0] * 6)
+    peers = Peers([one, cell([4.0, 5.0], [4.0] * 6)])
+    top, bottom = (read_statistic("decode_speed", one, peers=peers) for _ in range(2))
+    assert top.interval.low < top.value
+    assert divide(top, bottom).interval == (1.0, 1.0)
+
+
 # -- quotients of what was measured in turns -------------------------------------------
 def in_turns(slowed: list[float], seed: int, **facts) -> tuple[CellResult, CellResult]:
     """PEARL and speculative decoding of the same requests, both ``slowed`` alike."""
@@ -485,220 +493,6 @@ def test_how_many_requests_would_have_to_be_timed_is_counted():
 def test_where_the_task_is_open_no_timed_request_helps():
     estimate = read(cell([2.0, 4.0], [2.0, 4.0, 6.0]))
     assert Reach(estimate, 1.05 * estimate.value).requests_needed is None
-
-
-# -- other tasks -----------------------------------------------------------------------
-def on_tasks(
-    corrected_by: list[list[float]], method: str = "pearl", **facts
-) -> list[CellResult]:
-    """A method on several tasks of six prompts, of which some were measured, and took
-    so many times as long as their replays."""
-    cells = []
-    for number, factors in enumerate(corrected_by):
-        took = [4.0 * factor for factor in factors]
-        result = cell(took, [4.0] * 6, method=method, seed=-3, in_task=6, **facts)
-        spec = result.spec.changed(task=f"task-{number}")
-        cells.append(replace(result, spec=spec))
-    return cells
-
-
-FACTORS = [[1.08, 0.98], [0.95, 1.03], [1.0, 1.06], [0.97, 0.99], [1.02, 1.05]]
-
-
-def test_what_corrects_a_method_on_other_tasks_makes_its_correction_surer():
-    """All five tasks are corrected alike but for chance."""
-    cells = on_tasks(FACTORS)
-    estimate = read(cells[0], "decode_speed", *cells[1:])
-    together = estimate.correction
-    means = [np.log(np.mean(factors)) for factors in FACTORS]
-    assert together.error < 0.9 * together.error_alone
-    own, of_all = -means[0], -np.mean(means)
-    assert min(own, of_all) < np.log(together.by) < max(own, of_all)
-    assert together.by_alone == pytest.approx(np.exp(own))
-    assert together.other_tasks == 4
-    assert together.measured == 2
-    note = describe_correction(estimate, cells[0])
-    assert note.endswith(
-        f"correction x{together.by:.3f} (alone x0.971), weighed with 4 other tasks"
-    )
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"method": "speculative"},
-        {"settings": (("without", "pre-verify"),)},
-        {"gamma": 3},
-        {"length": 100},
-        {"tokens": 99},
-        {"temperature": 1.0},
-    ],
-)
-def test_what_differs_by_more_than_the_task_is_not_asked(change):
-    cells = on_tasks(FACTORS)
-    others = [replace(each, spec=each.spec.changed(**change)) for each in cells[1:]]
-    others = [replace(each, gamma=each.spec.gamma) for each in others]
-    correction = read(cells[0], "decode_speed", *others).correction
-    assert correction.others == frozenset()
-    assert correction.error == correction.error_alone
-
-
-def test_a_task_without_a_quiet_request_is_not_asked():
-    cells = on_tasks(FACTORS)
-    busy = replace(cells[4], facts={"others": [BUSY, BUSY]})
-    assert read(cells[0], "decode_speed", *cells[1:]).correction.others
-    assert not read(cells[0], "decode_speed", *cells[1:4], busy).correction.others
-
-
-def test_what_depends_on_what_the_text_is_about_is_not_asked_of_other_tasks():
-    """Reading a prompt takes as long as it is, and REST finds what its texts have."""
-    cells = on_tasks(FACTORS)
-    for stat in ("ttft_over_plain", "speed_with_prefill", "mat"):
-        estimate = read(cells[0], stat, *cells[1:])
-        assert estimate.correction is None or not estimate.correction.others
-    of_rest = []
-    for each in cells:
-        spec = each.spec.changed(method="rest", gamma=None)
-        of_rest.append(replace(each, spec=spec, gamma=None))
-    assert not read(of_rest[0], "decode_speed", *of_rest[1:]).correction.others
-
-
-@pytest.mark.parametrize("stat", ["decode_speed", "speedup"])
-def test_emulated_cells_have_no_task_and_ask_nobody(stat):
-    cells = [
-        replace(each, spec=emulated_spec(seed=number))
-        for number, each in enumerate(on_tasks(FACTORS))
-    ]
-    correction = read(cells[0], stat, *cells[1:]).correction
-    assert correction.measured == 2
-    assert not correction.others
-
-
-def test_all_of_mt_bench_is_not_asked_beside_one_of_its_categories():
-    """They have prompts in common."""
-    cells = on_tasks([*FACTORS, [1.0, 1.1]])
-
-    def asked_by_first(*tasks: str) -> set[str]:
-        named = [
-            replace(each, spec=each.spec.changed(task=task))
-            for each, task in zip(cells, tasks, strict=True)
-        ]
-        others = read(named[0], "decode_speed", *named[1:]).correction.others
-        return {spec.task for spec in others}
-
-    beside = asked_by_first("writing", "math", "gsm8k", "mt_bench", "humaneval", "qa")
-    assert beside == {"math", "gsm8k", "humaneval", "qa"}
-    whole = asked_by_first("mt_bench", "gsm8k", "humaneval", "qa", "rag", "summ")
-    assert whole == {"gsm8k", "humaneval", "qa", "rag", "summ"}
-
-
-def test_of_a_task_the_cell_with_most_quiet_requests_is_asked():
-    cells = on_tasks([*FACTORS, [1.4, 1.4, 1.4]])
-    twin = replace(cells[-1], spec=cells[-1].spec.changed(task="task-1", requests=9))
-    correction = read(cells[0], "decode_speed", *cells[1:5], twin).correction
-    assert twin.spec in correction.others
-    assert cells[1].spec not in correction.others
-    assert correction.other_tasks == 4
-
-
-def test_a_quotient_of_quotients_in_turns_has_the_corrections_of_all_four():
-    """Four methods of one task, whose replays are off by 1, 1.05, 0.9 and 1.2."""
-    cells = []
-    for number, off in enumerate((1.0, 1.05, 0.9, 1.2)):
-        for seed in range(6):
-            took = [4.0 * off, 4.0 * off * 1.02]
-            each = cell(took, [4.0] * 6, seed=seed)
-            settings = (("without", f"{number}"),)
-            spec = each.spec.changed(settings=settings)
-            cells.append(replace(each, spec=spec))
-    peers = Peers(cells)
-    a, b, p, q = (
-        read_statistic("decode_speed", each, peers=peers) for each in cells[::6]
-    )
-    got = divide(divide(a, p), divide(b, q))
-    assert got.value == pytest.approx((0.9 / 1.0) / (1.2 / 1.05))
-
-
-def test_a_number_over_itself_is_1_whatever_its_correction():
-    one = cell([4.0, 5.0], [4.0] * 6)
-    peers = Peers([one, cell([4.0, 5.0], [4.0] * 6)])
-    top, bottom = (read_statistic("decode_speed", one, peers=peers) for _ in range(2))
-    assert top.interval.low < top.value
-    assert divide(top, bottom).interval == (1.0, 1.0)
-
-
-def test_what_one_more_request_is_worth_beside_other_tasks():
-    """1 / 0.9^2 + 1 / A = 1 / 0.3^2 for two requests: 1 / A = 9.88. To reach 0.2 it
-    takes 25 - 9.88 = 15.1 = n / 2 / 0.81, so 25 of them."""
-    of_task = read(cell([4.0, 5.0], [4.0] * 6))
-    correction = replace(of_task.correction, error=0.3, error_alone=0.9, freedom=1e9)
-    resamples = replace(of_task.resamples, correction=correction)
-    estimate = replace(of_task, resamples=resamples)
-    limit = estimate.value * np.exp(1.959964 * 0.2)
-    assert Reach(estimate, limit).requests_needed == 25
-
-
-def test_a_mean_over_tasks_that_asked_each_other_is_as_sure_as_their_own_requests():
-    """They err alike, so their errors must not be taken for independent ones."""
-    cells = on_tasks(FACTORS)
-    estimates = [read(each, "decode_speed", *cells) for each in cells]
-    alone = estimates[0].correction.error_alone
-    mean = average(estimates).correction
-    assert mean.error == pytest.approx(alone / np.sqrt(5), rel=0.05)
-    assert mean.error == mean.error_alone
-
-    other_method = on_tasks(FACTORS, method="speculative")
-    one, other = (
-        read(each[0], "decode_speed", *each) for each in (cells, other_method)
-    )
-    errors = one.correction.error, other.correction.error
-    quotient = divide(one, replace(other, resamples=without_cell(other)))
-    assert quotient.correction.error == pytest.approx(np.hypot(*errors), rel=1e-3)
-
-
-def without_cell(estimate: Estimate):
-    resamples = present(estimate.resamples)
-    return replace(resamples, correction=replace(resamples.correction, cell=None))
-
-
-def test_quotients_in_turns_are_weighed_against_those_of_other_tasks():
-    """What slows both methods cancels, and what is left differs little over tasks."""
-    slowed = [[1.0, 1.3], [1.1, 1.0], [1.4, 1.2], [1.0, 1.2], [1.3, 1.1]]
-    one = on_tasks(slowed)
-    apart = [
-        [a * b for a, b in zip(*rows, strict=True)]
-        for rows in zip(slowed, FACTORS, strict=True)
-    ]
-    other = on_tasks(apart, method="speculative")
-    peers = Peers([*one, *other])
-    top = read_statistic("decode_speed", one[0], peers=peers)
-    bottom = read_statistic("decode_speed", other[0], peers=peers)
-    correction = divide(top, bottom).correction
-    assert correction.error < 0.9 * correction.error_alone
-    assert correction.error_alone < 0.5 * top.correction.error_alone
-    assert correction.other_tasks == 4
-    means = [np.log(np.mean(factors)) for factors in FACTORS]
-    assert min(means) < np.log(divide(top, bottom).value) < means[0]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("apart", [0.0, 0.02, 0.06])
-def test_the_interval_of_one_of_six_tasks_holds_its_truth(apart):
-    """Two measured prompts each, with noise as skewed as an exponential's, of tasks
-    whose own corrections deviate so much. All prompts are replayed."""
-    rng = np.random.default_rng(15)
-    noise, held, widths = 0.05, 0, []
-    for _ in range(1000):
-        own = np.exp(apart * rng.normal(size=6))
-        drawn = np.exp(noise * (rng.exponential(size=(6, 2)) - 1))
-        cells = on_tasks((own[:, None] * drawn).tolist())
-        interval = read(cells[0], "decode_speed", *cells[1:]).interval
-        truth = TOKENS / (4.0 * own[0] * np.exp(-noise) / (1 - noise))
-        held += interval.low <= truth <= interval.high
-        widths.append(np.log(interval.high / interval.low) / 2)
-    assert held / 1000 > 0.93
-    if apart == 0:
-        assert np.median(widths) < 2.2 * noise / np.sqrt(2)
 
 
 # -- counts ----------------------------------------------------------------------------
