@@ -6,7 +6,8 @@ so that on one core 6 tokens cost 2.5 times as much as one. With weights packed 
 tokens cost 1.2 times as much. The products are the same and are summed in another
 order: results differ by about 1e-6.
 
-Of one token which product is faster hangs on the machine, so each process times both.
+Of one token which product is faster hangs on the machine, and on whether the weights
+stay in its caches. So both are timed on each network's own layers, when it is packed.
 Plain decoding makes no other passes: with the slower one it would look slower than it
 is, and every method faster than it is.
 """
@@ -14,8 +15,7 @@ is, and every method faster than it is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import torch
@@ -24,11 +24,10 @@ from torch.nn import functional as F
 
 Network = TypeVar("Network", bound=nn.Module)
 
-# The layers that one token's products are timed on: as many weights as do not stay in a
-# core's own cache, in the shape of a small model's layers.
-TIMED_LAYERS = 8
-TIMED_WIDTH = 1024
-TIMES = 5
+# Both products of one token are timed on a network's first layers, with so many weights
+# together: 256 MB, more than caches hold.
+MOST_WEIGHTS_TIMED = 64_000_000
+TIMES = 3
 
 
 def pack(network: Network) -> Network:
@@ -39,13 +38,15 @@ def pack(network: Network) -> Network:
     if not can_pack():
         return network
 
-    for module in network.modules():
-        if _is_float32_linear_on_cpu(module):
-            weight = module.weight.detach()
-            module.packed = packed_weight(weight)
-            packed_is_faster_for_one()  # now, and not within a pass that is timed
-            forward = _packed_forward.__get__(module)
-            module.forward = forward  # type: ignore[method-assign]
+    layers = [each for each in network.modules() if _is_float32_linear_on_cpu(each)]
+    for layer in layers:
+        layer.packed = packed_weight(layer.weight.detach())
+
+    is_faster: Any = packed_is_faster_for_one(layers_to_time(layers))
+    for layer in layers:
+        layer.is_packed_for_one = is_faster
+        forward = _packed_forward.__get__(layer)
+        layer.forward = forward  # type: ignore[method-assign]
     return network
 
 
@@ -66,7 +67,7 @@ def _is_float32_linear_on_cpu(module: nn.Module) -> TypeGuard[nn.Linear]:
 def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     """The method of a packed layer: its output for ``x`` [..., in_features]."""
     is_one_token = x.numel() == x.shape[-1]
-    if is_one_token and not packed_is_faster_for_one():
+    if is_one_token and not self.is_packed_for_one:
         return F.linear(x, self.weight, self.bias)
     packed: Any = self.packed
     return packed_product(x, packed, self.bias)
@@ -87,23 +88,34 @@ def packed_product(
     return product
 
 
-@cache
-def packed_is_faster_for_one() -> bool:
-    """Whether this machine multiplies one token faster with packed weights.
+def layers_to_time(layers: Sequence[nn.Linear]) -> list[nn.Linear]:
+    """The first of these layers, until they have MOST_WEIGHTS_TIMED; at least one."""
+    first: list[nn.Linear] = []
+    weights = 0
+    for layer in layers:
+        weights += layer.weight.numel()
+        if first and weights > MOST_WEIGHTS_TIMED:
+            break
+        first.append(layer)
+    return first
 
-    It is timed once in a process, which takes some ten milliseconds.
+
+@torch.inference_mode()
+def packed_is_faster_for_one(layers: Sequence[nn.Linear]) -> bool:
+    """Whether one token goes through these layers faster with packed weights.
+
+    It takes as long as some passes through them. They have been packed.
     """
-    weights = [torch.zeros(TIMED_WIDTH, TIMED_WIDTH) for _ in range(TIMED_LAYERS)]
-    packed = [packed_weight(w) for w in weights]
-    token = torch.zeros(1, 1, TIMED_WIDTH)
+    tokens = [torch.zeros(1, 1, layer.in_features) for layer in layers]
 
     def multiply_plainly() -> None:
-        for weight in weights:
-            F.linear(token, weight)
+        for token, layer in zip(tokens, layers, strict=True):
+            F.linear(token, layer.weight)
 
     def multiply_packed() -> None:
-        for weight in packed:
-            packed_product(token, weight, None)
+        for token, layer in zip(tokens, layers, strict=True):
+            packed: Any = layer.packed
+            packed_product(token, packed, None)
 
     return _least_seconds(multiply_packed) < _least_seconds(multiply_plainly)
 

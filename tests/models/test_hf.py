@@ -69,12 +69,31 @@ def test_one_token_takes_the_product_that_is_faster_here(
     """Or plain decoding, which makes no other passes, looks slower than it is."""
     seconds = {"multiply_plainly": plain, "multiply_packed": with_packed}
     monkeypatch.setattr(packed, "_least_seconds", lambda work: seconds[work.__name__])
-    assert packed.packed_is_faster_for_one.__wrapped__() is faster
+    layers = [torch.nn.Linear(4, 4)]
+    assert packed.packed_is_faster_for_one(layers) is faster
+
+
+def test_which_product_is_faster_is_timed_on_the_network_s_own_layers(monkeypatch):
+    """A small draft stays in caches, a large target does not."""
+    timed = []
+    monkeypatch.setattr(packed, "packed_is_faster_for_one", timed.append)
+    packed.pack(network(3))
+    (layers,) = timed
+    own = [each for each in network(3).modules() if type(each) is torch.nn.Linear]
+    assert [each.weight.shape for each in layers] == [w.weight.shape for w in own]
+    assert all(hasattr(layer, "packed") for layer in layers)
+
+
+@pytest.mark.parametrize("most, timed", [(0, 1), (16, 1), (31, 1), (32, 2), (99, 3)])
+def test_of_a_large_network_the_first_layers_are_timed(most, timed, monkeypatch):
+    monkeypatch.setattr(packed, "MOST_WEIGHTS_TIMED", most)
+    layers = [torch.nn.Linear(4, 4) for _ in range(3)]
+    assert packed.layers_to_time(layers) == layers[:timed]
 
 
 @pytest.mark.parametrize("is_faster", [True, False])
 def test_both_products_of_one_token_give_the_same_logits(is_faster, monkeypatch):
-    monkeypatch.setattr(packed, "packed_is_faster_for_one", lambda: is_faster)
+    monkeypatch.setattr(packed, "packed_is_faster_for_one", lambda layers: is_faster)
     plain, fast = network(3), packed.pack(network(3))
     token = torch.tensor([[7]])
     torch.testing.assert_close(
