@@ -209,11 +209,11 @@ class CellAmongPeers:
 
     def is_the_same_as(self, other: CellAmongPeers) -> bool:
         """See ``bootstrap.MeasuredBeside``."""
-        same_number = (self.stat, self.scaled_tokens) == (
-            other.stat,
-            other.scaled_tokens,
+        return (
+            self.stat == other.stat
+            and self.scaled_tokens == other.scaled_tokens
+            and self.result is other.result
         )
-        return same_number and self.result is other.result
 
     def spread_of_quotient(self, other: CellAmongPeers) -> Spread | None:
         """See ``bootstrap.MeasuredBeside``."""

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 Network = TypeVar("Network", bound=nn.Module)
 
 # Both products of one token are timed on a network's first layers, with so many weights
-# together: 256 MB, more than caches hold.
+# together: 256 MB, more than the caches of most machines hold.
 MOST_WEIGHTS_TIMED = 64_000_000
 TIMES = 3
 
