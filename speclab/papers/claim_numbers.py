@@ -11,6 +11,7 @@ from speclib.data.latency import load_latency
 from .cell_errors import naming_cell
 from .estimates import Estimate, divide
 from .ledger import Cell
+from .paper_schema import Paper
 from .table_result import TableResult
 
 
@@ -40,8 +41,7 @@ class TableNumbers:
             return self._result.estimate(cell.row, cell.column, self.kind)
         if self.kind != "paper":
             return None
-        printed = self._table.paper.printed(*cell)
-        return None if printed is None else Estimate(printed)
+        return PrintedNumbers(self._table.paper).estimate(cell)
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         """c as measured; else as printed, or as the latency file or table has it."""
@@ -62,6 +62,22 @@ class TableNumbers:
             is_match = row in (own_row, "*") and column in (own_column, "*")
             if kind == "measured" and is_match:
                 return cell.c
+        return None
+
+
+class PrintedNumbers:
+    """What a paper prints in the cells of its tables; c is not asked for."""
+
+    kind = "paper"
+
+    def __init__(self, paper: Paper):
+        self._paper = paper
+
+    def estimate(self, cell: Cell) -> Estimate | None:
+        printed = self._paper.printed(*cell)
+        return None if printed is None else Estimate(printed)
+
+    def cost_ratio(self, row: str, column: str) -> float | None:
         return None
 
 

@@ -88,8 +88,8 @@ def requests_in_words(line: LedgerLine) -> str:
 class VerdictLine(NamedTuple):
     """A claim's verdict for one kind of number.
 
-    ``holds`` is yes or no where the numbers' 95 % intervals settle it, else open. It is
-    n/a where nothing can be judged. The ``note`` says why.
+    ``holds`` is yes, no or tie where the numbers' 95 % intervals settle it, else open.
+    It is n/a where nothing can be judged. The ``note`` says why.
 
     In the file a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the claim before it,
     judged by speed-ups over the same devices.

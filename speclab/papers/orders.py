@@ -9,18 +9,26 @@ from typing import NamedTuple
 
 from speclib.errors import BadValue
 
-from .claim_numbers import Numbers, RelativeNumbers
+from .claim_numbers import Numbers, PrintedNumbers, RelativeNumbers
 from .estimates import Estimate, divide, subtract
 from .ledger import Cell
 from .paper_schema import Claim, Table
-from .settle_claims import Finding, Part, conclude, settle_above, settle_not_below
+from .settle_claims import (
+    Finding,
+    Part,
+    conclude,
+    settle_above,
+    settle_not_below,
+    tie_factor,
+)
 from .verdict import Verdict, join_reasons, merge_equal, no_numbers, write_estimate
 
 
 class Line(NamedTuple):
     """One row or column of a table, along which a claim compares labels.
 
-    ``labels`` are those compared, ``numbers`` has the number of each that has one.
+    ``labels`` are those compared, ``numbers`` has the number of each that has one, and
+    ``printed`` what the paper has in its place.
     ``anywhere`` is the (row, column) of the line with "*" in place of a label.
     """
 
@@ -28,17 +36,20 @@ class Line(NamedTuple):
     anywhere: tuple[str, str]
     labels: Sequence[str]
     numbers: dict[str, Estimate]
+    printed: dict[str, Estimate]
 
 
 class Contrast(NamedTuple):
     """Two numbers in one: ``first`` over ``second``, or minus where that is not safe.
 
-    ``limit`` is what it is where both are equal.
+    ``limit`` is what it is where both are equal. Between ``limits_of_tie`` they are as
+    good as equal; a difference has none.
     """
 
     estimate: Estimate
     limit: float
     word: str
+    limits_of_tie: tuple[float, ...] = ()
 
 
 def judge_order(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
@@ -69,8 +80,10 @@ def _compare_in_order(line: Line) -> list[Part]:
     """Each of the line's labels against the next one."""
     parts = []
     for high, low in pairwise(line.labels):
-        contrast = _contrast(line.numbers[high], line.numbers[low])
-        finding = settle_above(contrast.estimate, contrast.limit)
+        contrast = _contrast(line, high, low)
+        finding = settle_above(
+            contrast.estimate, contrast.limit, contrast.limits_of_tie
+        )
         parts.append(Part(finding, _write_reason(line, high, low, contrast, finding)))
     return parts
 
@@ -142,8 +155,10 @@ def _compare_with_others(line: Line, expected: str) -> list[Part]:
     for label in line.numbers:
         if label == expected:
             continue
-        contrast = _contrast(line.numbers[expected], line.numbers[label])
-        finding = settle_not_below(contrast.estimate, contrast.limit)
+        contrast = _contrast(line, expected, label)
+        finding = settle_not_below(
+            contrast.estimate, contrast.limit, contrast.limits_of_tie
+        )
         reason = _write_reason(line, expected, label, contrast, finding)
         if finding.answer == "no":
             higher.append(label)
@@ -161,26 +176,39 @@ def _compare_with_others(line: Line, expected: str) -> list[Part]:
 
 
 # -- two numbers -----------------------------------------------------------------------
-def _contrast(first: Estimate, second: Estimate) -> Contrast:
+def _contrast(line: Line, high: str, low: str) -> Contrast:
     """The quotient of two positive numbers, the difference of others.
 
     Exact numbers are compared by their difference, which floating point leaves alone.
     """
+    first, second = line.numbers[high], line.numbers[low]
     are_positive = first.is_positive and second.is_positive
     are_exact = first.is_exact and second.is_exact
-    if are_positive and not are_exact:
-        return Contrast(divide(first, second), 1.0, "over")
-    return Contrast(subtract(first, second), 0.0, "minus")
+    if are_exact or not are_positive:
+        return Contrast(subtract(first, second), 0.0, "minus")
+    factor = tie_factor(_printed_quotient(line, high, low))
+    return Contrast(divide(first, second), 1.0, "over", (1 / factor, factor))
+
+
+def _printed_quotient(line: Line, high: str, low: str) -> float | None:
+    """The paper's own; None where it does not print both numbers."""
+    first, second = line.printed.get(high), line.printed.get(low)
+    if first is None or second is None or min(first.value, second.value) <= 0:
+        return None
+    return first.value / second.value
 
 
 def _write_reason(
     line: Line, high: str, low: str, contrast: Contrast, finding: Finding
 ) -> str:
     """Both numbers, or where they are not settled their contrast with its interval."""
-    if finding.answer != "open":
+    if finding.answer in ("yes", "no"):
         return _write_two(line, high, low)
     contrast_in_words = write_estimate(contrast.estimate)
-    return f"{line.name}: {high} {contrast.word} {low} {contrast_in_words}"
+    reason = f"{line.name}: {high} {contrast.word} {low} {contrast_in_words}"
+    if finding.answer == "tie":
+        reason += f", less than {100 * (contrast.limits_of_tie[1] - 1):.2g} % apart"
+    return reason
 
 
 def _write_two(line: Line, first: str, second: str) -> str:
@@ -210,6 +238,7 @@ def _lines(
 
     ``labels`` are those to compare along it.
     """
+    printed = _with_quotients(claim, PrintedNumbers(table.paper))
     compares_rows = claim.over == "row"
     if compares_rows:
         all_lines, chosen = table.column_labels, claim.column
@@ -217,14 +246,27 @@ def _lines(
         all_lines, chosen = table.row_labels, claim.row
 
     for name in _names(chosen, all_lines):
-        estimates = {}
+        cells = {}
         for label in labels:
             row, column = (label, name) if compares_rows else (name, label)
-            estimate = numbers.estimate(Cell(table.item, row, column))
-            if estimate is not None:
-                estimates[label] = estimate
-        anywhere = ("*", name) if compares_rows else (name, "*")
-        yield Line(name, anywhere, labels, estimates)
+            cells[label] = Cell(table.item, row, column)
+        yield Line(
+            name=name,
+            anywhere=("*", name) if compares_rows else (name, "*"),
+            labels=labels,
+            numbers=_look_up(cells, numbers),
+            printed=_look_up(cells, printed),
+        )
+
+
+def _look_up(cells: dict[str, Cell], numbers: Numbers) -> dict[str, Estimate]:
+    """The number of each label that has one."""
+    found = {}
+    for label, cell in cells.items():
+        estimate = numbers.estimate(cell)
+        if estimate is not None:
+            found[label] = estimate
+    return found
 
 
 def _names(

@@ -9,14 +9,26 @@ answers no, and one that reaches across a limit leaves the question open::
     no                                        |-o--|
     open                                |---o----|
 
+Whether one number is above another is a question about their quotient, and 1 is its
+limit. Two numbers may be as good as equal, and then no run ever leaves 1 out. So there
+is a fourth answer, a tie: the interval contains 1, and ends before the quotient would
+make a difference (see ``tie_factor``)::
+
+    1 and a tie's limits         |-----:-----|
+    yes                                  |-o---|
+    tie                             |--o---|
+    open                              |----o----|
+
 A claim that asks several questions holds if all are answered yes, and does not hold if
-one is answered no.
+one is answered no. It is a tie if none is no or open, and one of them a tie.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, sqrt
 from typing import NamedTuple
 
 from speclab.experiment.spec import MOST_REPLAYS
@@ -25,20 +37,35 @@ from .estimates import Estimate
 from .reach import MOST_REQUESTS, Reach
 from .verdict import NO_CELLS, Answer, Cells, Lack, Verdict, join_reasons
 
+# The first of these that any of a claim's questions has is the claim's answer.
+DECISIVE: tuple[Answer, ...] = ("no", "open", "tie")
+
 # What the requests behind a number of a kind are called; of others they are "requests".
 REQUESTS_IN_WORDS = {"measured": "prompt"}
 
+TIE = 1.05  # two numbers whose quotient is nearer to 1 than this differ by too little
 
-class Finding(NamedTuple):
+
+@dataclass(frozen=True)
+class Finding:
     """The answer to one question, as far as the interval of its number settles it.
 
     ``seems`` is what the number alone says; ``limits`` are those of the range.
+    Between ``limits_of_tie`` the number says that two others are as good as equal;
+    empty where the question is none of two numbers.
     """
 
     answer: Answer
     seems: bool
     estimate: Estimate
     limits: tuple[float, ...]
+    limits_of_tie: tuple[float, ...] = ()
+
+    @property
+    def would_be_no(self) -> bool:
+        """Whether an open question would be answered no, if the number stayed."""
+        would_be_tie = self._nearest_limits != self.limits
+        return not self.seems and not would_be_tie
 
     @property
     def requests_needed(self) -> int | None:
@@ -62,7 +89,23 @@ class Finding(NamedTuple):
 
     @property
     def _reaches(self) -> list[Reach]:
-        return [Reach(self.estimate, limit) for limit in self.limits]
+        return [Reach(self.estimate, limit) for limit in self._nearest_limits]
+
+    @cached_property
+    def _nearest_limits(self) -> tuple[float, ...]:
+        """The limits that an interval leaves out first as it becomes narrower."""
+        if not self.limits_of_tie:
+            return self.limits
+        low, high = self.limits_of_tie
+        if not low < self.estimate.value < high:
+            return self.limits
+        room_for_tie = self._distance_to(self.limits_of_tie)
+        room_for_order = self._distance_to(self.limits)
+        return self.limits_of_tie if room_for_tie > room_for_order else self.limits
+
+    def _distance_to(self, limits: tuple[float, ...]) -> float:
+        """How far the number is from the nearest of ``limits``."""
+        return min(self.estimate.distance_to(limit) for limit in limits)
 
 
 def _most(counts: Sequence[int | None]) -> int | None:
@@ -91,7 +134,9 @@ def settle_within(estimate: Estimate, low: float, high: float) -> Finding:
     return Finding(answer, seems, estimate, (low, high))
 
 
-def settle_above(estimate: Estimate, limit: float) -> Finding:
+def settle_above(
+    estimate: Estimate, limit: float, limits_of_tie: tuple[float, ...] = ()
+) -> Finding:
     """Whether the number is above ``limit``; an exact one that equals it is not."""
     interval = estimate.interval
     answer: Answer = "open"
@@ -99,12 +144,40 @@ def settle_above(estimate: Estimate, limit: float) -> Finding:
         answer = "yes"
     elif interval.high <= limit:
         answer = "no"
-    return Finding(answer, estimate.value > limit, estimate, (limit,))
+    seems = estimate.value > limit
+    finding = Finding(answer, seems, estimate, (limit,), limits_of_tie)
+    return _or_tie(finding)
 
 
-def settle_not_below(estimate: Estimate, limit: float) -> Finding:
+def settle_not_below(
+    estimate: Estimate, limit: float, limits_of_tie: tuple[float, ...] = ()
+) -> Finding:
     """Whether the number is at least ``limit``; an exact one that equals it is."""
-    return settle_within(estimate, limit, inf)
+    finding = settle_within(estimate, limit, inf)
+    return _or_tie(replace(finding, limits_of_tie=limits_of_tie))
+
+
+def _or_tie(finding: Finding) -> Finding:
+    """A tie if it is open and its interval lies between the limits of one."""
+    if finding.answer != "open" or not finding.limits_of_tie:
+        return finding
+    interval = finding.estimate.interval
+    low, high = finding.limits_of_tie
+    is_tie = low < interval.low and interval.high < high
+    return replace(finding, answer="tie") if is_tie else finding
+
+
+def tie_factor(printed_quotient: float | None) -> float:
+    """How far from 1 a quotient of two numbers may be for them to be as good as equal.
+
+    1.05, or half of what the paper prints if that is less, on the scale of logarithms:
+    a difference of 4 % in print may not be called a tie for being under 5 %. So of a
+    paper that prints equal numbers there is no tie.
+    """
+    if printed_quotient is None:
+        return TIE
+    half_of_print = sqrt(max(printed_quotient, 1 / printed_quotient))
+    return min(TIE, half_of_print)
 
 
 # -- a claim ---------------------------------------------------------------------------
@@ -126,6 +199,8 @@ def conclude(
         if part.finding.answer == answer != "yes" and part.reason:
             reasons.append(part.reason)
 
+    if answer == "tie":
+        reasons = [f"as good as equal: {join_reasons(reasons)}"]
     if answer != "open":
         note = join_reasons([*remarks, *reasons])
         return Verdict(answer, value, expected, note)
@@ -144,7 +219,7 @@ def _what_is_lacking(parts: Sequence[Part]) -> tuple[Lack, ...]:
     to_settle = _to_settle(parts)
     if not to_settle:
         return ()
-    if to_settle[0].seems:
+    if not to_settle[0].would_be_no:
         return (_lack_of(to_settle),)
     return tuple(_lack_of([finding]) for finding in to_settle)
 
@@ -178,9 +253,10 @@ def _cells_of(findings: Sequence[Finding]) -> Cells:
 
 
 def _join_answers(answers: Sequence[Answer]) -> Answer:
-    if "no" in answers:
-        return "no"
-    return "open" if "open" in answers else "yes"
+    for answer in DECISIVE:
+        if answer in answers:
+            return answer
+    return "yes"
 
 
 def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
@@ -191,7 +267,7 @@ def _say_what_would_settle(parts: Sequence[Part], kind: str) -> str:
             f"too close to the limit: {MOST_REPLAYS} replayed {request}s would leave "
             "it open"
         )
-    all_are_needed = to_settle[0].seems
+    all_are_needed = not to_settle[0].would_be_no
     decisive = to_settle if all_are_needed else to_settle[:1]
     if any(finding.estimate.is_measured_once for finding in decisive):
         return f"one {request} settles nothing; at least 2 are needed"
@@ -217,7 +293,7 @@ def _to_settle(parts: Sequence[Part]) -> list[Finding]:
     """
     decisive = _decisive([p.finding for p in parts if p.finding.answer == "open"])
     within_reach = [finding for finding in decisive if not finding.is_out_of_reach]
-    all_are_needed = decisive[0].seems
+    all_are_needed = not decisive[0].would_be_no
     if all_are_needed and len(within_reach) < len(decisive):
         return []
     return within_reach if all_are_needed else sorted(within_reach, key=_at_last)
@@ -226,7 +302,8 @@ def _to_settle(parts: Sequence[Part]) -> list[Finding]:
 def _decisive(open_questions: list[Finding]) -> list[Finding]:
     """The questions that would have to be settled: one "no" is enough, if any seems so.
 
-    Where all numbers are as claimed, every question must be settled.
+    Where all numbers are as claimed, or as good as equal, every question must be
+    settled.
     """
-    seem_broken = [finding for finding in open_questions if not finding.seems]
+    seem_broken = [finding for finding in open_questions if finding.would_be_no]
     return seem_broken or open_questions

@@ -13,9 +13,11 @@ T = TypeVar("T")
 FEW = 8  # so many numbers are listed one by one; more are given as their range
 FIRST_REASONS = 3  # so many are given where there are more than four
 
+# "tie": the two numbers that it compares are as good as equal.
 # "open": the requests that were run do not settle it, more of them would.
 # "n/a": there is nothing to judge, or nothing that may be judged.
-Answer = Literal["yes", "no", "open", "n/a"]
+Answer = Literal["yes", "no", "tie", "open", "n/a"]
+SETTLED: tuple[Answer, ...] = ("yes", "no", "tie")
 
 
 Cells = frozenset[Cell]
@@ -39,9 +41,10 @@ class Lack(NamedTuple):
 class Verdict(NamedTuple):
     """Whether a claim holds, what was found and what was expected.
 
-    ``note`` says why it does not hold, what is not settled and how many requests would
-    settle it, or why it cannot be judged. Of an open one ``lacks`` says what would help
-    to settle it: any one of these, that which takes least first.
+    ``note`` says why it does not hold, what is as good as equal, what is not settled
+    and how many requests would settle it, or why it cannot be judged. Of an open one
+    ``lacks`` says what would help to settle it: any one of these, that which takes
+    least first.
     """
 
     holds: Answer

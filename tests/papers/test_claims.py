@@ -18,11 +18,13 @@ from helpers.tables import SMALL, verdicts_of_kind
 from scipy.stats import t
 
 from speclab.papers.bootstrap import Resamples, measured_once
+from speclab.papers.claim_numbers import NotedNumbers
 from speclab.papers.claims import judge, judge_in_result
 from speclab.papers.estimates import Estimate
 from speclab.papers.fill import fill_all
 from speclab.papers.ledger import Cell, VerdictLine
 from speclab.papers.load_papers import load_paper
+from speclab.papers.orders import judge_order
 from speclab.papers.paper_schema import Claim, Paper, Table
 from speclab.papers.table_result import NotSettled, TableResult, Way
 from speclab.reproduce.regenerate import describe_disturbed
@@ -487,6 +489,110 @@ def test_equal_numbers_are_both_highest(monkeypatch):
     for label in ("2", "3", "4"):
         row = verdict(**best_in("A", label))
         assert (row.holds, row.value) == ("yes", label)
+
+
+# -- what is as good as equal ----------------------------------------------------------
+class NearlyEqual(MadeUpNumbers):
+    """In each column row 3 is 1 % above row 4, by these interval's half-widths.
+
+    TABLE prints 3 over 4 as 1.5 in A, and as 0.83 in B.
+    """
+
+    kind = "measured"
+
+    def __init__(self, half_widths: dict[str, float]):
+        self._half_widths = half_widths
+
+    def estimate(self, cell: Cell) -> Estimate | None:
+        if cell.row == "2":
+            return Estimate(0.5)
+        if cell.row == "4":
+            return Estimate(1.0)
+        samples = resamples_of_8(1.01, self._half_widths[cell.column])
+        return Estimate(1.01, Resamples(samples, REQUESTS))
+
+
+def resamples_of_8(value: float, half_width: float) -> np.ndarray:
+    """Resamples whose t interval is so wide, as a share of the number."""
+    wanted = np.log1p(half_width) / (T_OF_8 * np.sqrt(8 / 7))
+    return value * np.exp(wanted * np.array([-1.0, 1.0]))
+
+
+def verdict_on_equals(a: float, b: float, table: Table, **fields: Any) -> VerdictLine:
+    claim = Claim(id="x", text="", source="", **fields)
+    return judge(claim, table, NearlyEqual({"A": a, "B": b}))
+
+
+def test_numbers_that_differ_by_less_than_5_percent_either_way_are_a_tie():
+    for order in (("3", "4"), ("4", "3")):
+        row = verdict_on_equals(0.03, 0.03, TABLE, **order_in("A", *order))
+        assert row.holds == "tie"
+        assert "less than 5 % apart" in row.note
+        assert row.value == ("1 of 1" if order[0] == "3" else "0 of 1")
+
+    # 1.01 * 1.045 = 1.055, which is more than 5 % apart.
+    row = verdict_on_equals(0.045, 0.03, TABLE, **order_in("A", "3", "4"))
+    assert row.holds == "open"
+    # 1.01 / 1.008 = 1.002: they differ by little, and surely.
+    row = verdict_on_equals(0.008, 0.03, TABLE, **order_in("A", "3", "4"))
+    assert row.holds == "yes"
+
+
+def test_the_highest_may_be_as_good_as_equal_to_another():
+    row = verdict_on_equals(0.03, 0.03, TABLE, **best_in("A", "4"))
+    assert (row.holds, row.value) == ("tie", "3")
+    assert row.note.startswith("as good as equal: A: 4 over 3 0.9901 (95 %: ")
+    assert "4 over 2" not in row.note
+
+
+@pytest.mark.parametrize(
+    "holds, a, b, order",
+    [
+        ("tie", 0.03, 0.008, ("3", "4", "2")),  # a tie in A, 3 above 4 in B
+        ("no", 0.03, 0.008, ("4", "3", "2")),
+        ("no", 0.03, 0.2, ("3", "2", "4")),
+        ("open", 0.03, 0.2, ("3", "4", "2")),
+    ],
+)
+def test_a_claim_with_ties_is_no_before_open_before_tie_before_yes(holds, a, b, order):
+    assert verdict_on_equals(a, b, TABLE, **order_in("*", *order)).holds == holds
+
+
+def table_with(cells: list[tuple[str, str, float]]) -> Table:
+    """TABLE as if the paper printed other numbers."""
+    table = TABLE.model_copy(update={"cells": cells})
+    paper = TABLE.paper.model_copy(update={"tables": {"table-0": table}})
+    table.join(paper)
+    return table
+
+
+def test_there_is_no_tie_within_half_of_a_small_printed_difference():
+    """Printed are 1.03 over 1: half of that is 1.5 %, less than our 2.5 %."""
+    printed = [("3", "A", 1.03), ("4", "A", 1.0)]
+    table = table_with(printed)
+    row = verdict_on_equals(0.025, 0.025, table, **order_in("A", "3", "4"))
+    assert row.holds == "open"
+
+    not_printed = table_with(printed[:1])
+    row = verdict_on_equals(0.025, 0.025, not_printed, **order_in("A", "3", "4"))
+    assert row.holds == "tie"
+
+
+def test_an_open_claim_near_a_tie_says_what_settles_that_sooner_than_an_order():
+    """1.01 is 1 % from 1 and 4 % from the end of a tie."""
+    row = verdict_on_equals(0.2, 0.03, TABLE, **order_in("A", "4", "3"))
+    assert row.holds == "open"
+    deviation = np.log1p(0.2) / T_OF_8 * 8**0.5
+    needed = fewest_by_trying(deviation, np.log(1.05 / 1.01))
+    assert f"about {needed} prompts would settle it" in row.note
+
+
+def test_where_a_tie_is_nearer_than_a_no_all_open_questions_are_asked():
+    """In both columns 3 is 1 % above 4: neither is soon a sure no to the claim."""
+    claim = Claim(id="x", text="", source="", **order_in("*", "4", "3"))
+    numbers = NotedNumbers(NearlyEqual({"A": 0.2, "B": 0.2}))
+    (lack,) = judge_order(claim, TABLE, numbers).lacks
+    assert {cell.column for cell in lack.timed} == {"A", "B"}
 
 
 # -- how many requests would settle it -------------------------------------------------

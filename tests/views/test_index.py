@@ -210,6 +210,22 @@ def test_the_committed_ledger_speaks_only_where_this_checkout_settles_nothing():
     assert claims["dsi", "up-to-1.92"].is_headline
 
 
+def test_a_committed_tie_settles_what_is_open_here():
+    papers = {"dsi": load_paper("dsi")}
+    tie = committed("two", "measured", "tie", "1 of 2")
+    (entry, *_) = with_committed([read_entry(ENTRY)], papers, [tie])
+    (settled,) = [c.verdict("measured") for c in entry.claims if c.id == "two"]
+    assert settled.settled.holds == "tie"
+
+
+def test_a_tie_is_a_row_of_the_table_and_may_be_filtered_for():
+    is_tie = claim("tied", paper_says=2.0, virtual="yes", measured="tie")
+    html = index_page([ENTRY | {"claims": [is_tie]}], {})
+    assert 'data-kind="measured" data-holds="tie"' in html
+    assert '<span class="judged tie"><span class="sign">≈</span> as good as' in html
+    assert 'name="verdict" value="tie"' in html
+
+
 def test_committed_numbers_are_hollow_and_marked_and_the_caption_counts_them():
     claims = with_committed_claims()
     entry = ENTRY | {"claims": [claims["pearl", "one"].model_dump()]}

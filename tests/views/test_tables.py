@@ -327,6 +327,21 @@ def test_open_verdicts_are_counted_apart_and_listed_with_what_would_settle_them(
     assert html.count("about 23 prompts would settle it") == 2
 
 
+def test_ties_are_counted_apart_and_listed(results):
+    result = results["table-1"]
+    claim = next(c for c in result.table.claims if c.source.startswith("section"))
+    note = "as good as equal: A over B 1.01 (95 %: 0.98 .. 1.04), less than 5 % apart"
+    row = VerdictLine("pearl", "table-1", claim.id, "measured", "tie", "", "", note)
+    tied = {"table-1": replace(result, claims=[row])}
+
+    assert count(tied)["measured"]["tie"] == 1
+    assert "| whose numbers are as good as equal |" in summary_md(tied)
+    html = verdicts_html(tied, "tie", ("measured",))
+    assert "on claims whose numbers are as good as equal: 1 on the paper" in html
+    assert '<span class="verdict tie">≈ as good as equal</span>' in html
+    assert note in html
+
+
 # -- over the same devices -------------------------------------------------------------
 def test_a_speed_up_stands_beside_its_number_over_the_same_devices(results):
     result = results["table-1"]

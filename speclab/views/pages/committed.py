@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from speclab.papers.ledger import SAME_DEVICES_SUFFIX, VerdictLine
 from speclab.papers.paper_schema import KINDS, Claim, Paper
+from speclab.papers.verdict import SETTLED
 from speclab.views.anchors import claim_anchor
 from speclab.views.tables.tally import is_own
 
@@ -78,7 +79,7 @@ def says_more(committed: KindVerdict, own: KindVerdict) -> bool:
     """Whether a committed verdict settles what this checkout's own one leaves open."""
     if own.holds == "n/a":
         return committed.holds != "n/a"
-    return own.holds == "open" and committed.holds in ("yes", "no")
+    return own.holds == "open" and committed.holds in SETTLED
 
 
 def _new_entry(paper: Paper, lines: Mapping[LineKey, VerdictLine]) -> PaperEntry:

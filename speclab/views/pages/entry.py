@@ -36,8 +36,9 @@ class _Stored(BaseModel):
 class KindVerdict(_Stored):
     """The verdict on a claim for one kind of number.
 
-    ``holds`` is yes, no, open (the 95 % interval does not settle it) or n/a. If the
-    claim is about one number, that is ``number``, and its interval ``low`` to ``high``.
+    ``holds`` is yes, no, tie (the numbers are as good as equal), open (the 95 %
+    interval does not settle it) or n/a. If the claim is about one number, that is
+    ``number``, and its interval ``low`` to ``high``.
     ``trace`` is the anchor of the run behind it on the page of timelines: that of the
     cell, or of the item where several cells are judged; empty where no run was timed.
     ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same
@@ -97,8 +98,9 @@ class PaperEntry(_Stored):
     """What the index says of one paper.
 
     ``made`` says when, and from which state of the repository. ``summary``,
-    ``headline``, ``broken``, ``unsettled`` and ``failed`` are HTML. ``claims`` is None
-    in an entry that was written before the index had a table of claims.
+    ``headline``, ``broken``, ``tied``, ``unsettled`` and ``failed`` are HTML.
+    ``claims`` is None in an entry that was written before the index had a table of
+    claims.
     ``is_committed``: nothing was run for it here; all of it is the committed ledger's.
     """
 
@@ -111,6 +113,7 @@ class PaperEntry(_Stored):
     summary: str = ""
     headline: str = ""
     broken: str = ""
+    tied: str = ""
     unsettled: str = ""
     failed: str = ""
     claims: tuple[ClaimEntry, ...] | None = None

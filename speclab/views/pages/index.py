@@ -75,6 +75,7 @@ def summary(
         "summary": summary_html(results),
         "headline": table_html(_headline(results)),
         "broken": verdicts_html(results, "no", ENGINE_KINDS),
+        "tied": verdicts_html(results, "tie", ENGINE_KINDS),
         "unsettled": verdicts_html(results, "open", ENGINE_KINDS),
         "failed": failures_html(errors),
         "claims": [claim.model_dump() for claim in claims],
@@ -182,7 +183,7 @@ def _picture(papers: Sequence[PaperEntry], linker: Linker) -> PagePicture | None
 
 # -- the table -------------------------------------------------------------------------
 # Verdicts in the order in which they are sorted, and offered for filtering.
-VERDICT_ORDER = ("no", "open", "yes", "n/a")
+VERDICT_ORDER = ("no", "tie", "open", "yes", "n/a")
 
 
 class VerdictCell(NamedTuple):

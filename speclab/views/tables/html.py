@@ -30,6 +30,7 @@ LONG = 24  # tables with more rows than this are folded
 HOLDS_IN_WORDS = {
     "yes": "that hold",
     "no": "that do not hold",
+    "tie": "whose numbers are as good as equal",
     "open": "that are open, for want of requests",
     "n/a": "that could not be judged",
 }
@@ -77,7 +78,7 @@ def failures_html(errors: Mapping[str, str]) -> str:
 def verdicts_html(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> str:
-    """The claims of all tables with one verdict (yes, no, open, n/a), folded.
+    """The claims of all tables with one verdict (yes, no, tie, open, n/a), folded.
 
     Claims of the paper and our own checks of it are counted apart.
     """

@@ -22,6 +22,7 @@ class Sign(NamedTuple):
 SIGNS = {
     "yes": Sign("✓", "holds", "yes"),
     "no": Sign("✗", "does not hold", "no"),
+    "tie": Sign("≈", "as good as equal", "tie"),
     "open": Sign("◇", "open", "open"),
     "n/a": Sign("–", "not judged", "na"),
 }
@@ -101,7 +102,7 @@ def select_verdicts(
 ) -> list[JudgedClaim]:
     """The verdicts of all tables that are ``holds`` on numbers of some kinds.
 
-    ``holds`` is yes, no, open or n/a.
+    ``holds`` is yes, no, tie, open or n/a.
     """
     selected = []
     for result in results.values():
