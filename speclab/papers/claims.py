@@ -4,9 +4,9 @@ A claim is about an order, a maximum, a ratio, a range or an equality. There is 
 judge for every kind of number. What a number is, and where it comes from, is not its
 business.
 
-A verdict is yes or no only where the 95 % interval of the number settles it (see
-``estimates`` and ``settle``). Otherwise it is open, and says how many requests would
-settle it. It is n/a where there is nothing to judge.
+A verdict is yes, no or a tie only where the 95 % interval of the number settles it (see
+``estimates`` and ``settle_claims``). Otherwise it is open, and says how many requests
+would settle it. It is n/a where there is nothing to judge.
 """
 
 from __future__ import annotations

@@ -85,11 +85,15 @@ def requests_in_words(line: LedgerLine) -> str:
     return replayed[0] if replayed else f"n {line.n}"
 
 
+SETTLED = ("yes", "no", "tie")  # what ``VerdictLine.holds`` is where runs settled it
+
+
 class VerdictLine(NamedTuple):
     """A claim's verdict for one kind of number.
 
     ``holds`` is yes, no or tie where the numbers' 95 % intervals settle it, else open.
-    It is n/a where nothing can be judged. The ``note`` says why.
+    A tie: of some numbers that it compares two are as good as equal. It is n/a where
+    nothing can be judged. The ``note`` says why.
 
     In the file a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the claim before it,
     judged by speed-ups over the same devices.

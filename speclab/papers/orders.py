@@ -23,6 +23,8 @@ from .settle_claims import (
 )
 from .verdict import Verdict, join_reasons, merge_equal, no_numbers, write_estimate
 
+UNITS_OF_SHARES = ("share", "cosine")  # of numbers that are at most 1
+
 
 class Line(NamedTuple):
     """One row or column of a table, along which a claim compares labels.
@@ -30,6 +32,7 @@ class Line(NamedTuple):
     ``labels`` are those compared, ``numbers`` has the number of each that has one, and
     ``printed`` what the paper has in its place.
     ``anywhere`` is the (row, column) of the line with "*" in place of a label.
+    ``has_shares``: some of them are parts of 1.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Line(NamedTuple):
     labels: Sequence[str]
     numbers: dict[str, Estimate]
     printed: dict[str, Estimate]
+    has_shares: bool
 
 
 class Contrast(NamedTuple):
@@ -186,7 +190,7 @@ def _contrast(line: Line, high: str, low: str) -> Contrast:
     are_exact = first.is_exact and second.is_exact
     if are_exact or not are_positive:
         return Contrast(subtract(first, second), 0.0, "minus")
-    factor = tie_factor(_printed_quotient(line, high, low))
+    factor = tie_factor(_printed_quotient(line, high, low), line.has_shares)
     return Contrast(divide(first, second), 1.0, "over", (1 / factor, factor))
 
 
@@ -256,7 +260,12 @@ def _lines(
             labels=labels,
             numbers=_look_up(cells, numbers),
             printed=_look_up(cells, printed),
+            has_shares=any(_is_share(table, cell) for cell in cells.values()),
         )
+
+
+def _is_share(table: Table, cell: Cell) -> bool:
+    return table.settings_of(cell.row, cell.column)["unit"] in UNITS_OF_SHARES
 
 
 def _look_up(cells: dict[str, Cell], numbers: Numbers) -> dict[str, Estimate]:

@@ -167,15 +167,19 @@ def _or_tie(finding: Finding) -> Finding:
     return replace(finding, answer="tie") if is_tie else finding
 
 
-def tie_factor(printed_quotient: float | None) -> float:
+def tie_factor(printed_quotient: float | None, are_shares: bool = False) -> float:
     """How far from 1 a quotient of two numbers may be for them to be as good as equal.
 
     1.05, or half of what the paper prints if that is less, on the scale of logarithms:
-    a difference of 4 % in print may not be called a tie for being under 5 %. So of a
-    paper that prints equal numbers there is no tie.
+    a difference of 4 % in print may not be called a tie for being under 5 %. Where it
+    prints equal numbers, ours may be a tie as if it printed none.
+
+    ``are_shares``: both are parts of 1, such as acceptance rates. Of these 0.99 and
+    0.95 differ by 4 %, and what is rejected by a factor of five. So only the print says
+    what is little, and without it they are never a tie.
     """
-    if printed_quotient is None:
-        return TIE
+    if printed_quotient is None or printed_quotient == 1:
+        return 1.0 if are_shares else TIE
     half_of_print = sqrt(max(printed_quotient, 1 / printed_quotient))
     return min(TIE, half_of_print)
 
@@ -200,7 +204,9 @@ def conclude(
             reasons.append(part.reason)
 
     if answer == "tie":
-        reasons = [f"as good as equal: {join_reasons(reasons)}"]
+        all_of_them = f" in {len(reasons)} of {len(parts)} comparisons"
+        count = all_of_them if len(parts) > 1 else ""
+        reasons = [f"as good as equal{count}: {join_reasons(reasons)}"]
     if answer != "open":
         note = join_reasons([*remarks, *reasons])
         return Verdict(answer, value, expected, note)

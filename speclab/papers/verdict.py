@@ -17,7 +17,6 @@ FIRST_REASONS = 3  # so many are given where there are more than four
 # "open": the requests that were run do not settle it, more of them would.
 # "n/a": there is nothing to judge, or nothing that may be judged.
 Answer = Literal["yes", "no", "tie", "open", "n/a"]
-SETTLED: tuple[Answer, ...] = ("yes", "no", "tie")
 
 
 Cells = frozenset[Cell]

@@ -541,7 +541,7 @@ def test_numbers_that_differ_by_less_than_5_percent_either_way_are_a_tie():
 def test_the_highest_may_be_as_good_as_equal_to_another():
     row = verdict_on_equals(0.03, 0.03, TABLE, **best_in("A", "4"))
     assert (row.holds, row.value) == ("tie", "3")
-    assert row.note.startswith("as good as equal: A: 4 over 3 0.9901 (95 %: ")
+    assert row.note.startswith("as good as equal in 1 of 2 comparisons: A: 4 over 3 ")
     assert "4 over 2" not in row.note
 
 
@@ -576,6 +576,31 @@ def test_there_is_no_tie_within_half_of_a_small_printed_difference():
     not_printed = table_with(printed[:1])
     row = verdict_on_equals(0.025, 0.025, not_printed, **order_in("A", "3", "4"))
     assert row.holds == "tie"
+
+
+def test_where_the_paper_prints_equal_numbers_ours_may_be_a_tie():
+    table = table_with([("3", "A", 1.49), ("4", "A", 1.49)])
+    row = verdict_on_equals(0.025, 0.025, table, **order_in("A", "3", "4"))
+    assert row.holds == "tie"
+
+
+@pytest.mark.parametrize("unit", ["share", "cosine"])
+def test_of_shares_the_print_alone_says_what_is_little(unit):
+    """Half of a printed 1.1 is 1.049, and of 1.02 is 1.01."""
+    order = order_in("A", "3", "4")
+    for printed, holds in ((1.1, "tie"), (1.02, "open"), (1.0, "open"), (None, "open")):
+        cells = [("4", "A", 0.5)]
+        cells += [("3", "A", 0.5 * printed)] if printed else []
+        table = table_with(cells).model_copy(update={"unit": unit})
+        table.join(TABLE.paper.model_copy(update={"tables": {"table-0": table}}))
+        row = verdict_on_equals(0.025, 0.025, table, **order)
+        assert row.holds == holds, printed
+
+
+def test_a_tie_in_one_of_several_comparisons_is_counted():
+    row = verdict_on_equals(0.03, 0.008, TABLE, **order_in("*", "3", "4"))
+    assert row.holds == "tie"
+    assert row.note.startswith("as good as equal in 1 of 2 comparisons: A: 3 over 4")
 
 
 def test_an_open_claim_near_a_tie_says_what_settles_that_sooner_than_an_order():

@@ -218,11 +218,20 @@ def test_a_committed_tie_settles_what_is_open_here():
     assert settled.settled.holds == "tie"
 
 
+def test_an_interval_of_two_numbers_is_not_that_of_a_committed_value():
+    """A window of 6 was highest, at 0.97 to 1.01 of the speed of another."""
+    note = "as good as equal: A: 6 over 5 0.99 (95 %: 0.97 .. 1.01)"
+    line = VerdictLine("pearl", "table-1", "two", "measured", "tie", "6", "5", note)
+    (entry, *_) = with_committed([read_entry(ENTRY)], {}, [line])
+    (verdict,) = [c.verdict("measured") for c in entry.claims if c.id == "two"]
+    assert (verdict.settled.number, verdict.settled.low) == (6.0, None)
+
+
 def test_a_tie_is_a_row_of_the_table_and_may_be_filtered_for():
     is_tie = claim("tied", paper_says=2.0, virtual="yes", measured="tie")
     html = index_page([ENTRY | {"claims": [is_tie]}], {})
     assert 'data-kind="measured" data-holds="tie"' in html
-    assert '<span class="judged tie"><span class="sign">≈</span> as good as' in html
+    assert '<span class="judged tie"><span class="sign">≈</span> tie' in html
     assert 'name="verdict" value="tie"' in html
 
 

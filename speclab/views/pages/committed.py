@@ -10,16 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from speclab.papers.ledger import SAME_DEVICES_SUFFIX, VerdictLine
+from speclab.papers.ledger import SAME_DEVICES_SUFFIX, SETTLED, VerdictLine
 from speclab.papers.paper_schema import KINDS, Claim, Paper
-from speclab.papers.verdict import SETTLED
 from speclab.views.anchors import claim_anchor
 from speclab.views.tables.tally import is_own
 
 from .entry import ClaimEntry, KindVerdict, PaperEntry
 
 # As the notes of verdicts have it: "1.246 (95 %: 1.219 .. 1.274)".
-INTERVAL = re.compile(r"\(95 %: ([\d.e+-]+) \.\. ([\d.e+-]+)\)")
+INTERVAL = re.compile(r"([\d.e+-]+) \(95 %: ([\d.e+-]+) \.\. ([\d.e+-]+)\)")
 LineKey = tuple[str, str, str]  # item, claim, kind
 
 
@@ -119,16 +118,20 @@ def _claim_of(item: str, claim: Claim, is_headline: bool) -> ClaimEntry:
 
 
 def _verdict_of(line: VerdictLine) -> KindVerdict:
-    """A committed verdict; its interval stands in the line's note, if anywhere."""
-    interval = INTERVAL.search(line.note)
+    """A committed verdict; its interval stands in the line's note, if anywhere.
+
+    The note may have others, of two numbers that are compared.
+    """
+    found = INTERVAL.search(line.note)
+    interval = found if found and found[1] == line.value else None
     return KindVerdict(
         kind=line.kind,
         holds=line.holds,
         value=line.value,
         note=line.note,
         number=_as_number(line.value),
-        low=float(interval[1]) if interval else None,
-        high=float(interval[2]) if interval else None,
+        low=float(interval[2]) if interval else None,
+        high=float(interval[3]) if interval else None,
         is_committed=True,
     )
 

@@ -36,7 +36,7 @@ class _Stored(BaseModel):
 class KindVerdict(_Stored):
     """The verdict on a claim for one kind of number.
 
-    ``holds`` is yes, no, tie (the numbers are as good as equal), open (the 95 %
+    ``holds`` is yes, no, tie (two numbers are as good as equal), open (the 95 %
     interval does not settle it) or n/a. If the claim is about one number, that is
     ``number``, and its interval ``low`` to ``high``.
     ``trace`` is the anchor of the run behind it on the page of timelines: that of the

@@ -30,7 +30,7 @@ LONG = 24  # tables with more rows than this are folded
 HOLDS_IN_WORDS = {
     "yes": "that hold",
     "no": "that do not hold",
-    "tie": "whose numbers are as good as equal",
+    "tie": "that are ties: of the numbers compared two are as good as equal",
     "open": "that are open, for want of requests",
     "n/a": "that could not be judged",
 }

@@ -188,7 +188,7 @@ def _claims(claims: ClaimTable) -> PipeTable:
 
 
 def _write_verdict(verdict: VerdictLine | None) -> str:
-    """Whether the claim holds, what was found, and why it does not hold or is open."""
+    """Whether the claim holds, what was found, and why, where it does not just hold."""
     if verdict is None:
         return DASH
     sign = SIGNS[verdict.holds]

@@ -20,12 +20,12 @@ COUNT_HEADS = {
     "cells": "cells",
     "yes": "the paper's claims that hold",
     "no": "that do not",
-    "tie": "whose numbers are as good as equal",
+    "tie": "that are ties",
     "open": "that are open",
     "n/a": "not judged",
     "own yes": "our own checks that hold",
     "own no": "that do not",
-    "own tie": "whose numbers are as good as equal",
+    "own tie": "that are ties",
     "own open": "that are open",
 }
 

@@ -22,7 +22,7 @@ class Sign(NamedTuple):
 SIGNS = {
     "yes": Sign("✓", "holds", "yes"),
     "no": Sign("✗", "does not hold", "no"),
-    "tie": Sign("≈", "as good as equal", "tie"),
+    "tie": Sign("≈", "tie", "tie"),
     "open": Sign("◇", "open", "open"),
     "n/a": Sign("–", "not judged", "na"),
 }
