@@ -5,7 +5,7 @@ judge for every kind of number. What a number is, and where it comes from, is no
 business.
 
 A verdict is yes, no or a tie only where the 95 % interval of the number settles it (see
-``estimates`` and ``settle_claims``). Otherwise it is open, and says how many requests
+``estimates`` and ``findings``). Otherwise it is open, and says how many requests
 would settle it. It is n/a where there is nothing to judge.
 """
 

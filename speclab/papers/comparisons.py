@@ -14,9 +14,10 @@ from speclib.errors import BadValue
 
 from .claim_numbers import Numbers
 from .estimates import Estimate, divide, subtract
+from .findings import Finding, settle_within
 from .ledger import Cell
 from .paper_schema import Claim, Table
-from .settle_claims import Finding, Part, conclude, settle_within
+from .settle_claims import Part, conclude
 from .verdict import Verdict, list_values, merge_equal, no_numbers, write_estimate
 
 ROUNDING = 1e-9  # what floating point may be off, nothing else

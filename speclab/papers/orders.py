@@ -11,16 +11,10 @@ from speclib.errors import BadValue
 
 from .claim_numbers import Numbers, PrintedNumbers, RelativeNumbers
 from .estimates import Estimate, divide, subtract
+from .findings import Finding, settle_above, settle_not_below, tie_factor
 from .ledger import Cell
 from .paper_schema import Claim, Table
-from .settle_claims import (
-    Finding,
-    Part,
-    conclude,
-    settle_above,
-    settle_not_below,
-    tie_factor,
-)
+from .settle_claims import Part, conclude
 from .verdict import Verdict, join_reasons, merge_equal, no_numbers, write_estimate
 
 UNITS_OF_SHARES = ("share", "cosine")  # of numbers that are at most 1

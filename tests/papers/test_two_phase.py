@@ -14,10 +14,11 @@ from scipy.stats import t
 from speclab.experiment.spec import CellResult, Replays, present
 from speclab.papers.bootstrap import measured_once
 from speclab.papers.estimates import Estimate, divide
+from speclab.papers.findings import settle_above
 from speclab.papers.ledger import Cell
 from speclab.papers.notes import describe_correction
 from speclab.papers.reach import Reach
-from speclab.papers.settle_claims import Part, conclude, settle_above
+from speclab.papers.settle_claims import Part, conclude
 from speclab.papers.table_result import is_disturbed
 from speclab.papers.two_phase import NO_PEERS, Peers, plain_part, read_statistic
 from speclib.trace.metrics import Stats
