@@ -1,7 +1,7 @@
 """Does a number lie in a range? What its interval settles, and what it leaves open.
 
-A 95 % interval that lies inside the range answers yes, one that lies outside answers no,
-and one that reaches across a limit leaves the question open::
+A 95 % interval that lies inside the range answers yes, one that lies outside answers
+no, and one that reaches across a limit leaves the question open::
 
     limits of the claim       |-------------|
     yes                          |---o--|
