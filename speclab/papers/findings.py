@@ -11,7 +11,7 @@ no, and one that reaches across a limit leaves the question open::
 Whether one number is above another is a question about their quotient, and 1 is its
 limit. Two numbers may be as good as equal, and then no run ever leaves 1 out. So there
 is a fourth answer, a tie: the interval contains 1, and ends before the quotient would
-make a difference (see ``tie_factor``)::
+make a difference (see ``tie_limits``)::
 
     1 and a tie's limits         |-----:-----|
     yes                                  |-o---|
@@ -146,18 +146,21 @@ def _or_tie(finding: Finding) -> Finding:
     return replace(finding, answer="tie") if is_tie else finding
 
 
-def tie_factor(printed_quotient: float | None, are_shares: bool = False) -> float:
-    """How far from 1 a quotient of two numbers may be for them to be as good as equal.
+def tie_limits(printed_quotient: float | None, are_shares: bool) -> tuple[float, float]:
+    """Between which limits a quotient of two numbers says that they are a tie.
 
-    1.05, or half of what the paper prints if that is less, on the scale of logarithms:
-    a difference of 4 % in print may not be called a tie for being under 5 %. Where it
-    prints equal numbers, ours may be a tie as if it printed none.
+    Within 1.05 either way, or within half of what the paper prints if that is less, on
+    the scale of logarithms: a difference of 4 % in print may not be called a tie for
+    being under 5 %. Where it prints equal numbers, ours may be a tie as if it printed
+    none.
 
     ``are_shares``: both are parts of 1, such as acceptance rates. Of these 0.99 and
     0.95 differ by 4 %, and what is rejected by a factor of five. So only the print says
     what is little, and without it they are never a tie.
     """
     if printed_quotient is None or printed_quotient == 1:
-        return 1.0 if are_shares else TIE
-    half_of_print = sqrt(max(printed_quotient, 1 / printed_quotient))
-    return min(TIE, half_of_print)
+        factor = 1.0 if are_shares else TIE
+    else:
+        half_of_print = sqrt(max(printed_quotient, 1 / printed_quotient))
+        factor = min(TIE, half_of_print)
+    return 1 / factor, factor

@@ -11,7 +11,7 @@ from speclib.errors import BadValue
 
 from .claim_numbers import Numbers, PrintedNumbers, RelativeNumbers
 from .estimates import Estimate, divide, subtract
-from .findings import Finding, settle_above, settle_not_below, tie_factor
+from .findings import Finding, settle_above, settle_not_below, tie_limits
 from .ledger import Cell
 from .paper_schema import Claim, Table
 from .settle_claims import Part, conclude
@@ -184,8 +184,8 @@ def _contrast(line: Line, high: str, low: str) -> Contrast:
     are_exact = first.is_exact and second.is_exact
     if are_exact or not are_positive:
         return Contrast(subtract(first, second), 0.0, "minus")
-    factor = tie_factor(_printed_quotient(line, high, low), line.has_shares)
-    return Contrast(divide(first, second), 1.0, "over", (1 / factor, factor))
+    limits_of_tie = tie_limits(_printed_quotient(line, high, low), line.has_shares)
+    return Contrast(divide(first, second), 1.0, "over", limits_of_tie)
 
 
 def _printed_quotient(line: Line, high: str, low: str) -> float | None:
