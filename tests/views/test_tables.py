@@ -327,14 +327,19 @@ def test_open_verdicts_are_counted_apart_and_listed_with_what_would_settle_them(
     assert html.count("about 23 prompts would settle it") == 2
 
 
-def test_ties_are_counted_apart_and_listed(results):
+def test_ties_are_counted_apart_and_listed_without_the_order_of_their_numbers(results):
+    """What is as good as equal is not "in order in 1 of 1" beside it."""
     result = results["table-1"]
-    claim = next(c for c in result.table.claims if c.source.startswith("section"))
+    claim = next(c for c in result.table.claims if c.kind == "order")
     note = "as good as equal: A over B 1.01 (95 %: 0.98 .. 1.04), less than 5 % apart"
-    row = VerdictLine("pearl", "table-1", claim.id, "measured", "tie", "", "", note)
+    row = VerdictLine(
+        "pearl", "table-1", claim.id, "measured", "tie", "1 of 1", "", note
+    )
     tied = {"table-1": replace(result, claims=[row])}
 
-    assert count(tied)["measured"]["tie"] == 1
+    counts = count(tied)["measured"]
+    assert counts["tie"] + counts["own tie"] == 1
+    assert f"≈ tie ({note})" in section_md(tied["table-1"])
     assert "| that are ties |" in summary_md(tied)
     html = verdicts_html(tied, "tie", ("measured",))
     assert "on claims that are ties: " in html

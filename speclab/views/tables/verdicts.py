@@ -76,9 +76,14 @@ def _by_claim(verdicts: Iterable[VerdictLine], kind: str) -> dict[str, VerdictLi
 
 
 def _in_words(claim: Claim, verdict: VerdictLine | None) -> VerdictLine | None:
-    """A verdict whose value says what is counted: "in order in 6 of 7"."""
+    """A verdict whose value says what is counted: "in order in 6 of 7".
+
+    Numbers that are a tie have an order, too, which says nothing.
+    """
     if verdict is None or claim.kind != "order" or not verdict.value:
         return verdict
+    if verdict.holds == "tie":
+        return verdict._replace(value="")
     return verdict._replace(value=f"in order in {verdict.value}")
 
 
