@@ -1,4 +1,4 @@
-"""`python -m speclab <command>`; `--help` lists the commands. Knows none of them."""
+"""`python -m speclab <command>`; `--help` lists the commands."""
 
 import sys
 
@@ -10,11 +10,16 @@ def main() -> None:
     that is missing, and an interrupt, from the first import on.
     """
     try:
-        from speclib.errors import SpeclibError, missing_extra
+        from speclib import __all__ as functions
+        from speclib.errors import SpeclibError, explained
+        from speclib.public_names import COMMANDS_OF_SPECLAB, unknown_command
     except KeyboardInterrupt:
         _end_interrupted()
 
     try:
+        word = sys.argv[1] if len(sys.argv) > 1 else "--help"
+        if not word.startswith("-") and word not in COMMANDS_OF_SPECLAB:
+            raise unknown_command("speclab", word, functions)
         from speclab.cli import app
 
         app()
@@ -23,10 +28,10 @@ def main() -> None:
     except SpeclibError as error:
         _end_with(error)
     except ModuleNotFoundError as error:
-        missing = missing_extra("speclab", error)
-        if missing is None:
+        explanation = explained("speclab", error)
+        if explanation is None:
             raise
-        _end_with(missing)
+        _end_with(explanation)
 
 
 def _end_interrupted() -> None:

@@ -5,7 +5,12 @@ this is fast and needs no torch; what is heavy is loaded when first used.
 """
 
 from speclib import public_names
-from speclib.errors import MovedName, SpeclibError, is_installed
+from speclib.errors import (
+    MovedName,
+    SpeclibError,
+    can_start_processes,
+    is_installed,
+)
 from speclib.methods import METHODS
 from speclib.version import VERSION
 
@@ -41,12 +46,12 @@ _MODULE_OF_NAME = {
     "draw": "checking.coin",
     "timeline": "drawing.timeline.widget",
 }
-# What `from speclib import *` gives: without Ray no Cluster, and in a browser, whose
-# Python starts no processes, none of what is made of them.
+# What `from speclib import *` gives: without Ray no Cluster, and on Windows and in a
+# browser, whose Pythons start no workers, none of what is made of them.
 __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
-if not is_installed("ray"):
+if not is_installed("ray") or not can_start_processes():
     __all__.remove("Cluster")
-if not is_installed("_multiprocessing"):
+if not can_start_processes():
     for name in ("Processes", "ProcessLockstep", "External", "EXTERNAL"):
         __all__.remove(name)
 
@@ -74,8 +79,8 @@ _IN_SPECLAB = {
 def __getattr__(name: str) -> object:
     """Imports a public name when it is used for the first time.
 
-    Raises MissingExtra where it needs a library that is not installed, and MovedName
-    where it is in the other package.
+    Raises MissingExtra where it needs a library that is not installed, NoProcesses
+    where it needs worker processes, and MovedName where it is in the other package.
     """
     if name in _IN_SPECLAB:
         raise MovedName(

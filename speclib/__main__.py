@@ -9,19 +9,20 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+import speclib
 from speclib.errors import SpeclibError
+from speclib.public_names import COMMANDS, unknown_command
 from speclib.version import VERSION
 
-ELSEWHERE = "the commands are in speclab: `python -m speclab`"
+ELSEWHERE = "more commands are in speclab: `python -m speclab`"
 INTERRUPTED = "\ninterrupted: run the same again, and it goes on from there"
-COMMANDS = ("check", "fetch")
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Runs the command in ``words``; None: the command line."""
     words = sys.argv[1:] if words is None else words
     if words and words[0] not in COMMANDS and not words[0].startswith("-"):
-        _end_with(ELSEWHERE)
+        _end_with(str(unknown_command("speclib", words[0], speclib.__all__)))
 
     parser = _parser()
     command = parser.parse_args(words)
@@ -59,11 +60,13 @@ def _parser() -> ArgumentParser:
     )
     check = commands.add_parser(
         "check",
-        help="is an acceptance rule lossless?",
+        help="is an acceptance rule, or a method, lossless?",
         description="Walks every outcome of a rule. Ends with 0 where no error is "
         "found, with 1 where one is, and with 2 where the rule cannot be judged.",
     )
-    check.add_argument("rule", help="path/to/file.py:function, or a method's name")
+    check.add_argument(
+        "rule", help="path/to/file.py:function, or the name of a method or a pair"
+    )
     check.add_argument("--shape", help="line, tree, candidates or method")
     check.add_argument(
         "--array", default="numpy", help="numpy, list, torch, or module:function"
@@ -71,6 +74,7 @@ def _parser() -> ArgumentParser:
     check.add_argument("--gamma", type=int, help="drafts of a line")
     check.add_argument("--vocab", type=int, help="tokens of a line")
     check.add_argument("--put-back", action="store_true", help="candidates are")
+    check.add_argument("--drawn", default="q", help="how drafts are: q, argmax, top-k")
     check.add_argument("--servers", type=int, default=1, help="of a method")
     return parser
 
@@ -80,7 +84,7 @@ def _check(command: Namespace) -> None:
     from speclib.checking.from_file import array_called, load_rule
 
     is_file = ":" in command.rule
-    if not is_file and (command.rule.endswith(".py") or "/" in command.rule):
+    if not is_file and command.rule.endswith(".py"):
         _end_with(f"the rule is {command.rule!r}: write path/to/file.py:function")
     answer = check(
         load_rule(command.rule) if is_file else command.rule,
@@ -89,6 +93,7 @@ def _check(command: Namespace) -> None:
         gamma=command.gamma,
         vocab=command.vocab,
         put_back=command.put_back,
+        drawn=command.drawn,
         servers=command.servers,
     )
     print(answer)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,26 +13,64 @@ from typing import BinaryIO
 
 from speclib.errors import SpeclibError
 
+MODE = 0o644  # of a new file: all may read it
+NAME_SHOWN = 100  # characters of a file's name in that of its temporary file
 
-def write_atomically(path: Path, text: str) -> None:
+# What to do where the system refuses a write; else another path is needed.
+ADVICE = {
+    errno.ENOSPC: "Free space",
+    errno.EDQUOT: "Free space",
+    errno.EFBIG: "Free space",
+    errno.EACCES: "Give permission",
+    errno.EPERM: "Give permission",
+    errno.EROFS: "Give permission",
+}
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write the whole file or nothing, whatever interrupts it.
 
     Raises SpeclibError, naming the file, if it cannot be written: on a full disk, for
     instance. The file is then as it was before.
     """
-    try:
+    with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_and_replace(path, text)
+        with whole_or_nothing(path) as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def whole_files(folder: Path) -> Iterator[Path]:
+    """A temporary folder, whose files are moved to ``folder`` at the end.
+
+    For libraries that write files themselves. Each is moved in one step; where anything
+    is raised before, all in ``folder`` is as it was. Raises SpeclibError, naming the
+    folder, where the system does not let it be written.
+    """
+    with _naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as temporary:
+            yield Path(temporary)
+            for file in sorted(Path(temporary).iterdir()):
+                file.chmod(MODE)
+                file.replace(folder / file.name)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """In here an error of the system's names ``path`` and says that it is as before."""
+    try:
+        yield
     except OSError as error:
+        is_there = os.path.exists(path)
+        left = f"{path.name} is as it was" if is_there else "nothing was written"
+        advice = ADVICE.get(error.errno or 0, "Give another path")
+        reason = error.strerror or str(error)
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            reason = f"{path.parent} is no folder"
         raise SpeclibError(
-            f"cannot write {path}: {error.strerror}; the file is as it was. Free "
-            "space or give permission, then run again: what is finished is kept"
+            f"cannot write {path}: {reason}; {left}. {advice}, then run again"
         ) from error
-
-
-def _write_and_replace(path: Path, text: str) -> None:
-    with whole_or_nothing(path) as file:
-        file.write(text.encode("utf-8"))
 
 
 @contextlib.contextmanager
@@ -38,15 +78,17 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file beside ``path``, which is renamed to it in one step at the end.
 
     Where anything is raised before, it is removed, and ``path`` is as it was. It is
-    named .<name>.<process id>.<random>, as remove_leftovers expects it.
+    named .<name>.<process id>.<random>, as remove_leftovers expects it. A link stays
+    one: the file that it leads to is replaced. An earlier file's permissions stay, too.
     """
-    handle, temporary = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}.{os.getpid()}."
-    )
+    path = Path(os.path.realpath(path))
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else MODE
+    prefix = f".{path.name[:NAME_SHOWN]}.{os.getpid()}."
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -36,6 +36,10 @@ class MissingExtra(SpeclibError, ImportError):
     """A library that is not installed; the message says how to install it."""
 
 
+class NoProcesses(SpeclibError, ImportError):
+    """Worker processes, which this Python cannot start; the message says what can."""
+
+
 class MovedName(SpeclibError, ImportError):
     """A name that is in another package now; the message says in which.
 
@@ -83,6 +87,29 @@ def is_installed(library: str) -> bool:
     return spec is not None and spec.origin is not None  # no folder of that name
 
 
+# What worker processes are made of. Windows lacks the first, a browser all of them.
+OF_PROCESSES = ("fcntl", "_multiprocessing", "multiprocessing")
+
+
+def can_start_processes() -> bool:
+    """Whether this Python has what worker processes are made of."""
+    return all(is_installed(module) for module in OF_PROCESSES)
+
+
+def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
+    """The error for ``what`` needs a module that is not here, and what helps.
+
+    ``error`` says which module; None where nothing is known of it.
+    """
+    if error.name in OF_PROCESSES:
+        return NoProcesses(
+            f"{what} needs worker processes, and this Python has no {error.name!r} to "
+            'start them with: on Windows use WSL; anywhere, world="virtual" and '
+            "speclib.simulate run without them"
+        )
+    return missing_extra(what, error)
+
+
 def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
     """The error for ``what`` needs a library that comes with an extra of ours.
 
@@ -118,17 +145,18 @@ def how_to_install(extra: str, command: str = "`make setup`") -> str:
 
 @contextmanager
 def naming_extras(what: str) -> Iterator[None]:
-    """In here a library that ``what`` lacks is named, with the extra that has it.
+    """In here what ``what`` lacks is named: a library, with its extra, or processes.
 
-    Also a decorator. Raises MissingExtra in place of ModuleNotFoundError.
+    Also a decorator. Raises MissingExtra or NoProcesses in place of
+    ModuleNotFoundError.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        missing = missing_extra(what, error)
-        if missing is None:
+        explanation = explained(what, error)
+        if explanation is None:
             raise
-        raise missing from error
+        raise explanation from error
 
 
 LONGEST_LIST = 400  # characters of known names; of more, the nearest are told

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ import pytest
 import speclab
 import speclib
 from speclib.errors import is_installed
+from speclib.public_names import COMMANDS, COMMANDS_OF_SPECLAB
 
 ROOT = Path(speclib.__file__).parents[1]
 PACKAGES = ("speclib", "speclab")
@@ -245,11 +247,46 @@ def test_a_folder_that_is_called_as_a_library_is_none(tmp_path, monkeypatch):
     assert is_installed("typst_like")
 
 
-def test_commands_are_the_workbenchs_and_the_engine_says_so():
-    asked = [sys.executable, "-m", "speclib", "reproduce"]
+@pytest.mark.parametrize(
+    "package, word, meant",
+    [
+        ("speclib", "chek", "`python -m speclib check`"),
+        ("speclib", "reproduce", "`python -m speclab reproduce`"),
+        ("speclib", "docter", "`python -m speclab doctor`"),
+        ("speclib", "simulat", "speclib.simulate in Python"),
+        ("speclab", "chek", "`python -m speclib check`"),
+        ("speclab", "run_notebook", "`python -m speclab run-notebook`"),
+        ("speclab", "simulate", "speclib.simulate in Python"),
+    ],
+)
+def test_a_mistyped_command_suggests_the_nearest_of_either_package(
+    package, word, meant
+):
+    asked = [sys.executable, "-m", package, word]
     done = subprocess.run(asked, capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "error: the commands are in speclab: `python -m speclab`\n"
+    problem = f"error: {package} has no command {word!r}"
+    assert done.stderr == f"{problem}. Did you mean {meant}?\n"
+
+
+def test_a_command_that_is_like_no_other_lists_all_of_them():
+    asked = [sys.executable, "-m", "speclib", "xyzzy"]
+    done = subprocess.run(asked, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "`python -m speclib` has check, fetch; " in done.stderr
+    assert "`python -m speclab` has audit, doctor, lessons, " in done.stderr
+
+
+def test_each_package_knows_the_commands_of_both():
+    typer = pytest.importorskip("typer")
+    from speclab.cli import app
+
+    shown = subprocess.run(
+        [sys.executable, "-m", "speclib", "--help"], capture_output=True, text=True
+    )
+    listed = re.search(r"{(.+)}", shown.stdout)[1].split(",")
+    assert sorted(listed) == sorted(COMMANDS)
+    assert set(typer.main.get_command(app).commands) == set(COMMANDS_OF_SPECLAB)
 
 
 def test_every_file_says_what_it_is():
@@ -348,6 +385,61 @@ def test_the_engine_runs_with_three_libraries_and_the_rest_says_what_it_needs():
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.startswith("error: speclab needs typer"), ended.stderr
+
+
+AS_ON_WINDOWS = """
+import multiprocessing.context
+import signal
+import sys
+
+class Missing:  # modules that are part of Python on other systems only
+    names = {"fcntl", "resource", "termios", "pwd", "grp"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+for name in Missing.names & set(sys.modules):
+    del sys.modules[name]
+sys.meta_path.insert(0, Missing())
+for way in ("fork", "forkserver"):
+    del multiprocessing.context._concrete_contexts[way]
+del signal.pthread_sigmask
+
+import speclib
+from speclib import *
+
+of_processes = ("Processes", "ProcessLockstep", "External", "EXTERNAL")
+for name in (*of_processes, "Cluster"):
+    assert name not in dir(speclib), name
+for name in dir(speclib):
+    assert getattr(speclib, name) is not None
+
+def batch(world):
+    return decode_batch(["x", "y"], pair="toy", world=world, max_new_tokens=2)
+
+for ask in (
+    *(lambda name=name: getattr(speclib, name) for name in of_processes),
+    lambda: exec("from speclib import Processes"),
+    lambda: batch("processes"),
+    lambda: batch("emulated"),
+):
+    try:
+        raise AssertionError(ask())
+    except speclib.SpeclibError as error:
+        assert isinstance(error, ImportError)
+        assert "on Windows use WSL" in str(error), error
+        assert 'world="virtual"' in str(error), error
+
+assert decode("x", pair="toy", world="virtual", max_new_tokens=4).tokens
+assert len(batch("virtual").results) == 2
+"""
+
+
+def test_on_windows_what_works_is_listed_and_all_else_names_wsl():
+    code = [sys.executable, "-c", AS_ON_WINDOWS]
+    ended = subprocess.run(code, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
 
 
 AS_IN_A_BROWSER = """

@@ -136,8 +136,7 @@ def write_front_figure(book: Book) -> None:
         return
     timeline = book.timeline(front["item"], front["column"])
     assert not isinstance(timeline, Page)  # it has been measured
-    part = timeline.save(paths.REPORTS / ".timeline.png")
-    part.replace(paths.REPORTS / "timeline.png")
+    timeline.save(paths.REPORTS / "timeline.png")
 
 
 def _has_measured(result: TableResult, column: str) -> bool:

@@ -22,13 +22,13 @@ from speclab.views.live.rounds import RoundsPicture
 from speclab.views.printing import pdf, svg_with_font
 from speclab.views.stills.curves import Curves
 from speclab.views.widgets.layer_schedule_widget import Layers
+from speclib.atomic_files import write_atomically
 from speclib.checking.line_mistakes import verify
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import compare, simulate
 from speclib.drawing.display import png
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.widget import Timeline
-from speclib.errors import SpeclibError
 from speclib.trace.caches import STALE
 
 from . import bugs
@@ -275,14 +275,6 @@ def write_pictures(folder: Path, names: Iterable[str] = PICTURES) -> list[Path]:
         }
         for ending, content in contents.items():
             path = folder / f"{name}{ending}"
-            _write(path, content)
+            write_atomically(path, content)
             written.append(path)
     return written
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise SpeclibError(f"cannot write {path}: {error.strerror}") from error

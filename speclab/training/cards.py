@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from speclib.atomic_files import write_atomically
+
 from .fit import HEAD_DIM, Summary, ZooArchitecture
 from .folders import MODELS
 from .tokenizer import VOCABULARY
@@ -155,15 +157,15 @@ class HeadCard:
 def write_head(card: HeadCard) -> None:
     """Writes `eagle.md` and `eagle.json` into the folder of the head's target."""
     folder = MODELS / card.target
-    (folder / "eagle.md").write_text(card.markdown(), encoding="utf-8")
-    (folder / "eagle.json").write_text(card.json(), encoding="utf-8")
+    write_atomically(folder / "eagle.md", card.markdown())
+    write_atomically(folder / "eagle.json", card.json())
 
 
 def write(card: Card) -> None:
     """Writes `card.md` and `card.json` into the checkpoint's folder."""
     folder = MODELS / card.name
-    (folder / "card.md").write_text(card.markdown(), encoding="utf-8")
-    (folder / "card.json").write_text(card.json(), encoding="utf-8")
+    write_atomically(folder / "card.md", card.markdown())
+    write_atomically(folder / "card.json", card.json())
 
 
 def read(name: str) -> dict[str, Any]:
@@ -214,7 +216,7 @@ def write_checksums() -> None:
         if path.is_file():
             name = path.relative_to(MODELS).as_posix()
             lines.append(f"{_digest(path)}  {name}")
-    (MODELS / "SHA256SUMS").write_text("\n".join(lines) + "\n")
+    write_atomically(MODELS / "SHA256SUMS", "\n".join(lines) + "\n")
 
 
 def _digest(path: Path) -> str:

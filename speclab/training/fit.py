@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from speclib.atomic_files import whole_files
+
 from .tokenizer import SPECIAL, VOCABULARY
 
 HEAD_DIM = 64  # of every embedded model
@@ -129,9 +131,8 @@ def save(model: PreTrainedModel, folder: Path) -> None:
     half: Any = type(model)(model.config)
     half.to(torch.bfloat16)
     half.load_state_dict(model.state_dict())
-    half.save_pretrained(folder)
-    for file in folder.iterdir():
-        file.chmod(0o644)
+    with whole_files(folder) as part:
+        half.save_pretrained(part)
 
 
 def rate_at(plan: Plan, step: int, done: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
+from speclib.atomic_files import write_atomically
 from speclib.errors import SpeclibError
 from speclib.models.complete import load_network
 
@@ -157,10 +157,9 @@ def stored(name: str, device: str) -> PreTrainedModel:
 def _copy_tokenizer(names: list[str]) -> None:
     """Gives each draft the target's tokenizer."""
     for name in names:
-        folder = MODELS / name
-        folder.mkdir(exist_ok=True)
         for file in TOKENIZER_FILES:
-            shutil.copy(MODELS / "target" / file, folder / file)
+            content = (MODELS / "target" / file).read_bytes()
+            write_atomically(MODELS / name / file, content)
 
 
 def _runs_of(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from speclib.atomic_files import write_atomically
 from speclib.data.training_tasks import corpus
 from speclib.data.training_tasks.tasks import Task
 
@@ -28,9 +29,8 @@ SPEC_BENCH = ("translation", "summarization", "qa", "rag")
 
 def write() -> None:
     """Writes `data/prompts`."""
-    PROMPTS.mkdir(parents=True, exist_ok=True)
     for name, text in files().items():
-        (PROMPTS / name).write_text(text, encoding="utf-8")
+        write_atomically(PROMPTS / name, text)
 
 
 def files() -> dict[str, str]:

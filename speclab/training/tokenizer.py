@@ -23,6 +23,7 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
+from speclib.atomic_files import whole_files, write_atomically
 from speclib.data.training_tasks.tasks import Task
 from speclib.errors import BadValue
 
@@ -101,11 +102,12 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """Writes the tokenizer's files; the large one without blanks, at half the size."""
-    tokenizer.save_pretrained(folder)
-    path = folder / "tokenizer.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    path.write_text(f"{text}\n", encoding="utf-8")
+    with whole_files(folder) as part:
+        tokenizer.save_pretrained(part)
+        path = part / "tokenizer.json"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        write_atomically(path, f"{text}\n")
 
 
 class Writer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Set, Sized
+from itertools import islice
 from operator import index
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from speclib.core.sampling import Tokens
 from speclib.errors import BadCall
 
-from .calls import Failed, as_written
+from .calls import MOST_YIELDED, Failed, as_written
 
 NOTHING_GIVEN = "Your function gives nothing. Does it end with a return?"
 
@@ -28,7 +30,9 @@ def token_in(given: Any, vocab: int) -> int:
             f"Your function gives {as_written(given)}: give one token."
         ) from None
     if not 0 <= token < vocab:
-        raise Failed(f"Your function gives {token}, which is no token here.")
+        raise Failed(
+            f"Your function gives {as_written(token)}, which is no token here."
+        )
     return token
 
 
@@ -40,9 +44,12 @@ def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
     if given is None:
         raise Failed(NOTHING_GIVEN)
     try:
-        tokens = tuple(whole_number(token) for token in given)
+        _require_few(given, drafted, most)  # before each of them is looked at
+        tokens = tuple(whole_number(token) for token in _in_order(given))
     except BadCall as error:  # a coin among them
         raise Failed(f"Your function gives no tokens: {error}") from None
+    except Failed:
+        raise
     except Exception:  # of somebody's own class it may be any
         raise Failed(
             f"Your function gives {as_written(given)}: give a list of tokens, "
@@ -53,19 +60,38 @@ def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
             f"For the drafts {list(drafted)} your function commits no token: after "
             "every pass at least one is known."
         )
-    if len(tokens) > most:
-        raise Failed(
-            f"For the drafts {list(drafted)} your function commits {len(tokens)} "
-            f"tokens: one pass decides {most} at most."
-        )
+    _require_few(tokens, drafted, most)
     for token in tokens:
         if not 0 <= token < vocab:
-            raise Failed(f"Your function commits {token}, which is no token here.")
+            raise Failed(
+                f"Your function commits {as_written(token)}, which is no token here."
+            )
     return tokens
 
 
+def _in_order(given: Any) -> Iterable[Any]:
+    """The values of what has an order: a set has none, and a dict means its values."""
+    if isinstance(given, Set | Mapping | str | bytes):
+        raise TypeError
+    return islice(given, MOST_YIELDED)
+
+
+def _require_few(given: Any, drafted: Tokens, most: int) -> None:
+    """Raises Failed for more values than one pass decides."""
+    if isinstance(given, Sized) and len(given) > most:
+        raise Failed(
+            f"For the drafts {list(drafted)} your function commits {len(given)} "
+            f"tokens: one pass decides {most} at most."
+        )
+
+
 def whole_number(value: Any) -> int:
-    """A whole number of any type, also 2.0. Raises TypeError for anything else."""
+    """A whole number of any type, also 2.0. Raises TypeError for anything else.
+
+    True and False say what was accepted, and are no tokens.
+    """
+    if isinstance(value, bool):
+        raise TypeError
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return int(value)
     return index(value)

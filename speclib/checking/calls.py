@@ -14,11 +14,19 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+)
 from contextlib import contextmanager
+from functools import partial
 from inspect import unwrap
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from speclib.worlds.enumerator import NotRepeatable
@@ -64,15 +72,27 @@ def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
             result = function(*arguments)
             if isinstance(result, Iterator):
                 return tuple(islice(result, MOST_YIELDED))
+            _require_no_coroutine(result)
             return result
-    except (TookTooLong, Failed, NotRepeatable):
+    except (TookTooLong, Failed, NotRepeatable, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit, GeneratorExit) as error:
+    except BaseException as error:  # SystemExit, or one of somebody's own
         if is_caused_by(error, TookTooLong):
             raise TookTooLong from error
         if is_caused_by(error, NotRepeatable):
             raise NotRepeatable(str(error)) from error
         raise Failed(describe_error(error, function)) from error
+
+
+def _require_no_coroutine(result: Any) -> None:
+    """Raises Failed for what an ``async def`` gives: nobody here awaits it."""
+    if isinstance(result, Coroutine):
+        result.close()  # else Python warns that it was never awaited
+    if isinstance(result, Awaitable | AsyncIterator):
+        raise Failed(f"Your function gives {as_written(result)}: {NO_COROUTINE}.")
+
+
+NO_COROUTINE = "it is not awaited here, so write `def` and no `async def`"
 
 
 def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
@@ -98,18 +118,20 @@ def _text_of(error: BaseException) -> str:
 
 def as_written(value: Any, length: int = 60) -> str:
     """A value as Python writes it, cut; one of an odd class may not be written."""
+    is_sized = isinstance(value, list | tuple | set | dict | str | bytes)
+    if is_sized and len(value) > MOST_YIELDED:
+        return f"{len(value)} values, as {type(value).__name__}"
     try:
         text = repr(value)
     except Exception:
-        return f"a {type(value).__name__}"
+        return f"a value of type {type(value).__name__}"
     return text if len(text) <= length else f"{text[:length]}..."
 
 
 def describe_error(error: BaseException, function: Callable[..., Any]) -> str:
     """An error in one sentence: its kind, the line of the function, its text."""
     kind = type(error).__name__
-    code = getattr(unwrap(function), "__code__", None)
-    file = getattr(code, "co_filename", None)
+    file = getattr(code_of(function), "co_filename", None)
     own_lines = [
         f for f in traceback.extract_tb(error.__traceback__) if f.filename == file
     ]
@@ -118,6 +140,25 @@ def describe_error(error: BaseException, function: Callable[..., Any]) -> str:
     last = own_lines[-1]
     line = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
     return f"{kind} in your line `{line}`: {_text_of(error)}."
+
+
+def code_of(function: Any) -> CodeType | None:
+    """The code of a function, a method, a partial, or an object that can be called."""
+    function = unwrap(function)
+    while isinstance(function, partial):
+        function = unwrap(function.func)
+    if not hasattr(function, "__code__"):
+        function = call_of(function)
+    code: CodeType | None = getattr(function, "__code__", None)
+    return code
+
+
+def call_of(value: object) -> Any:
+    """What runs if an object is called; None where it cannot be."""
+    return getattr(type(value), CALL, None)
+
+
+CALL = "__call__"
 
 
 class Limit:
@@ -199,18 +240,27 @@ def _timer(kind: int, seconds: float) -> Iterator[None]:
             signal.setitimer(kind, max(left_before - used, AT_ONCE), again)
 
 
-def _stop(_signal: int, frame: FrameType | None) -> None:
-    if not _is_in_finalizer(frame):
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Ends what runs, but not where that does harm: the signal comes again soon.
+
+    In what tidies up after an object that is gone, Python prints an error and goes on.
+    A module that is half loaded cannot be loaded again; it may take the time that a
+    function has on the wall's clock.
+    """
+    files = [weakref.__file__]
+    if number == signal.SIGPROF:
+        files.append(IMPORT_SYSTEM)
+    if not _is_within(frame, files):
         raise TookTooLong
 
 
-def _is_in_finalizer(frame: FrameType | None) -> bool:
-    """Whether what runs tidies up after an object that is gone.
+IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
-    There Python prints an error and goes on; the signal comes again soon.
-    """
+
+def _is_within(frame: FrameType | None, files: Collection[str]) -> bool:
+    """Whether what runs was called, at any remove, by the code of one of ``files``."""
     while frame is not None:
-        if frame.f_code.co_filename == weakref.__file__:
+        if frame.f_code.co_filename in files:
             return True
         frame = frame.f_back
     return False

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations, product
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,7 +31,17 @@ from speclib.core.sampling import Row, Tokens
 from .answers import token_in
 from .calls import call_guarded
 from .candidate_mistakes import pick
-from .case import EQUAL, Array, Rule, describe_chance, shown, told_apart
+from .case import (
+    EQUAL,
+    Array,
+    Rule,
+    chances,
+    describe_chance,
+    said_of,
+    shown,
+    told_apart,
+    told_the_chances,
+)
 from .coin import NewCoin, all_outcomes
 
 
@@ -51,13 +60,15 @@ class Position:
     """A position in the text: what each model says, and how many candidates.
 
     ``q`` is the draft model's distribution, ``p`` the target model's. ``put_back``:
-    whether a candidate may be drawn again.
+    whether a candidate may be drawn again. ``choice``: how candidates are chosen, one
+    of ``case.CHOICES``.
     """
 
     q: Row
     p: Row
     candidates: int
     put_back: bool = False
+    choice: str = "q"
 
     @property
     def name(self) -> str:
@@ -71,23 +82,22 @@ class Position:
 
         A candidate's q is over the tokens which have not been drawn yet, or over all.
         """
-        if self.put_back:
-            yield from self._drawn_and_put_back()
-            return
-        for tokens in permutations(np.flatnonzero(self.q).tolist(), self.candidates):
-            left, rows, probability = self.q.copy(), [], 1.0
-            for token in tokens:
-                row = left / left.sum()
-                rows.append(row)
-                probability *= float(row[token])
-                left[token] = 0
-            yield tokens, rows, probability
+        yield from self._drawn_after((), [], 1.0)
 
-    def _drawn_and_put_back(self) -> Iterator[tuple[Tokens, list[Row], float]]:
-        possible = np.flatnonzero(self.q).tolist()
-        for tokens in product(possible, repeat=self.candidates):
-            probability = float(np.prod([self.q[token] for token in tokens]))
-            yield tokens, [self.q] * self.candidates, probability
+    def _drawn_after(
+        self, tokens: Tokens, rows: list[Row], probability: float
+    ) -> Iterator[tuple[Tokens, list[Row], float]]:
+        if len(tokens) == self.candidates:
+            yield tokens, rows, probability
+            return
+        left = self.q.copy()
+        if not self.put_back:
+            left[list(tokens)] = 0
+        row = left / left.sum()
+        shares = chances(row, self.choice)
+        for token in np.flatnonzero(shares).tolist():
+            share = probability * float(shares[token])
+            yield from self._drawn_after((*tokens, token), [*rows, row], share)
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
         """What a rule gives, over all that may be drawn and all coins.
@@ -154,7 +164,8 @@ class Position:
         there_are = "there is 1 candidate" if count == 1 else f"there are {count}"
         if count != 1:
             there_are += " candidates"
-        return f"Where q = {shown(self.q)}, p = {shown(self.p)} and {there_are}"
+        models = f"Where q = {shown(self.q)}, p = {shown(self.p)} and {there_are}"
+        return models + said_of(self.choice)
 
     unit: ClassVar[str] = "of all tokens are candidates"
 
@@ -172,7 +183,7 @@ class Position:
     @cached_property
     def most_hits(self) -> float:
         """How often the token is a candidate by removal and renormalisation."""
-        return self.rate(self.distribution(pick))
+        return self.rate(self.distribution(told_the_chances(pick, self.choice)))
 
 
 def _position(q: Sequence[float], p: Sequence[float], candidates: int) -> Position:
@@ -189,4 +200,8 @@ POSITIONS = (
     # Here several tokens are left of p after each rejection.
     _position(WIDE_Q, WIDE_P, 1),
     _position(WIDE_Q, WIDE_P, 3),
+)
+# The target is sure of its token: each one in turn.
+GREEDY_POSITIONS = tuple(
+    _position((0.5, 0.3, 0.2), tuple(row), 2) for row in np.eye(3).tolist()
 )

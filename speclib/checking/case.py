@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -36,6 +36,13 @@ Model: TypeAlias = Mapping[Tokens, Row]  # the tokens so far -> what follows
 Array: TypeAlias = Callable[[Any], Any]  # makes what a rule gets its distributions as
 Proposal = TypeVar("Proposal")
 
+# How drafts are chosen, where q is what the draft model says of the next token.
+CHOICES = {
+    "q": "drawn from q",
+    "argmax": "the likeliest token of q",
+    "top-k": "drawn from the two likeliest tokens of q",
+}
+TOP_K = 2
 EQUAL = 1e-6  # what numbers of single precision are off by is no difference
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
@@ -45,12 +52,14 @@ class Case(ABC, Generic[Proposal]):
     """A draft model and a target model with a few tokens.
 
     ``draft`` and ``target`` say what follows each text that can be drafted.
-    ``longest``: how many tokens one pass of the target decides at most.
+    ``longest``: how many tokens one pass of the target decides at most. ``choice``: how
+    drafts are chosen, one of CHOICES; q is the draft's row in any case.
     """
 
     name: str
     draft: Model
     target: Model
+    choice: str = field(default="q", kw_only=True)
 
     @property
     def vocab(self) -> int:
@@ -160,6 +169,7 @@ def _describe_difference(
 ) -> str:
     token_in_order = f"the {ORDINALS[len(before)]} token"
     models = f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}"
+    models += said_of(case.choice)
     if before:
         models += f", and after {listed(before)} p = {shown(case.target[before])}"
     is_so, should_be = told_apart(found, wanted)
@@ -232,6 +242,36 @@ def mean_length(distribution: Mapping[Tokens, float]) -> float:
 def drawn_from(row: Row, random: np.random.Generator) -> int:
     """A token of a row, by chance."""
     return int(random.choice(len(row), p=row))
+
+
+# -- how drafts are chosen -------------------------------------------------------------
+def chances(row: Row, choice: str) -> Row:
+    """How probable it is that each token is drafted, where q is ``row``.
+
+    Of tokens that are equally likely the first one is the likeliest.
+    """
+    if choice == "q":
+        return row
+    likeliest = np.argsort(-row, kind="stable")[: 1 if choice == "argmax" else TOP_K]
+    chosen = np.zeros_like(row)
+    chosen[likeliest] = row[likeliest]
+    share: Row = chosen / chosen.sum()
+    return share
+
+
+def told_the_chances(rule: Rule, choice: str) -> Rule:
+    """A rule that is given, for q, the chances with which drafts are really chosen."""
+
+    def run(*arguments: Any) -> Any:
+        *before, q, p, coin = arguments
+        return rule(*before, [chances(row, choice) for row in q], p, coin)
+
+    return run
+
+
+def said_of(choice: str) -> str:
+    """How drafts are chosen, to follow a sentence on q and p; "" for the usual way."""
+    return "" if choice == "q" else f", and each draft is {CHOICES[choice]}"
 
 
 def told_apart(one: float, other: float) -> tuple[str, str]:

@@ -9,57 +9,92 @@ done, the rule is run many times, and the answer says how large an error it woul
 
 from __future__ import annotations
 
-import random
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import wraps
-from inspect import Parameter, signature
+from functools import partial
 from time import process_time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from speclib.arguments import shown as as_shown
-from speclib.core.settings import require_counts
-from speclib.errors import BadCall, BadValue, unknown_name
+from speclib.errors import BadCall, unknown_name
 from speclib.methods import METHODS
+from speclib.paths import DATA
 from speclib.worlds.enumerator import NotRepeatable, total_variation
 from speclib.worlds.world import World
 
 from . import candidate_mistakes, line_mistakes, pages
-from .calls import Failed, is_caused_by, time_limit
-from .candidates import POSITIONS
-from .case import Array, Case, DrawnWhenAsked, Rule
+from .asked import (
+    SHAPES,
+    Asked,
+    arguments_of,
+    cases_of,
+    chosen,
+    few_cases,
+    greedy_cases,
+    require_arguments,
+    require_fit,
+    require_order,
+    require_plain,
+    shape_of,
+)
+from .calls import AllTookTooLong, Failed, TookTooLong, is_caused_by, time_limit
+from .case import CHOICES, Array, Case, DrawnWhenAsked, Rule, listed, told_the_chances
 from .coin import NotWalkable
-from .line import CASES, GREEDY_CASES, LineCase, random_line
-from .mistakes import Mistake, is_same, likely_mistake
+from .line import LineCase
+from .mistakes import Mistake, is_same
+from .randomness import modules_and_states
 from .report import Checked, Rate
 from .sampled import LEAST_RUNS, RUNS, Sampled, sample
-from .tree import TREES
 
-SHAPES = ("line", "tree", "candidates", "method")
-ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last of them is the coin
-MOST_OUTCOMES = 20_000  # of a case of the caller's own that are walked
+if TYPE_CHECKING:
+    from speclib.data.pairs import Pair
+
 LENGTHS = ("gamma", "lookahead")  # what methods call the length of a draft
 TIMES = 3  # a rule is walked, to find out whether it draws its own random numbers
+FIRST_CASES = 6  # that are walked again, for an end token and for another q
+FEWER = 1e-6  # tokens a pass that a rule commits less than it could
 OWN_RANDOMNESS = (
     "It draws random numbers of its own, so not every outcome can be walked. Let "
     "chance come from `coin()` alone, and the answer is exact."
 )
+NOT_THE_SAME = (
+    "It does not do the same each time, so not every outcome can be walked. Does it "
+    "draw random numbers of its own, or keep something from one call to the next? Let "
+    "chance come from `coin()` alone, and the answer is exact."
+)
+NO_TIME_FOR_AN_END = (
+    "No error was found, but there was no time to walk it with an end token."
+)
 COIN_TOO_FREE = (
     "It does more with a coin than compare it, so not every outcome can be walked."
 )
+Found = TypeVar("Found")
+Walked = Sequence[tuple[Any, dict[Any, float]]]  # cases, and what the rule gives there
+
+
+class Fault(NamedTuple):
+    """What is wrong with a rule: a sentence, and what the mistake is called.
+
+    ``needs_end``: only a text with an end token shows it.
+    """
+
+    problem: str
+    mistake: str = ""
+    question: str = ""
+    needs_end: bool = False
 
 
 def check(
-    rule: Rule | str,
+    rule: Rule | Pair | str,
     shape: str | None = None,
     *,
     array: Array = np.array,
     gamma: int | None = None,
     vocab: int | None = None,
     put_back: bool = False,
+    drawn: str = "q",
     servers: int = 1,
     seconds: float = 30.0,
     runs: int = RUNS,
@@ -75,8 +110,10 @@ def check(
 
     which ``speclib.checking`` explains in ``line``, ``tree``, ``candidates`` and
     ``pages``. Without ``shape`` it is found by the function's arguments. A registered
-    method may be given by its name. The committed tokens are the accepted drafts and
-    one token more. ``coin()`` gives a random number in [0, 1), which is used by
+    method may be given by its name; a Pair, or the name of one, is checked by
+    ``checking.pair``. The committed tokens are the accepted drafts and one token more.
+    A rule for a line or a tree that takes ``end`` is also told of a token that ends the
+    text. ``coin()`` gives a random number in [0, 1), which is used by
     comparing it, or by ``draw(row, coin())`` of ``speclib.checking.coin``. A rule that
     draws its own random numbers takes no coin; then the answer is by sampling.
 
@@ -84,7 +121,9 @@ def check(
     function of a numpy array. ``gamma``, ``vocab``: of a line, the draft length and the
     number of tokens to be tried, in place of the usual cases. Where these have too many
     outcomes, the answer is by sampling, too. ``put_back``: of candidates and trees,
-    whether a candidate may be drawn again beside itself. ``servers``: of a method, the
+    whether a candidate may be drawn again beside itself. ``drawn``: how each draft is
+    chosen, where q is the draft's softmax: "q" draws it from q, "argmax" takes the
+    likeliest token, "top-k" draws from the two likeliest. ``servers``: of a method, the
     devices that have the target. ``seconds`` of a processor's time and ``runs`` limit
     the work; in another thread than the main one nothing ends a rule that never ends.
 
@@ -94,180 +133,66 @@ def check(
     Whatever the rule does, nothing is raised but BadValue and BadCall for arguments of
     ``check`` itself.
     """
-    _require_arguments(array, gamma, vocab, servers, seconds, runs)
-    if isinstance(rule, str):
-        if rule not in METHODS:
-            raise unknown_name(f"no method {rule!r}", rule, METHODS)
-        rule, shape = _page_of(rule), "method"
-    if not callable(rule):
-        raise BadCall(f"a rule is a function; this is {as_shown(rule)}")
-    shape = shape or shape_of(rule)
-    if shape not in SHAPES:
-        raise unknown_name(f"no shape {shape!r}", shape, SHAPES)
-    if shape != "line" and (gamma is not None or vocab is not None):
-        raise BadValue(f"gamma and vocab are of a line; this is a {shape}")
-    if put_back and shape not in ("tree", "candidates"):
-        raise BadValue(f"put_back is of candidates and trees; this is a {shape}")
-    if shape != "method":
-        _require_order(rule)
+    require_arguments(array, drawn, gamma, vocab, servers, seconds, runs)
+    subject: Any = rule
+    if isinstance(rule, str) and rule in METHODS:
+        subject, shape = _page_of(rule), "method"
+    is_rule = callable(subject)
+    subject = subject if is_rule else _pair_of(subject)
+    shape = _shape_of(subject, shape) if is_rule else "pair"
+    require_fit(shape, drawn, gamma, vocab, put_back)
 
     began = process_time()
+    if not is_rule:
+        from .pair import check_pair
+
+        return replace(check_pair(subject, seconds), seconds=process_time() - began)
     try:
         with time_limit(seconds):
             if shape == "method":
-                answer = _check_method(rule, servers)
+                answer = _check_method(subject, servers)
             else:
-                cases = _cases(shape, gamma, vocab, put_back)
-                asked = _Asked(rule, shape, array, seconds, runs, cases)
+                cases = cases_of(shape, gamma, vocab, put_back, drawn)
+                asked = Asked(subject, shape, array, seconds, runs, drawn, cases)
                 answer = _check_rule(asked)
     except Failed as failed:
         answer = Checked(None, problem=str(failed), how="not run")
     return replace(answer, seconds=process_time() - began)
 
 
-# -- what is asked ---------------------------------------------------------------------
-def _require_arguments(
-    array: object,
-    gamma: int | None,
-    vocab: int | None,
-    servers: int,
-    seconds: float,
-    runs: int,
-) -> None:
-    """Raises BadValue for an argument that ``check`` cannot work with."""
-    require_counts(gamma=gamma, servers=servers)
-    require_counts(2, vocab=vocab)
-    require_counts(LEAST_RUNS, runs=runs)
-    if not callable(array):
-        raise BadValue(
-            f"array is {as_shown(array)}: give a function, such as list or torch.tensor"
-        )
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise BadValue(f"seconds is {as_shown(seconds)}: give a number above 0")
-    if not seconds > 0:
-        raise BadValue(f"seconds is {seconds}: give a number above 0")
+def _shape_of(rule: Rule, shape: str | None) -> str:
+    """The shape that is asked for, or that a rule's arguments show."""
+    require_plain(rule)
+    shape = shape_of(rule) if shape is None else shape
+    if shape not in SHAPES:
+        raise unknown_name(f"no shape {shape!r}", shape, SHAPES)
+    if shape != "method":
+        require_order(rule, shape)
+    return shape
 
 
-def _require_order(rule: Rule) -> None:
-    """Raises BadValue for a rule that calls its arguments p and q the other way round.
+def _pair_of(asked: object) -> Pair:
+    """A pair, or the one of this name; it knows more than a rule needs.
 
-    They are given by their places: the draft's rows first.
+    Raises BadValue for a name without a pair, BadCall for anything else.
     """
-    try:
-        names = _arguments(rule)
-    except BadValue:  # they are not known
-        return
-    if "p" in names and "q" in names and names.index("p") < names.index("q"):
-        raise BadValue(
-            f"the rule takes ({', '.join(names)}), and is given q before p: the "
-            "draft's rows, then the target's"
-        )
+    from speclib.data.pairs import Pair, load_pair
+    from speclib.data.toml_files import names_under
 
-
-def shape_of(rule: Rule) -> str:
-    """The shape of a rule, by the arguments that it takes.
-
-    Raises BadValue where they fit none.
-    """
-    names = _arguments(rule)
-    if names[:1] == ["world"]:
-        return "method"
-    if names[:1] == ["candidates"]:
-        return "candidates"
-    if names[1:2] == ["parents"]:
-        return "tree"
-    if len(names) in (ARGUMENTS["line"], ARGUMENTS["line"] - 1):
-        return "line"
-    raise BadValue(
-        f"a rule with the arguments ({', '.join(names)}) fits no shape: write "
-        "rule(drafted, q, p, coin), or name one of " + ", ".join(SHAPES)
+    if isinstance(asked, Pair):
+        return asked
+    if not isinstance(asked, str):
+        raise BadCall(f"a rule is a function; this is {as_shown(asked)}")
+    if asked in names_under(DATA / "pairs"):
+        return load_pair(asked)
+    others = (
+        "A rule is path/to/file.py:function, and a pair has a name as embedded/once"
     )
-
-
-def _arguments(rule: Rule) -> list[str]:
-    """The names of what a rule must be given, in their order."""
-    try:
-        arguments = signature(rule).parameters.values()
-    except (TypeError, ValueError):
-        raise BadValue(
-            f"the arguments of {as_shown(rule)} are not known: name its shape, one of "
-            + ", ".join(SHAPES)
-        ) from None
-    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return [
-        each.name
-        for each in arguments
-        if each.kind in positional and each.default is Parameter.empty
-    ]
-
-
-def _takes_coin(rule: Rule, shape: str) -> bool:
-    """Whether a rule asks for a coin; one whose arguments are not known does."""
-    try:
-        return len(_arguments(rule)) != ARGUMENTS[shape] - 1
-    except BadValue:
-        return True
-
-
-def _cases(
-    shape: str, gamma: int | None, vocab: int | None, put_back: bool
-) -> Sequence[Any]:
-    """What a rule is tried on."""
-    if shape == "tree":
-        return [replace(tree, put_back=put_back) for tree in TREES]
-    if shape == "candidates":
-        return [replace(position, put_back=put_back) for position in POSITIONS]
-    if gamma is None and vocab is None:
-        return CASES
-    gamma = 3 if gamma is None else gamma
-    vocab = 3 if vocab is None else vocab
-    name = f"{vocab} tokens, {gamma} drafted"
-    # Every text that may be drafted may be rejected at each place, for every token.
-    if vocab ** (gamma + 1) * (gamma + 1) <= MOST_OUTCOMES:
-        return [random_line(name, vocab, gamma, seed) for seed in (1, 2)]
-    draft, target = DrawnWhenAsked(vocab, seed=1), DrawnWhenAsked(vocab, seed=2)
-    return [LineCase(name, draft, target, gamma)]
-
-
-class _Asked(NamedTuple):
-    """A rule to be checked, and on what."""
-
-    rule: Rule
-    shape: str
-    array: Array
-    seconds: float
-    runs: int
-    cases: Sequence[Any]
-
-    @property
-    def takes_coin(self) -> bool:
-        return _takes_coin(self.rule, self.shape)
-
-    def walk(self, case: Any) -> dict[Any, float]:
-        """What the rule gives in a case, over every outcome.
-
-        Raises NotRepeatable where it does not do the same each time.
-        """
-        distribution: dict[Any, float] = case.distribution(
-            self._with_coin(), self.array
-        )
-        return distribution
-
-    def _with_coin(self) -> Rule:
-        """The rule as one that is given a coin, whether or not it takes one."""
-        rule = self.rule
-        if self.takes_coin:
-            return rule
-
-        @wraps(rule)
-        def ignoring_coin(*arguments: Any) -> Any:
-            return rule(*arguments[:-1])
-
-        return ignoring_coin
+    raise unknown_name(f"no method {asked!r}", asked, METHODS, others)
 
 
 # -- a rule ----------------------------------------------------------------------------
-def _check_rule(asked: _Asked) -> Checked:
+def _check_rule(asked: Asked) -> Checked:
     """The answer for a rule: walked, or sampled where that cannot be done."""
     first = asked.cases[0]
     if isinstance(first, LineCase) and isinstance(first.target, DrawnWhenAsked):
@@ -275,8 +200,8 @@ def _check_rule(asked: _Asked) -> Checked:
         return _by_sampling(asked, too_many)
     try:
         return _by_walking(asked)
-    except NotRepeatable:
-        return _by_sampling(asked, OWN_RANDOMNESS)
+    except NotRepeatable as error:
+        return _by_sampling(asked, _why_not_walked(error))
     except Failed as failed:
         # A library that knows no coins names their class in its error.
         is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
@@ -285,110 +210,218 @@ def _check_rule(asked: _Asked) -> Checked:
         return _by_sampling(asked, COIN_TOO_FREE)
 
 
-def _by_walking(asked: _Asked) -> Checked:
+def _why_not_walked(error: NotRepeatable) -> str:
+    """The sentence about a rule that is not the same each time."""
+    return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else NOT_THE_SAME
+
+
+def _by_walking(asked: Asked) -> Checked:
     """Raises NotRepeatable for a rule that draws its own random numbers."""
     ends = process_time() + asked.seconds / 2
-    generators = _states_of_generators()
-    distributions: list[dict[Any, float]] = []
+    pairs: list[tuple[Any, dict[Any, float]]] = []
     for case in asked.cases:
-        if distributions and process_time() > ends:
+        if pairs and process_time() > ends:
             break
-        distributions.append(asked.walk(case))
-    if _states_of_generators() != generators:
-        raise NotRepeatable(OWN_RANDOMNESS)
+        try:
+            found = _without_draws(asked.rule, partial(asked.walk, case))
+            pairs.append((case, found))
+        except AllTookTooLong:
+            if not pairs:
+                raise
+            break
 
-    walked = asked.cases[: len(distributions)]
-    pairs = list(zip(walked, distributions, strict=True))
-    problem = _first(case.difference(found) for case, found in pairs)
-    if problem is not None:
-        _require_repeatable(asked, pairs)
+    walked = [case for case, _ in pairs]
     is_whole = len(walked) == len(asked.cases)
-    is_lossless: bool | None = problem is None
+    fault = _fault(asked, pairs)
+    is_lossless: bool | None = fault is None
     if is_lossless and not is_whole:
         is_lossless = None  # what was not walked may still show an error
     answer = Checked(
         is_lossless=is_lossless,
-        problem=problem or "",
         how="walked" if is_whole else "walked in part",
-        scope=_scope_of(walked, asked.cases),
+        scope=_scope_of(walked, asked.cases) + _said_of_drafts(asked),
         rate=_rate_of(pairs),
-        notes=_possible_by_a_coin_of_0(pairs) if problem is None else (),
     )
-    if problem is None:
-        return answer
-
-    mistake = _mistake_like(asked, distributions)
+    if fault is None:
+        return replace(answer, notes=_notes(asked, pairs, answer.rate))
     return replace(
         answer,
+        problem=fault.problem,
+        mistake=fault.mistake,
+        question=fault.question,
         largest_error=max(case.largest_error(found) for case, found in pairs),
-        mistake=mistake.name if mistake else "",
-        question=mistake.question if mistake else "",
-        is_lossless_greedy=_is_lossless_greedy(asked),
+        is_lossless_greedy=None if fault.needs_end else _is_lossless_greedy(asked),
     )
 
 
-def _states_of_generators() -> list[object]:
-    """How far the random generators are that everybody shares: a draw moves them."""
-    states: list[object] = [random.getstate(), repr(np.random.get_state())]
-    torch = sys.modules.get("torch")  # nobody draws from it who has not loaded it
-    if torch is not None:
-        states.append(torch.get_rng_state().tolist())
-    return states
+def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
+    """What ``run`` finds. Raises NotRepeatable if it moves a generator of ``rule``.
+
+    A module that is loaded brings generators, and may move them. That happens once.
+    """
+    for _ in range(TIMES):
+        before = modules_and_states(rule)
+        found = run()
+        after = modules_and_states(rule)
+        if after == before:
+            return found
+        if after.modules == before.modules:
+            break
+    raise NotRepeatable(OWN_RANDOMNESS)
 
 
-def _require_repeatable(
-    asked: _Asked, pairs: Sequence[tuple[Any, dict[Any, float]]]
-) -> None:
+def _fault(asked: Asked, pairs: Walked) -> Fault | None:
+    """What is wrong with a rule; None where nothing was found."""
+    problem = _first(case.difference(found) for case, found in pairs)
+    if problem is None:
+        return _fault_with_an_end(asked) if asked.takes_end else None
+    _require_repeatable(asked, pairs)
+    mistake = _mistake_like(asked, pairs)
+    if mistake is None:
+        return Fault(problem)
+    return Fault(problem, mistake.name, mistake.question)
+
+
+def _require_repeatable(asked: Asked, pairs: Walked) -> None:
     """Raises NotRepeatable where the walks are not the same when made once more."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
-            if not is_same(asked.walk(case), distribution):
-                raise NotRepeatable(OWN_RANDOMNESS)
+            try:
+                found = asked.walk(case)
+            except TookTooLong:  # as far as there is time
+                return
+            if not is_same(found, distribution):
+                raise NotRepeatable(NOT_THE_SAME)
 
 
-def _possible_by_a_coin_of_0(
-    pairs: Iterable[tuple[Any, dict[Any, float]]],
-) -> tuple[str, ...]:
-    """A note on what may be written with probability 0, and by the target never."""
-    impossible = _first(case.impossible(found) for case, found in pairs)
-    if impossible is None:
-        return ()
-    return (impossible,)
+def _fault_with_an_end(asked: Asked) -> Fault | None:
+    """What is wrong where one of the tokens ends the text."""
+    for case in asked.cases[:FIRST_CASES]:
+        for end in range(case.vocab):
+            try:
+                found = asked.walk(case, end)
+            except Failed as failed:
+                raise Failed(f"If {end} ends the text: {failed}") from failed
+            except AllTookTooLong as error:
+                raise Failed(NO_TIME_FOR_AN_END) from error
+            for committed, probability in sorted(found.items()):
+                if end in committed[:-1] and probability > 0:
+                    return Fault(
+                        f"Where {end} ends the text, your function can commit "
+                        f"{listed(committed)}: nothing may come behind an end token.",
+                        "tokens behind the end",
+                        "An accepted draft may be the end token. What becomes of the "
+                        "drafts, and of the token more, that follow it?",
+                        needs_end=True,
+                    )
+            problem = case.difference(found)
+            if problem is not None:
+                return Fault(f"If {end} ends the text: {problem}", needs_end=True)
+    return None
 
 
-def _mistake_like(
-    asked: _Asked, distributions: Sequence[dict[Any, float]]
-) -> Mistake | None:
+def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
     """The known mistake that gives the same in every case that was walked."""
-    known: dict[str, tuple[Mistake, ...]] = {
-        "line": line_mistakes.MISTAKES,
-        "candidates": candidate_mistakes.MISTAKES,
-    }
-    walked = asked.cases[: len(distributions)]
-
-    def answers_of(solution: Rule) -> list[dict[Any, float]] | None:
+    for mistake in _known_mistakes(asked):
         try:
-            return [case.distribution(solution) for case in walked]
+            if _does_the_same(mistake.solution, pairs):
+                return mistake
         except Failed:
-            return None
+            continue
+        except TookTooLong:
+            break
+    return None
 
-    return likely_mistake(distributions, known.get(asked.shape, ()), answers_of)
+
+def _does_the_same(rule: Rule, pairs: Walked) -> bool:
+    return all(is_same(case.distribution(rule), found) for case, found in pairs)
 
 
-def _is_lossless_greedy(asked: _Asked) -> bool | None:
-    """Whether a rule for lines is right with models that are sure of their tokens."""
-    if asked.shape != "line":
-        return None
+def _known_mistakes(asked: Asked) -> list[Mistake]:
+    """Those of a shape; also with the chances by which drafts are chosen, for q."""
+    known = {
+        "line": line_mistakes.MISTAKES,
+        "tree": candidate_mistakes.IN_A_TREE,
+        "candidates": candidate_mistakes.AT_ONE_POSITION,
+    }[asked.shape]
+    if asked.choice == "q":
+        return list(known)
+    right = {
+        "line": line_mistakes.verify,
+        "tree": candidate_mistakes.pick_down_the_tree,
+        "candidates": candidate_mistakes.pick,
+    }[asked.shape]
+    mistakes = [Mistake(*NOT_DRAWN_FROM_Q, right)]
+    for mistake in known:
+        solution = told_the_chances(mistake.solution, asked.choice)
+        mistakes += [replace(mistake, solution=solution), mistake]
+    return mistakes
+
+
+NOT_DRAWN_FROM_Q = (
+    "divides by q although the draft was not drawn from it",
+    "The ratio p(x) / q(x) is right for a draft that is drawn from q. With which "
+    "probability is x drafted here?",
+)
+
+
+def _is_lossless_greedy(asked: Asked) -> bool | None:
+    """Whether a rule is right with models that are sure of their tokens."""
     try:
-        for case in GREEDY_CASES:
+        for case in chosen(greedy_cases(asked.shape), asked.choice):
             if case.difference(asked.walk(case)) is not None:
                 return False
     except Failed:
         return False
+    except TookTooLong:
+        return None
     return True
 
 
-def _rate_of(pairs: Sequence[tuple[Any, dict[Any, float]]]) -> Rate:
+# -- what is said of a lossless rule ---------------------------------------------------
+def _notes(asked: Asked, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
+    """What is said of a rule in which no error was found."""
+    notes = [_first(case.impossible(found) for case, found in pairs)]
+    notes.append(_only_if_chosen_so(asked))
+    if rate is not None and rate.value < min(rate.best.values()) - FEWER:
+        notes.append(_never_reads_q(asked, pairs))
+    if asked.takes_end:
+        notes.append("Nothing is committed behind an end token.")
+    return tuple(note for note in notes if note is not None)
+
+
+def _only_if_chosen_so(asked: Asked) -> str | None:
+    """What is said of a rule that is not lossless if drafts are chosen otherwise."""
+    for choice, words in CHOICES.items():
+        if choice == asked.choice:
+            continue
+        try:
+            cases = chosen(few_cases(asked.shape), choice)
+            problem = _first(case.difference(asked.walk(case)) for case in cases)
+        except (Failed, NotRepeatable, TookTooLong):
+            continue
+        if problem is not None:
+            return (
+                f"That is so if each draft is {CHOICES[asked.choice]}. If it is "
+                f"{words} (drawn={choice!r}), the rule is not lossless. {problem}"
+            )
+    return None
+
+
+def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
+    """What is said of a rule that does the same whatever q is."""
+    try:
+        for change in (lambda rows: rows * np.nan, lambda rows: np.roll(rows, 1, -1)):
+            rule = asked.told_other_q(change)
+            for case, found in pairs[:FIRST_CASES]:
+                if not is_same(case.distribution(rule, asked.array), found):
+                    return None
+    except (Failed, NotRepeatable, TookTooLong):
+        return None
+    return "It accepts fewer drafts than it could, because it never reads q."
+
+
+def _rate_of(pairs: Walked) -> Rate:
     """What a pass gives in the mean over the cases, beside what is possible."""
     rates = [case.rate(found) for case, found in pairs]
     unit: str = pairs[0][0].unit
@@ -414,13 +447,18 @@ def _scope_of(walked: Sequence[Any], cases: Sequence[Any]) -> str:
     )
 
 
+def _said_of_drafts(asked: Asked) -> str:
+    """How drafts were chosen, in a sentence; "" for the usual way."""
+    return "" if asked.choice == "q" else f" Each draft was {CHOICES[asked.choice]}."
+
+
 def _first(differences: Iterable[str | None]) -> str | None:
     """The first that is there."""
     return next((each for each in differences if each is not None), None)
 
 
 # -- by sampling -----------------------------------------------------------------------
-def _by_sampling(asked: _Asked, why: str) -> Checked:
+def _by_sampling(asked: Asked, why: str) -> Checked:
     """The answer by many runs of the rule."""
     if asked.shape == "candidates":
         return Checked(
@@ -434,8 +472,7 @@ def _by_sampling(asked: _Asked, why: str) -> Checked:
         samples.append(
             sample(
                 case,
-                asked.rule,
-                takes_coin=asked.takes_coin,
+                asked.called(),
                 array=asked.array,
                 runs=max(LEAST_RUNS, asked.runs // len(cases)),
                 seconds=asked.seconds / (2 * len(cases)),
@@ -453,10 +490,11 @@ def _by_sampling(asked: _Asked, why: str) -> Checked:
         is_lossless=None if problem is None else False,
         problem=problem or "",
         how="sampled",
-        scope=f"{why} It was run {runs:,} times.",
+        scope=f"{why} It was run {runs:,} times.{_said_of_drafts(asked)}",
         largest_error=max(each.error for each in samples),
         would_find=max(each.would_find for each in samples),
         rate=_sampled_rate(samples, cases),
+        notes=("It was not told of an end token.",) if asked.takes_end else (),
     )
 
 
@@ -478,7 +516,7 @@ def _sampled_rate(samples: Sequence[Sampled], cases: Sequence[Any]) -> Rate:
 # -- a method --------------------------------------------------------------------------
 def _page_of(name: str) -> pages.Method:
     """A registered method as a function of a world and a draft length."""
-    required = _arguments(METHODS[name])
+    required = arguments_of(METHODS[name])
 
     def page(world: World, gamma: int) -> None:
         settings = {length: gamma for length in LENGTHS if length in required}
@@ -489,9 +527,9 @@ def _page_of(name: str) -> pages.Method:
 
 def _check_method(method: pages.Method, servers: int) -> Checked:
     """The answer for a whole method."""
-    setup = pages.Setup(servers=servers)
+    setup = pages.Setup(walks=pages.WALKS_WITH_ENDS, servers=servers)
     try:
-        behaviour = pages.behaviour_of(method, setup)
+        behaviour = _without_draws(method, partial(pages.behaviour_of, method, setup))
         problem = _first(
             find(behaviour, setup)
             for find in (
@@ -501,9 +539,9 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
             )
         )
         if problem is not None and not pages.is_repeatable(method, setup, behaviour):
-            raise NotRepeatable(OWN_RANDOMNESS)
-    except NotRepeatable:
-        return Checked(None, problem=OWN_RANDOMNESS, how="not run")
+            raise NotRepeatable(NOT_THE_SAME)
+    except NotRepeatable as error:
+        return Checked(None, problem=_why_not_walked(error), how="not run")
 
     errors, is_right_greedy = [], True
     for walk, found in zip(setup.walks, behaviour.sampled, strict=True):
@@ -518,14 +556,26 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
         scope=f"Every outcome was walked of all texts {walked}, greedily and sampling.",
         largest_error=max(errors),
         is_lossless_greedy=is_right_greedy,
-        notes=tuple(_speeds(behaviour, setup)),
+        notes=(*_speeds(behaviour, setup), *_late_work(method, setup)),
     )
+
+
+def _late_work(method: pages.Method, setup: pages.Setup) -> list[str]:
+    """What is said of a method that goes on when the text has ended."""
+    if not pages.works_after_the_end(method, setup):
+        return []
+    return [
+        "It goes on after an end token: it asks a model, or commits, when the text is "
+        "complete. Nothing of that is written, and it takes time."
+    ]
 
 
 def _speeds(behaviour: pages.Behaviour, setup: pages.Setup) -> list[str]:
     """How fast a method is on the virtual clock: a sentence for each run."""
     sentences = []
     for run in behaviour.clock:
+        if run.seconds == 0:
+            return ["It takes no time at all, for it waits for no model."]
         how = "greedily" if run.temperature == 0 else "at temperature 1"
         sentences.append(
             f"On the virtual clock (c = {run.c:g}, alpha = {pages.CLOCK_ALPHA:g}, "

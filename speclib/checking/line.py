@@ -3,7 +3,7 @@
 Such a rule is called as ``rule(drafted, q, p, coin)``:
 
     drafted   gamma tokens, a list
-    q         [gamma, V], the rows that they were drawn from
+    q         [gamma, V], the rows that they were drawn from, or chosen by
     p         [gamma + 1, V], the target's rows, the last of them after all drafts
     coin      coin() gives a new random number in [0, 1)
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from speclib.core.sampling import Row, Tokens
 
-from .case import Array, Case, Model, drawn_from, model_of, random_models
+from .case import Array, Case, Model, chances, drawn_from, model_of, random_models
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,19 @@ class LineCase(Case[Tokens]):
         for tokens in product(range(self.vocab), repeat=self.gamma):
             probability = 1.0
             for position, token in enumerate(tokens):
-                probability *= float(self.draft[tokens[:position]][token])
+                probability *= float(self._chances(tokens[:position])[token])
             if probability > 0:
                 yield tokens, probability
 
     def sample(self, random: np.random.Generator) -> Tokens:
         drafted: Tokens = ()
         for _ in range(self.gamma):
-            drafted += (drawn_from(self.draft[drafted], random),)
+            drafted += (drawn_from(self._chances(drafted), random),)
         return drafted
+
+    def _chances(self, tokens: Tokens) -> Row:
+        """How probable it is that each token is drafted after ``tokens``."""
+        return chances(self.draft[tokens], self.choice)
 
     def tokens_of(self, proposal: Tokens) -> Tokens:
         return proposal
@@ -82,7 +86,7 @@ class LineCase(Case[Tokens]):
         """The mean number of drafts that are accepted after ``tokens``."""
         if len(tokens) == self.gamma:
             return 0.0
-        shared = np.minimum(self.draft[tokens], self.target[tokens])
+        shared = np.minimum(self._chances(tokens), self.target[tokens])
         mean = 0.0
         for token in range(self.vocab):
             mean += float(shared[token]) * (1 + self._accepted_after((*tokens, token)))
@@ -112,7 +116,7 @@ class LineCase(Case[Tokens]):
             return 0.0
         mean = 0.0
         for token in range(self.vocab):
-            proposed_too = proposed * float(self.draft[tokens][token])
+            proposed_too = proposed * float(self._chances(tokens)[token])
             accepted_too = accepted * float(self.target[tokens][token])
             both = min(proposed_too, accepted_too)
             if both > 0:
@@ -213,26 +217,45 @@ CASES = (
     random_line("four tokens, two drafted", 4, 2, seed=7, steepness=3),
 )
 
-# Greedy decoding alone: the models are sure, and agree for 0, 1, 2 or 3 drafts.
+# If 0 is always drafted, the ratio test writes it in 0.6 / 0.8 = 0.75 of all texts.
+# Source: huggingface/transformers, issue 32867.
+LIKELIEST_DRAFTED = line_case(
+    "two tokens, of which the draft likes one",
+    gamma=1,
+    draft={(): (0.8, 0.2), (0,): (0.5, 0.5), (1,): (0.5, 0.5)},
+    target={(): (0.6, 0.4), (0,): (0.3, 0.7), (1,): (0.9, 0.1)},
+)
+
+# Greedy decoding alone: the models are sure, and agree for 0, 1, 2 or 3 drafts. Each
+# token comes first in some of them, so that no rule is right that always gives one.
 SURE_TARGET = {(): 0, (0,): 1, (0, 1): 0, (0, 1, 0): 1}
 
 
-def _sure_line(agreed: int) -> LineCase:
-    """Three drafts of which the target agrees with the first ``agreed``."""
+def _sure_line(vocab: int, first: int, agreed: int) -> LineCase:
+    """Three drafts of which the target agrees with the first ``agreed``.
+
+    ``first`` is added to every token of ``SURE_TARGET``.
+    """
     gamma = 3
-    target = {text: 0 for text in _texts(gamma)} | SURE_TARGET
-    draft = dict(target)
+    target = dict.fromkeys(_texts(vocab, gamma), first)
     for text, token in SURE_TARGET.items():
+        target[tuple((each + first) % vocab for each in text)] = (token + first) % vocab
+    draft = dict(target)
+    for text, token in target.items():
         if len(text) == agreed:
-            draft[text] = 1 - token
-    name = f"greedy: three drafted, and {agreed} agreed with"
-    return LineCase(name, certain(draft, 2), certain(target, 2), gamma)
+            draft[text] = (token + 1) % vocab
+    name = f"greedy: {first} comes first, three drafted, and {agreed} agreed with"
+    return LineCase(name, certain(draft, vocab), certain(target, vocab), gamma)
 
 
-def _texts(longest: int) -> Iterator[Tokens]:
-    """All texts of two tokens, up to ``longest`` of them."""
+def _texts(vocab: int, longest: int) -> Iterator[Tokens]:
+    """All texts of up to ``longest`` tokens."""
     for length in range(longest + 1):
-        yield from product(range(2), repeat=length)
+        yield from product(range(vocab), repeat=length)
 
 
-GREEDY_CASES = (GREEDY, *(_sure_line(agreed) for agreed in range(4)))
+GREEDY_CASES = (
+    GREEDY,
+    *(_sure_line(2, first, agreed) for first in range(2) for agreed in range(4)),
+    *(_sure_line(3, first, agreed) for first in range(3) for agreed in range(4)),
+)

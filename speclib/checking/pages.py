@@ -26,7 +26,7 @@ from speclib.worlds.enumerator import Distribution, outcomes, truth
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .calls import Failed, call_guarded
+from .calls import AllTookTooLong, Failed, TookTooLong, call_guarded
 from .mistakes import is_same
 
 Method: TypeAlias = Callable[[World, int], None]
@@ -41,16 +41,33 @@ TEMPERATURES = (0.0, 1.0)
 class Walk(NamedTuple):
     """What the enumerator walks: all texts of so many ``tokens``, and the draft length.
 
-    ``vocab``: how many tokens the models know.
+    ``vocab``: how many tokens the models know. ``end``: the one that ends the text;
+    None: none does.
     """
 
     vocab: int
     gamma: int
     tokens: int
+    end: int | None = None
 
     @property
     def words(self) -> str:
-        return f"of {self.tokens} tokens with γ = {self.gamma}"
+        words = f"of {self.tokens} tokens with γ = {self.gamma}"
+        return words if self.end is None else f"{words} and {self.end} as an end token"
+
+    @property
+    def ends(self) -> Tokens:
+        return () if self.end is None else (self.end,)
+
+    def in_words(self, problem: str) -> str:
+        """What is wrong in this walk, with what the text is ended by."""
+        return (
+            problem if self.end is None else f"Where {self.end} ends a text: {problem}"
+        )
+
+
+WALKS = (Walk(3, 2, 3), Walk(2, 3, 4))
+WALKS_WITH_ENDS = (*WALKS, Walk(3, 2, 3, end=1), Walk(2, 3, 4, end=1))
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,7 @@ class Setup:
     words         how the card says gamma and servers
     """
 
-    walks: tuple[Walk, ...] = (Walk(3, 2, 3), Walk(2, 3, 4))
+    walks: tuple[Walk, ...] = WALKS
     servers: int = 1
     clock_c: tuple[float, ...] = (4.0,)
     clock_gamma: int = 4
@@ -127,14 +144,49 @@ def distribution_of(
     method: Method, setup: Setup, walk: Walk, temperature: float
 ) -> Distribution:
     """The exact distribution over texts of a method."""
-    return outcomes(
-        guarded(method),
-        models(setup, walk),
-        walk.tokens,
-        sampler=Sampler(temperature),
-        prompt=(BOS,),
-        gamma=walk.gamma,
-    )
+    try:
+        return outcomes(
+            guarded(method),
+            models(setup, walk),
+            walk.tokens,
+            sampler=Sampler(temperature),
+            prompt=(BOS,),
+            eos=walk.ends,
+            gamma=walk.gamma,
+        )
+    except Failed as failed:
+        raise Failed(walk.in_words(str(failed))) from failed
+    except AllTookTooLong:
+        raise
+    except TookTooLong as error:
+        if walk.end is None:
+            raise
+        problem = "it does not end. Does it go on `while world.going`?"
+        raise Failed(walk.in_words(problem)) from error
+
+
+def works_after_the_end(method: Method, setup: Setup) -> bool:
+    """Whether a method asks a model, or commits, when an end token was committed."""
+    is_late: list[bool] = []
+
+    def watched(world: World, gamma: int) -> None:
+        ask, commit = world.submit, world.commit
+
+        def submit(device: str, op: Operation) -> AnyFuture:
+            is_late.append(not world.going)
+            return ask(device, op)
+
+        def write(tokens: Sequence[int]) -> None:
+            is_late.append(not world.going)
+            commit(tokens)
+
+        world.submit, world.commit = submit, write  # type: ignore[method-assign]
+        method(world, gamma)
+
+    for walk in setup.walks:
+        if walk.end is not None:
+            distribution_of(watched, setup, walk, temperature=1.0)
+    return any(is_late)
 
 
 def models(setup: Setup, walk: Walk) -> dict[str, Random]:
@@ -265,7 +317,7 @@ def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
         (wanted,) = target_distribution(walk, temperature=0.0)
         text = max(distribution, key=distribution.__getitem__)
         if text != wanted:
-            return (
+            return walk.in_words(
                 f"Greedily, {_which_token_is_wrong(_first_difference(text, wanted))} "
                 f"Your method writes {text}; the target model writes {wanted}."
             )
@@ -301,7 +353,7 @@ def sampled_difference(behaviour: Behaviour, setup: Setup) -> str | None:
         wanted = target_distribution(walk, temperature=1.0)
         problem = _difference_of(distribution, wanted, walk.tokens)
         if problem is not None:
-            return problem
+            return walk.in_words(problem)
     return None
 
 
@@ -330,7 +382,13 @@ def _difference_of(
 def target_distribution(walk: Walk, temperature: float) -> Distribution:
     """The target's own distribution over texts."""
     target = _target(walk)
-    return truth(target, walk.tokens, sampler=Sampler(temperature), prompt=(BOS,))
+    return truth(
+        target,
+        walk.tokens,
+        sampler=Sampler(temperature),
+        prompt=(BOS,),
+        eos=walk.ends,
+    )
 
 
 def _beginnings(distribution: Distribution, length: int) -> Distribution:

@@ -14,7 +14,6 @@ found, it is known how large an error would have been found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, sqrt
 from time import process_time
@@ -64,7 +63,6 @@ class Sampled:
 def sample(
     case: Case[Any],
     rule: Rule,
-    takes_coin: bool,
     array: Array = np.array,
     runs: int = RUNS,
     seconds: float = 10.0,
@@ -78,13 +76,12 @@ def sample(
     shape = (case.longest, case.vocab + 1)
     seen, expected, variance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     lengths: list[int] = []
-    coins: tuple[Callable[[], float], ...] = (random.random,) if takes_coin else ()
     ends = process_time() + seconds
     while len(lengths) < runs:
         if len(lengths) % AT_ONCE == 0 and process_time() > ends:
             break
         proposal = case.sample(random)
-        given = call_guarded(rule, *case.arguments(proposal, array), *coins)
+        given = call_guarded(rule, *case.arguments(proposal, array), random.random)
         drafted = case.tokens_of(proposal)
         committed = committed_in(given, drafted, case.longest, case.vocab)
         lengths.append(len(committed))

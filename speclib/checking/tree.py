@@ -4,8 +4,8 @@ Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
 
     tokens    the token of every node, a list; a parent comes before its children
     parents   for every node the number of the node before it, or -1: the text
-    q         [n, V], for each node the row that its token was drawn from, in which its
-              elder siblings have no chance, unless they were put back
+    q         [n, V], for each node the row that its token was drawn from, or chosen by,
+              in which its elder siblings have no chance, unless they were put back
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
     coin      coin() gives a new random number in [0, 1)
 
@@ -25,19 +25,26 @@ the same node has every token that it may have, in turn:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from speclib.core.candidate_tree import depths
-from speclib.core.sampling import Row, Tokens, residual
+from speclib.core.sampling import Row, Tokens
 
-from .case import Array, Case, drawn_from, mean_length, random_models
-from .coin import NewCoin, draw
+from .candidate_mistakes import RIGHT, TEXT, down_a_tree
+from .case import (
+    Array,
+    Case,
+    chances,
+    drawn_from,
+    mean_length,
+    random_models,
+    told_the_chances,
+)
 
 BY_REMOVAL = "by removal and renormalisation"  # our own rule; others may do better
-TEXT = -1  # the parent of the first nodes
 
 
 class DrawnTree(NamedTuple):
@@ -73,12 +80,13 @@ class TreeCase(Case[DrawnTree]):
             yield drawn, probability
             return
         row = self._row_of(node, drawn.tokens)
-        for token in np.flatnonzero(row):
+        shares = chances(row, self.choice)
+        for token in np.flatnonzero(shares):
             longer = DrawnTree((*drawn.tokens, int(token)), (*drawn.q, row))
-            yield from self._drawn_on(longer, probability * float(row[token]))
+            yield from self._drawn_on(longer, probability * float(shares[token]))
 
     def _row_of(self, node: int, tokens: Tokens) -> Row:
-        """What a node's token is drawn from: no token of its elder siblings."""
+        """What a node's token is drawn from, or chosen by: none of an elder sibling."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
         if self.put_back:
@@ -101,7 +109,7 @@ class TreeCase(Case[DrawnTree]):
         drawn = DrawnTree((), ())
         for node in range(len(self.parents)):
             row = self._row_of(node, drawn.tokens)
-            token = drawn_from(row, random)
+            token = drawn_from(chances(row, self.choice), random)
             drawn = DrawnTree((*drawn.tokens, token), (*drawn.q, row))
         return drawn
 
@@ -116,31 +124,8 @@ class TreeCase(Case[DrawnTree]):
         return list(proposal.tokens), list(self.parents), q, p
 
     def best_rates(self) -> dict[str, float]:
-        return {BY_REMOVAL: mean_length(self.distribution(pick_down_the_tree))}
-
-
-def pick_down_the_tree(
-    tokens: list[int], parents: list[int], q: list[Row], p: list[Row], coin: NewCoin
-) -> list[int]:
-    """Removal and renormalisation at each position, as in ``verify_tree``."""
-    committed: list[int] = []
-    node = TEXT
-    while True:
-        left = p[node + 1]
-        accepted_node = None
-        for child, parent in enumerate(parents):
-            if parent != node:
-                continue
-            token = tokens[child]
-            if coin() < left[token] / q[child][token]:
-                accepted_node = child
-                break
-            left = residual(left, q[child])
-
-        if accepted_node is None:
-            return [*committed, draw(left, coin())]
-        committed.append(tokens[accepted_node])
-        node = accepted_node
+        rule = told_the_chances(down_a_tree(RIGHT), self.choice)
+        return {BY_REMOVAL: mean_length(self.distribution(rule))}
 
 
 def random_tree(name: str, vocab: int, parents: Tokens, seed: int) -> TreeCase:
@@ -156,3 +141,13 @@ TREES = (
     random_tree("two children and two grandchildren", 3, (-1, -1, 0, 0), seed=14),
     random_tree("three children and a grandchild", 3, (-1, -1, -1, 1), seed=15),
 )
+
+
+def _sure_tree(first: int) -> TreeCase:
+    """A target that is sure of its token, ``first`` after the text."""
+    tree = random_tree(f"greedy: {first} comes first", 3, (-1, -1, 0), seed=16)
+    target = {text: np.eye(3)[(len(text) + first) % 3] for text in tree.target}
+    return replace(tree, target=target)
+
+
+GREEDY_TREES = tuple(_sure_tree(first) for first in range(3))

@@ -19,7 +19,7 @@ Knows no time, device or model.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
@@ -31,8 +31,10 @@ import numpy.typing as npt
 from speclib.errors import BadValue
 
 from .certain_rows import one_hot
+from .penalties import Penalties
+from .text import AnyText
+from .text import Tokens as Tokens
 
-Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
 Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
 Rows: TypeAlias = npt.NDArray[np.floating[Any]]  # distributions, shape [n, V]
 
@@ -57,12 +59,13 @@ class Sampler:
 
     ``temperature``: 0 (greedy) or more. ``top_k``: 0 (off) or more. ``top_p``: above 0,
     up to 1 (off). They are applied in this order, as transformers does, and to the
-    draft's logits exactly as to the target's.
+    draft's logits exactly as to the target's. ``penalties`` come before them.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
+    penalties: Penalties = Penalties()
 
     def __post_init__(self) -> None:
         if not _is_number(self.temperature) or not 0 <= self.temperature < inf:
@@ -84,12 +87,19 @@ class Sampler:
         """Whether the likeliest token is always taken."""
         return self.temperature == 0
 
-    def __call__(self, logits: Rows) -> Rows:
+    def __call__(
+        self, logits: Rows, texts: Callable[[], Sequence[AnyText]] | None = None
+    ) -> Rows:
         """Probabilities [n, V] of ``logits`` [n, V], of the same dtype.
+
+        ``texts``: gives the text that each row follows. Only penalties need them.
 
         Rows of a large vocabulary are shaped a few at a time: what was just written is
         then still in the processor's cache when it is read.
         """
+        if self.penalties:
+            assert texts is not None, "penalties depend on the text before a row"
+            logits = self.penalties.applied(logits, texts())
         if self.greedy:
             return _one_hot(logits)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from speclib.errors import SpeclibError
 
-from .sampling import Tokens
+Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
 
 
 @final

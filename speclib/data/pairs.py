@@ -8,10 +8,19 @@ This describes; ``models.open_pair`` builds.
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from speclib.arguments import Count, Seed, Share, Whole, checked, problems_in, shown
 from speclib.core.settings import Role
@@ -29,6 +38,19 @@ FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
+
+
+def _as_text(value: object) -> object:
+    """A path as text, absolute, so that it is no hub id; "~" is the user's folder."""
+    if isinstance(value, Path):
+        return str(value.expanduser().absolute())
+    if isinstance(value, str) and value.startswith("~"):
+        return os.path.expanduser(value)
+    return value
+
+
+# A path, or what stands for a model without being one.
+Name: TypeAlias = Annotated[str, Field(min_length=1), BeforeValidator(_as_text)]
 
 
 class ModelSpec(BaseModel):
@@ -68,7 +90,7 @@ class ModelSpec(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    model: Annotated[str, Field(min_length=1)]
+    model: Name
     shape: tuple[Count, Count, Count, Count] | None = None
     like: str | None = None
     runtime: Literal["torch", "llamacpp", "auto"] = "torch"
@@ -156,6 +178,26 @@ class ModelSpec(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _check_that_all_counts(self) -> Self:
+        """What a toy is told is not for a checkpoint, nor the other way round."""
+        given = self.model_fields_set
+        if self.is_toy:
+            idle = {"shape", "quantization"} & given
+            advice = "a toy has no weights"
+        else:
+            idle = {"alpha", "vocab", "seed", "words", "context"} & given
+            advice = "only a toy is told that"
+            if self.runtime == "torch" and not self.is_gguf and "quantization" in given:
+                idle.add("quantization")
+                advice = 'only llama.cpp quantises: give runtime "llamacpp", too'
+        if idle:
+            raise ValueError(
+                f"{', '.join(sorted(idle))} beside {self.model!r} would have no "
+                f"effect: {advice}, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_words(self) -> Self:
         """A toy can only write what is in its vocabulary."""
         for word in self.words:
@@ -221,7 +263,7 @@ class Pair(BaseModel):
     place: Place = Place()
     latency: str | None = None
     stands_for: str = ""
-    datastore: Annotated[str, Field(min_length=1)] | None = None
+    datastore: Name | None = None
     fitted: bool | str = False
     name: str = "unnamed"
     about: str = ""
@@ -379,21 +421,22 @@ def load_pair(name: str) -> Pair:
 
 @checked
 def pair(
-    target: str | dict[str, Any],
-    draft: str | dict[str, Any],
+    target: str | Path | dict[str, Any],
+    draft: str | Path | dict[str, Any],
     *,
     name: str | None = None,
     **settings: Any,
 ) -> Pair:
     """A pair of your own.
 
-    ``target`` and ``draft``: folders or hub ids, or dicts of all that a pair file may
-    say of a model, as {"model": ..., "spread": "tensors"}. Of their tokenizers one may
-    have tokens that the other lacks; an id that both have means the same in both.
+    ``target`` and ``draft``: folders, as texts or Paths, or hub ids, or dicts of all
+    that a pair file may say of a model, as {"model": ..., "spread": "tensors"}. Of
+    their tokenizers one may have tokens that the other lacks; an id that both have
+    means the same in both.
     ``settings``: what else a pair has, as ``place`` and ``latency``.
     """
-    target_keys = {"model": target} if isinstance(target, str) else target
-    draft_keys = {"model": draft} if isinstance(draft, str) else draft
+    target_keys = target if isinstance(target, dict) else {"model": target}
+    draft_keys = draft if isinstance(draft, dict) else {"model": draft}
     if name is None:
         name = f"{draft_keys.get('model')}+{target_keys.get('model')}"
     keys = {"target": target_keys, "draft": draft_keys, "name": name, **settings}

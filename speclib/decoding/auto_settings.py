@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from speclib.arguments import Whole, shown
 from speclib.core.counts import rounds_up
+from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.methods import about, find, parameters
 from speclib.worlds.world import World
@@ -55,6 +56,17 @@ class RequestedSettings:
         if isinstance(gamma, str):
             return gamma != AUTO or about(self.method).auto_gamma is None
         return AUTO in (self.counts.get("lookahead"), self.counts.get("servers"))
+
+    def check_pair(self, pair: Pair) -> None:
+        """Raises BadValue for a pair that lacks what the method drafts with."""
+        draft = pair.draft
+        if about(self.method).needs_head and not (draft.head or draft.is_toy):
+            raise BadValue(
+                f"method {self.method!r} drafts with a head on the target's features, "
+                f"and the draft of pair {pair.name!r} is a whole model, "
+                f"{draft.model!r}: give a pair whose draft has head = true, or take "
+                'method="tree"'
+            )
 
     def servers_at(self, c: float) -> int:
         """How many target servers to open where passes last as a latency file says.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from speclib.arguments import AnyNumber, Count, Seed, Whole, checked, shown
-from speclib.core.sampling import Coins, Sampler
+from speclib.core.sampling import Coins
 from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, naming_extras, unknown_name
@@ -20,7 +20,17 @@ from speclib.worlds.lockstep import Lockstep, Seat
 from speclib.worlds.lockstep_virtual import VirtualPair
 
 from .auto_settings import RequestedSettings, request_settings
-from .decode import BatchResult, Result, Task, decode_in, load_latency_for, pair_of
+from .choose_sampler import AskedSampling
+from .decode import (
+    BatchResult,
+    Least,
+    Result,
+    Task,
+    check_settled,
+    decode_in,
+    load_latency_for,
+    pair_of,
+)
 from .encode import encode
 
 WORLDS = ("virtual", "emulated", "processes")
@@ -57,8 +67,12 @@ def decode_batch(
     batch: Batch | None = None,
     max_new_tokens: Count = 64,
     temperature: AnyNumber = 0.0,
-    top_k: Any = 0,
-    top_p: AnyNumber = 1.0,
+    top_k: Any = None,
+    top_p: AnyNumber | None = None,
+    repetition_penalty: AnyNumber | None = None,
+    presence_penalty: AnyNumber = 0.0,
+    frequency_penalty: AnyNumber = 0.0,
+    min_new_tokens: Least | None = None,
     seed: Seed = 0,
     dtype: str = "auto",
     world: Lockstep | str = "processes",
@@ -94,24 +108,34 @@ def decode_batch(
     requested = request_settings(method, gamma, settings, decode_batch)
     _check(prompts, requested)
     if isinstance(world, Lockstep):
-        _check_open_world(world, pair, batch, latency)
+        world.owner.check()
+        check_settled(world.opened, world.dtype, pair, dtype)
+        _check_open_world(world, batch, latency)
         opened, durations = world.opened, None
     else:
         if world not in WORLDS:
             raise unknown_name(f"unknown world {world!r}", world, WORLDS)
         opened = open_pair(pair_of(pair))
         durations = load_latency_for(world, opened.pair, latency)
+    requested.check_pair(opened.pair)
+    asked = AskedSampling(
+        temperature,
+        top_k,
+        top_p,
+        repetition_penalty,
+        presence_penalty,
+        frequency_penalty,
+        min_new_tokens,
+    )
     tasks = []
     for number, prompt in enumerate(prompts):
-        task = Task(
-            encode(prompt, opened, max_new_tokens),
-            Sampler(temperature, top_k, top_p),
-            Coins(seed, number),
-            max_new_tokens,
-            ignore_eos,
-            None,
-        )
-        tasks.append(task)
+        try:
+            prompt_ids = encode(prompt, opened, max_new_tokens)
+        except BadValue as error:
+            raise BadValue(f"prompts[{number}]: {error}") from None
+        sampler = asked.sampler(opened, len(prompt_ids), max_new_tokens)
+        coins = Coins(seed, number)
+        tasks.append(Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, None))
 
     if isinstance(world, Lockstep):
         return _decode_all(world, tasks, requested)
@@ -141,9 +165,7 @@ def _decode_all(
     return in_lockstep(steps, len(tasks), decode_one)
 
 
-def _check_open_world(
-    world: Lockstep, pair: Pair | str | None, batch: int | None, latency: object
-) -> None:
+def _check_open_world(world: Lockstep, batch: int | None, latency: object) -> None:
     """Raises BadValue for what an open world has settled otherwise."""
     if batch not in (None, len(world.seats)):
         raise BadValue(
@@ -152,13 +174,6 @@ def _check_open_world(
         )
     if latency is not None:
         raise BadValue("latency was settled when this world was opened: leave it out")
-    own = world.opened.pair.name
-    asked = own if pair is None else pair_of(pair).name
-    if asked != own:
-        raise BadValue(
-            f"pair is {asked!r}, but this world was opened for {own!r}: leave pair "
-            "out, or open a world for it"
-        )
 
 
 def _check(prompts: Any, requested: RequestedSettings) -> None:

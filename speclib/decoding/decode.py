@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from speclib.arguments import AnyNumber, Count, Seed, checked
+from speclib.arguments import AnyNumber, Count, Seed, Whole, checked
 from speclib.core.sampling import Coins, Sampler
 from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
-from speclib.errors import BadValue, SpeclibError, naming_extras, unknown_name
+from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.methods import METHODS
-from speclib.models.dtypes import check_dtype
+from speclib.models.dtypes import TORCH_NAMES, check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
@@ -24,6 +24,7 @@ from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
 from .auto_settings import MOST_SERVERS, RequestedSettings, request_settings
+from .choose_sampler import AskedSampling
 from .encode import encode, token_texts
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from speclib.worlds.processes import Processes
 
 WORLDS = ("virtual", "emulated", "processes", "cluster")
+Least: TypeAlias = Annotated[int, Whole(least=0)]
 OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
 
 
@@ -171,7 +173,9 @@ def _open(
         role: Role = "draft" if name == "draft" else "target"
         models[name] = opened.build(role, dtype, dilated=False)
     opened.set_threads()
-    return Virtual(models, latency, cancel=cancel, opened=opened)
+    opened_world = Virtual(models, latency, cancel=cancel, opened=opened)
+    opened_world.dtype = dtype
+    return opened_world
 
 
 def _cluster_class() -> type[Cluster]:
@@ -183,13 +187,8 @@ def _cluster_class() -> type[Cluster]:
 
 def _processes_class(world: str) -> type[Processes]:
     """Processes, which is imported where it is used: a browser's Python has none."""
-    try:
+    with naming_extras(f"world={world!r}"):
         from speclib.worlds.processes import Processes
-    except ImportError as error:
-        raise SpeclibError(
-            f"world={world!r} needs worker processes, and this Python has none "
-            f'({error}): take world="virtual", or speclib.simulate'
-        ) from error
     return Processes
 
 
@@ -216,8 +215,12 @@ def decode(
     gamma: Any = "auto",
     max_new_tokens: Count = 64,
     temperature: AnyNumber = 0.0,
-    top_k: Any = 0,
-    top_p: AnyNumber = 1.0,
+    top_k: Any = None,
+    top_p: AnyNumber | None = None,
+    repetition_penalty: AnyNumber | None = None,
+    presence_penalty: AnyNumber = 0.0,
+    frequency_penalty: AnyNumber = 0.0,
+    min_new_tokens: Least | None = None,
     seed: Seed = 0,
     request: Seed = 0,
     dtype: str = "auto",
@@ -235,7 +238,12 @@ def decode(
                     as this world measures it, and "c-2" two less. The result says how
                     sure c is
     temperature, top_k, top_p
-                    see Sampler; temperature 0 is greedy
+                    see Sampler; temperature 0 is greedy. None: as the target's
+                    generation_config.json says, else off
+    repetition_penalty, presence_penalty, frequency_penalty
+                    see Penalties. None: as that file says, else 1 (off)
+    min_new_tokens  no end token is among the first so many. None: as that file says,
+                    else 0
     seed, request   key the randomness: the same two draw the same coins
     world           "virtual", "emulated", "processes" or "cluster" (see
                     ``open_world``), or an open World, whose pair is used
@@ -250,21 +258,35 @@ def decode(
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
     requested = request_settings(method, gamma, settings, decode)
-    sampler, coins = Sampler(temperature, top_k, top_p), Coins(seed, request)
+    coins = Coins(seed, request)
+    asked = AskedSampling(
+        temperature,
+        top_k,
+        top_p,
+        repetition_penalty,
+        presence_penalty,
+        frequency_penalty,
+        min_new_tokens,
+    )
+
+    def task_for(opened: OpenPair) -> Task:
+        requested.check_pair(opened.pair)
+        prompt_ids = encode(prompt, opened, max_new_tokens)
+        sampler = asked.sampler(opened, len(prompt_ids), max_new_tokens)
+        return Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
 
     if isinstance(world, World):
+        world.owner.check()
+        check_settled(world.opened, world.dtype, pair, dtype)
         _check_policy(world, cancel)
         _check_files(world)
-        prompt_ids = encode(prompt, _pair_in(world), max_new_tokens)
-        task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
-        return decode_in(world, task, requested)
+        return decode_in(world, task_for(_pair_in(world)), requested)
 
     # What is wrong is said before any worker process is started.
     described = pair_of(pair)
     latency = load_latency_for(world, described)
     opened = open_pair(described)
-    prompt_ids = encode(prompt, opened, max_new_tokens)
-    task = Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
+    task = task_for(opened)
     servers = _servers_for(requested, latency, world, described)
     with _open(world, opened, latency, servers, dtype, cancel) as devices:
         return decode_in(devices, task, requested)
@@ -289,6 +311,37 @@ def _pair_in(world: World) -> OpenPair:
             "speclib.open_world(...) or speclib.Processes(pair)"
         )
     return opened
+
+
+def check_settled(
+    opened: OpenPair | None, own_dtype: str, pair: Pair | str | None, dtype: str
+) -> None:
+    """Raises BadValue for a pair or a dtype that is not the one of an open world."""
+    if pair is not None and opened is not None:
+        asked, own = pair_of(pair), opened.given
+        if asked != own:
+            raise BadValue(
+                f"pair is {asked.name!r}, but this world was opened for {own.name!r}"
+                f"{_with_differences(asked, own)}: leave pair out, or open a world "
+                "for it"
+            )
+    if dtype != "auto":
+        check_dtype(dtype)
+        if TORCH_NAMES[dtype] != TORCH_NAMES[own_dtype]:
+            raise BadValue(
+                f"dtype is {dtype!r}, but this world was opened with "
+                f"{TORCH_NAMES[own_dtype]!r}: leave dtype out, or open a world with it"
+            )
+
+
+def _with_differences(asked: Pair, own: Pair) -> str:
+    """Where two pairs of one name differ, in brackets."""
+    if asked.name != own.name:
+        return ""
+    fields = [
+        name for name in Pair.model_fields if getattr(asked, name) != getattr(own, name)
+    ]
+    return f" with another {' and '.join(fields)}"
 
 
 def _check_policy(world: World, cancel: str | None) -> None:
@@ -350,15 +403,18 @@ def decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
         eos=frozenset() if task.ignore_eos else opened.end_tokens,
         on_commit=task.on_commit,
     )
-    # If the method raises, the next ``begin`` ends what the devices are still doing.
-    METHODS[requested.method](world, **settings)
-    trace = world.end(
-        method=requested.method,
-        pair=opened.pair.name,
-        prompt=list(task.prompt),
-        **measured,
-        **settings,
-    )
+    try:
+        METHODS[requested.method](world, **settings)
+        trace = world.end(
+            method=requested.method,
+            pair=opened.pair.name,
+            prompt=list(task.prompt),
+            **measured,
+            **settings,
+        )
+    except BaseException:
+        world.give_up()
+        raise
 
     tokens = world.text[len(task.prompt) :]
     return Result(

@@ -25,7 +25,7 @@ from speclib.arguments import (
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
-from speclib.methods import METHODS, parameters
+from speclib.methods import METHODS, about, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
@@ -47,6 +47,7 @@ TEXT = (
 )
 MOST_STAGES = 64
 MOST_REQUESTS = 10_000
+OF_A_DRAFT = ("alpha", "doubt", "fuzzy", "one_pass")  # arguments that describe one
 CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
 
 
@@ -76,7 +77,7 @@ def simulate(
     *,
     gamma: Any = "auto",
     c: Ratio = 5.0,
-    alpha: ShareOrShares = 0.9,
+    alpha: ShareOrShares | None = None,
     tokens: Annotated[int, Whole(least=1, most=CONTEXT - 1)] = 32,
     target: Seconds = 0.1,
     seed: Seed = 0,
@@ -107,7 +108,7 @@ def simulate(
               the draft is on the controller's machine
     alpha     the probability with which the draft agrees at a word; or a list of them,
               for the first word that it writes after somebody else's, for the second
-              in a row, and so on (see ``trace.acceptance``)
+              in a row, and so on (see ``trace.acceptance``); None: 0.9
     doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure of each
     fuzzy     the share of their agreement that layers on one input keep, see Toy;
               1: all
@@ -128,9 +129,20 @@ def simulate(
               targets) are "auto" where they are left out
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
-    ``lost``, and for a value that is not of its kind.
+    ``lost``, for a value that is not of its kind, and for what is said of the draft
+    where a method has none (but plain decoding, with which all others are compared).
     """
     requested = request_settings(method, gamma, settings, simulate)
+    if not about(method).uses_draft and method != "autoregressive":
+        idle = {
+            "alpha": alpha is not None,
+            "doubt": doubt != 0,
+            "fuzzy": fuzzy != 1,
+            "one_pass": one_pass,
+        }
+        refuse_idle(method, [name for name, is_given in idle.items() if is_given])
+    if alpha is None:
+        alpha = 0.9
     passes = Latency.ratio(c, target)
     if latency is not None:
         passes = load_latency(latency)
@@ -169,8 +181,8 @@ def simulate(
         return models
 
     def decode_in(world: World, seed: int) -> Result:
-        world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
         resolved = requested.resolve(world)
+        world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
         METHODS[method](world, **resolved)
         trace = world.end(
             method=method,
@@ -210,6 +222,15 @@ def simulate(
         return decode_in(seat, seed + number)
 
     return of_first(in_lockstep(steps, count, decode_one))
+
+
+def refuse_idle(method: str, idle: Sequence[str]) -> None:
+    """Raises BadValue for what is said of a draft model where none writes anything."""
+    if idle:
+        raise BadValue(
+            f"method {method!r} has no draft model, so that {' and '.join(idle)} would "
+            "have no effect: leave it out"
+        )
 
 
 def _check_script(script: Script) -> Script:
@@ -301,7 +322,9 @@ def compare(
             of_this_method[name] = value
 
     # It comes first, so that what is wrong is said of the method that was asked for.
-    results = {method: simulate(method, **of_this_method, **what)}
+    has_draft = method not in METHODS or about(method).uses_draft
+    own = {name: what[name] for name in what if has_draft or name not in OF_A_DRAFT}
+    results = {method: simulate(method, **of_this_method, **own)}
     if "autoregressive" not in results:
         results["autoregressive"] = simulate("autoregressive", **what)
     if "speculative" not in results:

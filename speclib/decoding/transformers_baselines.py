@@ -79,6 +79,7 @@ class PeerSetup(NamedTuple):
     drafts: bool
     end_tokens: frozenset[int]
     settings: dict[str, Any]
+    rules: dict[str, Any]
 
 
 class External:
@@ -116,6 +117,7 @@ class External:
         peer = _find_peer(name, settings)
         self._opened = open_pair(pair)
         _check_pair(name, peer, self._opened)
+        self._opened.generation_settings.check(pair.target.model, sampling=False)
         _check_memory(peer, self._opened, dtype)
         self.name, self.pair = name, pair
         self.timeout, self.start_timeout = timeout, start_timeout
@@ -126,6 +128,7 @@ class External:
             peer.drafts,
             self._opened.end_tokens,
             {**peer.settings, **settings},
+            self._opened.generation_settings.for_generate,
         )
         self._worker: Worker | None = None
         self._running_worker()
@@ -256,7 +259,7 @@ def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
 
     target = _build(opened, "target", setup)
     draft = _build(opened, "draft", setup) if setup.drafts else None
-    peer = Transformers(target, draft, setup.end_tokens, setup.settings)
+    peer = Transformers(target, draft, setup.end_tokens, setup.settings, setup.rules)
 
     def answer(message: Any, pipe: object) -> Any:
         return peer(message)

@@ -19,4 +19,4 @@ def autoregressive(world: World) -> None:
         world.commit(verify(world, (), rows).tokens)  # nothing drafted: it only draws
 
 
-ABOUT = About(name="Plain decoding", labels={}, worth_trying=as_it_is)
+ABOUT = About(name="Plain decoding", labels={}, worth_trying=as_it_is, uses_draft=False)

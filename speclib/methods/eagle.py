@@ -35,8 +35,9 @@ def eagle(world: World, gamma: int, width: int = 10, budget: int = 59) -> None:
     after each that fails, p loses it and is renormalised. That is lossless for any tree
     that is chosen before the target's coins are read.
 
-    A pair's draft has ``head = true`` where it is a head. Any other draft ignores the
-    features, and drafts the same kind of tree as the model that it is.
+    A pair's draft has ``head = true`` where it is a head; ``decode`` refuses another.
+    In a world of your own any other draft ignores the features, and drafts the same
+    kind of tree as the model that it is.
 
     Source: Li et al. 2024, "EAGLE: Speculative Sampling Requires Rethinking Feature
     Uncertainty", sections 3.1, 3.3; Li et al. 2024, "EAGLE-2: Faster Inference of
@@ -79,5 +80,6 @@ ABOUT = About(
     name="EAGLE",
     labels={**GAMMA, "width": shows("width {}")},
     auto_gamma=6,
+    needs_head=True,
     variants=({"width": 2, "budget": 5}, {"width": 3, "budget": 4}),
 )

@@ -208,4 +208,5 @@ ABOUT = About(
         {"window": 1, "ngram": 4},
     ),
     worth_trying=as_it_is,
+    uses_draft=False,
 )

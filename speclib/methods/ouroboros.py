@@ -133,10 +133,11 @@ def draft_by_phrases(
     if window is None:
         return world.wait(world.draft.propose(world.text, gamma))
 
+    wanted = min(gamma, world.left)
     drafted: tuple[Drafted, ...] = ()
-    while len(drafted) < gamma:
+    while len(drafted) < wanted:
         text = world.text + ids(drafted)
-        left = gamma - len(drafted)
+        left = wanted - len(drafted)
         window_fits = len(text) + max(left, window.span) <= world.context
         if not window_fits:
             return drafted + world.wait(world.draft.propose(text, left))

@@ -54,7 +54,8 @@ class About:
     one. ``goes_by_time``: what it asks for depends on what ends first, so a run on
     another clock is another run. ``worth_trying``: the settings that a plan tries at a
     cost ratio and a number of target servers. ``needs_datastore``: a plan leaves it out
-    unless the pair names texts to look up.
+    unless the pair names texts to look up. ``needs_head``: its draft is a head on the
+    target's features. ``uses_draft``: whether a draft model writes anything.
     """
 
     name: str
@@ -65,6 +66,8 @@ class About:
     goes_by_time: bool = False
     worth_trying: Callable[[float, int], Sequence[Settings]] = nothing_worth_trying
     needs_datastore: bool = False
+    needs_head: bool = False
+    uses_draft: bool = True
 
     def note(self, settings: Settings) -> str:
         """Settings as they stand beside a run's name: "γ = 5, dynamic k"."""

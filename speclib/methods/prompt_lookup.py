@@ -57,4 +57,5 @@ ABOUT = About(
     name="Prompt lookup",
     variants=({}, {"num_tokens": 3, "max_matching_ngram_size": 1}),
     worth_trying=as_it_is,
+    uses_draft=False,
 )

@@ -93,5 +93,6 @@ ABOUT = About(
     name="REST",
     variants=({}, {"longest": 1, "length": 3, "nodes": 5}),
     worth_trying=as_it_is,
+    uses_draft=False,
     needs_datastore=True,
 )

@@ -130,7 +130,7 @@ def random_window(world: World, gamma: int, attempt: int) -> tuple[Drafted, ...]
     row[list(world.eos)] = 0
     row /= row.sum()
     tokens = []
-    for place in range(gamma):
+    for place in range(min(gamma, world.left)):
         position = len(world.text) + place
         tokens.append(world.coins.choose(row, position, "draft", attempt))
     return world.guess(tokens, row)

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 from speclib.errors import BadValue
 
-from .zoo import locate, with_reason
+from .file_states import hubs_copy
+from .load_errors import damaged, is_lfs_pointer, lfs_problem, with_reason
+from .zoo import locate
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -70,6 +72,13 @@ def check(model: str) -> None:
     if copy is None or not Path(locate(model)).is_dir():
         _check_hub(model)
         return
+    for name in copy.missing:
+        if (copy.folder / name).is_symlink():
+            raise BadValue(
+                f"model {model!r}: {copy.folder / name} is a link to "
+                f"{(copy.folder / name).readlink()}, where no file is: copy or "
+                "download it again"
+            )
     if copy.missing == (WEIGHTS,):
         raise BadValue(
             f"model {model!r} has no weights in {copy.folder}: give it {WEIGHTS}, or "
@@ -138,9 +147,7 @@ def opened(path: Path) -> Iterator[Any]:
     try:
         file = safe_open(path, framework="pt")
     except Exception as error:  # of safetensors' own, or of the system
-        raise BadValue(
-            f"{path} cannot be read ({error}): copy or download it again"
-        ) from error
+        raise BadValue(damaged(path, error)) from error
     with file:
         yield file
 
@@ -150,26 +157,30 @@ def _folder(model: str) -> Path | None:
     location = Path(locate(model))
     if location.is_dir():
         return location
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        config = try_to_load_from_cache(model, "config.json")
-    except HFValidationError:
-        return None  # a folder that does not exist
-    return Path(config).parent if isinstance(config, str) else None
+    return hubs_copy(model)
 
 
 def _weight_map(index: Path) -> dict[str, str]:
     """Weight -> name of its file, as an index has it."""
+    if is_lfs_pointer(index):
+        raise BadValue(lfs_problem(index))
     try:
-        weight_map: dict[str, str] = json.loads(index.read_text("utf-8"))["weight_map"]
-    except (OSError, ValueError, KeyError) as error:
-        raise BadValue(
-            f"{index} is no index of a checkpoint ({type(error).__name__}: {error}): "
-            "copy or download it again"
-        ) from error
+        content = json.loads(index.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise _no_index(index, str(error)) from error
+
+    weight_map = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise _no_index(index, "it has no weight_map")
+    if not all(isinstance(name, str) for name in weight_map.values()):
+        raise _no_index(index, "its weight_map has a name that is no text")
     return weight_map
+
+
+def _no_index(index: Path, reason: str) -> BadValue:
+    return BadValue(
+        f"{index} is no index of a checkpoint ({reason}): copy or download it again"
+    )
 
 
 def _download(model: str) -> Path:

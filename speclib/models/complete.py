@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speclib.errors import BadValue
 
 from . import checkpoint
+from .load_errors import WHOLE_MODEL, quantisation_in
 from .zoo import load_part
 
 if TYPE_CHECKING:
@@ -103,10 +104,13 @@ def refuse(model: str, family: str, differences: Differences, advice: str = "") 
     copy = checkpoint.copy_of(model)
     is_named = copy is not None and str(copy.folder) == model
     where = "" if copy is None or is_named else f" in {copy.folder}"
+    quantisation = None if copy is None else quantisation_in(copy.folder)
+    remedy = "Copy or download the checkpoint again, or mend its config.json"
+    if quantisation is not None:
+        remedy = f"They are quantised by {quantisation}. {WHOLE_MODEL}"
     raise BadValue(
         f"the weights of model {model!r}{where} are not those of its configuration: "
-        f"{problems}. Copy or download the checkpoint again, or mend its config.json"
-        f"{advice and '. '}{advice}"
+        f"{problems}. {remedy}{advice and '. '}{advice}"
     )
 
 

@@ -25,10 +25,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speclib.arguments import Whole, shown
 from speclib.core.settings import end_token_set
 from speclib.errors import BadValue
 
 from .file_states import remembered
+from .load_errors import CONFIG
 from .zoo import load_part, locate, tokenizer
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 FULL = "full_attention"
 SLIDING = "sliding_attention"
 
+GENERATION_CONFIG = "generation_config.json"
 ALIBI = ("bloom", "mpt")  # architectures that always count distances so
 ADVICE = (
     "Give a decoder of text with attention in all its layers, such as a Llama, Qwen, "
@@ -57,7 +60,10 @@ def whole_config(model: str) -> PretrainedConfig:
 
     config: PretrainedConfig = load_part(model, AutoConfig, "configuration")
     _check_it_writes_text(model, config)
-    _check_attention(model, config.get_text_config(decoder=True))
+    text = config.get_text_config(decoder=True)
+    if isinstance(text, dict):  # an architecture without parts does not read it
+        raise refusal(model, config, "its text_config is none of this architecture")
+    _check_attention(model, text)
     return config
 
 
@@ -107,7 +113,10 @@ def _check_attention(model: str, config: PretrainedConfig) -> None:
 
 def _shares_caches(config: PretrainedConfig) -> bool:
     """Whether some layers read the cache of another one, as transformers says it."""
-    modes = getattr(config, "kv_sharing_modes", None) or ()
+    try:
+        modes = getattr(config, "kv_sharing_modes", None) or ()
+    except ValueError:  # of layers for which no layer here fills a cache
+        return True
     layers = getattr(config, "num_kv_shared_layers", None) or 0  # before 5.23
     return "reuse" in modes or layers > 0
 
@@ -169,12 +178,36 @@ def longest_text(config: PretrainedConfig) -> int:
 
     Raises AttributeError where the configuration does not say it.
     """
-    longest: int = config.max_position_embeddings
+    extended: int = config.max_position_embeddings
+    return _length_before_longrope(config) or extended
+
+
+def why_so_short(model: str) -> str:
+    """Why a model's longest text is shorter than its configuration says.
+
+    A part of a sentence; empty where it is not shorter.
+    """
+    if model.endswith(".gguf"):
+        return ""
+    config = text_config(model)
+    before = _length_before_longrope(config)
+    if before is None:
+        return ""
+    return (
+        f"{model!r} extends its {before} tokens to {config.max_position_embeddings} by "
+        "longrope, which turns all positions at other rates as soon as a text is "
+        f"longer than {before}, so that no cached key is right any more"
+    )
+
+
+def _length_before_longrope(config: PretrainedConfig) -> int | None:
+    """The longest text before "longrope" extends it; None where nothing does."""
+    extended: int = config.max_position_embeddings
     for rotation in _rotations(config):
-        if rotation.get("rope_type") == "longrope":
-            before = rotation.get("original_max_position_embeddings")
-            longest = min(longest, before or longest)
-    return longest
+        before: int | None = rotation.get("original_max_position_embeddings")
+        if rotation.get("rope_type") == "longrope" and before and before < extended:
+            return before
+    return None
 
 
 def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
@@ -189,11 +222,12 @@ def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
 def end_tokens(model: str) -> frozenset[int]:
     """The tokens of which any one ends a text of ``model``; it may have none.
 
-    They are those of its generation_config.json; where that names none, those of its
+    They are those of its generation_config.json; where that does not say, those of its
     config.json; else the tokenizer's. Chat models often name several: the end of a text
-    and the end of a turn.
+    and the end of a turn. An empty list says that nothing ends a text.
 
-    Raises BadValue for a checkpoint whose files cannot be read.
+    Raises BadValue for a checkpoint whose files cannot be read, or name an end that is
+    no token.
 
     Source: transformers' ``generate``, which looks into the first file if it is there,
     else into the second.
@@ -202,25 +236,35 @@ def end_tokens(model: str) -> frozenset[int]:
     """
     from transformers import GenerationConfig
 
-    of_generation = _generation_config(model)
+    of_generation = generation_config(model)
     if of_generation is not None and of_generation.eos_token_id is not None:
-        return end_token_set(of_generation.eos_token_id)
+        return _stated_ends(model, GENERATION_CONFIG, of_generation.eos_token_id)
 
     of_model = GenerationConfig.from_model_config(whole_config(model))
     if of_model.eos_token_id is not None:
-        return end_token_set(of_model.eos_token_id)
+        return _stated_ends(model, CONFIG, of_model.eos_token_id)
 
     own = tokenizer(model).eos_token_id
     return frozenset() if own is None else frozenset({own})
 
 
-def _generation_config(model: str) -> GenerationConfig | None:
+def _stated_ends(model: str, file: str, stated: Any) -> frozenset[int]:
+    """The end tokens that a file of ``model`` states as its eos_token_id."""
+    ends = stated if isinstance(stated, list) else [stated]
+    if not all(Whole(least=0).allows(end) for end in ends):
+        raise BadValue(
+            f"{file} of model {model!r} has eos_token_id = {shown(stated)}: give the "
+            "number of a token, a list of such numbers, or null"
+        )
+    return end_token_set(ends)
+
+
+def generation_config(model: str) -> GenerationConfig | None:
     """What generation_config.json says; None where the checkpoint has no such file."""
     from transformers import GenerationConfig
-    from transformers.utils import GENERATION_CONFIG_NAME
 
     folder = Path(locate(model))
-    if folder.is_dir() and not (folder / GENERATION_CONFIG_NAME).exists():
+    if folder.is_dir() and not (folder / GENERATION_CONFIG).exists():
         return None
     try:
         settings: GenerationConfig = load_part(

@@ -33,10 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save as serialised
 from torch import nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
+from speclib.atomic_files import write_atomically
 from speclib.core.features import Features
 from speclib.core.sampling import Rows, Sampler
 from speclib.core.text import AnyText
@@ -124,9 +125,7 @@ def save(head: EagleNetwork, folder: Path) -> None:
     for name, weight in head.state_dict().items():
         if not name.removeprefix("network.").startswith(OF_THE_TARGET):
             weights[name] = weight.to("cpu", torch.bfloat16).contiguous()
-    path = folder / FILE
-    save_file(weights, path)
-    path.chmod(0o644)
+    write_atomically(folder / FILE, serialised(weights))
 
 
 def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:

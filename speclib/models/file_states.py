@@ -24,7 +24,7 @@ def state_of(model: str) -> State:
     """
     path = Path(model)
     if not path.exists():
-        cached = _in_hubs_cache(model)
+        cached = hubs_copy(model)
         if cached is None:
             return ()
         path = cached
@@ -42,7 +42,7 @@ def state_of_path(path: Path) -> State:
     return tuple(state)
 
 
-def _in_hubs_cache(model: str) -> Path | None:
+def hubs_copy(model: str) -> Path | None:
     """The folder of the hub's cache that a hub id stands for now; None: it has none."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError

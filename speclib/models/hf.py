@@ -8,6 +8,7 @@ has to handle it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ from speclib.core.certain_rows import CertainRows
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import SpeclibError
-from speclib.operations.model import Model, Stopped
+from speclib.operations.model import Model, Stopped, shaped
 
 from . import gpus
 from .complete import load_network
@@ -63,11 +64,13 @@ class TreeView(NamedTuple):
         number. Columns that no row of a kind with a window can reach are left out.
     position_ids: [1, fed tokens], each token's position in its own path.
     first_position: the lowest of these positions.
+    parents: of the tree that the pass ends with; None: it ends with a line.
     """
 
     masks: dict[str, torch.Tensor]
     position_ids: torch.Tensor
     first_position: int
+    parents: Sequence[int] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -199,7 +202,7 @@ class HFModel(Model):
         behind them in the cache, where the next level finds them.
         """
         if sampler.greedy:
-            sampler = Sampler(1.0)
+            sampler = replace(sampler, temperature=1.0)
         kept = len(text) - new
         rows = self._pass(
             text, new - 1, sampler, kept, self._tree_view(text, parents, kept)
@@ -246,6 +249,7 @@ class HFModel(Model):
             masks=masks,
             position_ids=fed_positions.to(self.network.device),
             first_position=int(positions[kept:].min()),
+            parents=parents,
         )
 
     def _mask(self, sees: np.ndarray) -> torch.Tensor:
@@ -284,13 +288,14 @@ class HFModel(Model):
         self.prefix.move(text, kept)
 
         self._logits = logits
-        if sampler.greedy and self.brings_tokens_alone:
+        if sampler.greedy and self.brings_tokens_alone and not sampler.penalties:
             tokens_alone: Any = CertainRows(likeliest(logits), self.vocab)
             rows: Rows = tokens_alone  # it reads as an array
             return rows
         row_logits = self.logits
         check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
-        return sampler(row_logits)
+        parents = None if view is None else view.parents
+        return shaped(row_logits, sampler, text, parents)
 
     @property
     def logits(self) -> Rows:

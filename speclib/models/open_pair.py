@@ -24,6 +24,7 @@ from speclib.errors import BadValue
 from . import configuration, gpus, vocabulary
 from .dtypes import check_dtype
 from .file_states import State, state_of, state_of_path
+from .generation_config import GenerationSettings, generation_settings
 from .toy import Toy, ToyTokenizer
 from .vocabulary import limits, shared_tokenizer
 from .zoo import locate
@@ -43,6 +44,7 @@ class OpenPair:
 
     def __init__(self, pair: Pair):
         self.pair = pair
+        self.given = pair  # before its draft got a shape of this machine
         self.is_toy = pair.target.is_toy
 
     # -- what both models share --------------------------------------------------------
@@ -85,12 +87,29 @@ class OpenPair:
             return min(target.context, draft.context)
         return min(limits(target.model).context, limits(draft.model).context)
 
+    @property
+    def why_this_context(self) -> str:
+        """Why the context is shorter than a configuration says; empty if it is not."""
+        if self.is_toy:
+            return ""
+        for model in (self.pair.target.model, self.pair.draft.model):
+            if limits(model).context == self.context:
+                return configuration.why_so_short(model)
+        return ""
+
     @cached_property
     def end_tokens(self) -> frozenset[int]:
         """The tokens of which any one ends a text: the target's. A toy has none."""
         if self.is_toy:
             return frozenset()
         return configuration.end_tokens(self.pair.target.model)
+
+    @cached_property
+    def generation_settings(self) -> GenerationSettings:
+        """What the target's files say of how tokens are chosen; of a toy nothing."""
+        if self.is_toy:
+            return GenerationSettings()
+        return generation_settings(self.pair.target.model)
 
     @cached_property
     def datastore(self) -> Datastore | None:

@@ -8,6 +8,7 @@ before, such as what activations take, is left to the run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from speclib import machine
 from speclib.core.settings import Role
@@ -45,6 +46,7 @@ def check(
     tokens each model keeps the keys and values, if they are worth a count.
     """
     check_gpus(pair, place, targets)
+    check_cores(pair, place)
     for spec in {pair.target.model: pair.target, pair.draft.model: pair.draft}.values():
         if not spec.is_toy and not spec.in_llamacpp:
             checkpoint.check(spec.model)
@@ -63,6 +65,22 @@ def check_gpus(pair: Pair, place: Place, targets: int) -> None:
         "places, as in place={'draft': ['core:0'], 'target': ['core:1']}; "
         "`python -m speclab doctor` says what this machine can run"
     )
+
+
+def check_cores(pair: Pair, place: Place) -> None:
+    """Raises BadValue where the pair names a core that this machine does not have.
+
+    A machine of one core has only that one for all of them. Places that are not named,
+    as of further targets, begin again with the first core.
+    """
+    cores = machine.cores()
+    for name in (*place.draft, *place.target, *chain(*place.servers)):
+        is_core = name.startswith("core:")
+        if is_core and int(name.removeprefix("core:")) >= cores > 1:
+            raise BadValue(
+                f"pair {pair.name!r} stands on {name}, but this process may use "
+                f"{cores} cores, core:0 to core:{cores - 1}: give one of them, or cpu"
+            )
 
 
 def gpus_of(place: Place, targets: int) -> set[int]:

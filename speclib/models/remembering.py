@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from speclib.core.candidate_tree import last_paths, paths, stem
 from speclib.core.sampling import Row, Rows, Sampler, Tokens
 from speclib.core.settings import ROLES, Role
-from speclib.operations.model import PLAIN, Model
+from speclib.operations.model import Model, shaped
 
 from .open_pair import OpenPair
 from .uncached import Uncached
@@ -49,7 +50,7 @@ class AsTheyAre(Sampler):
     def greedy(self) -> bool:
         return False
 
-    def __call__(self, logits: Rows) -> Rows:
+    def __call__(self, logits: Rows, texts: object = None) -> Rows:
         return logits
 
 
@@ -231,8 +232,7 @@ class Remembering(Uncached):
             return self.memory.model.rows(text, last, sampler)
 
         logits = self.memory.logits(tuple(text), len(text) - last)
-        self._last_logits = logits[-1:]
-        return sampler(logits)
+        return self._shaped(logits, sampler, text)
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
@@ -252,15 +252,21 @@ class Remembering(Uncached):
         logits = self.memory.logits_of_tree(tuple(text), parents)
         _, kept, _ = self._last_pass
         self._last_pass = (text, kept, parents)
-        return self._shaped(logits, sampler)
+        return self._shaped(logits, sampler, text, parents)
 
     def _will_refuse(self, text: Sequence[int]) -> bool:
         """Whether a tree may be too long or stopped, and is to be read path by path."""
         return len(text) > self.context or self.stopped()
 
-    def _shaped(self, logits: Rows, sampler: Sampler) -> Rows:
+    def _shaped(
+        self,
+        logits: Rows,
+        sampler: Sampler,
+        text: Sequence[int],
+        parents: Sequence[int] | None = None,
+    ) -> Rows:
         self._last_logits = logits[-1:]
-        return sampler(logits)
+        return shaped(logits, sampler, text, parents)
 
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
@@ -278,7 +284,9 @@ class Remembering(Uncached):
         self.sharing = 1
         self._count_level(text, parents, new)
         self._last_pass = (text, len(text) - new, parents)
-        return self._shaped(logits, PLAIN if sampler.greedy else sampler)
+        if sampler.greedy:
+            sampler = replace(sampler, temperature=1.0)
+        return self._shaped(logits, sampler, text, parents)
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:

@@ -28,7 +28,7 @@ from transformers.cache_utils import DynamicLayer
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue
-from speclib.operations.model import Model
+from speclib.operations.model import Model, shaped
 
 from .hf import HFModel, as_rows, check_numbers
 from .kv_cache import STEP
@@ -217,7 +217,7 @@ class SeatModel(Model):
         self._logits = as_rows(torch.cat(logits))
         check_numbers(bool(np.isnan(self._logits.max(-1)).any()))
         self.prefix.move(text, kept)
-        return sampler(self._logits)
+        return shaped(self._logits, sampler, text)
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""

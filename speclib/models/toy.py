@@ -18,7 +18,7 @@ import numpy as np
 from speclib.core.candidate_tree import depths
 from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import BadValue
-from speclib.operations.model import Stopped
+from speclib.operations.model import Stopped, shaped
 
 from .known_tokens import known_tokens
 from .uncached import Uncached
@@ -174,11 +174,11 @@ class Toy(Uncached):
         if self._by_place:
             self._choose_by_place(text, last)
 
-        if sampler.greedy:
+        if sampler.greedy and not sampler.penalties:
             return self._certain(self._chosen(slice(start, end)))
         distributions = self._sampling_rows(np.arange(start, end))
         with np.errstate(divide="ignore"):
-            return sampler(np.log(distributions))
+            return shaped(np.log(distributions), sampler, text)
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1.
@@ -203,7 +203,7 @@ class Toy(Uncached):
 
         So each place is read once. Not where it goes by what the path has.
         """
-        if self._by_place or self._lp > 1:
+        if self._by_place or self._lp > 1 or sampler.penalties:
             return super().level(text, parents, new, sampler)
         if self.stopped():
             raise Stopped
@@ -320,7 +320,7 @@ class Random(Uncached):
         if key not in self._known:
             distribution = self._draw_distribution(text, kind_of_pass)
             with np.errstate(divide="ignore"):
-                self._known[key] = sampler(np.log(distribution)[None])[0]
+                self._known[key] = shaped(np.log(distribution)[None], sampler, text)[0]
         return self._known[key]
 
     def _draw_distribution(

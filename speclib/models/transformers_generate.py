@@ -110,6 +110,7 @@ class Transformers:
 
     eos: ids of which any one ends a text.
     settings: those of the drafting, by their names in GenerationConfig.
+    rules: the target's own, as of ``GenerationSettings.for_generate``.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class Transformers:
         draft: HFModel | None,
         eos: frozenset[int],
         settings: dict[str, Any],
+        rules: dict[str, Any],
     ):
         self.target = target.network
         self.draft = None if draft is None else draft.network
@@ -132,7 +134,10 @@ class Transformers:
             network.config.get_text_config(decoder=True).vocab_size = target.vocab
             drafts = network is networks[-1]
             network.generation_config = _greedy_config(
-                eos, beyond_vocab, settings if drafts else {}
+                eos,
+                beyond_vocab,
+                settings if drafts else {},
+                rules if network is self.target else {},
             )
         if draft is not None and draft.stand_in is not None:
             _feed_known_tokens(draft, draft.stand_in)
@@ -186,14 +191,18 @@ def _feed_known_tokens(draft: HFModel, stand_in: int) -> None:
 
 
 def _greedy_config(
-    eos: frozenset[int], banned: list[int], settings: dict[str, Any]
+    eos: frozenset[int],
+    beyond_vocab: list[int],
+    settings: dict[str, Any],
+    rules: dict[str, Any],
 ) -> GenerationConfig:
-    """Greedy decoding with ``settings``, and nothing of the checkpoint's own."""
+    """Greedy decoding with ``settings`` and ``rules``, and nothing else."""
     end = sorted(eos)
+    banned = [*beyond_vocab, *rules.get("suppress_tokens", ())]
     return GenerationConfig(
         do_sample=False,
         eos_token_id=end or None,
         pad_token_id=end[0] if end else 0,
-        suppress_tokens=banned or None,
         **settings,
+        **rules | {"suppress_tokens": banned or None},
     )

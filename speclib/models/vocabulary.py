@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 FIRST = 0  # a token that every model has
 
+# How two kinds of tokenizers write a space within a word.
+BYTE_LEVEL = "Ġ"
+SENTENCE_PIECE = "▁"
+
 
 class Limits(NamedTuple):
     """What a model's configuration allows: rows of its vocabulary, tokens of a text."""
@@ -111,7 +115,21 @@ def shared_tokenizer(target: str, draft: str) -> PreTrainedTokenizerBase:
         if target_word != draft_word:
             raise BadValue(
                 f"target {target!r} and draft {draft!r} have different tokenizers: id "
-                f"{token_id} is {target_word!r} and {draft_word!r}. Speculative "
+                f"{token_id} is {target_word!r} and {draft_word!r}"
+                f"{_on_spellings(target_word, draft_word)}. Speculative "
                 "decoding needs one vocabulary: choose models of one family"
             )
     return tokenizer(target)
+
+
+def _on_spellings(target_word: str, draft_word: str) -> str:
+    """A part of a sentence on two spellings of one word; empty for two words."""
+    target_word = target_word.replace(BYTE_LEVEL, SENTENCE_PIECE)
+    draft_word = draft_word.replace(BYTE_LEVEL, SENTENCE_PIECE)
+    if target_word != draft_word:
+        return ""
+    return (
+        ", one word in two spellings: the tokenizers are of different kinds, a "
+        f"byte-level BPE, which writes a space as {BYTE_LEVEL!r}, and a SentencePiece, "
+        f"which writes it as {SENTENCE_PIECE!r}"
+    )

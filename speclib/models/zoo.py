@@ -12,11 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speclib.errors import BadValue, SpeclibError
+from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.installed import IS_CHECKOUT
 from speclib.paths import DATA, MODELS
 
 from .file_states import State, remembered, state_of_path
+from .load_errors import CONFIG, path_problem, with_reason
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 ZOO = MODELS  # where the embedded checkpoints are
 CHECKSUMS = DATA / "models" / "SHA256SUMS"  # what each of their files must be
 WEIGHTS = "model.safetensors"
-CONFIG = "config.json"
 
 # What has a tokenizer's words; tokenizer_config.json only says how they are used.
 TOKENIZER_FILES = (
@@ -41,17 +41,29 @@ def locate(model: str) -> str:
     """Where a model is: the folder of ``zoo/<name>``; any other name stays as it is.
 
     Raises BadValue for an embedded model that is missing, or whose files do not
-    match SHA256SUMS.
+    match SHA256SUMS, and for a path that is no folder.
     """
     if not model.startswith("zoo/"):
+        problem = None if model.endswith(".gguf") else path_problem(model)
+        if problem is not None:
+            raise BadValue(f"model {model!r}: {problem}")
         return model
     folder = ZOO / model.removeprefix("zoo/")
     if not (folder / WEIGHTS).exists():
+        _check_name(model)
         raise BadValue(
             f"embedded model {model!r} is missing in {folder}: {how_to_get()}"
         )
     _check(folder, state_of_path(folder), state_of_path(CHECKSUMS))
     return str(folder)
+
+
+def _check_name(model: str) -> None:
+    """Raises UnknownName for a name that no embedded model has."""
+    names = [f"zoo/{file.split('/')[0]}" for file in checksums()]
+    known = sorted(set(names))
+    if model not in known:
+        raise unknown_name(f"unknown embedded model {model!r}", model, known)
 
 
 def how_to_get() -> str:
@@ -130,70 +142,6 @@ def load_part(model: str, loader: Any, what: str, **options: Any) -> Any:
         raise
     except Exception as error:  # a damaged file makes its reader raise anything
         raise with_reason(model, what, error) from error
-
-
-def with_reason(model: str, what: str, error: Exception) -> BadValue:
-    """The error that says why the part ``what`` of a model cannot be loaded."""
-    reason = _hubs_reason(model, error)
-    if reason is None and Path(model).is_dir():
-        reason = _folders_reason(Path(model), error)
-    if reason is None:
-        reason = (
-            f"{_one_line(error)}. Give zoo/<name>, a folder of a transformers "
-            "checkpoint, or a hub id that this machine can reach"
-        )
-    return BadValue(f"cannot load the {what} of model {model!r}: {reason}")
-
-
-def _folders_reason(folder: Path, error: Exception) -> str:
-    """Why a part of a checkpoint in ``folder`` cannot be loaded."""
-    if not (folder / CONFIG).is_file():
-        return (
-            f"there is no {CONFIG} in it, so that it is no folder of a transformers "
-            "checkpoint. Give one, zoo/<name> or a hub id"
-        )
-    return (
-        f"{_one_line(error)}. A file of this folder is damaged, or of another version "
-        "of transformers: copy or download it again"
-    )
-
-
-def _one_line(error: Exception) -> str:
-    """What an error says, without the library's line breaks and final full stop."""
-    said = " ".join(str(error).split()).rstrip(".")
-    if "above report" in said:  # transformers has printed it, or was told not to
-        return "some of them are missing, or not of the shapes that it converts"
-    return said
-
-
-def _hubs_reason(model: str, error: BaseException) -> str | None:
-    """What kept a model of the hub's from being read; None if it was something else.
-
-    The libraries say it in paragraphs of their own; what they raise has the hub's own
-    error as its cause.
-    """
-    from huggingface_hub import constants, errors
-
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, errors.GatedRepoError):
-            return (
-                f"it is gated. Accept its licence at {constants.ENDPOINT}/{model}, "
-                "then log in by `hf auth login`"
-            )
-        if isinstance(cause, errors.RepositoryNotFoundError):
-            return (
-                f"{constants.ENDPOINT} has no such model, or it is private: check the "
-                "id, or log in by `hf auth login`"
-            )
-        if isinstance(cause, errors.LocalEntryNotFoundError | ConnectionError):
-            return (
-                f"it is not in the cache, {constants.HF_HUB_CACHE}, and "
-                f"{constants.ENDPOINT} cannot be reached. Connect this machine, unset "
-                "HF_HUB_OFFLINE, or give a folder of a transformers checkpoint"
-            )
-        cause = cause.__cause__ or cause.__context__
-    return None
 
 
 @remembered(locate)

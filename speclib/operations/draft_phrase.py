@@ -144,7 +144,7 @@ class DraftPhrase(Operation):
     ) -> Finished:
         (tokens, likeliest), rows = raw
         phrase = Phrase(make_drafts(tokens, rows), likeliest)
-        fed_beyond_text = kept + fed - len(self.bare_text)
+        fed_beyond_text = max(0, kept + fed - len(self.bare_text))
         return Finished(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
 
     def recorded(self, event: OwnEvent, recording: Recording) -> Raw:

@@ -159,7 +159,7 @@ class DraftSequences(Operation):
 
         payload = DraftedSequences(
             count=len(sequences),
-            fed=kept + fed - len(self.text),
+            fed=max(0, kept + fed - len(self.text)),
             threshold=float(numbers[0]) if len(numbers) else 0.0,
             chances=tuple(map(float, numbers[1:])),
         )

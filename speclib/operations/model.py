@@ -34,6 +34,26 @@ GREEDY = Sampler()
 PLAIN = Sampler(temperature=1.0)
 
 
+def shaped(
+    logits: Rows,
+    sampler: Sampler,
+    text: Sequence[int],
+    parents: Sequence[int] | None = None,
+) -> Rows:
+    """Distributions [n, V] of the last ``logits`` [n, V] of a pass over ``text``.
+
+    ``parents``: of the tree that the text ends with, as of ``Model.tree``; None: the
+    text is a line.
+    """
+
+    def texts() -> Sequence[AnyText]:
+        rows = len(logits)
+        nodes = range(-1, rows - 2) if parents is None else parents
+        return paths(text, nodes)[-rows:]
+
+    return sampler(logits, texts)
+
+
 class Stopped(Exception):
     """Raised by a model when ``stopped()`` says that its pass is not wanted."""
 

@@ -206,6 +206,8 @@ def perform(operation: Operation, model: Model, request: Request) -> Done:
         model.run = request.run
         model.reset()
     kept = model.prefix.keep(operation.text, operation.last)
+    if operation.is_empty:
+        model.cut(kept)  # nothing is fed that would
     count_before = model.prefix.count
     raw = operation.run(model, request)
     return Done(raw, kept, model.prefix.count - count_before)

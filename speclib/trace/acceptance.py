@@ -15,12 +15,13 @@ llama.cpp's server all accepted over all drafted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import nan
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 from speclib.arguments import shown
 from speclib.core.settings import require_counts
@@ -33,6 +34,11 @@ ACCEPTED, REJECTED = "accepted", "rejected"
 # A line's rates, up to what follows them or the end of the line: one that is cut short
 # has neither.
 OF_VLLM = re.compile(r"Per-position acceptance rate: ([\d., ]+)(?=, Avg|$)", re.M)
+DRAFTED = re.compile(r"Drafted: (\d+) tokens")
+ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
+# Newer versions of llama.cpp say how many windows there were, too.
+WINDOWS_OF_LLAMACPP = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
+SHORTER = 0.9  # of gamma: the last window of a text may be shorter, too
 OF_LLAMACPP = re.compile(
     r"draft acceptance(?: rate)?\s*=\s*[\d.]+\s*"
     r"\(\s*(\d+) accepted\s*/\s*(\d+) generated"
@@ -43,16 +49,27 @@ OF_LLAMACPP = re.compile(
 class Acceptance:
     """Counts of windows, by place; the first place is that of a window's first draft.
 
+    Drafts behind the end of the text count nowhere: they neither passed nor failed.
+
     windows   how many had a draft tested
-    drafted   how many drafts there were in these
-    tested    [places], how often a draft of that place was tested
+    settled   [places], how often a draft of that place passed, or failed with one
+              before it or by itself
+    tested    [places], how often it was tested
     accepted  [places], how often it passed
+    written   tokens that the windows wrote: accepted drafts, and the token that
+              replaces the first that failed, or follows them all
     """
 
     windows: int
-    drafted: int
+    settled: tuple[int, ...]
     tested: tuple[int, ...]
     accepted: tuple[int, ...]
+    written: int
+
+    @property
+    def drafted(self) -> int:
+        """All drafts of the windows."""
+        return sum(self.settled)
 
     @property
     def conditional(self) -> tuple[float, ...]:
@@ -64,13 +81,23 @@ class Acceptance:
 
     @property
     def by_position(self) -> tuple[float, ...]:
-        """vLLM's per-position rates: of all windows, those that got so far."""
-        return tuple(accepted / self.windows for accepted in self.accepted)
+        """vLLM's per-position rates: of all windows, those that got so far.
+
+        Difference from vLLM: drafts behind the end of a text count there as failures.
+        """
+        return tuple(
+            accepted / settled
+            for accepted, settled in zip(self.accepted, self.settled, strict=True)
+        )
 
     @property
     def mean_length(self) -> float:
-        """vLLM's mean acceptance length: accepted drafts of a window, and a token."""
-        return 1 + sum(self.by_position)
+        """vLLM's mean acceptance length: tokens that a window writes.
+
+        Difference from vLLM: a token that was not written does not count: there is none
+        behind the end of a text, and none where PEARL goes on from accepted drafts.
+        """
+        return self.written / self.windows
 
     @property
     def rate(self) -> float:
@@ -88,38 +115,99 @@ def acceptance(runs: Any) -> Acceptance:
     they are left out. Raises BadValue where no window was tested, and for what is no
     run.
     """
-    windows, drafted = 0, 0
-    tested: list[int] = []
-    accepted: list[int] = []
+    windows, written = 0, 0
+    settled: Counter[int] = Counter()
+    tested: Counter[int] = Counter()
+    accepted: Counter[int] = Counter()
     for trace in _traces_of(runs):
-        for outcomes in _tested_windows(trace):
-            windows += 1
-            drafted += len(outcomes)
-            for place, outcome in enumerate(outcomes):
-                if len(tested) <= place:
-                    tested.append(0)
-                    accepted.append(0)
-                tested[place] += outcome in (ACCEPTED, REJECTED)
-                accepted[place] += outcome == ACCEPTED
+        found = _tested_windows(trace)
+        after_each = _written_after(found, trace)
+        windows += len(found)
+        for window, own_tokens in zip(found, after_each, strict=True):
+            passed = window.outcomes.count(ACCEPTED)
+            written += passed + own_tokens
+            settled.update(range(window.settled))
+            tested.update(range(passed + window.has_failed))
+            accepted.update(range(passed))
     if not windows:
         raise BadValue(
             "no draft of a line was tested in these runs: give runs of speculative "
             "decoding, PEARL, DSI or SSD"
         )
-    return Acceptance(windows, drafted, tuple(tested), tuple(accepted))
+    places = range(len(settled))
+    return Acceptance(
+        windows,
+        settled=tuple(settled[place] for place in places),
+        tested=tuple(tested[place] for place in places),
+        accepted=tuple(accepted[place] for place in places),
+        written=written,
+    )
 
 
-def _tested_windows(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """What became of the drafts of each window of which any was tested."""
+class Window(NamedTuple):
+    """What became of drafts in a line, the first of which stands at ``position``."""
+
+    position: int
+    outcomes: tuple[str, ...]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a draft failed; those behind it were not tested."""
+        return REJECTED in self.outcomes
+
+    @property
+    def settled(self) -> int:
+        """How many drafts passed or failed; all of them once one has failed."""
+        if self.has_failed:
+            return len(self.outcomes)
+        return self.outcomes.count(ACCEPTED)
+
+    @property
+    def tested(self) -> range:
+        """The positions at which a draft was tested."""
+        count = self.outcomes.count(ACCEPTED) + self.has_failed
+        return range(self.position, self.position + count)
+
+
+def _tested_windows(trace: Trace) -> list[Window]:
+    """The windows of which any draft was tested."""
+    windows = []
     for event in trace.operations:
         lines: list[tuple[str, ...]] = []
         if event.op == "propose":
             lines = [event.outcome]
         elif isinstance(event.payload, DraftedBranches):
             lines = event.payload.outcomes(event)
+        first = 0
         for outcomes in lines:
             if {ACCEPTED, REJECTED} & {*outcomes}:
-                yield outcomes
+                windows.append(Window(event.positions[first], outcomes))
+            first += len(outcomes)
+    return windows
+
+
+def _written_after(windows: Sequence[Window], trace: Trace) -> list[int]:
+    """Of each window, how many tokens the target wrote right after its accepted drafts.
+
+    That is 1, but for a window whose drafts all passed, where the text ends with them
+    or where another draft was tested next.
+    """
+    drafted_at = {position for window in windows for position in window.tested}
+    end = _prompt_length(trace) + sum(len(event.tokens) for event in trace.commits)
+    counts = []
+    for window in windows:
+        following = window.position + window.settled
+        goes_on = following in drafted_at or following >= end
+        counts.append(1 if window.has_failed or not goes_on else 0)
+    return counts
+
+
+def _prompt_length(trace: Trace) -> int:
+    """Tokens of the prompt; without its trace's word, of the shortest text drafted
+    from."""
+    if "prompt" in trace.meta:
+        return len(trace.meta["prompt"])
+    return min(event.text_length for event in trace.operations if event.is_drafting)
 
 
 def _traces_of(runs: Any) -> list[Trace]:
@@ -138,19 +226,23 @@ def _traces_of(runs: Any) -> list[Trace]:
 def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
     """The conditional acceptance rates that an engine's log tells, for ``simulate``.
 
-    text: what vLLM or llama.cpp's server has logged. Of vLLM's lines with rates by
-    position the last one counts. Of llama.cpp's all do: it counts accepted drafts over
-    all drafts, those behind a failed one among them. So a draft's own rate is higher
-    than that says, and follows with the number of drafts in a window, ``gamma``.
+    text: what vLLM or llama.cpp's server has logged. Each of vLLM's lines is about an
+    interval; together they count by the windows that were drafted in them. llama.cpp
+    counts accepted drafts over all drafts, those behind a failed one among them. So a
+    draft's own rate is higher than that says, and follows with the number of drafts in
+    a window, ``gamma``.
 
-    Raises BadValue where there is no such line, where its rates are none, and for a log
-    of llama.cpp without ``gamma``.
+    With ``--draft-p-min`` above 0 llama.cpp ends a window where its draft is unsure.
+    Then windows differ in length, and no rate follows from such a log.
+
+    Raises BadValue where there is no such line, where its rates are none or cannot be
+    weighed, and for a log of llama.cpp without ``gamma`` or with shorter windows.
     """
     if not isinstance(text, str):
         raise BadValue(f"text is {shown(text)}: give what the log says, as a text")
-    of_vllm = OF_VLLM.findall(text)
+    of_vllm = [line for line in text.splitlines() if OF_VLLM.search(line)]
     if of_vllm:
-        return conditional(_rates_in(of_vllm[-1]))
+        return conditional(_mean_rates(of_vllm))
 
     counts = [(int(right), int(all_of)) for right, all_of in OF_LLAMACPP.findall(text)]
     accepted = sum(right for right, _ in counts)
@@ -168,7 +260,63 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
             f"llama.cpp counts {accepted} accepted of all {drafted} drafts, tested or "
             "not: give gamma, the drafts of a window (its --draft-max)"
         )
+    _check_windows(text, gamma)
     return (_rate_behind(accepted / drafted, gamma),)
+
+
+def _mean_rates(lines: Sequence[str]) -> list[float]:
+    """Rates by position of all intervals together, each counted by its windows."""
+    of_intervals = [_rates_in(OF_VLLM.findall(line)[0]) for line in lines]
+    lengths = {len(rates) for rates in of_intervals}
+    if len(lengths) > 1:
+        raise BadValue(
+            f"the log's lines have rates for {sorted(lengths)} positions: give the log "
+            "of one engine, whose number of speculative tokens does not change"
+        )
+    if len(lines) == 1:
+        return of_intervals[0]
+
+    windows = [
+        _windows_of(line, rates)
+        for line, rates in zip(lines, of_intervals, strict=True)
+    ]
+    together = sum(windows)
+    if not together:
+        raise BadValue(
+            "the log's lines say that nothing was drafted: give a longer log"
+        )
+    means = []
+    for at_position in zip(*of_intervals, strict=True):
+        weighed = map(mul, at_position, windows)
+        means.append(sum(weighed) / together)
+    return means
+
+
+def _windows_of(line: str, rates: Sequence[float]) -> float:
+    """How many windows an interval had, by what was drafted or accepted in it."""
+    drafted = DRAFTED.search(line)
+    if drafted:
+        return int(drafted[1]) / len(rates)
+    accepted = ACCEPTED_TOKENS.search(line)
+    if accepted and sum(rates):
+        return int(accepted[1]) / sum(rates)
+    raise BadValue(
+        f"the log has several intervals, and one does not say what was drafted in it "
+        f"({shown(line.strip())}): give whole lines, with 'Drafted: ... tokens'"
+    )
+
+
+def _check_windows(text: str, gamma: int) -> None:
+    """Raises BadValue where llama.cpp says that windows were shorter than ``gamma``."""
+    counts = WINDOWS_OF_LLAMACPP.findall(text)
+    windows = sum(int(drafts) for drafts, _ in counts)
+    tokens = sum(int(tokens) for _, tokens in counts)
+    if tokens < SHORTER * gamma * windows:
+        raise BadValue(
+            f"the log's windows have {tokens / windows:.1f} drafts on average, not "
+            f"{gamma}: drafting ended early where the draft was unsure, so no rate "
+            "follows. Log a run with --draft-p-min 0, or give the gamma that it had"
+        )
 
 
 def _rates_in(line: str) -> list[float]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib.arguments import checked
+from speclib.atomic_files import write_atomically
 from speclib.core.sampling import Tokens
 from speclib.errors import BadValue
 from speclib.operations import OPERATIONS
@@ -219,7 +220,7 @@ class Trace:
                     "args": {name: getattr(event, name) for name in shown},
                 }
             )
-        Path(path).write_text(json.dumps({"traceEvents": entries}))
+        write_atomically(Path(path), json.dumps({"traceEvents": entries}))
 
 
 def _read_event(raw: dict[str, Any]) -> Event:

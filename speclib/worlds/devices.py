@@ -140,6 +140,11 @@ class Submits(Protocol):
         ...
 
     @property
+    def complete_length(self) -> int:
+        """How long the text will be, unless an end token comes before."""
+        ...
+
+    @property
     def mask(self) -> int | None:
         """Of a draft that writes all tokens in one pass its mask; see ``Propose``."""
         ...
@@ -152,6 +157,8 @@ class Submits(Protocol):
 class Device:
     """A name under which one model runs. It submits; it knows nothing of when or
     where.
+
+    It drafts no further than the text may go.
 
     ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
     """
@@ -168,6 +175,10 @@ class Device:
         tokens_left = max(0, self.world.context - len(operation.text))
         return self.world.submit(self.name, operation.within(tokens_left))
 
+    def _useful(self, n: int, length: int) -> int:
+        """Of ``n`` drafts in a line after a text of ``length``, how many are of use."""
+        return max(0, min(n, self.world.complete_length - length))
+
     def propose(
         self,
         text: Sequence[int],
@@ -177,10 +188,12 @@ class Device:
     ) -> Future[tuple[Drafted, ...]]:
         """Future of ``n`` Drafted tokens after ``text`` (see ``Propose``).
 
-        There are fewer where the context ends, or where ``confidence`` ends them.
+        There are fewer where the text or the context ends, or where ``confidence`` ends
+        them.
         """
         mask = self.world.mask
-        return self.ask(Propose(as_text(text), n, index, confidence, mask))
+        useful = self._useful(n, len(text))
+        return self.ask(Propose(as_text(text), useful, index, confidence, mask))
 
     def draft_phrase(
         self,
@@ -197,8 +210,10 @@ class Device:
         ``DraftPhrase`` for the others.
         """
         whole = as_text(text) + tuple(tokens)
-        operation = DraftPhrase(whole, tuple(parents), n, candidates, likeliest_count)
-        return self.ask(operation)
+        useful = self._useful(n, len(text))
+        return self.ask(
+            DraftPhrase(whole, tuple(parents), useful, candidates, likeliest_count)
+        )
 
     def draft_sequences(
         self, text: Sequence[int], budget: int, k: int | None = None, most: int = 8
@@ -206,9 +221,10 @@ class Device:
         """Future of k sequences of Drafted tokens after ``text`` (see
         ``DraftSequences``).
 
-        ``budget``: their tokens in all; fewer where the context ends.
+        ``budget``: their tokens in all; fewer where the text or the context ends.
         """
-        return self.ask(DraftSequences(as_text(text), budget, k, most))
+        useful = self._useful(budget, len(text))
+        return self.ask(DraftSequences(as_text(text), useful, k, most))
 
     def fork(
         self,
@@ -223,10 +239,18 @@ class Device:
         ``Fork``).
 
         ``text`` ends with the drafted tokens that are under test. There are fewer new
-        ones where the context ends.
+        ones where the text or the context ends.
         """
+        window = len(fan) - 1
+        shortest = len(text) - window + 1  # of the texts that go on with a guess
         operation = Fork(
-            as_text(text), n, tuple(fan), index, factor, likeliest, self.world.mask
+            as_text(text),
+            self._useful(n, shortest),
+            tuple(fan),
+            index,
+            factor,
+            likeliest,
+            self.world.mask,
         )
         return self.ask(operation)
 
@@ -241,9 +265,10 @@ class Device:
     ) -> Future[CandidateTree]:
         """Future of a tree of Drafted tokens after ``text`` (see ``DraftTree``).
 
-        It has fewer levels where the context or the ``budget`` ends.
+        It has fewer levels where the text, the context or the ``budget`` ends.
         """
-        operation = DraftTree(as_text(text), levels, width, budget, lp, calibrate)
+        useful = self._useful(levels, len(text))
+        operation = DraftTree(as_text(text), useful, width, budget, lp, calibrate)
         return self.ask(operation)
 
     def draft_dynamic_tree(
@@ -257,9 +282,10 @@ class Device:
         """Future of the ``budget`` likeliest nodes after ``text`` (see
         ``DraftDynamicTree``).
 
-        It has fewer levels where the context ends.
+        It has fewer levels where the text or the context ends.
         """
-        operation = DraftDynamicTree(as_text(text), levels, width, budget, features)
+        useful = self._useful(levels, len(text))
+        operation = DraftDynamicTree(as_text(text), useful, width, budget, features)
         return self.ask(operation)
 
     def score(self, text: Sequence[int], last: int = 0) -> Future[Rows]:

@@ -34,6 +34,7 @@ from speclib.operations.operation import Done, perform
 
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, cause_of, device_names, failed
+from .owner import Owner
 from .turns import Turn
 from .world import World
 
@@ -123,8 +124,10 @@ class Lockstep:
     """
 
     kind = "abstract"
+    dtype = "auto"
 
     def __init__(self, seats: int, opened: Any = None):
+        self.owner = Owner()
         self.opened = opened
         self.seats = [Seat(self, number, opened) for number in range(seats)]
 
@@ -134,10 +137,13 @@ class Lockstep:
     def run(self, serve: Callable[[Seat], object]) -> None:
         """Runs ``serve(seat)`` for all seats, until every one has ended.
 
-        Raises what any of them raises; the others are given up then.
+        Raises what any of them raises; the others are given up then. Raises
+        WorldNotFree while another call runs, and for a closed world.
         """
-        turns = [Turn(partial(serve, seat)) for seat in self.seats]
+        self.owner.take()
+        turns: list[Turn] = []
         try:
+            turns += [Turn(partial(serve, seat)) for seat in self.seats]
             for seat, turn in zip(self.seats, turns, strict=True):
                 seat.take_turns(turn)
             while not all(turn.is_over for turn in turns):
@@ -148,6 +154,7 @@ class Lockstep:
         finally:
             for turn in turns:
                 turn.give_up()
+            self.owner.give_back()
 
     def _make_step(self) -> None:
         """Has each device do what it was asked, and tells the seats."""

@@ -80,6 +80,7 @@ class ProcessLockstep(Lockstep):
                 opened = opened.with_draft_shape(size.shape)
             cached = seats * (length or 0)
             preflight.check(opened.pair, opened.place, dtype, cached=cached)
+        self.dtype = dtype
         self.timeout = timeout
         self._origin = time.monotonic()
         self._workers: dict[str, Worker] = {}
@@ -107,6 +108,7 @@ class ProcessLockstep(Lockstep):
 
         No request may be under way.
         """
+        self.owner.check()
         if with_c:
             _ = self.cost_ratio
         self._origin = time.monotonic()
@@ -130,8 +132,6 @@ class ProcessLockstep(Lockstep):
 
         Where that is cut short nobody knows what workers were asked: they are ended.
         """
-        if not self._workers:
-            raise DeviceLost("this world was closed: open it anew")
         try:
             for name, of_device in tasks.items():
                 message: Any = of_device
@@ -189,10 +189,13 @@ class ProcessLockstep(Lockstep):
         return Trial(target=seconds["target"], draft=seconds["draft"] / drafted)
 
     def close(self) -> None:
-        """Ends the workers."""
-        dismiss(self._workers)
+        """Ends the workers, for good. A forked child leaves its parent's alone."""
+        self.owner.close()
+        if self.owner.is_here:
+            dismiss(self._workers)
 
     def __enter__(self) -> ProcessLockstep:
+        self.owner.check()
         return self
 
     def __exit__(self, *exception: object) -> None:

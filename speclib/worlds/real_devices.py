@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -43,6 +43,7 @@ from .devices import (
     device_names,
     failed,
 )
+from .owner import Owner
 from .worker import Certain, Failure, Question, Reply
 from .world import World
 
@@ -125,7 +126,7 @@ class RealDevices(World, Generic[W]):
         self._senders: dict[str, TextSender] = {}  # what each has of the text
         self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
         self._broken: dict[str, DeviceFailed] = {}  # why they have no worker until then
-        weakref.finalize(self, self._dismiss, self._workers)
+        weakref.finalize(self, _dismiss_own, self.owner, self._dismiss, self._workers)
         self._zero()
 
     def _refuse_what_cannot_be(self) -> None:
@@ -155,7 +156,7 @@ class RealDevices(World, Generic[W]):
                     )
                 self._note_ready(name, answer)
         except BaseException:
-            self.close()
+            self._dismiss(self._workers)  # the next request tries again
             raise
 
     @property
@@ -200,10 +201,9 @@ class RealDevices(World, Generic[W]):
     def _zero(self) -> None:
         self._origin = time.perf_counter()
 
-    def begin(self, prompt: Sequence[int], **request: Any) -> None:
-        self._drain()
+    def _make_ready(self) -> None:
+        super()._make_ready()
         self._start_missing_workers()
-        super().begin(prompt, **request)
 
     def _text_of_log(self) -> Text:
         return Text(self._log, len(self._log))
@@ -383,16 +383,17 @@ class RealDevices(World, Generic[W]):
         """
         prompt = (1,) * TEXT_LENGTH
         self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
-        drafted = cost_ratio.fitting_drafts(self._take_trial)
-        began = self.now
-        measured = cost_ratio.measure(
-            lambda: self._take_trial(drafted),
-            lambda: self.now - began,
-            width,
-            most_seconds,
-        )
-        self.end()
-        return measured
+        try:
+            drafted = cost_ratio.fitting_drafts(self._take_trial)
+            began = self.now
+            return cost_ratio.measure(
+                lambda: self._take_trial(drafted),
+                lambda: self.now - began,
+                width,
+                most_seconds,
+            )
+        finally:
+            self.give_up()
 
     def _take_trial(self, drafted: int) -> Trial:
         """One pass of every target, beside ``drafted`` passes of the draft.
@@ -414,7 +415,16 @@ class RealDevices(World, Generic[W]):
 
     def close(self) -> None:
         """Ends the workers."""
-        self._dismiss(self._workers)
+        super().close()
+        _dismiss_own(self.owner, self._dismiss, self._workers)
+
+
+def _dismiss_own(
+    owner: Owner, dismiss: Callable[[dict[str, Any]], None], workers: dict[str, Any]
+) -> None:
+    """Ends ``workers``, but not from a forked child: they are its parent's."""
+    if owner.is_here:
+        dismiss(workers)
 
 
 def _oldest(busy: list[AnyFuture]) -> AnyFuture:

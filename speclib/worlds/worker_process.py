@@ -24,6 +24,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
@@ -52,6 +53,8 @@ PRELOADED_FOR_REAL_MODELS = [  # or every worker would import it, 3 s
     "transformers.models.llama.modeling_llama",
 ]
 
+OURS: WeakSet[Any] = WeakSet()  # the processes that were started here
+
 # A socket's address has 103 bytes or more; multiprocessing takes 32 of them.
 LONGEST_TEMPORARY_FOLDER = 70
 
@@ -76,6 +79,7 @@ class Worker:
         ranks: int = 1,
         patience: float = 30.0,
     ):
+        refuse_daemon()
         serving(heavy=not pair.target.is_toy)
         self.pipe, their_end = CONTEXT.Pipe()
         links = [CONTEXT.Pipe() for _ in range(1, ranks)]
@@ -95,6 +99,7 @@ class Worker:
                 args=(pipe, start, pair, *args, *rank),
             )
             self.processes.append(process)
+            OURS.add(process)
         self.process = self.processes[0]
         self.followers = self.processes[1:]
         self.has_followers = bool(self.followers)
@@ -212,6 +217,35 @@ def dismiss(workers: dict[str, Worker]) -> None:
     until = time.monotonic() + PATIENCE
     for worker in leaving:
         worker.stop(max(0.0, until - time.monotonic()))
+
+
+def refuse_daemon() -> None:
+    """Raises SpeclibError in a process that may start none."""
+    if multiprocessing.current_process().daemon:
+        raise SpeclibError(
+            f"{multiprocessing.current_process().name} is a daemonic process, as those "
+            "of multiprocessing.Pool are, and may start no worker processes: take "
+            "concurrent.futures.ProcessPoolExecutor, or world='virtual'"
+        )
+
+
+def leave_to_parent() -> None:
+    """Called in a child that was forked: workers and fork server are its parent's.
+
+    At its end such a child would kill all that multiprocessing has started, and a
+    server that is not its own child it cannot ask for workers.
+    """
+    started = getattr(multiprocessing.process, "_children")  # noqa: B009  (no type)
+    started -= set(OURS)
+    server = getattr(forkserver, "_forkserver")  # noqa: B009
+    if server._forkserver_pid is not None:
+        os.close(server._forkserver_alive_fd)
+        server._forkserver_pid = None
+        server._forkserver_alive_fd = None
+        server._forkserver_address = None
+
+
+os.register_at_fork(after_in_child=leave_to_parent)
 
 
 def serving(heavy: bool = False) -> None:

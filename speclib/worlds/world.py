@@ -53,6 +53,7 @@ from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, Device, DeviceFailed, DeviceLost, Future
 from .draft_size import DraftSize
+from .owner import Owner, check_answer
 
 CANCEL_POLICIES = ("immediate", "after-op")
 
@@ -69,13 +70,14 @@ class World:
     of a pair that asks for it, the shape that was chosen for its draft on this machine.
     ``context``: the longest text, in tokens, that every model accepts. ``datastore``:
     what REST looks up; None: the text itself. ``mask``: of a draft that writes all its
-    tokens in one pass; see ``Propose``.
+    tokens in one pass; see ``Propose``. ``dtype``: of its models.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
     context = 1 << 30
     datastore: Any = None
     mask: int | None = None
+    dtype = "auto"
 
     _run_numbers = count()  # unique in this process
 
@@ -85,6 +87,7 @@ class World:
         cancel: str = "after-op",
         opened: Any = None,
     ):
+        self.owner = Owner()
         self.opened = opened
         self.draft_size: DraftSize | None = None
         if opened is not None:
@@ -115,6 +118,11 @@ class World:
         """The tokens that end the text."""
         return self.request.eos
 
+    @property
+    def complete_length(self) -> int:
+        """How long the text will be, unless an end token comes before."""
+        return len(self.text) + self.left
+
     def _devices_of(self, role: str) -> tuple[Device, ...]:
         return tuple(d for d in self.devices.values() if d.role == role)
 
@@ -134,9 +142,17 @@ class World:
         ``limit``: tokens to commit. ``eos``: a token that ends the text, or several of
         which any one does. ``on_commit``: called with the tokens of every commit that
         has any.
+
+        Raises WorldNotFree where another request has not come to its ``end``, or was
+        not given up; and for a closed world, and one of another process.
         """
         end_tokens = end_token_set(eos)
-        self._drain()
+        self.owner.take()
+        try:
+            self._make_ready()
+        except BaseException:
+            self.owner.give_back()
+            raise
         self.request = Request(next(World._run_numbers), coins, sampler, end_tokens)
         self.coins = coins
         self._log = list(prompt)  # and, as it grows, what was committed
@@ -174,11 +190,22 @@ class World:
         }
         if self.mask is not None:
             own_meta["mask"] = self.mask
-        return Trace(events, own_meta | self._facts() | meta)
+        trace = Trace(events, own_meta | self._facts() | meta)
+        self.owner.give_back()
+        return trace
+
+    def give_up(self) -> None:
+        """Ends a request that failed: the next ``begin`` ends what devices still do."""
+        self.going = False
+        self.owner.give_back()
 
     def _facts(self) -> dict[str, Any]:
         """What a trace's ``meta`` says beyond that, of a world that has more to say."""
         return {}
+
+    def _make_ready(self) -> None:
+        """Leaves every device idle, and there."""
+        self._drain()
 
     def _drain(self) -> None:
         """Leaves every device idle."""
@@ -213,7 +240,7 @@ class World:
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
         self.round += 1
         if self._on_commit and committed:
-            self._on_commit(committed)
+            check_answer(self._on_commit(committed))
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
         """As many tokens as may be committed, and whether one is an end token."""
@@ -501,9 +528,11 @@ class World:
 
     # -- for good ----------------------------------------------------------------------
     def close(self) -> None:
-        """Gives devices back, for good."""
+        """Gives devices back, for good. In a forked child it leaves them alone."""
+        self.owner.close()
 
     def __enter__(self) -> Self:
+        self.owner.check()
         return self
 
     def __exit__(self, *exception: object) -> None:

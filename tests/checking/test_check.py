@@ -578,7 +578,7 @@ def test_a_page_that_asks_several_targets_gets_them():
 # -- the page of the manual ------------------------------------------------------------
 def test_the_example_of_the_manual_gives_what_stands_there():
     page = DOCS.read_text()
-    example, templates = re.findall(r"```python\n(.*?)```", page, re.S)
+    example, templates, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
     (printed,) = re.findall(r"```\n(Not lossless.*?)```", page, re.S)
     names: dict = {}
     exec(example, names)

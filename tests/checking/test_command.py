@@ -20,6 +20,9 @@ def wrong(drafted, q, p, coin):
 def raises(drafted, q, p, coin):
     return [1 / 0]
 
+def of_a_sure_draft(drafted, q, p, coin):
+    return [drafted[0]] if coin() < p[0][drafted[0]] else [1 - drafted[0]]
+
 number = 3
 """
 
@@ -50,6 +53,15 @@ def test_a_rule_of_a_file_is_checked_and_the_code_says_what_came_out(
     ran = run(f"{rules}:{name}")
     assert (ran.returncode, ran.stderr) == (code, "")
     assert says in ran.stdout
+
+
+def test_how_drafts_were_chosen_is_an_option(rules):
+    two_tokens = f"{rules}:of_a_sure_draft", "--vocab", "2", "--gamma", "1"
+    assert run(*two_tokens, "--drawn", "argmax").returncode == 0
+    assert run(f"{rules}:wrong", "--drawn", "argmax").returncode == 1
+    ran = run(f"{rules}:right", "--drawn", "nonsense")
+    assert ran.returncode == 2
+    assert ran.stderr == "error: drawn is 'nonsense': give 'q', 'argmax' or 'top-k'\n"
 
 
 def test_options_are_those_of_check_and_a_method_has_a_name(rules):

@@ -26,31 +26,31 @@ def off_by(error):
 def test_a_lossless_rule_seldom_alarms():
     """Each of 100 alarms with probability 1e-4 at most: this fails 1 time in 100."""
     for seed in range(100):
-        found = sample(TWO_TOKENS, target_itself, True, runs=300, seed=seed)
+        found = sample(TWO_TOKENS, target_itself, runs=300, seed=seed)
         assert found.difference is None
 
 
 @pytest.mark.parametrize("runs", [500, 1500])
 def test_an_error_of_the_size_that_is_named_is_found(runs):
     """In 95 of 100 checks: fewer than 31 of 40 have a probability below 1e-4."""
-    named = sample(TWO_TOKENS, target_itself, True, runs=runs).would_find
+    named = sample(TWO_TOKENS, target_itself, runs=runs).would_find
     found = 0
     for seed in range(40):
-        answer = sample(TWO_TOKENS, off_by(named), True, runs=runs, seed=seed)
+        answer = sample(TWO_TOKENS, off_by(named), runs=runs, seed=seed)
         found += answer.difference is not None
     assert found >= 31
 
 
 def test_more_runs_find_smaller_errors_as_their_root():
-    few = sample(TWO_TOKENS, target_itself, True, runs=1000).would_find
-    many = sample(TWO_TOKENS, target_itself, True, runs=16000).would_find
+    few = sample(TWO_TOKENS, target_itself, runs=1000).would_find
+    many = sample(TWO_TOKENS, target_itself, runs=16000).would_find
     assert few / many == pytest.approx(4, rel=0.25)
 
 
 def test_a_token_that_the_target_never_writes_is_found_at_once():
     case = random_line("sure", 2, 1, seed=1)
     case.target[()][:] = (1.0, 0.0)
-    seen = sample(case, lambda *_: [1], True, runs=100)
+    seen = sample(case, lambda *_: [1], runs=100)
     assert "is 0 in a share of 0.0000; the target model says 1.0000" in seen.difference
 
 
@@ -63,6 +63,6 @@ def test_the_mean_number_of_tokens_has_an_interval_that_holds_the_truth():
         left = np.maximum(p[0] - q[0], 0)
         return [int(left.argmax())]
 
-    seen = sample(TWO_TOKENS, rule, True, runs=4000)
+    seen = sample(TWO_TOKENS, rule, runs=4000)
     assert seen.difference is None
     assert abs(seen.tokens - 1.7) < 2 * seen.tokens_off

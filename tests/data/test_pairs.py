@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,19 @@ def test_a_pair_of_ones_own_is_named_after_its_models():
     assert pair.name == "small+big"
     assert pair.model("draft").shape == (2, 8, 2, 16)
     assert pair.model("target").shape is None
+
+
+def test_a_path_is_absolute_so_that_it_is_no_hub_id(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/someone")
+    own = speclib.pair(
+        target=Path("a/b"), draft={"model": Path("~/c")}, datastore="~/d"
+    )
+    assert own.target.model == str(tmp_path / "a" / "b")
+    assert own.draft.model == "/someone/c"
+    assert own.datastore == "/someone/d"
+    by_id = speclib.pair(target="a/b", draft="a/c")
+    assert (by_id.target.model, by_id.draft.model) == ("a/b", "a/c")
 
 
 def test_toys_need_one_vocabulary():

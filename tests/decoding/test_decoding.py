@@ -171,11 +171,56 @@ def test_an_open_world_with_too_few_targets_or_another_policy_is_refused_by_numb
         speclib.open_world("virtual", speclib.load_pair("toy"), servers=0)
 
 
-def test_an_open_world_brings_its_own_pair():
+@pytest.mark.parametrize(
+    "other, says",
+    [
+        ({"pair": "embedded/once"}, "pair is 'embedded/once'.*opened for 'toy'"),
+        ({"pair": "no such pair"}, "no such pair"),
+        ({"dtype": "bfloat16"}, "dtype is 'bfloat16'.*opened with 'float32'"),
+        ({"dtype": "flot32"}, "unknown dtype 'flot32'"),
+    ],
+    ids=str,
+)
+def test_what_was_settled_when_a_world_was_opened_is_not_said_otherwise(other, says):
     with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
-        assert (
-            speclib.decode("x", world=world, pair="no such pair").trace.meta["pair"]
-            == "toy"
+        with pytest.raises(SpeclibError, match=says):
+            speclib.decode("x", world=world, max_new_tokens=4, **other)
+        for same in ({"pair": "toy"}, {"dtype": "float32"}, {"dtype": "auto"}, {}):
+            result = speclib.decode("x", world=world, max_new_tokens=4, **same)
+            assert result.trace.meta["pair"] == "toy"
+
+
+def test_a_pair_of_the_same_name_that_is_another_one_is_told_apart():
+    toy = speclib.load_pair("toy")
+    other = toy.model_copy(
+        update={"draft": toy.draft.model_copy(update={"alpha": 0.1})}
+    )
+    with (
+        speclib.open_world("virtual", toy) as world,
+        pytest.raises(SpeclibError, match="opened for 'toy' with another draft"),
+    ):
+        speclib.decode("x", world=world, pair=other)
+
+
+@pytest.mark.parametrize("method", ["lookahead", "prompt_lookup", "rest"])
+@pytest.mark.parametrize(
+    "idle",
+    [{"alpha": 0.5}, {"doubt": 0.5}, {"fuzzy": 0.5}, {"one_pass": True}],
+    ids=str,
+)
+def test_a_draft_is_not_described_to_a_method_that_has_none(method, idle):
+    (name,) = idle
+    with pytest.raises(SpeclibError, match=f"no draft model, so that {name} would"):
+        speclib.simulate(method, tokens=8, **idle)
+    assert speclib.simulate(method, tokens=8).tokens
+    _, speculative, _ = speclib.compare(method, tokens=8, **idle)  # it is the others'
+    assert speculative.trace.meta[name] if name != "one_pass" else True
+
+
+def test_eagle_is_not_run_with_a_draft_that_is_no_head():
+    with pytest.raises(SpeclibError, match="'eagle' drafts with a head.*head = true"):
+        speclib.decode(
+            "x", pair="embedded/once", world="virtual", method="eagle", max_new_tokens=4
         )
 
 

@@ -241,7 +241,7 @@ def pearl(decode) -> Trace:
         ({"method": "speculative"}, "leaves the trace at operation 0"),
         ({"without": "post-verify"}, "leaves the trace at operation"),
         ({"prompt": [0, 1]}, "leaves the trace at operation 0"),
-        ({"limit": 9}, "ends before the trace"),
+        ({"limit": 9}, "leaves the trace at operation"),
         ({"limit": 99}, "the trace has nothing"),
         ({"method": "perl"}, "no method 'perl' to replay with; known: autoregressive"),
     ],

@@ -48,7 +48,10 @@ class WatchedWorld(Virtual):
         super()._start(future)
 
         raw, kept, fed = self._progress[future].done
-        if isinstance(op, DraftTree):
+        self.checked += 1
+        if op.is_empty:  # the text ends where it would draft
+            assert (kept, fed) == (len(model.prefix.fed), 0)
+        elif isinstance(op, DraftTree):
             self.check_drafted_tree(future, before, raw.small, kept, fed)
         elif isinstance(op, DraftDynamicTree):
             self.check_dynamic_tree(future, before, raw.small, kept, fed)
@@ -60,7 +63,6 @@ class WatchedWorld(Virtual):
             self.check_sequences(future, before, raw.small, kept, fed)
         else:
             self.check_sequences(future, before, ((),), kept, fed)
-        self.checked += 1
 
     def check_sequences(self, future, before, drafts, kept, fed):
         """The cache holds the text and what was fed of one sequence."""

@@ -94,9 +94,12 @@ def test_every_draft_operation_opens_goes_level_by_level_and_closes(calibrate):
     world.begin((0, 1), sampler=Sampler(), coins=Coins(), limit=12)
     EASY(world, 3, 2, 2, calibrate=calibrate)
 
-    rounds = len(world.end().commits)
     calls_of_a_round = [(2, calibrate), "level", "level", "over"]
-    assert watched_models["draft"].calls == calls_of_a_round * rounds
+    calls = watched_models["draft"].calls
+    whole_rounds = len(calls) // 4 - 2  # the last ones write what is left of the text
+    assert whole_rounds >= 4
+    assert calls[: 4 * whole_rounds] == calls_of_a_round * whole_rounds
+    assert calls.count("over") == len(world.end().commits)
 
 
 def test_tree_sd_opens_nothing():
@@ -169,7 +172,7 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
         first_hits = []
         second_hits = []  # where the first was right: else the second is not tested
         draftings = [e for e in world.end().operations if e.op == "draft_tree"]
-        for drafting in draftings:
+        for drafting in draftings[:-1]:  # the last may write one token alone
             first, second = drafting.outcome
             first_hits.append(first == "accepted")
             if first == "accepted":

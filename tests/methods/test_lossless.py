@@ -32,7 +32,7 @@ TASKS = [task for task in prompts.tasks() if task != "mt_bench"]
 CASES = [
     (method, settings)
     for method in METHODS
-    if method != "autoregressive"
+    if method != "autoregressive" and not about(method).needs_head
     for settings in about(method).variants
 ]
 FEW = (("mgsm_te", 1), ("gsm8k", 3))  # tasks, each with its gamma

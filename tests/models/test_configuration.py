@@ -177,6 +177,16 @@ def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
         },
     )
     assert vocabulary.limits(model).context == 128
+    opened = open_pair(pair_of(model))
+    extended = ARCHITECTURES["Phi3Config"]["max_position_embeddings"]
+    why = f"{model!r} extends its 128 tokens to {extended} by longrope, which turns all"
+    assert opened.why_this_context.startswith(why)
+
+
+def test_a_text_that_is_as_long_as_its_configuration_says_needs_no_reason(tmp_path):
+    model = save_config(tmp_path, "LlamaConfig", **LLAMA)
+    assert open_pair(pair_of(model)).why_this_context == ""
+    assert open_pair(speclib.load_pair("toy")).why_this_context == ""
 
 
 # -- what ends a text ------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """GGUF files: written from checkpoints, found again, described, or refused."""
 
+import subprocess
+import sys
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -14,6 +16,7 @@ for package in ("llama_cpp", "gguf"):
 
 from helpers.checkpoints import save_tokenizer  # noqa: E402
 from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
+from helpers.processes import with_files_of_at_most  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
@@ -149,6 +152,75 @@ def test_what_the_exporter_does_not_write_is_refused(tmp_path):
 
     with pytest.raises(SpeclibError, match="'some/hub-id' is no folder"):
         export.find_or_write("some/hub-id", None, "F16")
+
+
+def families() -> list[str]:
+    """What transformers calls each architecture that writes text, by its own lists."""
+    from transformers.models.auto import modeling_auto
+
+    return sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def test_whatever_its_configuration_has_no_other_family_is_written(tmp_path):
+    """The folders have no weights: what is refused is refused before they are read."""
+    refused_by_name = set()
+    for family in families():
+        folder = tmp_path / family
+        try:
+            transformers.AutoConfig.for_model(family).save_pretrained(folder)
+        except Exception:  # transformers itself has none without arguments
+            continue
+        with pytest.raises(SpeclibError) as caught:
+            export.find_or_write(str(folder), None, "F16")
+        if "what is written for llama.cpp here is LlamaFor" in str(caught.value):
+            refused_by_name.add(family)
+    assert refused_by_name > {"gemma3", "gemma3_text", "olmo3", "gpt2", "qwen3"}
+    assert "modernbert-decoder" in refused_by_name
+    assert "llama" not in refused_by_name
+
+
+def test_a_llama_with_rotary_positions_that_are_not_written_names_them(tmp_path):
+    folder, _ = save_checkpoint(
+        tmp_path / "m",
+        rope_parameters={"rope_type": "yarn", "factor": 2.0, "rope_theta": 10000.0},
+    )
+    with pytest.raises(SpeclibError, match="LlamaForCausalLM with rope_type 'yarn'"):
+        export.find_or_write(folder, None, "F16")
+
+
+WRITE_A_GGUF = """
+import sys
+from speclib.errors import SpeclibError
+from speclib.models.llamacpp import export
+export.CACHE = __import__("pathlib").Path(sys.argv[1])
+try:
+    export.find_or_write("zoo/draft-good", None, "F16")
+except SpeclibError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_a_full_disk_leaves_no_half_gguf_and_names_the_folder(tmp_path):
+    writing = subprocess.run(
+        [sys.executable, "-c", WRITE_A_GGUF, tmp_path],
+        capture_output=True,
+        text=True,
+        **with_files_of_at_most(100_000),
+    )
+    assert writing.returncode == 1
+    assert f"cannot write {tmp_path / 'gguf'}: File too large" in writing.stderr
+    assert list((tmp_path / "gguf").iterdir()) == []
+
+
+def test_a_git_lfs_pointer_and_a_folder_are_no_gguf(tmp_path):
+    pointer, folder = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d\n")
+    folder.mkdir()
+    with pytest.raises(SpeclibError, match="a.gguf is a Git LFS pointer"):
+        describe(pointer)
+    with pytest.raises(SpeclibError, match="b.gguf is a folder"):
+        describe(folder)
 
 
 def test_a_gguf_is_no_target():

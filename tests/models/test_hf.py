@@ -155,10 +155,16 @@ def test_an_unknown_dtype_lists_the_known():
 
 
 def test_a_missing_checkpoint_says_how_to_get_it():
-    with pytest.raises(SpeclibError, match="zoo/atlantis.*make models"):
-        zoo.locate("zoo/atlantis")
-    with pytest.raises(SpeclibError, match="no-such-folder.*hub id"):
+    with pytest.raises(SpeclibError, match="zoo/targt'.* Did you mean 'zoo/target'"):
+        zoo.locate("zoo/targt")
+    with pytest.raises(SpeclibError, match="no folder .*/no-such-folder.*hub id"):
         vocabulary.limits("./no-such-folder")
+
+
+def test_an_embedded_model_that_is_not_here_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    with pytest.raises(SpeclibError, match="zoo/target' is missing in .*make models"):
+        zoo.locate("zoo/target")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +195,17 @@ def save(folder, words: list[str], **changes):
     network(**changes).save_pretrained(folder)
     save_tokenizer(folder, words)
     return str(folder)
+
+
+def test_one_word_in_two_spellings_says_that_the_tokenizers_are_of_two_kinds(tmp_path):
+    """As a byte-level BPE and a SentencePiece write a word with a space before it."""
+    words = [f"w{i}" for i in range(VOCAB)]
+    byte_level, sentence_piece = "\u0120", "\u2581"
+    target = save(tmp_path / "target", [*words[:5], f"{byte_level}a", *words[6:]])
+    draft = save(tmp_path / "draft", [*words[:5], f"{sentence_piece}a", *words[6:]])
+    for pair in ((target, draft), (draft, target)):
+        with pytest.raises(SpeclibError, match="id 5 is .* one word in two spellings"):
+            vocabulary.shared_tokenizer(*pair)
 
 
 def test_different_tokenizers_are_refused_with_the_first_difference(tmp_path):

@@ -8,6 +8,8 @@ import pytest
 
 import speclib
 from speclib.errors import BadValue
+from speclib.methods import METHODS, about, takes_gamma
+from speclib.models.toy import Toy
 from speclib.trace.acceptance import (
     acceptance,
     acceptance_of_log,
@@ -41,9 +43,11 @@ def test_a_run_by_hand():
     both = acceptance([run.trace, wrong.trace])
     assert both.tested == (5, 2)
     assert both.accepted == (2, 2)
-    assert both.by_position == (2 / 5, 2 / 5)
-    assert both.mean_length == 1 + 4 / 5
-    assert both.rate == 4 / 10
+    assert both.settled == (5, 4)  # the last wrong window has room for one draft
+    assert both.by_position == (2 / 5, 2 / 4)
+    assert both.written == 6 + 3
+    assert both.mean_length == 9 / 5
+    assert both.rate == 4 / 9
 
 
 @pytest.mark.parametrize("backup", ["draft", "none"])
@@ -92,12 +96,108 @@ def test_expected_lengths_are_sums_of_products():
 
 
 def test_a_log_of_vllm_gives_conditional_rates_that_can_be_run():
-    rates = acceptance_of_log(VLLM)
+    """Each interval has 100 windows: 110 = 100 * 1.1 tokens were accepted, and 146."""
+    (last,) = VLLM.splitlines()[1:]
+    rates = acceptance_of_log(last)
     assert rates == pytest.approx((0.8, 0.6, 0.375))
     assert expected_length(rates) == pytest.approx(2.46)
+    both = acceptance_of_log(VLLM)
+    assert both == pytest.approx((0.7, 0.39 / 0.7, 0.19 / 0.39))
     assert conditional((0.5, 0.0, 0.0)) == (0.5, 0.0, 0.0)
     run = speclib.simulate("pearl", gamma=3, alpha=rates)
     assert run.trace.meta["alpha"] == list(rates)
+
+
+def test_intervals_of_vllm_count_by_what_was_drafted_in_them():
+    """100 intervals of 258 windows each, and a last one of one window."""
+    line = (
+        "SpecDecoding metrics: Mean acceptance length: 2.55, Accepted: {} tokens, "
+        "Drafted: {} tokens, Per-position acceptance rate: {}, Avg Draft acceptance "
+        "rate: 1%\n"
+    )
+    log = line.format(400, 774, "0.800, 0.500, 0.250") * 100
+    log += line.format(0, 3, "0.000, 0.000, 0.000")
+    share = 25_800 / 25_801
+    expected = (0.8 * share, 0.5 / 0.8, 0.25 / 0.5)
+    assert acceptance_of_log(log) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "log, says",
+    [
+        (
+            "Per-position acceptance rate: 0.5, 0.2\n"
+            "Per-position acceptance rate: 0.6, 0.3\n",
+            "does not say what was drafted",
+        ),
+        (
+            "Drafted: 6 tokens, Per-position acceptance rate: 0.5, 0.2\n"
+            "Drafted: 3 tokens, Per-position acceptance rate: 0.6\n",
+            r"rates for \[1, 2\] positions",
+        ),
+        (
+            "Drafted: 0 tokens, Per-position acceptance rate: 0.0, 0.0\n" * 2,
+            "nothing was drafted",
+        ),
+        (
+            "draft acceptance rate = 0.9 (90 accepted / 100 generated)\n"
+            "statistics draft: #calls = 40, #gen drafts = 40, #acc drafts = 40, "
+            "#gen tokens = 100, #acc tokens = 90\n",
+            "2.5 drafts on average, not 8.*draft-p-min",
+        ),
+    ],
+)
+def test_a_log_that_tells_no_rate_says_why(log, says):
+    with pytest.raises(BadValue, match=says):
+        acceptance_of_log(log, gamma=8)
+
+
+# -- behind the end --------------------------------------------------------------------
+PERFECT = speclib.pair(
+    {"model": "toy"}, {"model": "toy", "alpha": 1.0}, latency="pearl/codellama-7-70"
+)
+
+
+@pytest.mark.parametrize("tokens", range(1, 14))
+@pytest.mark.parametrize("method", ["speculative", "pearl", "ssd"])
+def test_a_perfect_draft_never_fails_wherever_the_text_ends(method, tokens):
+    how = dict(world="virtual", gamma=4, max_new_tokens=tokens)
+    run = speclib.decode("x", pair=PERFECT, method=method, **how)
+    if not run.stats.accepted:
+        return  # the target wrote it all
+    counts = acceptance(run)
+    assert set(counts.by_position) == set(counts.conditional) == {1.0}
+    assert counts.rate == run.stats.acceptance_rate == 1.0
+    assert counts.written <= tokens
+
+
+@pytest.mark.parametrize("end_at", range(2, 12))
+@pytest.mark.parametrize("method", ["speculative", "pearl", "ssd"])
+def test_drafts_behind_an_end_token_count_nowhere(method, end_at, decode):
+    """The draft writes the target's own text on, behind the end as well."""
+    words = tuple(range(1, 20))
+    models = {name: Toy(1.0, 20, 0, words, 64) for name in ("draft", "target")}
+    output, trace = decode(METHODS[method], models, 19, gamma=4, eos=words[end_at])
+    assert output == words[: end_at + 1]
+    counts = acceptance(trace)
+    assert set(counts.by_position) == {1.0}
+    assert counts.rate == 1.0
+    assert counts.written <= len(output)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("gamma", [8, 300])
+def test_nothing_is_drafted_that_the_text_has_no_room_for(method, gamma, decode):
+    for settings in about(method).variants[:1]:
+        what = dict(settings)
+        if takes_gamma(method):
+            what["gamma"] = gamma if method != "ssd" else min(gamma, 30)
+        models = {"draft": Toy(0.8, 20), "target": Toy(None, 20)}
+        _, trace = decode(METHODS[method], models, 8, **what)
+        for event in trace.operations:
+            if event.is_drafting:
+                room = 8 if event.op != "fork" else 8 + what["gamma"]
+                assert all(position <= room for position in event.positions)
 
 
 def test_a_log_of_llamacpp_counts_drafts_that_nobody_tested():
@@ -163,7 +263,7 @@ def test_runs_without_a_line_of_drafts_are_refused():
         acceptance(speclib.simulate("autoregressive").trace)
 
 
-@pytest.mark.parametrize("wrong", [[], [0.5, 1.1], [0.5, "x"], "0.5", [True], None])
+@pytest.mark.parametrize("wrong", [[], [0.5, 1.1], [0.5, "x"], "0.5", [True]])
 def test_a_vector_that_is_none_is_refused(wrong):
     with pytest.raises(BadValue, match="alpha is .*up to 1"):
         speclib.simulate(alpha=wrong)

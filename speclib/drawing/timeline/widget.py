@@ -15,6 +15,7 @@ import anywidget
 import traitlets
 
 from speclib.arguments import Number, Seconds, checked
+from speclib.atomic_files import write_atomically
 from speclib.drawing.display import NotebookView, png
 from speclib.errors import BadValue
 
@@ -177,14 +178,16 @@ class Timeline(NotebookView, anywidget.AnyWidget):
             entries.append({"label": run.label, "note": run.note, "trace": trace})
         return json.dumps(entries)
 
+    @checked
     def save(self, path: str | Path) -> Path:
         """Writes ``path``, whose ending is the format.
 
         .svg and .png are still, .html is interactive, .json holds the traces
-        themselves.
+        themselves. Raises SpeclibError where it cannot be written, on a full disk for
+        instance; an earlier file is then as it was.
         """
-        path = Path(path)
-        path.write_bytes(self._content(path))
+        path = Path(path).expanduser()
+        write_atomically(path, self._content(path))
         return path
 
     def _content(self, path: Path) -> bytes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -18,9 +17,12 @@ from typing import Any
 
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from speclib.atomic_files import whole_files
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.complete import load_network
+from speclib.models.configuration import whole_config
 from speclib.models.dilate import ROTARY, Architecture, dilate
 from speclib.models.zoo import locate, tokenizer
 from speclib.paths import CACHE
@@ -35,6 +37,7 @@ except ImportError as error:
         "gguf`; without it llama.cpp runs ready .gguf files only"
     ) from error
 
+FAMILY = "LlamaForCausalLM"
 VERSION = 1  # of what this module writes
 UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
 CONTENT = ("*.safetensors", "*.json", "*.jinja")  # files that decide what is written
@@ -57,7 +60,6 @@ def find_or_write(model: str, shape: Sequence[int] | None, quantization: str) ->
     key = _digest(folder, shape, quantization)
     path = CACHE / "gguf" / f"{folder.name}-{quantization}-{key}.gguf"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(model, shape, path, quantization)
     return path
 
@@ -66,14 +68,15 @@ def _write_whole(
     model: str, shape: Sequence[int] | None, path: Path, quantization: str
 ) -> None:
     """Writes a GGUF to ``path`` in one step: others may write it at the same time."""
-    with tempfile.TemporaryDirectory(dir=path.parent) as own_folder:
-        finished = Path(own_folder) / "plain"
-        write(model, shape, finished, quantization)
-        if quantization not in UNQUANTISED:
-            quantised = Path(own_folder) / "whole"
-            quantise(finished, quantised, quantization)
-            finished = quantised
-        finished.replace(path)
+    with whole_files(path.parent) as part:
+        whole = part / path.name
+        if quantization in UNQUANTISED:
+            write(model, shape, whole, quantization)
+            return
+        plain = part / "plain"
+        write(model, shape, plain, quantization)
+        quantise(plain, whole, quantization)
+        plain.unlink()
 
 
 def _digest(folder: Path, shape: Sequence[int] | None, quantization: str) -> str:
@@ -100,8 +103,8 @@ def write(
     Matrices are in float16 for F16, else in float32, to be quantised; vectors are in
     float32.
     """
+    _check_architecture(model, whole_config(model))
     network = load_network(model, dtype=torch.float32)
-    _check_architecture(model, network)
     if shape is not None:
         network = dilate(network, tuple(shape))
     _check_widths(model, Architecture.of(network.config), quantization)
@@ -117,19 +120,27 @@ def write(
     writer.close()
 
 
-def _check_architecture(model: str, network: PreTrainedModel) -> None:
-    """Raises BadValue for a network that is not written here."""
-    family = type(network).__name__
-    config = network.config
-    rotary = config.rope_parameters["rope_type"]
-    is_llama = family == "LlamaForCausalLM"
-    if not is_llama or rotary not in ROTARY or config.hidden_act != "silu":
-        raise BadValue(
-            f"model {model!r} is a {family} with rope_type {rotary!r} and "
-            f"{config.hidden_act!r}: what is written here is LlamaForCausalLM with "
-            f"one of {ROTARY} and 'silu'; for others give a .gguf made by "
-            "llama.cpp's convert_hf_to_gguf.py"
+def _check_architecture(model: str, config: PretrainedConfig) -> None:
+    """Raises BadValue for a network that is not written here, before it is loaded.
+
+    The family comes first: what another family's configuration has is not known.
+    """
+    family = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]
+    if family != FAMILY:
+        raise _not_written(model, f"a {family}")
+    rotary = config.rope_parameters.get("rope_type")
+    if rotary not in ROTARY or config.hidden_act != "silu":
+        raise _not_written(
+            model, f"a {family} with rope_type {rotary!r} and {config.hidden_act!r}"
         )
+
+
+def _not_written(model: str, kind: str) -> BadValue:
+    return BadValue(
+        f"model {model!r} is {kind}: what is written for llama.cpp here is {FAMILY} "
+        f"with one of {ROTARY} and 'silu'; for others give a .gguf made by llama.cpp's "
+        'convert_hf_to_gguf.py, or runtime = "torch"'
+    )
 
 
 def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:

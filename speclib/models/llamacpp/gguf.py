@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib.errors import BadValue, SpeclibError
+from speclib.models.load_errors import is_lfs_pointer, lfs_problem
 
 try:
     from llama_cpp import llama_cpp
@@ -105,10 +106,13 @@ def open_model(path: str | Path, **settings: Any) -> Any:
 def _check_is_gguf(path: Path) -> None:
     """Raises BadValue for a file that is missing, or of another format."""
     if not path.is_file():
+        problem = f"{path} is a folder" if path.is_dir() else f"there is no file {path}"
         raise BadValue(
-            f"there is no file {path}: give the path of a GGUF, or a checkpoint "
+            f"{problem}: give the path of a GGUF, or a checkpoint "
             'with runtime = "llamacpp", which is written as one'
         )
+    if is_lfs_pointer(path):
+        raise BadValue(lfs_problem(path))
     with path.open("rb") as file:
         beginning = file.read(len(MAGIC))
     if beginning != MAGIC:

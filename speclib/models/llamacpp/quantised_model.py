@@ -28,7 +28,7 @@ from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.known_tokens import known_tokens
-from speclib.operations.model import Model, Stopped
+from speclib.operations.model import Model, Stopped, shaped
 
 from .gguf import api, latest_errors, open_model
 
@@ -166,7 +166,7 @@ class LlamaCpp(Model):
         kept = self._keep_one_sequence(text, last)
         new = NewTokens(self._sequences.current, text[kept:], wanted=last + 1)
         self.logits = self._feed([new])
-        return sampler(self.logits)
+        return shaped(self.logits, sampler, text)
 
     def chances(self) -> Row:
         """The probabilities [vocab] of what follows the last text, at temperature 1."""

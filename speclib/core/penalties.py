@@ -1,0 +1,102 @@
+"""Penalties and bans: what makes tokens less likely because of the text before them.
+
+All of them are pure functions of the text before a position. So a row is the same
+whichever pass computes it: of one token or of a window, with drafts that are accepted
+later or never. Nothing is counted along the way, and nothing has to be taken back.
+
+Knows no model and no method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from speclib.errors import BadValue
+
+from .text import AnyText
+
+Logits = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """Changes logits before the temperature does.
+
+    repetition       logits of tokens that the text has, prompt included, are divided by
+                     this where positive, else multiplied; 1: off
+    presence         is subtracted for tokens that the new text has; 0: off
+    frequency        is subtracted once for each time that the new text has them; 0: off
+    prompt_length    where the new text begins
+    shortest         no token of ``ends`` follows a text of fewer tokens
+    suppressed       tokens that are never written
+
+    Source: repetition: Keskar et al. 2019, "CTRL", section 4.1, as transformers has it;
+    presence, frequency: OpenAI's API, as vLLM has it. They come in this order, then
+    the bans, as in both.
+    """
+
+    repetition: float = 1.0
+    presence: float = 0.0
+    frequency: float = 0.0
+    prompt_length: int = 0
+    shortest: int = 0
+    ends: frozenset[int] = frozenset()
+    suppressed: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not _is_finite(self.repetition) or not self.repetition > 0:
+            raise BadValue(
+                f"repetition_penalty is {self.repetition!r}: give a number above 0; 1 "
+                "is off, and more makes repetitions rarer"
+            )
+        for name in ("presence", "frequency"):
+            value = getattr(self, name)
+            if not _is_finite(value):
+                raise BadValue(
+                    f"{name}_penalty is {value!r}: give a finite number; 0 is off, and "
+                    "more makes repetitions rarer"
+                )
+
+    def __bool__(self) -> bool:
+        """Whether they change anything."""
+        is_penalty = self.repetition != 1 or self.presence != 0 or self.frequency != 0
+        has_bans = bool(self.suppressed or (self.ends and self.shortest))
+        return is_penalty or has_bans
+
+    def applied(self, logits: Logits, texts: Iterable[AnyText]) -> Logits:
+        """``logits`` [n, V] after each of ``texts``, changed; the given stay as they
+        are."""
+        changed = logits.copy()
+        for row, text in zip(changed, texts, strict=True):
+            self._change(row, text)
+        return changed
+
+    def _change(self, row: Logits, text: AnyText) -> None:
+        """Changes the logits [V] after ``text`` in place."""
+        tokens = np.array(text[:], dtype=np.int64)
+        if self.repetition != 1:
+            seen = np.unique(tokens)
+            factor = row.dtype.type(self.repetition)
+            scores = row[seen]
+            row[seen] = np.where(scores < 0, scores * factor, scores / factor)
+
+        new, counts = np.unique(tokens[self.prompt_length :], return_counts=True)
+        lowered = self.frequency * counts + self.presence
+        row[new] -= lowered.astype(row.dtype)
+
+        banned = self.suppressed
+        if len(text) < self.shortest:
+            banned |= self.ends
+        row[[token for token in banned if token < len(row)]] = -np.inf
+
+
+def _is_finite(value: object) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and isfinite(value)  # type: ignore[arg-type]

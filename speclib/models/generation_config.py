@@ -1,0 +1,142 @@
+"""What a target's generation_config.json says of how its tokens are chosen.
+
+transformers obeys that file in every ``generate``, and so does ``decode``: its
+penalties and bans always, its top_k and top_p where a temperature is given. What would
+change the text and is not here is refused by name. Whether to sample, how hot, and how
+many tokens is for the caller to say, as in ``generate(do_sample=False)``.
+
+Importing this module imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from speclib.core.penalties import Penalties
+from speclib.core.sampling import Sampler
+from speclib.core.settings import require_counts
+from speclib.errors import BadValue
+
+from .configuration import generation_config, whole_config
+from .file_states import remembered
+from .zoo import locate
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+COUNTS = ("min_new_tokens", "min_length")
+# What changes a text and is not here: name -> the values that change nothing.
+NOT_HERE: Mapping[str, Collection[Any]] = {
+    "no_repeat_ngram_size": (0,),
+    "encoder_repetition_penalty": (1.0,),
+    "encoder_no_repeat_ngram_size": (0,),
+    "bad_words_ids": (),
+    "sequence_bias": (),
+    "forced_bos_token_id": (),
+    "forced_eos_token_id": (),
+    "begin_suppress_tokens": ([],),
+    "exponential_decay_length_penalty": (),
+    "guidance_scale": (1.0,),
+    "penalty_alpha": (0.0,),
+    "num_beams": (1,),
+    "stop_strings": ([],),
+    "watermarking_config": (),
+    "token_healing": (False,),
+    "dola_layers": (),
+}
+NOT_HERE_WHEN_SAMPLING: Mapping[str, Collection[Any]] = {
+    "min_p": (0.0,),
+    "top_h": (),
+    "typical_p": (1.0,),
+    "epsilon_cutoff": (0.0,),
+    "eta_cutoff": (0.0,),
+}
+
+
+@dataclass(frozen=True)
+class GenerationSettings:
+    """What the file says, as transformers names it; what it leaves out is off.
+
+    ``refused``: what it says that is not here, as "name=value".
+    ``refused_when_sampling``: the same, of what matters only then.
+    """
+
+    repetition_penalty: float = 1.0
+    min_new_tokens: int = 0
+    min_length: int = 0
+    suppress_tokens: tuple[int, ...] = ()
+    top_k: int = 0
+    top_p: float = 1.0
+    refused: tuple[str, ...] = ()
+    refused_when_sampling: tuple[str, ...] = ()
+
+    @property
+    def for_generate(self) -> dict[str, Any]:
+        """What transformers' ``generate`` is told, where nothing is sampled."""
+        return {
+            "repetition_penalty": self.repetition_penalty,
+            "min_new_tokens": self.min_new_tokens,
+            "min_length": self.min_length,
+            "suppress_tokens": list(self.suppress_tokens),
+        }
+
+    def check(self, model: str, sampling: bool) -> None:
+        """Raises BadValue for what the file says and no method here obeys."""
+        refused = self.refused + (self.refused_when_sampling if sampling else ())
+        if refused:
+            raise BadValue(
+                f"the generation_config.json of {model!r} sets {', '.join(refused)}, "
+                "which would change the text and is not obeyed here: take it out, in a "
+                "copy of the folder"
+            )
+
+
+@remembered(locate)
+def generation_settings(model: str) -> GenerationSettings:
+    """What ``model``'s generation_config.json says, or else its config.json.
+
+    Raises BadValue for a file that cannot be read.
+    """
+    from transformers import GenerationConfig
+
+    config = generation_config(model)
+    if config is None:
+        config = GenerationConfig.from_model_config(whole_config(model))
+    try:
+        Penalties(repetition=_given(config, "repetition_penalty", 1.0))
+        Sampler(top_k=_given(config, "top_k", 0), top_p=_given(config, "top_p", 1.0))
+        counts = {name: _given(config, name, 0) for name in COUNTS}
+        require_counts(0, **counts)
+        suppressed = tuple(_given(config, "suppress_tokens", ()))
+        for token in suppressed:
+            require_counts(0, suppress_tokens=token)
+    except (BadValue, TypeError) as error:
+        raise BadValue(f"generation_config.json of {model!r}: {error}") from None
+    return GenerationSettings(
+        repetition_penalty=_given(config, "repetition_penalty", 1.0),
+        **counts,
+        suppress_tokens=suppressed,
+        top_k=_given(config, "top_k", 0),
+        top_p=_given(config, "top_p", 1.0),
+        refused=_set_in(config, NOT_HERE),
+        refused_when_sampling=_set_in(config, NOT_HERE_WHEN_SAMPLING),
+    )
+
+
+def _given(config: GenerationConfig, name: str, default: Any) -> Any:
+    value = getattr(config, name, None)
+    return default if value is None else value
+
+
+def _set_in(
+    config: GenerationConfig, settings: Mapping[str, Collection[Any]]
+) -> tuple[str, ...]:
+    """Those of ``settings`` that the file sets to something that has an effect."""
+    found = []
+    for name, without_effect in settings.items():
+        value = getattr(config, name, None)
+        if value is not None and value not in without_effect:
+            found.append(f"{name}={value!r}")
+    return tuple(found)

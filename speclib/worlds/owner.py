@@ -1,0 +1,81 @@
+"""Who may use a world: one request at a time, in the process that opened it.
+
+A request changes the world's text, queues and clock, and its workers hold one
+operation each. So a second request is refused before it changes anything: from a
+callback of the first, from another thread, from a forked child (whose copies of the
+workers' pipes are the parent's), and after ``close``.
+
+Knows no world, no method and no device.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+
+from speclib.errors import BadValue, SpeclibError
+
+ADVICE = "open a world for each, or decode one prompt after the other"
+
+
+class WorldNotFree(SpeclibError, RuntimeError):
+    """A world that cannot take this request: it is busy, closed or another process's.
+
+    The request that is under way, if any, is not affected.
+    """
+
+
+class Owner:
+    """The one request that a world serves; see the top of this file."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._is_closed = False
+        self._busy = threading.Lock()
+        self._thread = ""  # the name of the one that decodes
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that opened the world."""
+        return os.getpid() == self._process
+
+    def check(self) -> None:
+        """Raises WorldNotFree if the world is closed or another process's."""
+        if not self.is_here:
+            raise WorldNotFree(
+                f"this world was opened by process {self._process}, and process "
+                f"{os.getpid()} is a fork of it: open another world here"
+            )
+        if self._is_closed:
+            raise WorldNotFree("this world was closed: open it again")
+
+    def take(self) -> None:
+        """A request begins. Raises WorldNotFree, too, if another one has not ended."""
+        self.check()
+        if not self._busy.acquire(blocking=False):
+            raise WorldNotFree(
+                f"this world is busy with a request of thread {self._thread!r}: "
+                f"{ADVICE}"
+            )
+        self._thread = threading.current_thread().name
+
+    def give_back(self) -> None:
+        """The request is over."""
+        if self._busy.locked():
+            self._busy.release()
+
+    def close(self) -> None:
+        """From now on no request is taken."""
+        self._is_closed = True
+
+
+def check_answer(answer: object) -> None:
+    """Raises BadValue for what a callback returned if that would never run."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise BadValue(
+            "on_commit is an async function, and decode does not await it: give a "
+            "plain one, for instance queue.put_nowait, and run decode in "
+            "asyncio.to_thread"
+        )

@@ -1,0 +1,239 @@
+"""A world serves one request at a time, in its own process, until it is closed."""
+
+import asyncio
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import speclib
+from speclib.core.sampling import Coins, Sampler
+from speclib.errors import BadValue, SpeclibError
+from speclib.worlds.owner import WorldNotFree
+
+TOY = speclib.load_pair("toy")
+PLAIN = speclib.decode(
+    "3 4", pair=TOY, world="virtual", method="autoregressive", max_new_tokens=24
+).tokens
+HOW = dict(gamma=3, max_new_tokens=24)
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@pytest.fixture(params=["virtual", "processes"])
+def world(request):
+    with speclib.open_world(request.param, TOY) as opened:
+        yield opened
+
+
+def decode(world, **settings):
+    return speclib.decode("3 4", world=world, **{"method": "pearl", **HOW, **settings})
+
+
+@pytest.mark.parametrize("method", ["pearl", "speculative", "tree", "autoregressive"])
+def test_a_second_request_from_a_callback_is_refused_and_the_first_goes_on(
+    world, method
+):
+    settings = {} if method == "autoregressive" else {"gamma": 3}
+    refused = []
+
+    def nested(tokens):
+        with pytest.raises(WorldNotFree, match="busy with a request"):
+            speclib.decode("7 8", world=world, max_new_tokens=2, gamma=2)
+        refused.append(tokens)
+
+    result = speclib.decode(
+        "3 4",
+        world=world,
+        method=method,
+        max_new_tokens=24,
+        on_commit=nested,
+        **settings,
+    )
+    assert result.tokens == PLAIN
+    assert sum(refused, ()) == PLAIN  # it was refused at every commit
+
+
+def test_a_refusal_that_nobody_catches_ends_the_first_request_and_no_more(world):
+    with pytest.raises(WorldNotFree):
+        decode(world, on_commit=lambda tokens: decode(world))
+    assert decode(world).tokens == PLAIN
+
+
+def test_of_many_threads_one_decodes_and_the_others_are_told(world):
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold(tokens):
+        inside.set()
+        leave.wait(10)
+
+    results = []
+    first = threading.Thread(
+        target=lambda: results.append(decode(world, on_commit=hold)), name="first"
+    )
+    first.start()
+    assert inside.wait(10)
+    for _ in range(5):
+        with pytest.raises(WorldNotFree, match="thread 'first'"):
+            decode(world)
+    leave.set()
+    first.join(10)
+    assert results[0].tokens == PLAIN
+    assert decode(world).tokens == PLAIN
+
+
+def test_a_task_of_asyncio_in_another_thread_is_told_too(world):
+    async def both():
+        calls = [asyncio.to_thread(decode, world) for _ in range(4)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    answers = asyncio.run(both())
+    for answer in answers:
+        assert isinstance(answer, WorldNotFree) or answer.tokens == PLAIN
+    assert decode(world).tokens == PLAIN
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+def test_a_request_that_failed_leaves_the_world_free(world, error):
+    def fail(tokens):
+        raise error
+
+    with pytest.raises(error):
+        decode(world, on_commit=fail)
+    assert decode(world).tokens == PLAIN
+
+
+def test_a_callback_that_would_have_to_be_awaited_is_refused(world):
+    async def callback(tokens):
+        """Never runs."""
+
+    for never_runs in (callback, lambda tokens: callback(tokens)):
+        with pytest.raises(BadValue, match="async function.*to_thread"):
+            decode(world, on_commit=never_runs)
+    assert decode(world).tokens == PLAIN
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_closed_world_takes_no_request_and_starts_no_process(world, times):
+    decode(world)
+    for _ in range(times):
+        world.close()
+    children = len(multiprocessing.active_children())
+    with pytest.raises(WorldNotFree, match="was closed"):
+        decode(world)
+    with pytest.raises(WorldNotFree, match="was closed"), world:
+        pass
+    with pytest.raises(WorldNotFree, match="was closed"):
+        world.begin((1,), sampler=Sampler(), coins=Coins(), limit=1)
+    assert len(multiprocessing.active_children()) == children
+
+
+def test_a_world_that_is_closed_from_a_callback_says_so():
+    world = speclib.open_world("processes", TOY)
+    with pytest.raises(SpeclibError, match="gone|closed"):
+        decode(world, on_commit=lambda tokens: world.close())
+    with pytest.raises(WorldNotFree, match="was closed"):
+        decode(world)
+
+
+# -- forks -----------------------------------------------------------------------------
+def exit_code_of_fork(function) -> int:
+    """Runs ``function`` in a forked child that then ends as scripts do."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if function() else 2
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def is_refused(world) -> bool:
+    try:
+        decode(world)
+    except WorldNotFree as error:
+        return "fork" in str(error)
+    return False
+
+
+@forks
+def test_a_forked_child_is_refused_and_closes_nothing_of_its_parents(world):
+    decode(world)
+    processes = getattr(world, "processes", None)
+    assert exit_code_of_fork(lambda: is_refused(world)) == 0
+    assert exit_code_of_fork(lambda: world.close() is None) == 0
+    assert decode(world).tokens == PLAIN
+    assert getattr(world, "processes", None) == processes
+
+
+SCRIPT = """
+import os, sys
+import speclib
+pair = speclib.load_pair("toy")
+with speclib.open_world("processes", pair) as world:
+    def decode(world):
+        return speclib.decode("3 4", world=world, method="pearl", gamma=3).tokens
+    plain, before = decode(world), world.processes
+    for kind in ("nothing", "a world of its own"):
+        child = os.fork()
+        if child == 0:
+            if kind == "a world of its own":
+                with speclib.open_world("processes", pair) as own:
+                    assert decode(own) == plain
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0, kind
+        assert decode(world) == plain and world.processes == before, kind
+print("both are well")
+"""
+
+
+@forks
+@pytest.mark.timeout(60)
+def test_a_forked_child_that_ends_as_scripts_do_leaves_the_workers_alone():
+    """At its end it would end all processes that multiprocessing has started."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=50
+    )
+    assert done.stdout.strip() == "both are well", done.stderr
+
+
+def open_in_daemon(answers) -> None:
+    try:
+        speclib.open_world("processes", TOY).close()
+    except SpeclibError as error:
+        answers.put(str(error))
+    answers.put("")
+
+
+@forks
+def test_a_daemonic_process_is_told_what_to_take_instead():
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    daemon = fork.Process(target=open_in_daemon, args=(answers,), daemon=True)
+    daemon.start()
+    message = answers.get(timeout=20)
+    daemon.join(10)
+    assert "ProcessPoolExecutor" in message
+    assert "virtual" in message
+
+
+# -- batches ---------------------------------------------------------------------------
+def test_steps_of_a_batch_have_an_owner_too():
+    with speclib.ProcessLockstep(TOY, 2) as steps:
+
+        def batch():
+            return speclib.decode_batch(["3", "4"], world=steps, **HOW)
+
+        assert len(batch().results) == 2
+        steps.owner.take()
+        with pytest.raises(WorldNotFree, match="busy"):
+            batch()
+        steps.owner.give_back()
+        assert len(batch().results) == 2
+    with pytest.raises(WorldNotFree, match="was closed"):
+        batch()
