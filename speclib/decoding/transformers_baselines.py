@@ -25,6 +25,7 @@ from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
+from speclib.worlds.owner import Owner
 from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
@@ -130,6 +131,7 @@ class External:
             {**peer.settings, **settings},
             self._opened.generation_settings.for_generate,
         )
+        self._owner = Owner()
         self._worker: Worker | None = None
         self._running_worker()
 
@@ -145,11 +147,15 @@ class External:
         It reads a prompt as ``speclib.decode`` does.
         """
         prompt_ids = encode(prompt, self._opened, max_new_tokens)
-        worker = self._running_worker()
-        # A process that is gone is noticed when its answer is awaited.
-        with contextlib.suppress(ConnectionError):
-            worker.pipe.send((prompt_ids, max_new_tokens))
-        tokens, stats = self._receive(worker, "failed on", self.timeout)
+        self._owner.take()
+        try:
+            worker = self._running_worker()
+            # A process that is gone is noticed when its answer is awaited.
+            with contextlib.suppress(ConnectionError):
+                worker.pipe.send((prompt_ids, max_new_tokens))
+            tokens, stats = self._receive(worker, "failed on", self.timeout)
+        finally:
+            self._owner.give_back()
         tokenizer = self._opened.tokenizer
         text = str(tokenizer.decode(list(tokens), skip_special_tokens=True))
         return Answer(text, tokens, stats)
@@ -184,22 +190,29 @@ class External:
             ) from None
         except BaseException:
             # An interrupt: the answer that comes later would pass for the next one's.
-            self.close()
+            self._end_process()
             raise
         if isinstance(message, Failure):
-            self.close()
+            self._end_process()
             raise DeviceLost(
                 f"peer {self.name!r} {problem} pair {self.pair.name!r}: {message.cause}"
             )
         return message
 
     def close(self) -> None:
-        """Ends the peer's process."""
+        """Ends the peer's process, for good."""
+        self._owner.close()
+        if self._owner.is_here:
+            self._end_process()
+
+    def _end_process(self) -> None:
+        """Ends it; the next request has a new one."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
 
     def __enter__(self) -> Self:
+        self._owner.check()
         return self
 
     def __exit__(

@@ -293,7 +293,7 @@ class HFModel(Model):
             rows: Rows = tokens_alone  # it reads as an array
             return rows
         row_logits = self.logits
-        check_numbers(bool(np.isnan(row_logits.max(-1)).any()))
+        check_numbers(row_logits.max(-1))
         parents = None if view is None else view.parents
         return shaped(row_logits, sampler, text, parents)
 
@@ -388,20 +388,22 @@ def as_rows(logits: torch.Tensor) -> Rows:
 def likeliest(logits: torch.Tensor) -> list[int]:
     """The likeliest token of each row of ``logits`` [rows, vocab]; the first of equals.
 
-    They alone leave the device, so that it is waited for once. Raises SpeclibError for
-    NaN.
+    They alone leave the device, so that it is waited for once. Raises SpeclibError as
+    ``check_numbers`` does.
     """
     largest, tokens = logits.max(-1)
-    found: list[int] = tokens.masked_fill(largest.isnan(), NO_TOKEN).tolist()
-    check_numbers(NO_TOKEN in found)
+    found: list[int] = tokens.masked_fill(~largest.isfinite(), NO_TOKEN).tolist()
+    if NO_TOKEN in found:
+        check_numbers(largest.float().cpu().numpy())
     return found
 
 
-def check_numbers(has_nan: bool) -> None:
-    """Raises SpeclibError where logits are no numbers."""
-    if has_nan:
+def check_numbers(largest: Row) -> None:
+    """Raises SpeclibError where the ``largest`` logit of a row is no finite number."""
+    if not np.isfinite(largest).all():
+        what = "NaN" if np.isnan(largest).any() else "infinity"
         raise SpeclibError(
-            "the model's logits contain NaN: its weights or dtype are unsound; "
+            f"the model's logits contain {what}: its weights or dtype are unsound; "
             "try dtype='float32'"
         )
 

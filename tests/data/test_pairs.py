@@ -9,7 +9,7 @@ import pytest
 
 import speclib
 from speclib.data import latency, pairs
-from speclib.data.pairs import Pair
+from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.toml_files import names_under
 from speclib.errors import BadValue, UnknownName
@@ -185,3 +185,19 @@ def test_a_latency_file_of_ones_own_is_named_by_its_path(tmp_path, monkeypatch):
     assert speclib.simulate("autoregressive", latency="mine.toml", tokens=3).stats
     with pytest.raises(UnknownName, match="no latency file 'absent.toml'"):
         speclib.load_latency("absent.toml")
+
+
+@pytest.mark.parametrize(
+    "spec, says",
+    [
+        ({"model": "zoo/x", "quantization": "Q8_0"}, "quantization beside.*llamacpp"),
+        ({"model": "zoo/x", "alpha": 0.5, "seed": 3}, "alpha, seed beside 'zoo/x'"),
+        ({"model": "zoo/x", "context": 99}, "context beside"),
+        ({"model": "toy", "shape": (1, 8, 1, 8)}, "shape beside 'toy'"),
+        ({"model": "toy", "quantization": "F16"}, "quantization beside 'toy'"),
+    ],
+    ids=str,
+)
+def test_what_would_have_no_effect_on_a_model_is_refused(spec, says):
+    with pytest.raises(ValueError, match=says):
+        ModelSpec(**spec)

@@ -127,11 +127,20 @@ def test_a_failed_pass_leaves_an_empty_cache_and_the_next_one_is_right():
     np.testing.assert_allclose(rows, fresh(net, [1, 2, 4], 1), atol=2e-6)
 
 
-def test_nan_logits_are_an_error_not_a_token():
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "value, said", [(float("nan"), "NaN"), (float("inf"), "infinity")]
+)
+def test_logits_that_are_no_finite_numbers_are_an_error_not_a_token(
+    value, said, temperature
+):
     net = network()
-    net.lm_head.weight.data[3] = float("nan")
-    with pytest.raises(SpeclibError, match="NaN"):
-        hf.HFModel(net, VOCAB).rows((1, 2), 0, Sampler())
+    net.lm_head.weight.data[3] = value
+    if said == "infinity":  # whatever sign the hidden state has
+        net.lm_head.weight.data[4] = -value
+        net.lm_head.weight.data[3:5, 1:] = 0
+    with pytest.raises(SpeclibError, match=f"logits contain {said}"):
+        hf.HFModel(net, VOCAB).rows((1, 2), 0, Sampler(temperature))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -144,9 +153,10 @@ def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
     ties = (logits == logits.amax(-1, keepdim=True)).sum(-1)
     assert (ties > 1).all()
 
-    logits[7, 100] = float("nan")
-    with pytest.raises(SpeclibError, match="NaN"):
-        hf.likeliest(logits)
+    for value, said in ((float("inf"), "infinity"), (float("nan"), "NaN")):
+        logits[7, 100] = value
+        with pytest.raises(SpeclibError, match=f"contain {said}"):
+            hf.likeliest(logits)
 
 
 def test_an_unknown_dtype_lists_the_known():

@@ -30,6 +30,7 @@ from huggingface_hub import constants  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import machine  # noqa: E402
+from speclib.data.placement import Place  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import gpus, preflight  # noqa: E402
 from speclib.models.footprint import parts  # noqa: E402
@@ -310,3 +311,22 @@ def test_offline_the_message_says_so(no_worker):
     message = str(caught.value)
     assert f"not in the cache, {constants.HF_HUB_CACHE}" in message
     assert "unset HF_HUB_OFFLINE" in message
+
+
+# -- cores -----------------------------------------------------------------------------
+@pytest.mark.parametrize("place", ["draft", "target"])
+def test_a_core_that_the_machine_does_not_have_is_named_not_folded(
+    monkeypatch, place, no_worker
+):
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    pair = speclib.load_pair("toy").model_copy(
+        update={"place": Place(**{place: ("core:5",)})}
+    )
+    with pytest.raises(BadValue, match=r"on core:5, but .*2 cores, core:0 to core:1"):
+        speclib.Processes(pair)
+
+
+def test_on_a_machine_of_one_core_every_core_is_that_one(monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 1)
+    place = Place(draft=("core:0",), target=("core:1",))
+    preflight.check_cores(speclib.load_pair("toy"), place)

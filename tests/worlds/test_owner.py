@@ -237,3 +237,20 @@ def test_steps_of_a_batch_have_an_owner_too():
         assert len(batch().results) == 2
     with pytest.raises(WorldNotFree, match="was closed"):
         batch()
+
+
+# -- transformers' own process ---------------------------------------------------------
+@pytest.mark.slow
+def test_a_peer_has_an_owner_too():
+    """Two answers in one pipe would be mixed up."""
+    pytest.importorskip("torch")
+    peer = speclib.External("transformers-plain", speclib.load_pair("embedded/once"))
+    with peer:
+        peer._owner.take()
+        with pytest.raises(WorldNotFree, match="busy"):
+            peer.decode("x", max_new_tokens=2)
+        peer._owner.give_back()
+        assert peer.decode("x", max_new_tokens=2).tokens
+    with pytest.raises(WorldNotFree, match="was closed"):
+        peer.decode("x", max_new_tokens=2)
+    assert peer.processes == ()

@@ -1,0 +1,160 @@
+"""What a target's generation_config.json says is obeyed, or refused by its name.
+
+Expected tokens are those of transformers' own ``generate``, which reads that file.
+"""
+
+import json
+import shutil
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import speclib  # noqa: E402
+from speclib.errors import BadValue  # noqa: E402
+from speclib.models import zoo  # noqa: E402
+
+if not (zoo.ZOO / "target" / "model.safetensors").exists():
+    pytest.skip("the embedded models are not trained", allow_module_level=True)
+
+PROMPT = "def fib(n):\n"
+TOKENS = 32
+
+
+@pytest.fixture
+def pair_that_says(tmp_path):
+    """A pair whose target's file says more; its folder, too."""
+
+    def make(**settings):
+        folder = tmp_path / "target"
+        shutil.copytree(zoo.ZOO / "target", folder)
+        file = folder / "generation_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+        draft = str(zoo.ZOO / "draft-good")
+        return speclib.pair(folder, draft, latency="pearl/codellama-7-70"), folder
+
+    return make
+
+
+def transformers_own(folder) -> list[int]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    ids = AutoTokenizer.from_pretrained(folder)(PROMPT, return_tensors="pt").input_ids
+    text = network.generate(ids, max_new_tokens=TOKENS, do_sample=False)
+    return text[0, ids.shape[1] :].tolist()
+
+
+def decode(pair, **asked):
+    how = {"method": "autoregressive", "world": "virtual", "max_new_tokens": TOKENS}
+    return speclib.decode(PROMPT, pair=pair, **{**how, **asked})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"repetition_penalty": 1.3, "min_new_tokens": 20},
+        {"repetition_penalty": 0.7, "min_length": 30, "suppress_tokens": [3, 5, 70000]},
+        {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.8},
+    ],
+    ids=str,
+)
+def test_greedy_text_is_that_of_generate(pair_that_says, settings):
+    pair, folder = pair_that_says(**settings)
+    expected = transformers_own(folder)
+    for method in ("autoregressive", "speculative", "pearl", "tree", "lookahead"):
+        assert list(decode(pair, method=method).tokens) == expected, method
+
+
+@pytest.mark.slow
+def test_in_transformers_own_process_it_is_obeyed_too(pair_that_says):
+    pair, folder = pair_that_says(repetition_penalty=1.3, suppress_tokens=[3, 5])
+    with speclib.External("transformers-plain", pair) as peer:
+        answer = peer.decode(PROMPT, max_new_tokens=TOKENS)
+    assert list(answer.tokens) == transformers_own(folder)
+
+
+def test_an_argument_comes_before_the_file(pair_that_says):
+    pair, _ = pair_that_says(repetition_penalty=1.3, min_new_tokens=9)
+    plain = speclib.pair("zoo/target", "zoo/draft-good", latency="pearl/codellama-7-70")
+    asked = decode(pair, repetition_penalty=1.0, min_new_tokens=0)
+    assert asked.tokens == decode(plain).tokens != decode(pair).tokens
+
+
+def test_top_k_of_the_file_counts_where_a_temperature_is_given(pair_that_says):
+    """The likeliest token alone, however hot: the greedy text."""
+    pair, _ = pair_that_says(top_k=1)
+    greedy = decode(pair).tokens
+    assert decode(pair, temperature=5.0).tokens == greedy
+    assert decode(pair, temperature=5.0, top_k=0).tokens != greedy
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size=3"),
+        ({"bad_words_ids": [[5, 6]]}, "bad_words_ids="),
+        ({"stop_strings": ["\n\n"]}, "stop_strings="),
+        ({"num_beams": 4, "guidance_scale": 1.5}, "guidance_scale=1.5, num_beams=4"),
+        ({"forced_eos_token_id": 2}, "forced_eos_token_id=2"),
+        ({"sequence_bias": [[[5], -2.0]]}, "sequence_bias="),
+        ({"exponential_decay_length_penalty": [5, 1.1]}, "exponential_decay"),
+    ],
+    ids=str,
+)
+def test_what_would_change_the_text_and_is_not_here_is_named(
+    pair_that_says, settings, says
+):
+    pair, _ = pair_that_says(**settings)
+    with pytest.raises(BadValue, match=f"generation_config.json of .*sets.*{says}"):
+        decode(pair)
+    with pytest.raises(BadValue, match=says):
+        speclib.External("transformers-plain", pair)
+    with pytest.raises(BadValue, match=says):
+        speclib.decode_batch([PROMPT], pair=pair, world="virtual")
+
+
+def test_what_matters_in_sampling_alone_is_refused_there_alone(pair_that_says):
+    pair, _ = pair_that_says(min_p=0.1, typical_p=0.9)
+    assert decode(pair).tokens
+    with pytest.raises(BadValue, match=r"sets min_p=0.1, typical_p=0.9"):
+        decode(pair, temperature=0.8)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"repetition_penalty": -1},
+        {"repetition_penalty": "1.1"},
+        {"suppress_tokens": ["x"]},
+        {"suppress_tokens": 5},
+        {"min_new_tokens": 1.5},
+        {"top_k": -3},
+    ],
+    ids=str,
+)
+def test_a_value_that_is_none_is_said_to_be_of_that_file(pair_that_says, settings):
+    pair, _ = pair_that_says(**settings)
+    with pytest.raises(BadValue, match="generation.config"):
+        decode(pair)
+
+
+@pytest.mark.parametrize(
+    "asked, says",
+    [
+        ({"repetition_penalty": 0}, "repetition_penalty is 0"),
+        ({"presence_penalty": float("nan")}, "presence_penalty is nan"),
+        ({"frequency_penalty": "1"}, "frequency_penalty is '1'"),
+        ({"min_new_tokens": -1}, "min_new_tokens is -1"),
+        ({"min_new_tokens": 9}, "min_new_tokens is 9, more than max_new_tokens=8"),
+        ({"logit_bias": {5: -100}}, "logit_bias"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named(asked, says):
+    with pytest.raises(speclib.SpeclibError, match=says):
+        speclib.decode("x", pair="toy", world="virtual", max_new_tokens=8, **asked)
+    with pytest.raises(speclib.SpeclibError, match=says):
+        speclib.decode_batch(
+            ["x"], pair="toy", world="virtual", max_new_tokens=8, **asked
+        )
