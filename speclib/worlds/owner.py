@@ -33,7 +33,8 @@ class Owner:
         self._process = os.getpid()
         self._is_closed = False
         self._busy = threading.Lock()
-        self._thread = ""  # the name of the one that decodes
+        self._thread: threading.Thread | None = None  # the one that decodes
+        self.is_telling = False  # whether a callback of the request runs
 
     @property
     def is_here(self) -> bool:
@@ -51,14 +52,20 @@ class Owner:
             raise WorldNotFree("this world was closed: open it again")
 
     def take(self) -> None:
-        """A request begins. Raises WorldNotFree, too, if another one has not ended."""
+        """A request begins. Raises WorldNotFree, too, if another one has not ended.
+
+        A thread may begin anew without an end: what it began before, it has dropped.
+        """
         self.check()
-        if not self._busy.acquire(blocking=False):
+        thread = threading.current_thread()
+        is_free = self._busy.acquire(blocking=False)
+        was_dropped = thread is self._thread and not self.is_telling
+        if not is_free and not was_dropped:
+            name = self._thread.name if self._thread else ""
             raise WorldNotFree(
-                f"this world is busy with a request of thread {self._thread!r}: "
-                f"{ADVICE}"
+                f"this world is busy with a request of thread {name!r}: {ADVICE}"
             )
-        self._thread = threading.current_thread().name
+        self._thread = thread
 
     def give_back(self) -> None:
         """The request is over."""

@@ -143,8 +143,8 @@ class World:
         which any one does. ``on_commit``: called with the tokens of every commit that
         has any.
 
-        Raises WorldNotFree where another request has not come to its ``end``, or was
-        not given up; and for a closed world, and one of another process.
+        Raises WorldNotFree while another thread's request runs, or a callback of this
+        one's; for a closed world, and for one of another process.
         """
         end_tokens = end_token_set(eos)
         self.owner.take()
@@ -240,7 +240,11 @@ class World:
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
         self.round += 1
         if self._on_commit and committed:
-            check_answer(self._on_commit(committed))
+            self.owner.is_telling = True
+            try:
+                check_answer(self._on_commit(committed))
+            finally:
+                self.owner.is_telling = False
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
         """As many tokens as may be committed, and whether one is an end token."""

@@ -222,6 +222,12 @@ def test_a_daemonic_process_is_told_what_to_take_instead():
     assert "virtual" in message
 
 
+def in_another_thread(function) -> None:
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join(10)
+
+
 # -- batches ---------------------------------------------------------------------------
 def test_steps_of_a_batch_have_an_owner_too():
     with speclib.ProcessLockstep(TOY, 2) as steps:
@@ -230,7 +236,7 @@ def test_steps_of_a_batch_have_an_owner_too():
             return speclib.decode_batch(["3", "4"], world=steps, **HOW)
 
         assert len(batch().results) == 2
-        steps.owner.take()
+        in_another_thread(steps.owner.take)
         with pytest.raises(WorldNotFree, match="busy"):
             batch()
         steps.owner.give_back()
@@ -246,7 +252,7 @@ def test_a_peer_has_an_owner_too():
     pytest.importorskip("torch")
     peer = speclib.External("transformers-plain", speclib.load_pair("embedded/once"))
     with peer:
-        peer._owner.take()
+        in_another_thread(peer._owner.take)
         with pytest.raises(WorldNotFree, match="busy"):
             peer.decode("x", max_new_tokens=2)
         peer._owner.give_back()
