@@ -96,7 +96,11 @@ def _check(command: Namespace) -> None:
         drawn=command.drawn,
         servers=command.servers,
     )
-    print(answer)
+    try:
+        print(answer, flush=True)
+    except OSError as error:
+        sys.stdout = None  # or Python would say it again at its end
+        _end_with(f"the answer cannot be printed: {error.strerror}")
     if answer.is_lossless is False:
         sys.exit(1)
     if answer.problem:

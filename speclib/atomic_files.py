@@ -82,6 +82,9 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
     one: the file that it leads to is replaced. An earlier file's permissions stay, too.
     """
     path = Path(os.path.realpath(path))
+    is_special = path.exists() and not (path.is_file() or path.is_dir())
+    if is_special:  # a device such as /dev/null would be replaced by a file
+        raise OSError(errno.EINVAL, f"{path} is no regular file")
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else MODE
     prefix = f".{path.name[:NAME_SHOWN]}.{os.getpid()}."
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)

@@ -203,7 +203,12 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (simulate_dsi, {"c": 1e6}, "lookahead='auto' is 142,858 where c"),
     (speclib.simulate, {"alpha": 1.5}, "alpha is 1.5: give 0 or more, up to 1"),
     (speclib.simulate, {"alpha": math.nan}, "alpha is nan"),
-    (speclib.simulate, {"alpha": None}, "alpha is None"),
+    (speclib.simulate, {"alpha": "0.8"}, "alpha is '0.8'"),
+    (
+        speclib.simulate,
+        {"method": "lookahead", "alpha": 0.8},
+        "'lookahead' has no draft model, so that alpha would have no effect",
+    ),
     (speclib.simulate, {"tokens": 0}, "tokens is 0"),
     (speclib.simulate, {"tokens": "32"}, "tokens is '32'"),
     (speclib.simulate, {"tokens": 10**9}, "tokens is 1000000000"),

@@ -117,6 +117,8 @@ class Spec(BaseModel):
     cancel       the world's policy for cancelled operations; None: its default
     temperature, seed
                  of the sampling
+    with_tail    whether the method drafts beyond the last token, as published code does
+                 that counts these drafts (see ``speclib.trace.rounds.with_tail``)
 
     A tuple as ``gamma`` or as a setting's value is a choice: the fastest is taken.
 
@@ -159,6 +161,7 @@ class Spec(BaseModel):
     ignore_eos: bool = False
     length: int | None = None
     seed: int = 0
+    with_tail: bool = False
 
     @model_validator(mode="after")
     def _says_where_it_runs(self) -> Spec:
@@ -223,6 +226,7 @@ class Spec(BaseModel):
             "over": None,
             "cancel": None,
             "doubt": 0,
+            "with_tail": False,
         }
         if self.kind != "measured":
             # It never asks the draft, so cells of every alpha share one baseline.
@@ -272,7 +276,8 @@ class Spec(BaseModel):
             arguments.append(f"gamma={self.gamma}")
         for setting, value in self.settings:
             arguments.append(f"{setting}={value}")
-        for field_name in ("cancel", "per_token", "doubt", "ignore_eos", "length"):
+        named = ("cancel", "per_token", "doubt", "ignore_eos", "length", "with_tail")
+        for field_name in named:
             value = getattr(self, field_name)
             if value:
                 arguments.append(f"{field_name}={value}")

@@ -123,6 +123,8 @@ def _table_cell(
         if kind != "measured":
             calibrates = _role(table, row, column, settings)
         spec = _spec(table, settings, kind, profile)
+        if accounting == "as_published":
+            spec = spec.changed(with_tail=True)
         stat = statistics.apply_accounting(stat, accounting)
         plain_specs: tuple[Spec, ...] = ()
         if kind == "measured" and same_devices.is_speedup(stat):

@@ -245,9 +245,11 @@ class StudentsSpeculation(Speculation):
                 "is what you return the part of the draft that follows the text?"
             )
         if self.world.text == self._text_before:
+            left = self.world.left
+            tokens = "1 token is" if left == 1 else f"{left} tokens are"
             raise Failed(
-                "The row after the text is known, all devices wait, and your function "
-                "commits nothing."
+                f"{tokens} still to be written, the row after the text is known, all "
+                "devices wait, and your function commits nothing."
             )
 
     def commit_what_is_verified(self) -> None:
@@ -319,6 +321,7 @@ DSI = MethodExercise(
             "Is a draft tested with the row after it? known_rows[world.text] says what "
             "the target would write in its place.",
             dsi_with(dsi_mistakes.row_off_by_one),
+            fails=True,  # no row after the last draft is ever asked for
         ),
         Mistake(
             "one row at a time",

@@ -37,6 +37,8 @@ SHAPES = ("line", "tree", "candidates", "method")
 ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last of them is the coin
 Q_AND_P = {"line": (1, 2), "tree": (2, 3), "candidates": (1, 2)}  # their places
 MOST_OUTCOMES = 20_000  # of a case of the caller's own that are walked
+MOST_GAMMA = 256  # more takes longer than a check may
+MOST_VOCAB = 300_000  # the largest vocabularies of published models have fewer
 COIN = "coin"
 END = "end"  # what a rule calls the token that ends a text, if it takes one
 
@@ -125,6 +127,12 @@ def require_arguments(
     """Raises BadValue for an argument that ``check`` cannot work with."""
     require_counts(gamma=gamma, servers=servers)
     require_counts(2, vocab=vocab)
+    for name, count, most in (
+        ("gamma", gamma, MOST_GAMMA),
+        ("vocab", vocab, MOST_VOCAB),
+    ):
+        if count is not None and count > most:
+            raise BadValue(f"{name} is {count:,}: give at most {most:,}")
     require_counts(LEAST_RUNS, runs=runs)
     if not callable(array):
         raise BadValue(

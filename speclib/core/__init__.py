@@ -10,6 +10,7 @@ DOOR = (
     "counts",
     "features",
     "kv_prefix",
+    "penalties",
     "sampling",
     "settings",
     "text",

@@ -35,21 +35,19 @@ class AskedSampling:
         """
         files = opened.generation_settings
         files.check(opened.pair.target.model, sampling=self.temperature > 0)
-        least = files.min_new_tokens
-        if self.min_new_tokens is not None:
-            least = self.min_new_tokens
-            if least > max_new_tokens:
-                raise BadValue(
-                    f"min_new_tokens is {least}, more than max_new_tokens="
-                    f"{max_new_tokens}: give at most as many"
-                )
+        least = self.min_new_tokens
+        if least is not None and least > max_new_tokens:
+            raise BadValue(
+                f"min_new_tokens is {least}, more than max_new_tokens="
+                f"{max_new_tokens}: give at most as many"
+            )
         repetition = self.repetition_penalty
         penalties = Penalties(
             repetition=files.repetition_penalty if repetition is None else repetition,
             presence=self.presence_penalty,
             frequency=self.frequency_penalty,
             prompt_length=prompt_length,
-            shortest=max(prompt_length + least if least else 0, files.min_length),
+            shortest=files.shortest(prompt_length, least),
             ends=opened.end_tokens,
             suppressed=frozenset(files.suppress_tokens),
         )

@@ -14,6 +14,7 @@ from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.methods import METHODS
+from speclib.models import preflight
 from speclib.models.dtypes import TORCH_NAMES, check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.events import Trace
@@ -168,6 +169,7 @@ def _open(
             emulate=latency,
         )
 
+    preflight.check_gpus(opened.pair, opened.place, servers)
     models = {}
     for name in device_names(servers):
         role: Role = "draft" if name == "draft" else "target"

@@ -19,14 +19,14 @@ from speclib.core.sampling import Sampler
 from speclib.core.settings import require_counts
 from speclib.errors import BadValue
 
-from .configuration import generation_config, whole_config
+from .configuration import generation_config
 from .file_states import remembered
-from .zoo import locate
+from .load_errors import CONFIG
+from .zoo import load_part, locate
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-COUNTS = ("min_new_tokens", "min_length")
 # What changes a text and is not here: name -> the values that change nothing.
 NOT_HERE: Mapping[str, Collection[Any]] = {
     "no_repeat_ngram_size": (0,),
@@ -44,6 +44,9 @@ NOT_HERE: Mapping[str, Collection[Any]] = {
     "stop_strings": ([],),
     "watermarking_config": (),
     "token_healing": (False,),
+    "max_time": (),
+    "constraints": (),
+    "force_words_ids": (),
     "dola_layers": (),
 }
 NOT_HERE_WHEN_SAMPLING: Mapping[str, Collection[Any]] = {
@@ -64,7 +67,7 @@ class GenerationSettings:
     """
 
     repetition_penalty: float = 1.0
-    min_new_tokens: int = 0
+    min_new_tokens: int | None = None
     min_length: int = 0
     suppress_tokens: tuple[int, ...] = ()
     top_k: int = 0
@@ -81,6 +84,15 @@ class GenerationSettings:
             "min_length": self.min_length,
             "suppress_tokens": list(self.suppress_tokens),
         }
+
+    def shortest(self, prompt_length: int, min_new_tokens: int | None) -> int:
+        """The tokens of the shortest text, prompt included.
+
+        ``min_new_tokens``: what the caller says, before the file's. As in transformers,
+        ``min_length`` counts only where neither says it.
+        """
+        least = self.min_new_tokens if min_new_tokens is None else min_new_tokens
+        return self.min_length if least is None else prompt_length + least
 
     def check(self, model: str, sampling: bool) -> None:
         """Raises BadValue for what the file says and no method here obeys."""
@@ -102,13 +114,16 @@ def generation_settings(model: str) -> GenerationSettings:
     from transformers import GenerationConfig
 
     config = generation_config(model)
-    if config is None:
-        config = GenerationConfig.from_model_config(whole_config(model))
+    if config is None:  # transformers then reads them there
+        config = load_part(
+            model, GenerationConfig, "configuration", config_file_name=CONFIG
+        )
     try:
         Penalties(repetition=_given(config, "repetition_penalty", 1.0))
         Sampler(top_k=_given(config, "top_k", 0), top_p=_given(config, "top_p", 1.0))
-        counts = {name: _given(config, name, 0) for name in COUNTS}
-        require_counts(0, **counts)
+        least = _given(config, "min_new_tokens", None)
+        shortest = _given(config, "min_length", 0)
+        require_counts(0, min_new_tokens=least, min_length=shortest)
         suppressed = tuple(_given(config, "suppress_tokens", ()))
         for token in suppressed:
             require_counts(0, suppress_tokens=token)
@@ -116,7 +131,8 @@ def generation_settings(model: str) -> GenerationSettings:
         raise BadValue(f"generation_config.json of {model!r}: {error}") from None
     return GenerationSettings(
         repetition_penalty=_given(config, "repetition_penalty", 1.0),
-        **counts,
+        min_new_tokens=least,
+        min_length=shortest,
         suppress_tokens=suppressed,
         top_k=_given(config, "top_k", 0),
         top_p=_given(config, "top_p", 1.0),

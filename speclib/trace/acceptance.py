@@ -23,17 +23,16 @@ from math import nan
 from operator import mul
 from typing import Any, NamedTuple
 
-from speclib.arguments import shown
-from speclib.core.settings import require_counts
+from speclib.arguments import Whole, shown
 from speclib.errors import BadValue
 from speclib.operations.fork import DraftedBranches
 
 from .events import Trace
 
 ACCEPTED, REJECTED = "accepted", "rejected"
-# A line's rates, up to what follows them or the end of the line: one that is cut short
-# has neither.
-OF_VLLM = re.compile(r"Per-position acceptance rate: ([\d., ]+)(?=, Avg|$)", re.M)
+GAMMAS = Whole(least=1, most=1000)  # of an engine's windows
+# A line's rates, up to what follows them: a line that is cut short lacks that.
+OF_VLLM = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
 DRAFTED = re.compile(r"Drafted: (\d+) tokens")
 ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
 # Newer versions of llama.cpp say how many windows there were, too.
@@ -240,9 +239,19 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
     """
     if not isinstance(text, str):
         raise BadValue(f"text is {shown(text)}: give what the log says, as a text")
+    if gamma is not None and not GAMMAS.allows(gamma):
+        raise BadValue(f"gamma is {shown(gamma)}: {GAMMAS.advice}")
     of_vllm = [line for line in text.splitlines() if OF_VLLM.search(line)]
+    if of_vllm and OF_LLAMACPP.search(text):
+        raise BadValue("the log has lines of vLLM and of llama.cpp: give one's alone")
     if of_vllm:
-        return conditional(_mean_rates(of_vllm))
+        rates = _mean_rates(of_vllm)
+        if gamma not in (None, len(rates)):
+            raise BadValue(
+                f"gamma is {gamma}, but vLLM's log has {len(rates)} positions: leave "
+                "gamma out"
+            )
+        return conditional(rates)
 
     counts = [(int(right), int(all_of)) for right, all_of in OF_LLAMACPP.findall(text)]
     accepted = sum(right for right, _ in counts)
@@ -340,7 +349,6 @@ def _rate_behind(share: float, gamma: int) -> float:
 
     share = (a + a^2 + ... + a^gamma) / gamma, solved for a by halving.
     """
-    require_counts(gamma=gamma)
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

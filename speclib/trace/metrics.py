@@ -89,7 +89,8 @@ class Stats:
     def published_speed(self) -> float:
         """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
-        Prefill and unverified drafts are included.
+        Prefill and unverified drafts are included; those beyond the limit only in a
+        trace that ``rounds.cut_at`` cut.
         """
         return _ratio(self.with_tail, self.with_tail_seconds)
 

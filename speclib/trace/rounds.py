@@ -82,6 +82,10 @@ def with_tail(trace: Trace) -> TokensInTime:
     It stops at the first commit after which the committed tokens, together with drafted
     ones that still await the target, reach the limit. Where there is no such commit: at
     the last one that has tokens.
+
+    That code drafts beyond the limit and counts what it drafts there. Our devices draft
+    no further than a request goes. To see the same tail, ask for ``longest_tail`` more
+    tokens and count what ``cut_at`` gives.
     """
     limit = trace.meta.get("limit", float("inf"))
     committed, at = 0, 0.0
@@ -93,6 +97,34 @@ def with_tail(trace: Trace) -> TokensInTime:
         if committed + tail >= limit:
             return TokensInTime(committed + tail, commit.end)
     return TokensInTime(committed, at)
+
+
+def longest_tail(gamma: int) -> int:
+    """How far drafts of PEARL and DuoDecoding may go beyond a limit.
+
+    One window may await the target while the next is being drafted.
+    """
+    return 2 * gamma
+
+
+def cut_at(trace: Trace, limit: int) -> Trace:
+    """The first ``limit`` tokens of a longer request, as a request of their own.
+
+    Its drafts go beyond the limit. Of the last round only the committed tokens are cut:
+    drafts that it accepted beyond the limit stay accepted.
+    """
+    meta = trace.meta | {"limit": limit}
+    committed = 0
+    for last in trace.commits:
+        if committed + len(last.tokens) >= limit:
+            break
+        committed += len(last.tokens)
+    else:
+        return Trace(trace.events, meta)
+
+    cut = last._replace(tokens=last.tokens[: limit - committed])
+    kept = [event for event in trace.events if event.round <= last.round]
+    return Trace([cut if event is last else event for event in kept], meta)
 
 
 def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:

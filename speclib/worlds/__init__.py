@@ -12,6 +12,7 @@ DOOR = (
     "lockstep",
     "lockstep_processes",
     "lockstep_virtual",
+    "owner",
     "processes",
     "virtual",
     "worker",

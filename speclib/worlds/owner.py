@@ -31,7 +31,7 @@ class Owner:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._is_closed = False
+        self.is_closed = False
         self._busy = threading.Lock()
         self._thread: threading.Thread | None = None  # the one that decodes
         self.is_telling = False  # whether a callback of the request runs
@@ -48,7 +48,7 @@ class Owner:
                 f"this world was opened by process {self._process}, and process "
                 f"{os.getpid()} is a fork of it: open another world here"
             )
-        if self._is_closed:
+        if self.is_closed:
             raise WorldNotFree("this world was closed: open it again")
 
     def take(self) -> None:
@@ -69,12 +69,13 @@ class Owner:
 
     def give_back(self) -> None:
         """The request is over."""
+        self.is_telling = False
         if self._busy.locked():
             self._busy.release()
 
     def close(self) -> None:
         """From now on no request is taken."""
-        self._is_closed = True
+        self.is_closed = True
 
 
 def check_answer(answer: object) -> None:

@@ -251,7 +251,8 @@ class RealDevices(World, Generic[W]):
         busy = [future for future in self._running.values() if future is not None]
         for future in busy:
             if future.device not in self._workers:
-                is_gone = DeviceLost(f"device {future.device!r} is gone")
+                why = ": this world was closed" if self.owner.is_closed else ""
+                is_gone = DeviceLost(f"device {future.device!r} is gone{why}")
                 self._lose(future, self._broken.get(future.device, is_gone))
                 return
 

@@ -118,6 +118,12 @@ class Virtual(World):
     def drafts_beside_a_pass(self) -> float:
         return drafts_beside_a_pass(self.latency)
 
+    def _make_ready(self) -> None:
+        """Nothing computes here: what an interrupt left half done is forgotten."""
+        for name in self.devices:
+            self._running[name] = None
+            self._queue[name].clear()
+
     def _zero(self) -> None:
         self._now = 0.0
         self._heap: list[Moment] = []

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
-from typing import Any, Self, TypeVar, overload
+from typing import Any, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, Device, DeviceFailed, DeviceLost, Future
 from .draft_size import DraftSize
-from .owner import Owner, check_answer
+from .owner import Owner, WorldNotFree, check_answer
 
 CANCEL_POLICIES = ("immediate", "after-op")
 
@@ -534,6 +534,11 @@ class World:
     def close(self) -> None:
         """Gives devices back, for good. In a forked child it leaves them alone."""
         self.owner.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise WorldNotFree(
+            "a world cannot be copied or sent to another process: open one there"
+        )
 
     def __enter__(self) -> Self:
         self.owner.check()

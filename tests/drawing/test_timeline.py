@@ -25,7 +25,7 @@ from speclib.drawing.display import png
 from speclib.drawing.text_in_pictures import text_width
 from speclib.drawing.timeline.drawn_parts import GUTTER, NAME_GAP
 from speclib.drawing.timeline.run import timeline_run
-from speclib.methods import METHODS
+from speclib.methods import METHODS, about
 from speclib.trace.events import Event, Trace
 
 GREEN = "#009E73"  # Okabe and Ito's
@@ -373,8 +373,9 @@ WITH_A_DRAFT_MODEL_ALONE = ("speculative", "pearl", "ssd", "dsi", "duodecoding",
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "eagle"])
 def test_an_accepted_draft_stands_in_the_text_where_its_event_says(method):
     """A toy has no head, which EAGLE drafts with."""
+    of_its_draft = {"alpha": 0.7, "doubt": 0.8} if about(method).uses_draft else {}
     for seed in range(3):
-        run = simulate(method, alpha=0.7, doubt=0.8, tokens=24, seed=seed)
+        run = simulate(method, tokens=24, seed=seed, **of_its_draft)
         text = (0, *run.tokens)  # behind the prompt's one token
         accepted = []
         for event in run.trace.operations:

@@ -113,9 +113,10 @@ def test_the_best_window_is_that_of_the_virtual_search():
 def test_operations_too_fast_to_emulate_are_overruns():
     spec = emulated_spec(latency="impossible", requests=1)
     result = run_all([spec])[spec]
-    on_time = 1  # the target's prefill, which takes no time
-    overruns = 1 - on_time / result.stats[0].operations
-    assert result.facts["overruns"] == overruns > 0.9
+    # Of plain decoding's 24 passes only the prefill takes no time. PEARL's share is
+    # smaller: where the text ends, it has operations that draft nothing, in no time.
+    assert result.stats[0].overruns > 0.9 * result.stats[0].operations
+    assert result.facts["overruns"] == 23 / 24
 
 
 def test_an_interrupted_cell_goes_on_at_its_next_request(monkeypatch):

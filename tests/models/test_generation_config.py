@@ -36,12 +36,12 @@ def pair_that_says(tmp_path):
     return make
 
 
-def transformers_own(folder) -> list[int]:
+def transformers_own(folder, **asked) -> list[int]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     ids = AutoTokenizer.from_pretrained(folder)(PROMPT, return_tensors="pt").input_ids
-    text = network.generate(ids, max_new_tokens=TOKENS, do_sample=False)
+    text = network.generate(ids, max_new_tokens=TOKENS, do_sample=False, **asked)
     return text[0, ids.shape[1] :].tolist()
 
 
@@ -64,6 +64,35 @@ def test_greedy_text_is_that_of_generate(pair_that_says, settings):
     expected = transformers_own(folder)
     for method in ("autoregressive", "speculative", "pearl", "tree", "lookahead"):
         assert list(decode(pair, method=method).tokens) == expected, method
+
+
+def test_without_the_file_the_same_is_read_in_config_json(pair_that_says):
+    pair, folder = pair_that_says()
+    (folder / "generation_config.json").unlink()
+    file = folder / "config.json"
+    further = {"repetition_penalty": 1.5, "suppress_tokens": [315]}
+    file.write_text(json.dumps(json.loads(file.read_text()) | further))
+    expected = transformers_own(folder)
+    assert list(decode(pair, method="pearl").tokens) == expected
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"stop_strings": ["x"]}))
+    with pytest.raises(BadValue, match="stop_strings"):
+        decode(pair)
+
+
+@pytest.mark.parametrize(
+    "settings, asked",
+    [
+        ({"min_length": 30, "min_new_tokens": 3}, {}),
+        ({"min_length": 30}, {"min_new_tokens": 3}),
+        ({"min_length": 30}, {"min_new_tokens": 0}),
+        ({"min_length": 30}, {}),
+    ],
+    ids=str,
+)
+def test_min_new_tokens_comes_before_min_length(pair_that_says, settings, asked):
+    pair, folder = pair_that_says(**settings, eos_token_id=[2, 13, 17, 259, 264])
+    expected = transformers_own(folder, **asked)
+    assert list(decode(pair, **asked).tokens) == expected
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import Stats, stats, total
-from speclib.trace.rounds import sequence_choices
+from speclib.trace.rounds import cut_at, longest_tail, sequence_choices
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -127,10 +127,11 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
 
     models = {"draft": draft, "target": target}
     latency = Latency.ratio(100)
+    longer = limit + longest_tail(gamma)
     _, trace = decode(
-        METHODS[method], models, limit, gamma=gamma, latency=latency, **settings
+        METHODS[method], models, longer, gamma=gamma, latency=latency, **settings
     )
-    counts = stats(trace)
+    counts = stats(cut_at(trace, limit))
     tokens, passes = published_count(agrees, gamma, first_budget, limit)
     assert counts.with_tail == tokens >= limit == counts.tokens
     assert counts.with_tail_seconds == pytest.approx(passes)
@@ -169,13 +170,25 @@ def test_one_round_with_a_block_ahead_is_counted_whole_by_the_published_code(dec
     two."""
     models = {"draft": Toy(1.0), "target": Toy()}
     latency = Latency.ratio(24)
+    longer = 16 + longest_tail(24)
     _, trace = decode(
-        METHODS["duodecoding"], models, 16, gamma=24, k=1, latency=latency
+        METHODS["duodecoding"], models, longer, gamma=24, k=1, latency=latency
     )
-    counts = stats(trace)
+    counts = stats(cut_at(trace, 16))
     assert (counts.with_tail, counts.with_tail_seconds) == (25, pytest.approx(2))
     assert (counts.tokens, counts.seconds) == (16, pytest.approx(3))
     assert counts.inflation == pytest.approx((25 / 2) / (16 / 3))
+
+
+@pytest.mark.parametrize("tokens", [16, 32])
+def test_a_cell_with_the_tail_counts_what_the_published_loop_counts(tokens):
+    """All drafts right: after one round of one token each leaves 23 to the next."""
+    cell = run(alpha=1.0, tokens=tokens, settings=(("k", 1),), with_tail=True)
+    published, passes = published_count([True] * 400, cell.gamma, 1, tokens)
+    target = load_latency(LATENCY).target(1)
+    for counts in cell.stats:
+        assert (counts.with_tail, counts.tokens) == (published, tokens)
+        assert counts.with_tail_seconds == pytest.approx(passes * target)
 
 
 def test_an_accounting_is_a_setting_of_a_cell(paper):
@@ -186,10 +199,13 @@ def test_an_accounting_is_a_setting_of_a_cell(paper):
     committed = cells["Math", "committed, k = 1", "measured"]
     assert committed.stat == "speedup"
     assert not committed.spec.ignore_eos
+    assert not committed.spec.with_tail
 
     published = cells["Math", "as published, k = 1", "measured"]
     assert published.stat == "published_speedup"
     assert published.spec.ignore_eos
+    assert published.spec.with_tail
+    assert not published.spec.plain_decoding.with_tail
 
     with pytest.raises(SpeclibError, match="accounting is 'loose': give 'committed' o"):
         apply_accounting("speedup", "loose")
@@ -296,7 +312,9 @@ def test_shares_of_need_and_prediction_equal_a_count_by_hand():
 
 
 def test_branches_of_real_runs_are_stored_with_their_cell():
-    first, again = run(doubt=0.5, alpha=0.6), run(doubt=0.5, alpha=0.6)
+    """With the tail, since then every round has its whole budget, also the last."""
+    what = {"doubt": 0.5, "alpha": 0.6, "with_tail": True}
+    first, again = run(**what), run(**what)
     assert again.cached
     assert first.stats == again.stats
     assert len(first.sequence_choices) == 4
@@ -312,7 +330,7 @@ def test_branches_of_real_runs_are_stored_with_their_cell():
     share = Estimate(compute("sequences 1", first), resample("sequences 1", first))
     assert 0 <= share.interval.low < share.value < share.interval.high
 
-    for choices in run(settings=(("k", 3),)).sequence_choices:
+    for choices in run(settings=(("k", 3),), with_tail=True).sequence_choices:
         assert all(k == 3 for k, _ in choices)
 
 
@@ -336,8 +354,9 @@ def test_doubt_and_end_tokens_belong_to_one_kind():
 
 
 def test_iterations_handle_the_budget_and_take_a_target_pass():
+    """With the tail: else the last rounds draft no further than the text goes."""
     latency = load_latency(LATENCY)
-    cell = run(tokens=400, requests=1, settings=(("k", 1),))
+    cell = run(tokens=400, requests=1, settings=(("k", 1),), with_tail=True)
     plain = run(method="autoregressive")
     rounds = cell.stats[0].rounds
     drafted = (1 + 24 * (rounds - 1)) / rounds

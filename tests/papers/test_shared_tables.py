@@ -6,11 +6,14 @@ import pytest
 
 import speclib
 from speclab.experiment.cells.moved_cache import measure_transport
+from speclab.experiment.run_cells import example_trace
 from speclab.experiment.spec import QUICK
 from speclab.papers.derived_rows import add_quotients
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclib.errors import BadValue
+from speclib.trace.metrics import stats
+from speclib.trace.rounds import cut_at
 
 LANGUAGE = "thai"
 
@@ -26,12 +29,19 @@ def test_what_is_left_is_what_moving_the_cache_leaves(
 
     So a round lasts as long as the longer of both sides. Moving the cache, 1.3 ms each
     way (Table 16), lengthens the draft's, which Llama 3.1 feels and Llama 2 does not.
+    The first 128 tokens: the last rounds of a text draft less, and a longer cache takes
+    longer to move.
     """
     apart = max(t_target, 5 * t_draft)
     shared = max(t_target, 5 * t_draft + 2 * 0.0013)
-    result = pearl_results["table-18"]
-    left = result.values["virtual"][f"{pair} (RC)", LANGUAGE]
-    assert left == pytest.approx(apart / shared, rel=1e-3)
+    results = pearl_results["table-18"].cell_results
+    speeds = {}
+    for where in ("shared", "apart"):
+        result = results[f"{pair}, {where}", LANGUAGE, "virtual"]
+        trace = example_trace(result, tokens=256)
+        speeds[where] = stats(cut_at(trace, 128)).decode_speed
+    left = speeds["shared"] / speeds["apart"]
+    assert left == pytest.approx(apart / shared, rel=1e-4)
 
 
 def test_a_quotient_row_has_the_mean_and_a_note_of_its_rows(pearl_results):

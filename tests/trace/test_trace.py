@@ -171,7 +171,7 @@ def count_draft_passes(events: list[dict]) -> int:
         elif event["op"] == "draft_phrase":
             passes += 1
         elif event["op"] == "draft_sequences":
-            passes += event["payload"]["fed"] + 1
+            passes += event["payload"]["fed"] + (1 if event["tokens"] else 0)
         elif event["op"] == "fork":
             guesses = event["payload"]["guesses"]
             levels = len(event["tokens"]) // len(guesses) if guesses else 0

@@ -180,7 +180,7 @@ def test_in_a_notebook_many_draws_follow_by_themselves():
 
 def race(**options):
     """Lesson 00's: what a partial has fixed is known to theory, too."""
-    simulated = partial(compare, "speculative", gamma=4, c=5.0, tokens=16)
+    simulated = partial(compare, "speculative", gamma=4, c=5.0, tokens=20)
     sliders = {"alpha": (0.0, 1.0, 0.05, 0.8)}
     return explorer(simulated, sliders, columns=("as_drawn", "expected"), **options)
 

@@ -63,6 +63,8 @@ def test_no_emulated_operation_is_shorter_than_its_latency(case, emulated):
             "x", method=case.name, world=emulated, max_new_tokens=12, **settings
         ).trace
         for event in trace.operations:
+            if event.fed == 0 and not event.tokens:
+                continue  # nothing was left to draft
             passes = len(event.tokens) if event.op == "propose" else 1
             if event.kept == 0:
                 passes -= 1  # the prefill takes no time

@@ -294,7 +294,7 @@ def eager(world, gamma):
     draft = world.wait(world.draft.propose(world.text, gamma))
     while world.going:
         ahead = world.draft.propose(world.text + ids(draft), gamma)
-        rows = world.wait(world.target.score(world.text + ids(draft), last=gamma))
+        rows = world.wait(world.target.score(world.text + ids(draft), last=len(draft)))
         verdict = verify(world, draft, rows)
         world.commit(verdict.tokens)
         world.cancel(ahead)

@@ -1,8 +1,10 @@
 """A world serves one request at a time, in its own process, until it is closed."""
 
 import asyncio
+import copy
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -136,6 +138,33 @@ def test_a_world_that_is_closed_from_a_callback_says_so():
         decode(world, on_commit=lambda tokens: world.close())
     with pytest.raises(WorldNotFree, match="was closed"):
         decode(world)
+
+
+def test_a_virtual_world_forgets_what_an_interrupt_left_half_done(monkeypatch):
+    """Wherever it comes: here amid a step of the clock, ten times at each."""
+    with speclib.open_world("virtual", TOY) as world:
+        step = world._step
+        for after in range(1, 12):
+            left = [after]
+
+            def interrupted(left=left):
+                left[0] -= 1
+                if left[0] == 0:
+                    world._heap.pop()
+                    raise KeyboardInterrupt
+                step()
+
+            monkeypatch.setattr(world, "_step", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                decode(world)
+            monkeypatch.setattr(world, "_step", step)
+            assert decode(world).tokens == PLAIN
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_world_is_not_copied_nor_sent_anywhere(world, copied):
+    with pytest.raises(WorldNotFree, match="cannot be copied or sent"):
+        copied(world)
 
 
 # -- forks -----------------------------------------------------------------------------

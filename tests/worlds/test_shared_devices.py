@@ -30,11 +30,10 @@ NO_TIME = Curve(((1, 0.0),))
 
 
 def seconds_of_pearl(stages: int | None, **what) -> float:
-    """Of 11 tokens that all are drafted right: rounds of 1, 5 and 5 tokens."""
+    """Of three rounds in which all is drafted right; the text goes on after them."""
     what = {"c": 5, "target": 0.1, "gamma": 5} | what
-    return speclib.simulate(
-        "pearl", alpha=1, tokens=11, stages=stages, **what
-    ).stats.seconds
+    run = speclib.simulate("pearl", alpha=1, tokens=30, stages=stages, **what)
+    return run.trace.commits[2].end
 
 
 def test_the_papers_example_of_four_devices_and_c_5_has_no_wait():
@@ -75,7 +74,7 @@ def test_the_cache_is_moved_there_and_back():
     with speclib.open_world("virtual", TOY, latency="pearl/llama2-7-70") as world:
         world.latency = latency
         result = speclib.decode(
-            "x", world=world, method="speculative", gamma=4, max_new_tokens=2
+            "x", world=world, method="speculative", gamma=4, max_new_tokens=5
         )
     drafting = result.trace.operations[0]
     assert drafting.dur == pytest.approx(4 * 1.0 + 2 * 0.25)

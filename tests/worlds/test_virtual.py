@@ -559,9 +559,9 @@ def test_an_iteration_of_pearl_takes_the_longer_of_drafting_and_verifying(
     decode, gamma
 ):
     _, trace = decode(METHODS["pearl"], agree(), 40, latency=FLAT, gamma=gamma)
-    assert starts(trace) == [
-        n * max(gamma * TD, TT) for n in range(1, len(trace.commits) + 1)
-    ]
+    whole = starts(trace)[:-2]  # the last rounds draft what is left of the text
+    assert len(whole) >= 4
+    assert whole == [n * max(gamma * TD, TT) for n in range(1, len(whole) + 1)]
 
 
 @pytest.mark.parametrize("gamma", [2, 6])
@@ -575,12 +575,16 @@ def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
         pearl, agree(), 40, latency=FLAT, gamma=gamma, without="pre-verify"
     )
     step = max(gamma * TD, TT)
-    assert starts(trace) == [gamma * TD + n * step for n in range(len(trace.commits))]
+    whole = starts(trace)[:-2]  # the last rounds draft what is left of the text
+    assert len(whole) >= 5
+    assert whole == [gamma * TD + n * step for n in range(len(whole))]
     _, trace = decode(
         pearl, agree(), 40, latency=FLAT, gamma=gamma, without="post-verify"
     )
-    assert starts(trace) == [
-        (n + 1) // 2 * step + n // 2 * TT for n in range(1, len(trace.commits) + 1)
+    whole = starts(trace)[:-2]
+    assert len(whole) >= 5
+    assert whole == [
+        (n + 1) // 2 * step + n // 2 * TT for n in range(1, len(whole) + 1)
     ]
 
 

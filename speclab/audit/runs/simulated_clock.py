@@ -21,6 +21,7 @@ from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
 from speclib.trace.metrics import Stats, stats, total
+from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.virtual import Virtual
 
 
@@ -58,13 +59,20 @@ def _ratio(tops: np.ndarray, bottoms: np.ndarray) -> Quantity:
     return _estimate(float(tops.sum() / bottoms.sum()), resampled, len(tops))
 
 
-def unverified_tokens(requests: int, method: str, **what: Any) -> Quantities:
+def unverified_tokens(
+    requests: int, method: str, tokens: int, **what: Any
+) -> Quantities:
     """What is added by counting tokens that no target pass has tested.
 
     "published over committed" is the speed as the published code counts, over that of
     committed tokens; both with the time to the first token.
     """
-    runs = _runs(method, requests, **what)
+    gamma = simulate(method, **what).trace.meta["gamma"]
+    longer = what | {"tokens": tokens + longest_tail(gamma)}
+    runs = []
+    for seed in range(requests):
+        trace = simulate(method, seed=seed, **longer).trace
+        runs.append(stats(cut_at(trace, tokens)))
     return {"published over committed": _statistic(runs, lambda run: run.inflation)}
 
 

@@ -7,6 +7,7 @@ on is here and in what this module imports. Knows no paper and no cache.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.decoding.decode import Result, decode
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
+from speclib.trace.metrics import stats
+from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.world import World
 
 from .task_prompts import Prompt, Turn
@@ -41,6 +44,7 @@ class Conditions(NamedTuple):
     temperature: float
     seed: int
     ignore_eos: bool
+    with_tail: bool = False
 
 
 def decode_prompt(
@@ -54,17 +58,29 @@ def decode_prompt(
     settings = dict(setting.settings)
     if setting.gamma is not None:
         settings["gamma"] = setting.gamma
-    return decode(
+    beyond = 0
+    if conditions.with_tail and setting.gamma is not None:
+        beyond = longest_tail(setting.gamma)
+    result = decode(
         prompt,
         world=world,
         method=setting.method,
-        max_new_tokens=conditions.tokens,
+        max_new_tokens=conditions.tokens + beyond,
         temperature=conditions.temperature,
         seed=conditions.seed,
         request=request,
         ignore_eos=conditions.ignore_eos,
         **settings,
     )
+    return _first_tokens(result, conditions.tokens) if beyond else result
+
+
+def _first_tokens(result: Result, count: int) -> Result:
+    """What the first tokens of a request gave, with the drafts beyond them."""
+    tokens = result.tokens[:count]
+    text = "".join(result.pieces[token] for token in tokens)
+    trace = cut_at(result.trace, count)
+    return replace(result, text=text, tokens=tokens, stats=stats(trace), trace=trace)
 
 
 def with_replies(

@@ -16,7 +16,7 @@ from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import sequence_choices
+from speclib.trace.rounds import cut_at, longest_tail, sequence_choices
 from speclib.worlds.devices import device_names
 from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
@@ -40,6 +40,7 @@ class ToyCell:
     cancel    what the world does with a cancelled operation
     doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
     batch     how many requests are decoded at a time (see ``worlds.lockstep``)
+    with_tail whether there are drafts beyond the last token (see ``rounds.with_tail``)
     """
 
     method: Callable[..., None]
@@ -52,6 +53,7 @@ class ToyCell:
     cancel: str = IMMEDIATE
     doubt: float = 0.0
     batch: int = 1
+    with_tail: bool = False
 
     @property
     def servers(self) -> int:
@@ -144,12 +146,14 @@ def decode_request(
 
     ``on_commit`` is called with the tokens of every commit.
     """
+    beyond = longest_tail(cell.settings.get("gamma", 0)) if cell.with_tail else 0
     world.begin(
         (BOS,),
         sampler=Sampler(cell.temperature),
         coins=Coins(cell.seed, request),
-        limit=cell.tokens,
+        limit=cell.tokens + beyond,
         on_commit=on_commit,
     )
     cell.method(world, **cell.settings)
-    return world.end(alpha=cell.alpha, prompt=[BOS], **cell.settings)
+    trace = world.end(alpha=cell.alpha, prompt=[BOS], **cell.settings)
+    return cut_at(trace, cell.tokens) if beyond else trace

@@ -126,6 +126,7 @@ def conditions_of(spec: Spec) -> Conditions:
         temperature=spec.temperature,
         seed=spec.seed,
         ignore_eos=spec.ignore_eos,
+        with_tail=spec.with_tail,
     )
 
 

@@ -112,6 +112,7 @@ def toy_cell(spec: Spec) -> ToyCell:
         cancel=spec.cancel or virtual_cells.IMMEDIATE,
         doubt=spec.doubt,
         batch=spec.batch,
+        with_tail=spec.with_tail,
     )
 
 

@@ -271,7 +271,7 @@ def drafts_never_used(world, window, gamma):
 def speculative_decoding(world, window, gamma):
     drafts = world.wait(world.draft.propose(world.text, gamma))
     text = world.text + ids(drafts)
-    (rows,) = world.all(world.target.score(text, last=gamma))
+    (rows,) = world.all(world.target.score(text, last=len(drafts)))
     world.commit(verify(world, drafts, rows).tokens)
     return ()
 
