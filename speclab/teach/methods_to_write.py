@@ -317,11 +317,12 @@ DSI = MethodExercise(
             dsi_with(dsi_mistakes.untested),
         ),
         Mistake(
-            "row off by one",
-            "Is a draft tested with the row after it? known_rows[world.text] says what "
-            "the target would write in its place.",
+            "waiting for a later row or draft",
+            "Is a draft tested with the row after it, or only if another draft follows "
+            "it? known_rows[world.text] is enough: it says what the target would write "
+            "in the draft's place. At the end of the text nothing follows.",
             dsi_with(dsi_mistakes.row_off_by_one),
-            fails=True,  # no row after the last draft is ever asked for
+            fails=True,
         ),
         Mistake(
             "one row at a time",

@@ -635,7 +635,7 @@ SCRIPT = """
     print("started", flush=True)
     pair, emulate, tokens = {case}
     world = Processes(pair, emulate=emulate)
-    world.begin((1,), sampler=Sampler(), coins=Coins(), limit=8)
+    world.begin((1,), sampler=Sampler(), coins=Coins(), limit=1 << 17)
     asked = world.target.propose((1,), tokens), world.draft.propose((1,), tokens)
     print("busy", flush=True)
     {then}

@@ -207,6 +207,26 @@ def rejected_without_replacement(world, known_rows, draft):
     return draft
 
 
+def replaced_by_the_likeliest(world, known_rows, draft):
+    while world.going and world.text in known_rows:
+        row = known_rows[world.text]
+        tested = match(world, draft[:1], [row])
+        world.commit(tested.accepted or (int(np.argmax(row)),))
+        draft = () if tested.extra else draft[1:]
+    return draft
+
+
+def row_after_the_draft(world, known_rows, draft):
+    while world.going:
+        row = known_rows.get(world.text + ids(draft[:1]))
+        if row is None:
+            break
+        tested = match(world, draft[:1], [row])
+        world.commit(tested.tokens)
+        draft = () if tested.extra else draft[1:]
+    return draft
+
+
 def waits_for_two_drafts(world, known_rows, draft):
     while world.going and world.text in known_rows and len(draft) != 1:
         tested = match(world, draft[:1], [known_rows[world.text]])
@@ -265,7 +285,12 @@ WRONG = {
         row_of_the_same_length,
         likeliest_token_compared,
         rejected_without_replacement,
-        waits_for_two_drafts,
+        replaced_by_the_likeliest,
         newest_row_for_all,
     ],
+}
+NAMED = {
+    "dsi": {
+        "waiting for a later row or draft": [row_after_the_draft, waits_for_two_drafts],
+    }
 }
