@@ -69,7 +69,7 @@ def chosen_after_a_rejection(
 
 def likeliest_always(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
     """The first sequence, whichever token is written."""
-    return sequences[0][1:]
+    return sequences[0][1:] if sequences else ()
 
 
 def window_untested(world: World, window: Drafts, rows: TargetRows) -> Verified:

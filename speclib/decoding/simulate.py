@@ -229,7 +229,7 @@ def refuse_idle(method: str, idle: Sequence[str]) -> None:
     if idle:
         raise BadValue(
             f"method {method!r} has no draft model, so that {' and '.join(idle)} would "
-            "have no effect: leave it out"
+            f"have no effect: leave {'it' if len(idle) == 1 else 'them'} out"
         )
 
 

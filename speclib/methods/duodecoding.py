@@ -74,14 +74,13 @@ def choose_sequence(
     The trace counts this as one test: of the chosen sequence's first token as accepted,
     or else of the likeliest sequence's first token as rejected.
     """
-    likeliest = sequences[0]
-    if not likeliest:
+    if not sequences:
         return ()
     for sequence in sequences:
         if ids(sequence[:1]) == target_token:
             world.mark(sequence[0], "accepted")
             return sequence[1:]
-    world.mark(likeliest[0], "rejected")
+    world.mark(sequences[0][0], "rejected")
     return ()
 
 

@@ -110,7 +110,7 @@ class DraftSequences(Operation):
     def run(self, model: Model, request: Request) -> Raw | None:
         """(sequences, [theta, then P_i of each])."""
         if not self.n:
-            return Raw(((),), np.zeros(2))
+            return Raw((), np.zeros(1))
         try:
             return self._draft(model)
         except Stopped:
