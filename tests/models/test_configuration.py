@@ -131,7 +131,7 @@ def test_the_limits_of_a_multimodal_model_are_those_of_its_text_part(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["speculative", "tree", "eagle"])
+@pytest.mark.parametrize("method", ["speculative", "tree"])
 def test_a_multimodal_model_writes_text_as_transformers_does(tmp_path, method):
     model = multimodal(tmp_path)
     config = transformers.AutoConfig.from_pretrained(model)
