@@ -16,7 +16,7 @@ import speclib  # noqa: E402
 from speclab.experiment.pool import on_every_core  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
-from speclib.methods import takes_gamma  # noqa: E402
+from speclib.methods import about, takes_gamma  # noqa: E402
 from speclib.models import hf, vocabulary, zoo  # noqa: E402
 from speclib.models import packed_linear as packed  # noqa: E402
 
