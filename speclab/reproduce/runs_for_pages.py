@@ -94,7 +94,7 @@ START = Grid(
     name="start",
     method="speculative",
     dials=(Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, TWENTIETHS),),
-    tokens=16,
+    tokens=20,
     gamma=4,
 )
 # Those of lesson 20.
@@ -106,7 +106,7 @@ PEARL = Grid(
         Dial("alpha", ALPHA, 0, 1, 0.05, 0.8, (0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1)),
         Dial("c", C, 1, 12, 1, 5, (2, 5, 10)),
     ),
-    tokens=24,
+    tokens=32,
 )
 # Those of lesson 10.
 TURNS = Grid(
