@@ -682,7 +682,9 @@ def test_a_dragged_gamma_is_what_sd_drafts_for_every_target_pass(lecture, tmp_pa
         drag(lecture, "γ", share, f"PEARL γ = {gamma}draft")
         kinds = [bar.kind for bar in bars(lecture, 1)]
         drafted = sum(kind in ("accepted", "rejected", "discarded") for kind in kinds)
-        assert drafted == gamma * kinds.count("score") > 0
+        assert (
+            gamma * (kinds.count("score") - 1) < drafted <= gamma * kinds.count("score")
+        )
         label = re.compile(f"^PEARL γ = {gamma}$")
         lecture.page.locator("td", has_text=label).wait_for()
         lecture.page.screenshot(path=tmp_path / f"lecture-{gamma}.png")
@@ -705,7 +707,9 @@ def test_a_zoom_stays_while_a_slider_moves_and_a_double_click_ends_it(lecture):
     lecture.page.mouse.wheel(0, -300)  # pixels; 300 of them are a factor of e
     lecture.page.keyboard.up("Control")
     drag(lecture, "γ", 1, "PEARL γ = 12")
-    assert bars(lecture, 0)[0].width == pytest.approx(first_width * math.e, rel=0.05)
+    gap = 1.5  # pixels between two bars, which do not grow
+    grown = (first_width + gap) * math.e - gap
+    assert bars(lecture, 0)[0].width == pytest.approx(grown, rel=0.02)
     lecture.picture.dblclick(position=spot)
     assert bars(lecture, 0)[0].width == pytest.approx(first_width, abs=0.02)
 
@@ -726,7 +730,9 @@ def test_with_a_drafter_never_right_dsi_is_plain_decoding_and_sd_takes_twice_as_
     lecture,
 ):
     drag(lecture, "α", 0, NONE_ACCEPTED)
-    assert speeds(lecture) == ["0.50", "1.00"]  # gamma = c: drafting takes one pass
+    # gamma = c = 5: drafting takes one pass, and 4, 3, 2 and 1 fifths of it in the last
+    # four rounds. After the first of 24 tokens: 23 * 5 over 23 * 10 - 10.
+    assert speeds(lecture) == ["0.52", "1.00"]
     kinds = kinds_of_bars(lecture, 2)
     assert "rejected" in kinds
     assert "accepted" not in kinds

@@ -119,7 +119,8 @@ function sentenceOf(run, commit) {
 }
 
 // A round of a run in which both models work at once. `window` are the drafts that waited for this
-// pass, each with what became of it; `early` is the first new draft, which the pass's last row tests.
+// pass, each with what became of it; `early` is the first new draft, which the pass's last row tests,
+// and missing at the end of a text, where nothing is drafted any more.
 function roundsOf(run) {
   const ofRound = (number, isDraft) => (
     run.boxes.find((box) => box.round === number && box.isDraft === isDraft));
@@ -130,10 +131,11 @@ function roundsOf(run) {
     const count = pass.words.length;
     const window = pass.words.map((word, place) => (
       { word, outcome: before.outcomes.slice(-count)[place] }));
-    const drafts = drafting.words.map((word, place) => ({ word, outcome: drafting.outcomes[place] }));
-    const start = Math.min(pass.start, drafting.start);
+    const drafts = (drafting?.words ?? []).map((word, place) => (
+      { word, outcome: drafting.outcomes[place] }));
+    const start = Math.min(pass.start, drafting?.start ?? pass.start);
     const early = drafts[0];
-    const rejected = [...window, early].find((draft) => draft.outcome === "rejected");
+    const rejected = [...window, ...drafts.slice(0, 1)].find((draft) => draft.outcome === "rejected");
     return { commit, start, end: commit.end, window, drafts, early, rejected };
   });
 }
@@ -324,7 +326,7 @@ function sayRound(round, all) {
   const { window, early, rejected, drafts } = round;
   const isLast = round === all.at(-1);
   const name = window.length ? "post-verify" : "pre-verify";
-  const tested = [...window, early].filter((draft) => draft.outcome !== "discarded");
+  const tested = [...window, ...drafts.slice(0, 1)].filter((draft) => draft.outcome !== "discarded");
   const accepted = tested.filter((draft) => draft.outcome === "accepted").length;
   let next = `${plural(drafts.length - 1, "draft")} wait in the next window.`;
   if (rejected) next = `“${rejected.word}” is rejected, so the next window is empty.`;
@@ -350,7 +352,7 @@ function drawRound(box, all, round) {
     add(ring, "span", "tag", "window");
     window.forEach((draft, place) => addChip(ring, draft, rowOf(place + 1, draft)));
   }
-  addChip(target, early, rowOf(rows, early), "early");
+  if (early) addChip(target, early, rowOf(rows, early), "early");
 
   const writing = addPanel(box, "draft", "At the same time the draft model writes");
   drafts.forEach((draft, place) => {

@@ -179,7 +179,11 @@ class Words:
 def _describe_run(run: TimelineRun, words: Words) -> list[Any]:
     """[label, note, names of lanes, boxes, commits]; times in milliseconds."""
     lanes = run.devices
-    boxes = [_describe_box(run, event, lanes, words) for event in run.trace.operations]
+    boxes = [
+        _describe_box(run, event, lanes, words)
+        for event in run.trace.operations
+        if event.is_scoring or event.tokens or event.dur  # else it drafted nothing
+    ]
     return [run.label, run.note, lanes, boxes, _describe_commits(run, words)]
 
 
