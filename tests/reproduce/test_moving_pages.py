@@ -247,7 +247,7 @@ def round_of_trace(run, number: int) -> tuple:
     scoring, drafting = of_round[number, False], of_round[number, True]
     count = scoring.candidates
     before = of_round[number - 1, True].outcome if count else ()
-    tested = [*before[len(before) - count :], drafting.outcome[0]]
+    tested = [*before[len(before) - count :], *drafting.outcome[:1]]
     commit = run.trace.commits[number]
     window = words(scoring.tokens[len(scoring.tokens) - count :])
     return window, tested, words(drafting.tokens), words(commit.tokens)
