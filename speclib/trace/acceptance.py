@@ -143,7 +143,7 @@ def acceptance(runs: Any) -> Acceptance:
     )
 
 
-class Window(NamedTuple):
+class TestedWindow(NamedTuple):
     """What became of drafts in a line, the first of which stands at ``position``."""
 
     position: int
@@ -168,7 +168,7 @@ class Window(NamedTuple):
         return range(self.position, self.position + count)
 
 
-def _tested_windows(trace: Trace) -> list[Window]:
+def _tested_windows(trace: Trace) -> list[TestedWindow]:
     """The windows of which any draft was tested."""
     windows = []
     for event in trace.operations:
@@ -180,33 +180,27 @@ def _tested_windows(trace: Trace) -> list[Window]:
         first = 0
         for outcomes in lines:
             if {ACCEPTED, REJECTED} & {*outcomes}:
-                windows.append(Window(event.positions[first], outcomes))
+                windows.append(TestedWindow(event.positions[first], outcomes))
             first += len(outcomes)
     return windows
 
 
-def _written_after(windows: Sequence[Window], trace: Trace) -> list[int]:
+def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
     """Of each window, how many tokens the target wrote right after its accepted drafts.
 
     That is 1, but for a window whose drafts all passed, where the text ends with them
     or where another draft was tested next.
     """
     drafted_at = {position for window in windows for position in window.tested}
-    end = _prompt_length(trace) + sum(len(event.tokens) for event in trace.commits)
+    end = trace.prompt_length + sum(len(event.tokens) for event in trace.commits)
     counts = []
     for window in windows:
         following = window.position + window.settled
-        goes_on = following in drafted_at or following >= end
-        counts.append(1 if window.has_failed or not goes_on else 0)
+        is_drafted = following in drafted_at
+        is_beyond = following >= end
+        has_own = window.has_failed or not (is_drafted or is_beyond)
+        counts.append(1 if has_own else 0)
     return counts
-
-
-def _prompt_length(trace: Trace) -> int:
-    """Tokens of the prompt; without its trace's word, of the shortest text drafted
-    from."""
-    if "prompt" in trace.meta:
-        return len(trace.meta["prompt"])
-    return min(event.text_length for event in trace.operations if event.is_drafting)
 
 
 def _traces_of(runs: Any) -> list[Trace]:
