@@ -46,8 +46,8 @@ LESSONS = {
 GRIDS = {grid.name: grid for grid in (*LESSONS.values(), FRONT)}
 KB = 1000
 # What a page may become larger by: the runs, and once the script with its style.
-BUDGETS = {"start": 5 * KB, "front": 20 * KB}
-BUDGET_OF_OTHERS = 60 * KB
+BUDGETS = {"start": 6 * KB, "front": 20 * KB}
+BUDGET_OF_OTHERS = 75 * KB
 SCRIPT_BUDGET = 32 * KB
 OUTCOMES = {"a": "accepted", "r": "rejected", "d": "discarded"}
 
@@ -118,6 +118,8 @@ def test_what_the_script_gets_is_what_the_virtual_clock_gives(name, values):
         drawn = [(lanes[lane], start, lasts) for lane, _, start, lasts, _, _ in boxes]
         wanted = []
         for event in result.trace.operations:
+            if event.is_drafting and not event.tokens and not event.dur:
+                continue  # the text ended there: no box is drawn
             times = (round(1000 * event.ts, 3), round(1000 * event.dur, 3))
             wanted.append((event.device, *times))
         assert drawn == wanted
@@ -172,10 +174,11 @@ def test_the_window_that_a_pass_reads_is_the_end_of_what_was_drafted_before():
         for number in range(len(commits)):
             of_round = [box for box in boxes if box[1] == number]
             (read,) = [box[4] for box in of_round if lanes[box[0]] == "target"]
-            (drafted,) = [box[4] for box in of_round if lanes[box[0]] == "draft"]
+            drafted = [box[4] for box in of_round if lanes[box[0]] == "draft"]
+            assert len(drafted) <= 1  # none where the window ends with the text
             assert drafted_before.endswith(read)
             windows += bool(read)
-            drafted_before = drafted
+            drafted_before = "".join(drafted)
     assert windows > 300
 
 
