@@ -9,7 +9,6 @@ QUICK  ?=
 FULL   ?=
 MINUTES ?=
 PAPER  ?=
-WORLD  ?=
 ONLY   ?=
 OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
@@ -20,8 +19,7 @@ export HF_HUB_DISABLE_TELEMETRY = 1
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: an hour,"
-	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only;"
-	@echo "WORLD=cluster: measured on the nodes of the Ray cluster that is running."
+	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only."
 
 # uv installs in seconds what takes pip minutes. Where there is no uv, or it finds less than pip, pip does it.
 install = { test -x $(UV) && $(UV) pip install --quiet --compile-bytecode --python $(PY) $(1); } || \
@@ -56,7 +54,7 @@ lock: $(READY)   ## write requirements.lock anew: pins stay, what is missing com
 	mv $(VENV)/new.lock requirements.lock
 
 reproduce: $(READY)  ## regenerate every table and figure into reports/
-	@$(PY) -m speclab reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER)) $(if $(WORLD),--world $(WORLD))
+	@$(PY) -m speclab reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))
 
 test: test-code test-notebooks  ## the tests, and the learn notebooks
 
@@ -94,8 +92,8 @@ site: $(READY)   ## lessons, reports and manual as pages that need no Python, in
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
 	$(PY) -m speclab.training
 
-merge: $(READY)  ## merge another machine's ledger: make merge FROM=other/ledger.csv
-	@test -n "$(FROM)" || { echo "say which: make merge FROM=other/ledger.csv"; exit 1; }
+merge: $(READY)  ## take in another machine's rows: make merge FROM=other.csv
+	@test -n "$(FROM)" || { echo "say which: make merge FROM=other.csv"; exit 1; }
 	@$(PY) -m speclab merge "$(FROM)"
 
 bench: $(READY)  ## measure rates and ratios against their aims, into reports/bench.csv

@@ -7,7 +7,7 @@ import speclib
 from speclib import public_names
 
 _MODULE_OF_NAME = {
-    "similarities": "experiment.cells.layer_similarity",
+    "similarities": "measure.layer_similarity",
     "explorer": "views.widgets.timeline_explorer",
     "regions": "views.widgets.dsi_regions",
     "dots": "views.stills.dots",

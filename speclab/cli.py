@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from speclib.errors import BadValue, unknown_name
+from speclib.errors import BadValue
 
 app = typer.Typer(
     add_completion=False,
@@ -31,76 +31,36 @@ def reproduce(
         list[str] | None, typer.Option(help="Only this paper; repeatable.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Shorter requests, five minutes.")
+        bool, typer.Option("--quick", help="The main tables alone, five minutes.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Up to an hour, for what is still open.")
+        bool, typer.Option("--full", help="An hour instead of twenty minutes.")
     ] = False,
     minutes: Annotated[
         float | None,
-        typer.Option(help="The budget, instead of 25; what would not end in it waits."),
+        typer.Option(help="As long as you say; 0 measures nothing and writes reports."),
     ] = None,
-    virtual: Annotated[bool, typer.Option("--virtual", help="No real models.")] = False,
-    world: Annotated[
-        str, typer.Option(help="processes, or cluster: measured on a cluster's nodes.")
-    ] = "processes",
 ) -> None:
-    """Regenerate every table and figure into reports/."""
-    from speclab.reproduce.regenerate import reproduce as regenerate
+    """Measure, and regenerate every table and figure into reports/."""
+    from speclab.reproduce import reproduce as reproducing
 
+    if full and (quick or minutes is not None):
+        raise BadValue("--full is a budget of its own: give it without the others")
+    budget = reproducing.QUICK_MINUTES if quick else reproducing.DEFAULT_MINUTES
+    if full:
+        budget = reproducing.FULL_MINUTES
     started = time.monotonic()
-    on_nodes = _is_on_nodes(world)
-    try:
-        outcome = regenerate(
-            paper or (),
-            quick=quick,
-            minutes=_minutes(quick, full, minutes),
-            measured=not virtual,
-            on_nodes=on_nodes,
-        )
-    except KeyboardInterrupt:
-        print(
-            "\ninterrupted; finished cells are stored, run again to go on",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
-
-    for key in outcome.current:
-        print(f"{key}: nothing changed, reports are up to date")
-    for key, count in outcome.unfinished.items():
-        print(f"{key}: {count} cells are not done; run again to go on with them")
+    outcome = reproducing.reproduce(
+        paper or (), minutes=budget if minutes is None else minutes, quick=quick
+    )
     print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
     if outcome.failed:
         _print_failures(outcome.failed)
     if outcome.interrupted:
-        print(
-            "interrupted; finished cells are stored, run again to go on",
-            file=sys.stderr,
-        )
+        print("interrupted; runs that ended are kept: run again to go on")
         raise typer.Exit(130)
     if outcome.failed:
         raise typer.Exit(1)
-
-
-def _is_on_nodes(world: str) -> bool:
-    """Whether cells are measured on the nodes of a cluster."""
-    worlds = ("processes", "cluster")
-    if world not in worlds:
-        raise unknown_name(f"unknown world {world!r}", world, worlds)
-    return world == "cluster"
-
-
-def _minutes(quick: bool, full: bool, minutes: float | None) -> float:
-    """The budget that the options mean."""
-    from speclab.reproduce.budget import DEFAULT_MINUTES, FULL_MINUTES, QUICK_MINUTES
-
-    if full and (quick or minutes is not None):
-        raise BadValue("--full is a budget of its own: give it without the others")
-    if minutes is not None:
-        return minutes
-    if full:
-        return FULL_MINUTES
-    return QUICK_MINUTES if quick else DEFAULT_MINUTES
 
 
 def _print_failures(errors: Mapping[str, str]) -> None:
@@ -114,6 +74,27 @@ def _print_failures(errors: Mapping[str, str]) -> None:
 
 
 @app.command()
+def virtual(
+    paper: Annotated[
+        list[str] | None, typer.Option(help="Only this paper; repeatable.")
+    ] = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Also what data/virtual.csv has already.")
+    ] = False,
+) -> None:
+    """Compute the numbers of the virtual clock that data/virtual.csv lacks."""
+    from speclab.reproduce.compute_virtual import compute_virtual
+    from speclab.reproduce.reproduce import choose_papers
+
+    if anew and paper:
+        raise BadValue("--anew computes all papers: give it without --paper")
+    failed = compute_virtual(choose_papers(paper or ()), anew)
+    if failed:
+        _print_failures(failed)
+        raise typer.Exit(1)
+
+
+@app.command()
 def plan(
     pair: Annotated[
         str, typer.Argument(help="A pair under data/pairs.")
@@ -121,23 +102,23 @@ def plan(
     task: Annotated[str, typer.Option(help="Whose prompts.")] = "humaneval",
     prompts: Annotated[int, typer.Option(help="How many of them.")] = 4,
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
-    check: Annotated[int, typer.Option(help="Methods that are measured.")] = 3,
     servers: Annotated[int, typer.Option(help="Targets, for DSI.")] = 1,
-    batch: Annotated[int, typer.Option(help="Requests decoded at a time.")] = 1,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only this method; repeatable.")
+    ] = None,
 ) -> None:
-    """Find the fastest method for a pair on this machine, and its settings."""
-    from speclab.planning.plan import plan as find_fastest
+    """Measure which method is fastest for a pair on this machine."""
+    from speclab.planning.plan import plan as measure_methods
 
-    found = find_fastest(
+    measured = measure_methods(
         pair,
+        methods=method,
         task=task,
         prompts=prompts,
         max_new_tokens=tokens,
-        check=check,
         servers=servers,
-        batch=batch,
     )
-    print(found)
+    print(measured)
 
 
 @app.command()
@@ -166,6 +147,17 @@ def doctor(
         show(report, Console())
     if not report.runs_default:
         raise typer.Exit(1)
+
+
+@app.command()
+def fit(
+    pair: Annotated[str, typer.Argument(help="A pair whose file says `fitted`.")],
+) -> None:
+    """Size a stand-in's draft for this machine, so that c is the paper's."""
+    from speclab.measure import fit as fitting
+
+    fitted = fitting.fit(pair)
+    print(f"{pair}: {fitted}; 99 %: {fitted.low:.3g} .. {fitted.high:.3g}")
 
 
 @app.command()
@@ -200,13 +192,12 @@ def audit(
 
 @app.command()
 def merge(
-    ledger: Annotated[Path, typer.Argument(help="Another machine's ledger.csv.")],
+    rows: Annotated[Path, typer.Argument(help="Another machine's file of rows.")],
 ) -> None:
-    """Add another machine's measurements to reports/ledger.csv, beside our own."""
-    from speclab.reproduce.publish import merge_ledger
+    """Add another machine's rows to data/runs, from where every report shows them."""
+    from speclab.reproduce.publish import merge_rows
 
-    new_lines = merge_ledger(ledger)
-    print(f"{new_lines} new lines in reports/ledger.csv; `make reproduce` shows them")
+    print(f"{merge_rows(rows)} new rows in data/runs; `make reproduce` shows them")
 
 
 @app.command("run-notebook")

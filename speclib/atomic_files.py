@@ -39,6 +39,27 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
+def append_line(path: Path, line: str, header: str) -> None:
+    """Append a whole line to a text file; a new file begins with ``header``.
+
+    What a killed process left of its last line is removed first. Raises SpeclibError,
+    naming the file, if it cannot be written; the file is then as it was before.
+    """
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "a+b") as file:
+            file.seek(0)
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            file.truncate(whole)
+            try:
+                file.write(((header if not whole else "") + line).encode("utf-8"))
+                file.flush()
+            except OSError:
+                file.truncate(whole)
+                raise
+
+
 @contextlib.contextmanager
 def whole_files(folder: Path) -> Iterator[Path]:
     """A temporary folder, whose files are moved to ``folder`` at the end.

@@ -12,6 +12,7 @@ COMMANDS = ("check", "fetch")  # of `python -m speclib`
 COMMANDS_OF_SPECLAB = (
     "audit",
     "doctor",
+    "fit",
     "lessons",
     "merge",
     "pictures",
@@ -20,6 +21,7 @@ COMMANDS_OF_SPECLAB = (
     "run-notebook",
     "site",
     "store",
+    "virtual",
 )
 
 

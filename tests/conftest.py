@@ -14,7 +14,6 @@ from hypothesis import settings as hypothesis_settings
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores
-os.environ["SPECLIB_FITTED"] = "0"  # no test waits for it, unless it asks
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # who asks Ray must have joined a cluster
 
 # Shells ignore interrupts in the background.

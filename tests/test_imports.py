@@ -274,7 +274,7 @@ def test_a_command_that_is_like_no_other_lists_all_of_them():
     done = subprocess.run(asked, capture_output=True, text=True)
     assert done.returncode == 2
     assert "`python -m speclib` has check, fetch; " in done.stderr
-    assert "`python -m speclab` has audit, doctor, lessons, " in done.stderr
+    assert "`python -m speclab` has audit, doctor, fit, lessons, " in done.stderr
 
 
 def test_each_package_knows_the_commands_of_both():

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from speclab.experiment.spec import FULL
-from speclab.papers.claim_numbers import NotedNumbers, TableNumbers
-from speclab.papers.claims import judge
-from speclab.papers.fill import collect_all
+from speclab.papers.fill import Known, TableNumbers, fill
 from speclab.papers.ledger import Cell, VerdictLine, read_claims
 from speclab.papers.load_papers import load_paper
+from speclab.papers.numbers import Number
 from speclab.papers.paper_schema import Claim
 from speclab.papers.table_result import TableResult
+from speclab.papers.verdicts import verdict
 from speclib import paths
 from speclib.errors import unknown_name
 
@@ -37,7 +36,8 @@ def claim_of(paper: str, item: str, claim: str) -> Claim:
 def verdict_on(paper: str, item: str, claim: str, kind: str) -> VerdictLine | None:
     """The verdict on a claim for one kind of number; None where there is none yet."""
     claim_of(paper, item, claim)
-    rows = _judged_on_the_print(paper, item) if kind == "paper" else _last_verdicts()
+    is_print = kind == "paper"
+    rows = _filled_from_the_print(paper, item).claims if is_print else _last_verdicts()
     for row in rows:
         if (row.paper, row.item, row.claim, row.kind) == (paper, item, claim, kind):
             return row
@@ -51,37 +51,36 @@ def printed_numbers_of(paper: str, item: str, claim: str) -> list[str]:
     2.48, French = 2.60".
     """
     result = _filled_from_the_print(paper, item)
-    numbers = NotedNumbers(TableNumbers(result, "paper"))
-    judge(claim_of(paper, item, claim), result.table, numbers)
+    printed = _AskedFor(result)
+    verdict(claim_of(paper, item, claim), result.table, printed)
 
-    by_row: dict[tuple[str, str], list[Cell]] = {}
-    for cell in numbers.asked:
-        by_row.setdefault((cell.item, cell.row), []).append(cell)
-
-    lines = []
-    for cells in by_row.values():
-        words: list[str] = []
-        for cell in cells:
-            estimate = numbers.estimate(cell)
-            if estimate is not None:
-                name = cell.column if words else name_cell(cell)
-                words.append(f"{name} = {digits(estimate.value, 6)}")
-        if words:
-            lines.append(", ".join(words))
-    return lines
+    words_of_row: dict[tuple[str, str], list[str]] = {}
+    for cell, number in printed.asked_for.items():
+        words = words_of_row.setdefault((cell.item, cell.row), [])
+        name = cell.column if words else name_cell(cell)
+        words.append(f"{name} = {digits(number.value, 6)}")
+    return [", ".join(words) for words in words_of_row.values()]
 
 
-def _judged_on_the_print(paper: str, item: str) -> tuple[VerdictLine, ...]:
-    """All claims of a table, judged by what is printed."""
-    return tuple(_filled_from_the_print(paper, item).claims)
+class _AskedFor(TableNumbers):
+    """A table's printed numbers, which notes those that a claim asks for."""
+
+    def __init__(self, result: TableResult):
+        super().__init__(result, "paper")
+        self.asked_for: dict[Cell, Number] = {}
+
+    def number(self, cell: Cell) -> Number | None:
+        number = super().number(cell)
+        if number is not None:
+            self.asked_for[cell] = number
+        return number
 
 
 @cache
 def _filled_from_the_print(paper: str, item: str) -> TableResult:
     """A table with its printed numbers alone."""
-    return collect_all(load_paper(paper), FULL, {}, [item], kinds=())[item]
+    return fill(load_paper(paper).table(item), [], Known.of_rows([]), "", kinds=())
 
 
-def _last_verdicts() -> tuple[VerdictLine, ...]:
-    path = paths.REPORTS / "claims.csv"
-    return tuple(read_claims(path)) if path.is_file() else ()
+def _last_verdicts() -> list[VerdictLine]:
+    return read_claims(paths.REPORTS / "claims.csv")

@@ -59,7 +59,7 @@ def two_targets(size: Size) -> Iterator[BenchRow]:
 @cache  # the speed-ups are judged by the same e that is shown
 def measure_contention(pair_name: str, size: Size) -> Contention:
     """Medians over repeats x passes."""
-    pair = load_pair(pair_name).unfitted
+    pair = load_pair(pair_name)
     two_targets_pair = pair.model_copy(update={"draft": pair.target})
     with Processes(two_targets_pair) as world:
         _begin(world)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from speclab.experiment.cells.measured_prompt import windows_near_c
 from speclib.data import prompts
 from speclib.data.latency import Latency
 from speclib.data.pairs import Pair, load_pair
@@ -92,7 +91,7 @@ def race_on_pair(
 def best_window(world: World, method: str, texts: Sequence[Any], size: Size) -> int:
     """The fastest of the windows about c."""
     contestants = {}
-    for gamma in windows_near_c(world.ratio, WINDOWS):
+    for gamma in sorted({max(1, round(world.ratio * share)) for share in WINDOWS}):
         contestants[str(gamma)] = contestant(world, method, gamma=gamma)
     trial = race(contestants, texts, size.tokens)
     fastest = max(contestants, key=lambda gamma: trial.speeds(gamma)[0])

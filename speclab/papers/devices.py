@@ -7,30 +7,29 @@ is how the run was placed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from speclab.experiment.spec import CellResult, Spec, present
+from speclab.runs.spec import Spec, present
 from speclib import machine
 from speclib.data.hardware import Hardware, load_hardware
 from speclib.data.pairs import Pair, load_pair
+from speclib.methods import about
 from speclib.models.open_pair import open_pair
 
 # Where nobody says on how many devices a model stands, it has one of its own.
 ONE_EACH = Hardware(draft=1, target=1, reading=0.0, layers=0, join=0.0)
 
 
-def reserved_devices(result: CellResult) -> int:
-    """The devices of a cell's run: its targets', and the draft's if it was asked."""
-    drafts = any(stats.draft_runs for stats in result.stats)
-    return count_devices(result.spec, drafts, servers_of(result))
+def reserved_devices(spec: Spec, chosen: Mapping[str, Any]) -> int:
+    """The devices of a cell's run: its targets', and the draft's if it has one.
 
-
-def servers_of(result: CellResult) -> int:
-    """How many targets a run had, which a search may have chosen."""
-    settings: dict[str, Any] = dict(result.spec.settings)
-    chosen = result.facts.get("chosen", settings)
-    return int(chosen.get("servers", 1))
+    ``chosen``: the settings that a choice among several came to.
+    """
+    settings = dict(spec.settings) | dict(chosen)
+    drafts = about(spec.method).uses_draft
+    return count_devices(spec, drafts, int(settings.get("servers", 1)))
 
 
 def count_devices(spec: Spec, drafts: bool, servers: int = 1) -> int:

@@ -7,13 +7,14 @@ grid. Renders nothing: ``result.figure`` is what a view needs.
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from speclab.experiment import cache, cache_keys
-from speclab.experiment.cells.grid_row import GridRow
-from speclab.experiment.engines.latency_acceptance_grid import GridTimes, mean_times
 from speclab.theory.dsi_accounting import (
     LISTING,
     SIMULATOR,
@@ -25,12 +26,13 @@ from speclab.theory.dsi_accounting import (
     switched,
 )
 from speclab.theory.dsi_heatmaps import (
-    ALPHAS,
     LOOKAHEADS,
-    SHARES,
     Heatmaps,
     heatmaps,
 )
+from speclab.virtual.grid_row import GridRow
+from speclab.virtual.latency_acceptance_grid import GridTimes, mean_times
+from speclib import paths
 from speclib.data.latency import load_latency
 from speclib.errors import unknown_name
 
@@ -44,9 +46,7 @@ CODE_SHARES = np.array([0.03, *np.arange(1, 21) / 20])
 CODE_ALPHAS = np.arange(21) / 20
 
 SHORT = 50  # tokens of a run of the code, and of Table 1
-TOKENS_PER_REQUEST = (
-    5_120  # virtual tokens of the profile behind each request of a cell
-)
+REQUESTS = 4  # of the code in each cell of its grid
 CODE_PANEL = "(c) DSI vs. non-SI"  # the row that the code's numbers stand in
 
 # By the name that a column's ``books`` gives them: the rules, and those that a ``rule``
@@ -69,60 +69,92 @@ def add_heatmaps(result: TableResult) -> None:
 
     tokens = settings["tokens"]
     rules = _rules(si_lookaheads, lookahead, tokens)
-    _add_extremes(result, rules, "", f"{tokens} tokens, SI in expectation")
+    _add_extremes(result, rules.cells(), "", f"{tokens} tokens, SI in expectation")
 
     short = _rules(si_lookaheads, lookahead, SHORT)
     note = f"{SHORT} tokens, SI in expectation"
-    _add_extremes(result, short, ", 50 tokens", note)
+    _add_extremes(result, short.cells(), ", 50 tokens", note)
 
-    sampled = _rules(si_lookaheads, lookahead, SHORT, repeats=5)
+    grid = grid_of(lookahead)
     note = f"{SHORT} tokens, SI the mean of 5 runs"
-    _add_extremes(result, sampled, ", 50 tokens, SI sampled", note)
+    _add_extremes(result, grid.sampled, ", 50 tokens, SI sampled", note)
 
-    result.figure = _add_code(result, rules, lookahead)
+    result.figure = _add_code(result, rules, lookahead, grid)
 
 
-def _rules(
-    si_lookaheads: tuple[int, ...],
-    dsi_lookahead: int,
-    tokens: int,
-    repeats: int | None = None,
-) -> Heatmaps:
-    """``heatmaps`` of these arguments, computed once and stored."""
+@cache
+def _rules(si_lookaheads: tuple[int, ...], dsi_lookahead: int, tokens: int) -> Heatmaps:
+    """``heatmaps`` of these arguments, in expectation, computed once."""
+    return heatmaps(si_lookaheads, tokens, None, dsi_lookahead)
 
-    def times() -> list[list[list[float]]]:
-        computed = heatmaps(si_lookaheads, tokens, repeats, dsi_lookahead)
-        return [computed.si.tolist(), computed.dsi.tolist()]
 
-    arguments = {
-        "lookaheads": si_lookaheads,
-        "dsi_lookahead": dsi_lookahead,
-        "tokens": tokens,
-        "repeats": repeats,
+class Grid(NamedTuple):
+    """What takes a while to compute, and is committed: ``data/virtual-grids.json``.
+
+    code, same_drafts   times by the method's code, and by the rules for the same
+                        drafts, in target passes [CODE_SHARES, CODE_ALPHAS]
+    sampled             extremes by the rules with SI the mean of 5 runs, by panel and
+                        column
+    """
+
+    code: np.ndarray
+    same_drafts: np.ndarray
+    sampled: dict[tuple[str, str], float]
+
+
+def grid_of(lookahead: int) -> Grid:
+    """The committed grid of a lookahead; it is computed where there is none."""
+    stored = read_grids().get(str(lookahead))
+    if stored is None:
+        stored = compute_grid(lookahead)
+    sampled = {(panel, column): value for panel, column, value in stored["sampled"]}
+    return Grid(np.array(stored["code"]), np.array(stored["same_drafts"]), sampled)
+
+
+def read_grids() -> dict[str, Any]:
+    """The committed grids by lookahead, as JSON has them; none without the file."""
+    path = grids_file()
+    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
+
+
+def grids_file() -> Path:
+    return paths.DATA / "virtual-grids.json"
+
+
+def compute_grid(lookahead: int) -> dict[str, Any]:
+    """A grid as JSON: half a minute to a minute on two cores."""
+    times = _code_times(lookahead)
+    si_lookaheads = tuple(LOOKAHEADS) if lookahead == 1 else (lookahead,)
+    sampled = heatmaps(si_lookaheads, SHORT, 5, lookahead).cells()
+    return {
+        "code": np.round(times.method, 6).tolist(),
+        "same_drafts": np.round(times.formula, 6).tolist(),
+        "sampled": [[*key, value] for key, value in sampled.items()],
     }
-    code = cache_keys.hash_of_code(("speclab.theory.dsi_heatmaps",))
-    key = cache_keys.digest(sorted(arguments.items()), code)
-    si, dsi = cache.load_or_compute(key, times)
-    return Heatmaps(SHARES, ALPHAS, np.array(si), np.array(dsi), float(tokens))
 
 
-def _add_extremes(result: TableResult, maps: Heatmaps, suffix: str, note: str) -> None:
-    """Adds the numbers of ``maps`` that the table has a row and a column for."""
+def _add_extremes(
+    result: TableResult,
+    extremes: Mapping[tuple[str, str], float],
+    suffix: str,
+    note: str,
+) -> None:
+    """Adds those of a map's extremes that the table has a row and a column for."""
     table = result.table
-    for (panel, column), value in maps.cells().items():
+    for (panel, column), value in extremes.items():
         column += suffix
         if panel in table.row_labels and column in table.column_labels:
             _add(result, panel, column, value, "100 x 101", f"by rules: {note}")
 
 
-def _add_code(result: TableResult, rules: Heatmaps, lookahead: int) -> HeatmapFigure:
-    """Runs the method's code over its grid and adds the numbers that it gives.
+def _add_code(
+    result: TableResult, rules: Heatmaps, lookahead: int, grid: Grid
+) -> HeatmapFigure:
+    """Adds the numbers that the method's code gives over its grid.
 
-    The grid keeps means over its runs and not the runs, so these numbers have no
-    resamples: claims take them as exact.
+    The grid keeps means over its runs and not the runs: claims take them as exact.
     """
-    requests = max(2, result.profile.virtual_tokens // TOKENS_PER_REQUEST)
-    times, same_drafts = _code_times(lookahead, requests)
+    times, same_drafts = grid.code, grid.same_drafts
     expected = _expected_times(lookahead)
 
     numbers = {
@@ -133,7 +165,7 @@ def _add_code(result: TableResult, rules: Heatmaps, lookahead: int) -> HeatmapFi
         "code over the same drafts' rules, most": (times / same_drafts).max(),
     }
     note = (
-        f"{requests} runs of {SHORT} tokens per setting by the method's code, "
+        f"{REQUESTS} runs of {SHORT} tokens per setting by the method's code, "
         "enough servers, cancel immediate"
     )
     for column, value in numbers.items():
@@ -157,7 +189,7 @@ def _add_code(result: TableResult, rules: Heatmaps, lookahead: int) -> HeatmapFi
     )
 
 
-def _code_times(lookahead: int, requests: int) -> GridTimes:
+def _code_times(lookahead: int) -> GridTimes:
     """Times of the code, and the rules' for the same drafts, [shares, alphas] each."""
     rows = []
     for share in CODE_SHARES:
@@ -168,7 +200,7 @@ def _code_times(lookahead: int, requests: int) -> GridTimes:
             alphas=tuple(float(alpha) for alpha in CODE_ALPHAS),
             settings=(("lookahead", lookahead), ("servers", servers)),
             tokens=SHORT,
-            requests=requests,
+            requests=REQUESTS,
         )
         rows.append(row)
     return mean_times(rows)

@@ -7,19 +7,18 @@ network.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from speclab.experiment.engines import similarity
-from speclib import machine
-from speclib.errors import SpeclibError
+from speclab.runs.values import Asked, Value, values_of
 from speclib.theory.layer_groups import group_layers
 
-from .bootstrap import Resamples, draw_resamples, measured_once
 from .cell_errors import naming_cell
-from .estimates import Estimate
+from .numbers import mean_number
+from .table_cells import PROMPTS
 from .table_result import TableResult
 
 NEEDED_SETTINGS = {"pair", "state", "lp"}  # of a cell that has a similarity
@@ -45,10 +44,10 @@ def add_layer_groups(result: TableResult) -> None:
             )
 
 
-def add_layer_similarities(result: TableResult) -> None:
+def add_layer_similarities(result: TableResult, values: Sequence[Value]) -> None:
     """Adds similarities, means over layers and texts, by LP size and state.
 
-    A cell that fails leaves the rest standing and is named in ``result.errors``.
+    A value is that of one layer in one text, at "<state>, layer <number>".
     """
     table = result.table
     for row in table.row_labels:
@@ -56,41 +55,32 @@ def add_layer_similarities(result: TableResult) -> None:
             settings = table.settings_of(row, column, "measured")
             if not settings.keys() >= NEEDED_SETTINGS:
                 continue
-            try:
-                _add_similarity(result, row, column, settings)
-            except (SpeclibError, ImportError) as error:
-                result.errors[f"{table.item}, {row}, {column}"] = str(error)
+            found = values_of(asked_of(settings), values, result.machine)
+            if found is None:
+                result.left_out.add((row, column, "measured"))
+                continue
+            of_state = [
+                by_text
+                for place, by_text in found.by_place.items()
+                if place.rpartition(", ")[0] == settings["state"]
+            ]
+            states = np.array(of_state).T  # [texts, layers]
+            result.add(
+                row,
+                column,
+                "measured",
+                mean_number(states.mean(1)),
+                setup=f"{settings['pair']}@{found.machine}/float32/1",
+                source=f"measured {found.date}",
+                note=_note(settings, states.mean(0)),
+            )
 
 
-def _add_similarity(
-    result: TableResult, row: str, column: str, settings: dict[str, Any]
-) -> None:
-    n = max(1, round(result.profile.prompts * settings.get("share", 1)))
-    by_text = similarity.draft_similarities(
-        settings["pair"], settings["task"], settings["length"], n, settings["lp"]
-    )
-    states = np.array([text[settings["state"]] for text in by_text])  # [texts, layers]
-    value = float(states.mean())
-    samples = _resample_mean(states.mean(1))
-    result.samples[row, column, "measured"] = samples
-    result.add(
-        row,
-        column,
-        "measured",
-        Estimate(value, samples),
-        setup=f"{settings['pair']}@{machine.name()}/float32/1",
-        n=n,
-        source="measured",
-        note=_note(settings, states.mean(0)),
-    )
-
-
-def _resample_mean(values: np.ndarray) -> Resamples:
-    """The mean of ``values`` [n] in each resample."""
-    n = len(values)
-    if n == 1:
-        return measured_once(float(values[0]))
-    return Resamples(draw_resamples(n) @ values / n, requests=n)
+def asked_of(settings: Mapping[str, Any]) -> Asked:
+    """What is measured for a cell: all states of a pair's draft, text by text."""
+    texts = max(1, round(PROMPTS * settings.get("share", 1)))
+    what = tuple((name, settings[name]) for name in ("task", "length", "lp"))
+    return Asked("layer similarity", settings["pair"], what, texts)
 
 
 def _note(settings: dict[str, Any], by_layer: np.ndarray) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
@@ -31,10 +30,6 @@ SAME_DEVICES_SUFFIX = "@same-devices"
 RESTORE = "restore it, for instance with `git checkout`, or remove it and run again"
 
 
-# What the note says of a number that rests on replays (see ``two_phase``).
-OF_REPLAYS = re.compile(r"\d+ (measured|emulated), \d+( of \d+)? replayed")
-
-
 class Cell(NamedTuple):
     """Where a number of a paper stands: the item, and in it the row and the column."""
 
@@ -54,10 +49,8 @@ class LedgerLine(NamedTuple):
     - ``<pair>@<machine>/<dtype>/<threads>`` for measured, the dtype with what computes
       the draft where that is not torch.
 
-    ``low`` and ``high`` are the 95 % interval (see ``estimates``).
-    They are empty for one request, and for a number that needs no requests. Of a number
-    that rests on replays, ``n`` is how many requests were timed; the note says how many
-    were replayed, and by how much they were corrected.
+    ``low`` and ``high`` are the 95 % interval (see ``numbers``), ``n`` the requests
+    behind it. They are empty for one request, and for a number that needs none.
 
     A speed-up has further lines for the same cell, of other metrics: with the prefill,
     over the same devices, and the device-seconds per token.
@@ -79,21 +72,14 @@ class LedgerLine(NamedTuple):
     note: str = ""
 
 
-def requests_in_words(line: LedgerLine) -> str:
-    """How many a number rests on: "n 20", or "2 measured, 24 of 96 replayed"."""
-    replayed = OF_REPLAYS.search(line.note)
-    return replayed[0] if replayed else f"n {line.n}"
-
-
-SETTLED = ("yes", "no", "tie")  # what ``VerdictLine.holds`` is where runs settled it
+SETTLED = ("yes", "no")  # what ``VerdictLine.holds`` is where runs settled it
 
 
 class VerdictLine(NamedTuple):
     """A claim's verdict for one kind of number.
 
-    ``holds`` is yes, no or tie where the numbers' 95 % intervals settle it, else open.
-    A tie: of some numbers that it compares two are as good as equal. It is n/a where
-    nothing can be judged. The ``note`` says why.
+    ``holds`` is yes or no where the numbers' 95 % intervals settle it, else open. It is
+    "not judged" where nothing can be. The ``note`` says why.
 
     In the file a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the claim before it,
     judged by speed-ups over the same devices.
@@ -265,14 +251,3 @@ def _shorten(names: list[str]) -> str:
     """Names of columns as one text, which a damaged file may have made very long."""
     text = ", ".join(names)
     return text if len(text) <= 200 else f"{text[:200]} ..."
-
-
-# -- merging ---------------------------------------------------------------------------
-def merge(ours: Iterable[LedgerLine], theirs: Iterable[LedgerLine]) -> list[LedgerLine]:
-    """Both ledgers' lines; where a key is in both, ours.
-
-    Another machine's lines have another setup, so they stay beside ours.
-    """
-    lines = {line[:KEY]: line for line in theirs}
-    lines |= {line[:KEY]: line for line in ours}
-    return list(lines.values())

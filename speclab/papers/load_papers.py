@@ -18,9 +18,9 @@ from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.paths import DATA, WITHOUT_DATA
 
 from .calibration import Calibration
-from .claims import check_claim
+from .check_claims import check_claim
 from .paper_schema import ENGINE_KINDS, SETTINGS, Claim, Paper, Table
-from .scripts import SCRIPTS
+from .scripts import READERS, SCRIPTS
 
 NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables
 
@@ -156,9 +156,10 @@ def _check_settings(table: Table, path: Path) -> None:
                 raise unknown_name(problem, name, sorted(known))
 
     script = table.settings.get("script")
-    if script is not None and script not in SCRIPTS:
+    known_scripts = (*SCRIPTS, *READERS)
+    if script is not None and script not in known_scripts:
         problem = f"{path}: [settings] has the unknown script {script!r}"
-        raise unknown_name(problem, script, SCRIPTS)
+        raise unknown_name(problem, script, known_scripts)
 
 
 def _settings_groups(table: Table) -> dict[str, dict[str, Any]]:

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from speclab.experiment.cells.outputs import find_agreements
-from speclab.experiment.cells.toy_requests import ToyCell, open_world
-from speclab.experiment.engines.virtual import example_trace, run_cell
-from speclab.experiment.spec import Spec
+from speclab.runs.spec import Spec
+from speclab.virtual.cells import example_trace
+from speclab.virtual.outputs import find_agreements
+from speclab.virtual.settle import settle
+from speclab.virtual.toy_requests import ToyCell, open_world
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.methods import METHODS
@@ -26,9 +27,9 @@ from speclib.models.toy import BOS, Scripted
 from speclib.trace.events import Event, Trace
 from speclib.worlds.virtual import Virtual
 
-from .bootstrap import measured_once
 from .cell_errors import naming_cell
 from .figures import DraftLengths, ReplayedSteps
+from .numbers import Number
 from .paper_schema import Step, Table
 from .table_result import TableResult
 
@@ -39,6 +40,7 @@ DRAFT_OVER_VERIFY = "draft_over_verify"
 FROM_ONE_TRACE = (BEST_LENGTH, DRAFT_OVER_VERIFY)
 
 MOST_ITERATIONS = 60  # of a curve
+REQUESTS = 20  # by which a window is searched for
 TOKENS = 1024  # per request of the runs behind curves and phases
 
 
@@ -236,7 +238,8 @@ def virtual_lengths(spec: Spec) -> DraftLengths:
     """``best_lengths`` of the first request of a virtual cell."""
     assert spec.latency is not None
     assert spec.alpha is not None
-    gamma = run_cell(spec).gamma
+    gamma = settle(spec).spec.gamma
+    assert gamma is None or isinstance(gamma, int)  # it is settled
     method = METHODS[spec.method]
     latency = load_latency(spec.latency)
     world = open_world(ToyCell(method, latency, spec.alpha, spec.tokens))
@@ -280,12 +283,11 @@ def add_lengths(
         if iteration > lengths.complete:
             full_note += "; at least, since the output ends there"
         row = str(iteration)
-        result.samples[row, column, kind] = measured_once(length)
         result.add(
             row,
             column,
             kind,
-            float(length),
+            Number(float(length), n=1),
             setup=setup,
             n=1,
             source=source,
@@ -333,5 +335,5 @@ def _spec(result: TableResult, row: str, column: str) -> Spec:
             latency=settings["latency"],
             alpha=table.paper.alpha(settings["alpha"]),
             tokens=TOKENS,
-            requests=max(1, result.profile.virtual_tokens // TOKENS),
+            requests=REQUESTS,
         )

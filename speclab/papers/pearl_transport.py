@@ -1,61 +1,50 @@
-"""PEARL's table of how long a draft's KV cache takes from device to device.
-
-Knows no network.
-"""
+"""PEARL's table of how long a draft's KV cache takes from device to device."""
 
 from __future__ import annotations
 
-from statistics import median
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
+from speclab.runs.values import Asked, Value, values_of
 
-from speclab.experiment.engines.cache_transport import transport_seconds
-from speclib import machine
-from speclib.errors import SpeclibError
-
-from .bootstrap import RESAMPLES, Resamples
-from .estimates import Estimate
+from .numbers import mean_number
+from .paper_schema import Table
 from .table_result import TableResult
 
 REPEATS = 25
 
 
-def add_cache_transport(result: TableResult) -> None:
-    """Adds the median seconds of a move, a column per number of tokens.
-
-    A pair that cannot be built leaves the rest standing and is named in
-    ``result.errors``.
-    """
+def add_cache_transport(result: TableResult, values: Sequence[Value]) -> None:
+    """Adds the mean seconds of a move, a column per number of tokens."""
     table = result.table
     (row,) = table.row_labels
     settings = table.settings_of(row, "", "measured")
-    lengths = tuple(
-        int(table.settings_of(row, column)["tokens"]) for column in table.column_labels
-    )
-    try:
-        seconds = transport_seconds(settings["pair"], lengths, REPEATS)
-    except (SpeclibError, ImportError) as error:
-        result.errors[f"{table.item}, {row}"] = str(error)
-        return
-
-    for column, length in zip(table.column_labels, lengths, strict=True):
-        times = np.array(seconds[length])
-        samples = _resample_median(times)
-        result.samples[row, column, "measured"] = samples
+    asked = asked_of(settings, tokens_of(table))
+    found = values_of(asked, values, result.machine)
+    for column, tokens in zip(table.column_labels, tokens_of(table), strict=True):
+        if found is None:
+            result.left_out.add((row, column, "measured"))
+            continue
+        seconds = found.by_place[f"{tokens} tokens"]
         result.add(
             row,
             column,
             "measured",
-            Estimate(float(median(times)), samples),
-            setup=f"{settings['pair']}@{machine.name()}/float32/1",
-            n=len(times),
-            source="measured",
-            note=f"median of {len(times)} moves between two processes on one machine",
+            mean_number(seconds),
+            setup=f"{settings['pair']}@{found.machine}/float32/1",
+            source=f"measured {found.date}",
+            note=f"mean of {len(seconds)} moves between two processes on one machine",
         )
 
 
-def _resample_median(times: np.ndarray) -> Resamples:
-    """The median of ``times`` [n] in each resample."""
-    rng = np.random.default_rng(len(times))
-    drawn = rng.choice(times, (RESAMPLES, len(times)))
-    return Resamples(np.median(drawn, axis=1), requests=len(times))
+def tokens_of(table: Table) -> tuple[int, ...]:
+    """How many tokens a cache has, column by column."""
+    (row,) = table.row_labels
+    return tuple(
+        int(table.settings_of(row, column)["tokens"]) for column in table.column_labels
+    )
+
+
+def asked_of(settings: Mapping[str, Any], lengths: tuple[int, ...]) -> Asked:
+    """What is measured: so many moves of caches of these lengths."""
+    return Asked("cache transport", settings["pair"], (("lengths", lengths),), REPEATS)

@@ -15,21 +15,22 @@ taken over the best of its own devices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from speclab.experiment.spec import CellResult, Spec, present
+from speclab.runs.rows import CellRuns
+from speclab.runs.spec import Spec, present
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.data.toml_files import names_under
+from speclib.methods import about
 from speclib.paths import DATA
 from speclib.theory.plain_decoding import Bound
-from speclib.trace.metrics import total
 
-from . import two_phase
 from .devices import hardware_of, places_of, reserved_devices
-from .estimates import Estimate, divide
-from .two_phase import NO_PEERS, Peers, plain_part
+from .numbers import Number, divide
+from .statistics import number_of
 
 # Statistics that are a speed-up, and the speed that each is a quotient of.
 SPEED_OF = {"speedup": "decode_speed", "speedup_e2e": "speed_with_prefill"}
@@ -44,12 +45,12 @@ ALL_CORES = "all-cores"  # the folder of pairs whose target has every core of a 
 
 
 class SecondNumber(NamedTuple):
-    """A speed-up over the same devices: how sure it is, and what it was compared with.
+    """A speed-up over the same devices, and what it was compared with.
 
     ``devices`` are those that the method reserves.
     """
 
-    estimate: Estimate
+    number: Number
     devices: int
     note: str
 
@@ -84,108 +85,75 @@ def _has_all_places_of(plain_pair: Pair, pair: Pair) -> bool:
 
 
 def measured_second_number(
-    stat: str,
-    result: CellResult,
-    plain_results: Iterable[CellResult],
-    peers: Peers = NO_PEERS,
+    stat: str, own: CellRuns, plain: Sequence[CellRuns]
 ) -> SecondNumber | None:
     """A measured speed-up over the fastest plain decoding on the same cores.
 
-    ``plain_results`` are of ``plain_specs``, as far as they were run. None where they
-    are needed and there is none, or where the method reserves more cores than they
-    have. Requests are resampled together, as everywhere; that they were not decoded in
-    the same minutes as the method's is not accounted for.
+    ``plain``: runs of ``plain_specs``, as far as there are any. None where they are
+    needed and there are none, or where the method reserves more cores than they have.
+    That they were not decoded in the same minutes as the method is not accounted for.
     """
-    devices = reserved_devices(result)
+    devices = reserved_devices(own.spec, own.settings)
     if devices == 1:
-        own = two_phase.read_statistic(stat, result, peers=peers)
-        return SecondNumber(own, devices, "reserves one device, as plain decoding does")
-
-    comparable = [r for r in plain_results if reserved_devices(r) == devices]
+        note = "reserves one device, as plain decoding does"
+        return SecondNumber(number_of(stat, own), devices, note)
+    comparable = [
+        runs for runs in plain if reserved_devices(runs.spec, runs.settings) == devices
+    ]
     if not comparable:
         return None
     speed = SPEED_OF[stat]
-    best = two_phase.read_statistic(speed, plain_part(result), peers=peers)
-    where = "the target's own devices"
-    for plain in comparable:
-        estimate = two_phase.read_statistic(speed, plain, peers=peers)
-        if estimate.value > best.value:
-            best, where = estimate, str(plain.spec.pair)
+    beside = replace(own, stats=own.baseline)
+    best, where = number_of(speed, beside), "the target's own devices"
+    for runs in comparable:
+        number = number_of(speed, runs)
+        if number.value > best.value:
+            best, where = number, str(runs.spec.pair)
     note = (
         f"{devices} devices decode plainly at best on {where}, {best.value:.4g} tok/s"
     )
-    own_speed = two_phase.read_statistic(speed, result, peers=peers)
-    return SecondNumber(divide(own_speed, best), devices, note)
+    return SecondNumber(divide(number_of(speed, own), best), devices, note)
 
 
 # -- plain decoding on all devices, by its cost ----------------------------------------
-def virtual_second_number(stat: str, result: CellResult) -> SecondNumber | None:
+def virtual_second_number(
+    spec: Spec, speedup: Number, chosen: Mapping[str, Any]
+) -> SecondNumber | None:
     """A virtual speed-up over plain decoding on the same devices.
 
     Passes are taken to be bound by bandwidth, as they are on GPUs; the note says what
     the number is if they were bound by arithmetic. None where nobody says what the
     devices of the latency file are.
     """
-    if hardware_of(result.spec).layers == 0:
+    if hardware_of(spec).layers == 0:
         return None
-    estimate = read_statistic(stat, result)
-    devices = reserved_devices(result)
-    gain = plain_gain(result, "bandwidth")
-    by_compute = estimate.value / plain_gain(result, "compute")
+    devices = reserved_devices(spec, chosen)
+    gain = plain_gain(spec, chosen, "bandwidth")
+    by_compute = speedup.value / plain_gain(spec, chosen, "compute")
     note = (
         f"plain decoding on {_write_devices(devices)} is {gain:.3f} times as fast as "
         "on those of the baseline, passes bound by bandwidth; bound by compute it "
         f"would be {by_compute:.3g}"
     )
-    return SecondNumber(estimate.times(1 / gain), devices, note)
+    return SecondNumber(speedup.times(1 / gain), devices, note)
 
 
 def _write_devices(devices: int) -> str:
     return "one device" if devices == 1 else f"{devices} devices"
 
 
-def read_statistic(
-    stat: str, result: CellResult, scaled_tokens: int = 0, peers: Peers = NO_PEERS
-) -> Estimate:
-    """A statistic of a cell: one of ``statistics``, or IF_BOUND."""
-    if stat in IF_BOUND:
-        gain = plain_gain(result, IF_BOUND[stat])
-        return read_statistic("speedup", result).times(1 / gain)
-    return two_phase.read_statistic(stat, result, scaled_tokens, peers)
-
-
-def plain_gain(result: CellResult, bound: Bound) -> float:
+def plain_gain(spec: Spec, chosen: Mapping[str, Any], bound: Bound) -> float:
     """How much faster plain decoding gets if it has the devices of a virtual run.
 
     Where the run is compared with another method, that one's devices count too: it is
-    the quotient of both gains.
+    the quotient of both gains. ``chosen``: the settings of a choice among several.
     """
-    spec = result.spec
     hardware = hardware_of(spec)
     own = load_latency(present(spec.latency)).target(1)
     alone = load_latency(hardware.alone or present(spec.latency)).target(1)
     plain = hardware.plain_pass(alone, bound)
+    best = plain.best_seconds(reserved_devices(spec, chosen))
     if spec.over is None:
-        return own / plain.best_seconds(reserved_devices(result))
-    drafts = total(result.baseline).draft_runs > 0
-    best_of_other = plain.best_seconds(hardware.devices(drafts))
-    return best_of_other / plain.best_seconds(reserved_devices(result))
-
-
-def second_number(
-    stat: str,
-    result: CellResult,
-    plain_results: Iterable[CellResult],
-    peers: Peers = NO_PEERS,
-) -> SecondNumber | None:
-    """The second number of a virtual or measured speed-up; None where there is none.
-
-    ``plain_results`` are of plain decoding on all cores, see ``plain_specs``.
-    """
-    if not is_speedup(stat):
-        return None
-    if result.spec.kind == "virtual":
-        return virtual_second_number(stat, result)
-    if result.spec.kind == "measured":
-        return measured_second_number(stat, result, plain_results, peers)
-    return None
+        return own / best
+    drafts = about(spec.baseline.method).uses_draft
+    return plain.best_seconds(hardware.devices(drafts)) / best

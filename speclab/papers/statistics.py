@@ -1,26 +1,32 @@
-"""What a table's cell asks of a run: named statistics, and their resamples.
+"""What a table's cell asks of its runs: named statistics.
 
 Every function marked ``@statistic`` is one that a table's ``stat`` or ``metric`` may
-name. It reads the summed counts of a cell's requests, those of plain decoding on the
-same requests, and the draft length and cost ratio of the run. The counts are
-``speclib.trace.metrics``'.
+name. It reads the counts of runs, those of what they are compared with on the same
+requests, and the draft length and cost ratio. The counts are those of
+``speclib.trace.metrics``.
+
+A statistic is taken of the sums over all requests: tokens of all over seconds of all,
+for instance. What is over plain decoding is, of timed runs, the geometric mean over the
+prompts instead (``OVER_PLAIN``): each prompt's method over the same prompt's plain
+decoding, both of one minute. How sure a number is, ``numbers`` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import exp, fsum, isfinite, log
+from statistics import variance
 
 import numpy as np
 
-from speclab.experiment.spec import CellResult
+from speclab.runs.rows import CellRuns
 from speclib.errors import BadValue, unknown_name
-from speclib.trace.metrics import Stats, astuple, total
+from speclib.trace.metrics import Stats, total
 
-from .bootstrap import Resamples, draw_resamples, measured_once
 from .devices import reserved_devices
 from .duodecoding_sequences import SHARES, count_draftings
+from .numbers import Number
 
 
 @dataclass(frozen=True)
@@ -272,23 +278,6 @@ def target_runs(run: Totals) -> float:
     return run.counts.target_runs / run.counts.tokens * run.scaled_tokens
 
 
-# Those that count tokens and passes, and know no seconds.
-COUNTED = frozenset(
-    (
-        "mat",
-        "tokens_per_pass",
-        "acceptance_rate",
-        "accepted_share",
-        "accepted_of_levels",
-        "run_length",
-        "run_tokens",
-        "drafted_per_round",
-        "draft_runs",
-        "target_runs",
-    )
-)
-
-
 # -- settings that a table shows as numbers --------------------------------------------
 @statistic
 def gamma(run: Totals) -> float:
@@ -310,157 +299,124 @@ def _draft_length(run: Totals) -> int:
     return run.gamma
 
 
-SETTINGS = ("gamma", "c")  # statistics with nothing to resample
+SETTINGS = ("gamma", "c")  # statistics that no request changes
 SIGNED = ("lent_share", "communication_per_step")  # those that are differences
+SPEED_VARIANCE = "speed_variance"  # of the requests' own speeds, not of their sums
 
-
-def speed_variance(speeds: np.ndarray, times: np.ndarray) -> float:
-    """The variance of the requests' own ``speeds`` [n], each counted ``times`` [n]."""
-    return float(np.cov(speeds, fweights=times))
-
-
-# Statistics of the requests' own speeds instead of their summed counts.
-STATISTICS_OF_SPEEDS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "speed_variance": speed_variance,
-}
+# Of timed runs the geometric mean over prompts.
+OVER_PLAIN = (
+    "speedup",
+    "speedup_e2e",
+    "published_speedup",
+    "ttft_over_plain",
+    "passes",
+)
+MOST_PARTS = 20  # of requests of the virtual clock, which an interval tells apart
 
 # What accounting = "as_published" makes of a statistic.
 PUBLISHED = {"speedup": "published_speedup", "decode_speed": "published_speed"}
 
 
 def apply_accounting(stat: str, accounting: str) -> str:
-    """The statistic that a cell with this ``accounting`` reads."""
-    if accounting not in ("committed", "as_published"):
+    """The statistic that a cell with this ``accounting`` reads.
+
+    "whole_rounds": the last round of a text drafts as many tokens as any other, as in
+    published code. "as_published": and what it drafts beyond the text counts, too.
+    """
+    if accounting not in ("committed", "whole_rounds", "as_published"):
         raise BadValue(
-            f"accounting is {accounting!r}: give 'committed' or 'as_published'"
+            f"accounting is {accounting!r}: give 'committed', 'whole_rounds' or "
+            "'as_published'"
         )
     if accounting == "as_published":
         return PUBLISHED.get(stat, stat)
     return stat
 
 
-# -- of a cell's result ----------------------------------------------------------------
-def compute(name: str, result: CellResult, scaled_tokens: int = 0) -> float:
-    """The statistic ``name`` of a cell, over all its requests.
+# -- of a cell's runs ------------------------------------------------------------------
+def number_of(name: str, runs: CellRuns, scaled_tokens: int = 0) -> Number:
+    """The statistic ``name`` of a cell's runs, and how sure it is.
 
     Counts of passes are scaled to ``scaled_tokens``. Raises SpeclibError listing the
     known statistics, if there is none of that name.
     """
-    if name in SHARES:
-        return SHARES[name].share_in(np.sum(_draftings_by_request(result), axis=0))
-    if name in STATISTICS_OF_SPEEDS:
-        n = len(result.stats)
-        if n < 2:
-            return float("nan")
-        return STATISTICS_OF_SPEEDS[name](_speeds(result), np.ones(n, int))
-    totals = Totals(
-        _total(result.stats),
-        _total(result.baseline),
-        result.gamma,
-        result.c,
-        scaled_tokens,
-        reserved_devices(result),
-    )
-    return _find(name)(totals)
-
-
-def _total(requests: list[Stats]) -> Stats:
-    """Their sum; a single request is asked for most, and is its own."""
-    return requests[0] if len(requests) == 1 else total(requests)
-
-
-def resample(name: str, result: CellResult, scaled_tokens: int = 0) -> Resamples | None:
-    """The statistic in bootstrap resamples of the requests.
-
-    A method and plain decoding are resampled together, and so are two runs of as many
-    requests (see ``bootstrap``). None where there is nothing to resample: a setting
-    instead of a count, or a statistic that is undefined in every resample.
-    """
+    everything = range(len(runs.stats))
+    compute = _geometric_mean if _is_over_plain(name, runs) else _of_sums
+    value = compute(name, runs, scaled_tokens, everything)
     if name in SETTINGS:
-        return None
-    n = len(result.stats)
-    if n == 1:
-        return measured_once(compute(name, result, scaled_tokens))
-
-    times = draw_resamples(n)
-    if name in SHARES:
-        values = _resample_share(name, result, times)
-    elif name in STATISTICS_OF_SPEEDS:
-        speeds = _speeds(result)
-        values = np.array(
-            [STATISTICS_OF_SPEEDS[name](speeds, drawn) for drawn in times]
+        return Number(value)
+    parts = _parts(runs)
+    without = {}
+    for label, left_out in parts.items():
+        others = [number for number in everything if number not in left_out]
+        is_something = bool(others)
+        without[label] = (
+            compute(name, runs, scaled_tokens, others) if is_something else float("nan")
         )
-    else:
-        values = _resample_totals(name, result, times, scaled_tokens)
-    if np.isnan(values).all():
-        return None
-    return Resamples(values, requests=n, signed=name in SIGNED)
+    return Number(
+        value, without, n=len(parts), signed=name in SIGNED, is_busy=runs.is_busy
+    )
 
 
-def _resample_share(name: str, result: CellResult, times: np.ndarray) -> np.ndarray:
-    by_request = np.array(_draftings_by_request(result))
-    by_resample = np.tensordot(times, by_request, 1)
-    return np.array([SHARES[name].share_in(draftings) for draftings in by_resample])
+def _is_over_plain(name: str, runs: CellRuns) -> bool:
+    return runs.spec.kind != "virtual" and name in OVER_PLAIN
 
 
-class _HasZero(Exception):
-    """A count that is zero in some resample, which a statistic looks at."""
+def _parts(runs: CellRuns) -> dict[str, set[int]]:
+    """The requests that are left out together, by a label; each alone if there are few.
+
+    Many of the virtual clock are some parts, request i in part i * 20 // n: the labels
+    of two cells with as many requests are then the same.
+    """
+    count = len(runs.stats)
+    if runs.spec.kind != "virtual" or count <= MOST_PARTS:
+        return {label: {number} for number, label in enumerate(runs.labels)}
+    parts: dict[str, set[int]] = {}
+    for number in range(count):
+        parts.setdefault(f"part {number * MOST_PARTS // count}", set()).add(number)
+    return parts
 
 
-class _Column(np.ndarray):
-    """One count in all resamples at once; it is true if it is zero in none."""
+def _geometric_mean(
+    name: str, runs: CellRuns, scaled_tokens: int, numbers: Sequence[int]
+) -> float:
+    """exp of the mean, over requests, of the statistic's logarithm."""
+    values = [_of_sums(name, runs, scaled_tokens, [number]) for number in numbers]
+    known = [log(value) for value in values if isfinite(value) and value > 0]
+    return exp(fsum(known) / len(known)) if known else float("nan")
 
-    def __bool__(self) -> bool:
-        if np.all(np.asarray(self) != 0):
-            return True
-        raise _HasZero
 
-
-def _resample_totals(
-    name: str, result: CellResult, times: np.ndarray, scaled_tokens: int
-) -> np.ndarray:
-    function = _find(name)
-    counts = times @ np.array([astuple(request) for request in result.stats])
-    plain = times @ np.array([astuple(request) for request in result.baseline])
-    devices = reserved_devices(result)
-
-    def totals(own: Iterable[Any], baseline: Iterable[Any]) -> Totals:
-        return Totals(
-            Stats(*own),
-            Stats(*baseline),
-            result.gamma,
-            result.c,
+def _of_sums(
+    name: str, runs: CellRuns, scaled_tokens: int, numbers: Sequence[int]
+) -> float:
+    """The statistic of the sums over some requests."""
+    stats = [runs.stats[number] for number in numbers]
+    if name in SHARES:
+        draftings = [count_draftings(runs.sequence_choices[n]) for n in numbers]
+        return SHARES[name].share_in(np.sum(draftings, axis=0))
+    if name == SPEED_VARIANCE:
+        speeds = [request.decode_speed for request in stats]
+        return variance(speeds) if len(speeds) > 1 else float("nan")
+    is_by_device = name == device_seconds_per_token.__name__
+    devices = reserved_devices(runs.spec, runs.settings) if is_by_device else 1
+    return _find(name)(
+        Totals(
+            _total(stats),
+            _total([runs.baseline[number] for number in numbers]),
+            runs.gamma,
+            runs.c,
             scaled_tokens,
             devices,
         )
-
-    try:
-        own_columns, plain_columns = counts.T.view(_Column), plain.T.view(_Column)
-        values = np.asarray(function(totals(own_columns, plain_columns)), float)
-        return np.broadcast_to(values, len(times))
-    except _HasZero:
-        pass  # where a count is zero, a statistic has its own rule: one by one
-
-    # Few requests are often drawn as before: each different draw is computed once.
-    _, first, draws = np.unique(times, axis=0, return_index=True, return_inverse=True)
-    own_totals, plain_totals = counts[first].tolist(), plain[first].tolist()
-    each = [
-        function(totals(own, baseline))
-        for own, baseline in zip(own_totals, plain_totals, strict=True)
-    ]
-    return np.array(each)[draws.ravel()]
+    )
 
 
-def _draftings_by_request(result: CellResult) -> list[np.ndarray]:
-    return [count_draftings(draftings) for draftings in result.sequence_choices]
-
-
-def _speeds(result: CellResult) -> np.ndarray:
-    return np.array([request.decode_speed for request in result.stats])
+def _total(requests: list[Stats]) -> Stats:
+    return requests[0] if len(requests) == 1 else total(requests)
 
 
 def _find(name: str) -> Statistic:
     if name not in STATISTICS:
-        known = [*STATISTICS, *SHARES, *STATISTICS_OF_SPEEDS]
+        known = [*STATISTICS, *SHARES, SPEED_VARIANCE]
         raise unknown_name(f"unknown statistic {name!r}", name, known)
     return STATISTICS[name]

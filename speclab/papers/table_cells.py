@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
-from speclab.experiment.spec import Profile, Spec
+from speclab.runs.spec import Spec
 from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.methods import find, parameters, takes_gamma
@@ -16,8 +16,11 @@ from .cell_errors import naming_cell
 from .paper_schema import ENGINE_KINDS, Table
 from .pearl_figures import FROM_ONE_TRACE
 
-# Prompts of a measured cell: fewer have no interval.
-LEAST_MEASURED = 2
+VIRTUAL_TOKENS = 20_480  # per virtual cell, all its requests together
+# Of a measured cell prompts, and tokens of each; of an emulated one requests.
+PROMPTS, TOKENS = 32, 32
+EMULATED_REQUESTS, EMULATED_TOKENS = 8, 64
+LEAST_MEASURED = 2  # prompts: fewer have no interval
 # Requests for each seat of a batch, so that even a cell's first part fills all seats.
 LEAST_OF_A_SEAT = 3
 
@@ -59,9 +62,7 @@ class TableCell(NamedTuple):
         return (self.spec, *self.plain_specs)
 
 
-def cells_to_run(
-    table: Table, profile: Profile, kinds: Iterable[str] = ENGINE_KINDS
-) -> list[TableCell]:
+def cells_to_run(table: Table, kinds: Iterable[str] = ENGINE_KINDS) -> list[TableCell]:
     """The cells of ``table`` that are run for ``kinds``, where [fill] allows them."""
     kinds = [kind for kind in kinds if table.paper.fills(table.item, kind)]
     cells = []
@@ -69,7 +70,7 @@ def cells_to_run(
         for kind in kinds:
             settings = table.settings_of(row, column, kind)
             if _is_run(settings, kind):
-                cells.append(_table_cell(table, row, column, settings, kind, profile))
+                cells.append(_table_cell(table, row, column, settings, kind))
     return cells
 
 
@@ -113,7 +114,6 @@ def _table_cell(
     column: str,
     settings: dict[str, Any],
     kind: str,
-    profile: Profile,
 ) -> TableCell:
     with naming_cell(table, row, column):
         accounting = settings.get("accounting", "committed")
@@ -122,8 +122,8 @@ def _table_cell(
         calibrates = ""
         if kind != "measured":
             calibrates = _role(table, row, column, settings)
-        spec = _spec(table, settings, kind, profile)
-        if accounting == "as_published":
+        spec = _spec(table, settings, kind)
+        if accounting != "committed":
             spec = spec.changed(with_tail=True)
         stat = statistics.apply_accounting(stat, accounting)
         plain_specs: tuple[Spec, ...] = ()
@@ -135,22 +135,22 @@ def _table_cell(
             kind=kind,
             spec=spec,
             stat=stat,
-            scaled_tokens=prompts * _longest(settings, profile),
+            scaled_tokens=prompts * _longest(settings),
             calibrates=calibrates,
             plain_specs=plain_specs,
         )
 
 
-def _spec(table: Table, settings: dict[str, Any], kind: str, profile: Profile) -> Spec:
+def _spec(table: Table, settings: dict[str, Any], kind: str) -> Spec:
     if kind == "measured":
-        return _measured_spec(settings, profile)
+        return _measured_spec(settings)
     if kind == "emulated":
-        return _emulated_spec(table, settings, profile)
-    return _virtual_spec(table, settings, profile)
+        return _emulated_spec(table, settings)
+    return _virtual_spec(table, settings)
 
 
-def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
-    tokens = min(_longest(settings, profile), profile.tokens)
+def _measured_spec(settings: dict[str, Any]) -> Spec:
+    tokens = min(_longest(settings), TOKENS)
     share = settings.get("share", 1)
     as_published = settings.get("accounting") == "as_published"
     return Spec(
@@ -159,7 +159,7 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
         pair=settings["pair"],
         task=settings["task"],
         tokens=settings.get("tokens") or tokens,
-        requests=max(LEAST_MEASURED, round(profile.prompts * share)),
+        requests=max(LEAST_MEASURED, round(PROMPTS * share)),
         dtype=settings.get("dtype", "auto"),
         length=settings.get("length"),
         temperature=settings.get("temperature", 0.0),
@@ -167,11 +167,11 @@ def _measured_spec(settings: dict[str, Any], profile: Profile) -> Spec:
     )
 
 
-def _virtual_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
-    tokens = min(_longest(settings, profile), profile.virtual_tokens)
+def _virtual_spec(table: Table, settings: dict[str, Any]) -> Spec:
+    tokens = min(_longest(settings), VIRTUAL_TOKENS)
     share = settings.get("sample", 1)
     batch = settings.get("batch", 1)
-    requests = ceil(profile.virtual_tokens * share / tokens)
+    requests = ceil(VIRTUAL_TOKENS * share / tokens)
     return Spec(
         kind="virtual",
         **_method_and_settings(settings),
@@ -182,13 +182,13 @@ def _virtual_spec(table: Table, settings: dict[str, Any], profile: Profile) -> S
     )
 
 
-def _emulated_spec(table: Table, settings: dict[str, Any], profile: Profile) -> Spec:
+def _emulated_spec(table: Table, settings: dict[str, Any]) -> Spec:
     return Spec(
         kind="emulated",
         **_method_and_settings(settings),
         **_clock_and_rate(table, settings),
-        tokens=min(_longest(settings, profile), profile.emulated_tokens),
-        requests=profile.emulated_requests,
+        tokens=min(_longest(settings), EMULATED_TOKENS),
+        requests=EMULATED_REQUESTS,
     )
 
 
@@ -222,9 +222,9 @@ def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _longest(settings: dict[str, Any], profile: Profile) -> int:
+def _longest(settings: dict[str, Any]) -> int:
     """The most tokens that a request of the cell may have."""
-    return int(settings.get("max_new_tokens", profile.virtual_tokens))
+    return int(settings.get("max_new_tokens", VIRTUAL_TOKENS))
 
 
 def _role(table: Table, row: str, column: str, settings: dict[str, Any]) -> str:

@@ -1,20 +1,14 @@
-"""What is known of one table: numbers by kind, verdicts on claims, what failed."""
+"""What is known of one table: numbers by kind, verdicts on claims, what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
-from speclab.experiment import other_load
-from speclab.experiment.spec import CellResult, Profile
-
-from .bootstrap import Resamples
-from .estimates import Estimate, ledger_interval
 from .figures import Figure
 from .ledger import LedgerLine, VerdictLine
+from .numbers import Number
 from .paper_schema import KINDS, Table
 
 if TYPE_CHECKING:
@@ -23,99 +17,69 @@ if TYPE_CHECKING:
 # Units in which a number of another machine may be compared with the printed one.
 COMPARABLE_UNITS = ("x", "tokens", "runs")
 
-TIMED_KINDS = ("emulated", "measured")
-
-# How the note of a number in the ledger begins, or goes on, that was disturbed.
+# How the note of a number in the ledger begins, or goes on, whose runs were disturbed.
 DISTURBED = "disturbed: other programs kept the machine busy"
 
 # What the note of a number has whose method looked up no texts of the user's.
 LOOKS_UP_OURS = "datastore: tasks of ours, put together like the prompts"
 
-
 Key = tuple[str, str, str]  # of a number: its row, its column and its kind
-
-
-Place = TypeVar("Place")
-
-
-class Way(NamedTuple, Generic[Place]):
-    """What would settle an open claim: more of these numbers, or of these cells.
-
-    ``requests``: about so many timed ones of each would do, once enough are replayed;
-    infinity: more than can be counted; 0: some.
-    """
-
-    to_time: AbstractSet[Place]
-    to_replay: AbstractSet[Place] = frozenset()
-    requests: float = 0
-
-
-class NotSettled(NamedTuple):
-    """A claim that is not settled: all numbers that it is about, and what it needs.
-
-    Any one of the ``ways`` would settle it, the nearest comes first.
-    """
-
-    keys: AbstractSet[Key]
-    ways: Sequence[Way[Key]]
 
 
 @dataclass
 class TableResult:
     """A table of a paper with everything that is known of it.
 
-    ``lines`` and ``claims`` are what the ledger and the list of verdicts get.
-    ``values`` are the numbers that tables and charts show: by kind, then by (row,
-    column). By (row, column, kind), ``cell_results`` holds what came of each cell that
-    was run, and ``samples`` the bootstrap resamples of its number, which may be
-    compared with those of another cell one by one (see ``bootstrap``). A number without
-    ``samples``, or with None, is exact. ``figure`` is what a view needs to render a
-    figure that is no table. ``errors`` says by the name of a cell why it failed.
-
-    ``over_same_devices`` are second numbers, of speed-ups: over the best that the same
-    devices can do with plain decoding (see ``same_devices``). Plain decoding itself has
-    1 there: a claim compares with the best that it can do on the devices of the other
-    method. ``lacks_plain`` are the cells for which that has not been run yet, or not
-    while the machine was quiet. ``claims_over_same_devices`` are verdicts on these
-    numbers.
-
-    Cells of which claims are not judged as usual, by (row, column, kind): ``left_out``
-    are those for which there was no time, so a claim on them is open; ``disturbed`` are
-    those during which other programs kept the machine busy, so a claim on them cannot
-    be judged. Both must be known before lines and verdicts are added. ``earlier`` holds
-    the ledger's lines of cells that were left out, where it has any.
-    ``not_settled``: the claims that are open, or cannot be judged since some of their
-    cells are disturbed.
+    lines, claims     what the ledger and the list of verdicts get
+    numbers           the table's numbers by row, column and kind
+    over_same_devices
+                      second numbers, of speed-ups: over the best that the same devices
+                      do with plain decoding (see ``same_devices``); plain decoding
+                      itself has 1 there, which is what claims compare with
+    claims_over_same_devices
+                      verdicts on these
+    cost_ratios       c as it was timed, by row and column
+    left_out          cells that are to be run and were not: a claim on them is open
+    machine           that of the timed numbers; "" where there are none
+    are_stand_ins     whether its measured numbers are of other models and hardware than
+                      the paper's
+    figure            what a view needs to render a figure that is no table
+    errors            by the name of a cell why it failed
     """
 
     table: Table
-    profile: Profile
+    machine: str = ""
+    are_stand_ins: bool = True
     lines: list[LedgerLine] = field(default_factory=list)
     claims: list[VerdictLine] = field(default_factory=list)
-    values: dict[str, dict[tuple[str, str], float]] = field(default_factory=dict)
-    cell_results: dict[Key, CellResult] = field(default_factory=dict)
-    samples: dict[Key, Resamples | None] = field(default_factory=dict)
-    over_same_devices: dict[Key, Estimate] = field(default_factory=dict)
-    lacks_plain: set[Key] = field(default_factory=set)
+    numbers: dict[Key, Number] = field(default_factory=dict)
+    over_same_devices: dict[Key, Number] = field(default_factory=dict)
     claims_over_same_devices: list[VerdictLine] = field(default_factory=list)
+    cost_ratios: dict[tuple[str, str], float] = field(default_factory=dict)
+    left_out: set[Key] = field(default_factory=set)
     figure: Figure | None = None
     errors: dict[str, str] = field(default_factory=dict)
-    left_out: set[Key] = field(default_factory=set)
-    disturbed: set[Key] = field(default_factory=set)
-    earlier: dict[Key, LedgerLine] = field(default_factory=dict)
-    not_settled: list[NotSettled] = field(default_factory=list)
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of number that this table has."""
-        return tuple(kind for kind in KINDS if self.values.get(kind))
+        present = {kind for _, _, kind in self.numbers}
+        return tuple(kind for kind in KINDS if kind in present)
+
+    @property
+    def values(self) -> dict[str, dict[tuple[str, str], float]]:
+        """The numbers that tables and charts show: by kind, then by row and column."""
+        values: dict[str, dict[tuple[str, str], float]] = {}
+        for (row, column, kind), number in self.numbers.items():
+            values.setdefault(kind, {})[row, column] = number.value
+        return values
 
     def add(
         self,
         row: str,
         column: str,
         kind: str,
-        value: float | Estimate | None,
+        number: float | Number | None,
         *,
         setup: str = "",
         metric: str | None = None,
@@ -127,75 +91,58 @@ class TableResult:
     ) -> None:
         """Adds a line to the ledger; with ``show`` its number goes to the table, too.
 
-        The arguments are those of ``LedgerLine``, where an Estimate as ``value`` brings
-        its interval, and the number of its requests unless ``n`` is given. Metric and
-        unit are those that the table sets for the cell, unless others are given. A
-        number that is undefined, such as the length of a run without a rejection,
-        becomes an empty value. The note of a disturbed cell says so.
+        The arguments are those of ``LedgerLine``. Metric and unit are those that the
+        table sets for the cell, unless others are given. A number that is undefined,
+        such as the length of a run without a rejection, becomes an empty value.
         """
-        if metric is None:
-            metric = self.table.settings_of(row, column)["metric"]
-        if unit is None:
-            unit = self.table.settings_of(row, column)["unit"]
-        interval = None
-        if isinstance(value, Estimate):
-            interval = ledger_interval(value)
-            if n is None:
-                n = value.requests
-            value = value.value
-        if value is not None and isnan(value):
-            value = None
-            note = f"undefined; {note}" if note else "undefined"
-        if (row, column, kind) in self.disturbed:
+        if metric is None or unit is None:
+            settings = self.table.settings_of(row, column)
+            metric = settings["metric"] if metric is None else metric
+            unit = settings["unit"] if unit is None else unit
+        if isinstance(number, float | int):
+            number = Number(float(number))
+        if number is not None and isnan(number.value):
+            number, note = None, f"undefined; {note}" if note else "undefined"
+        if number is not None and number.is_busy:
             note = f"{note}; {DISTURBED}" if note else DISTURBED
-
-        ledger_line = LedgerLine(
-            paper=self.table.paper.key,
-            item=self.table.item,
-            row=row,
-            column=column,
-            metric=metric,
-            unit=unit,
-            kind=kind,
-            setup=setup,
-            value=value,
-            low=interval.low if interval else None,
-            high=interval.high if interval else None,
-            n=n,
-            source=source,
-            note=note,
+        interval = None
+        if number is not None and number.n > 1:
+            interval = number.interval
+        self.lines.append(
+            LedgerLine(
+                paper=self.table.paper.key,
+                item=self.table.item,
+                row=row,
+                column=column,
+                metric=metric,
+                unit=unit,
+                kind=kind,
+                setup=setup,
+                value=None if number is None else number.value,
+                low=interval.low if interval else None,
+                high=interval.high if interval else None,
+                n=(number.n or None) if n is None and number is not None else n,
+                source=source,
+                note=note,
+            )
         )
-        self.lines.append(ledger_line)
-        if show and value is not None:
-            self.values.setdefault(kind, {})[row, column] = value
-
-    def estimate(self, row: str, column: str, kind: str) -> Estimate | None:
-        """The number of a cell, and how sure it is; None where there is none."""
-        value = self.values.get(kind, {}).get((row, column))
-        if value is None:
-            return None
-        return Estimate(value, self.samples.get((row, column, kind)))
-
-    @property
-    def open_claims(self) -> list[VerdictLine]:
-        """The verdicts on timed numbers that more requests might settle."""
-        verdicts = [*self.claims, *self.claims_over_same_devices]
-        return [v for v in verdicts if v.holds == "open" and v.kind in TIMED_KINDS]
+        if show and number is not None:
+            self.numbers[row, column, kind] = number
 
     def setup_of_row(self, row: str, kind: str) -> str:
         """The setup that the numbers of a row share."""
-        for ledger_line in self.lines:
-            if (ledger_line.row, ledger_line.kind) == (row, kind):
-                return ledger_line.setup
+        for line in self.lines:
+            if (line.row, line.kind) == (row, kind):
+                return line.setup
         return ""
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
         """The relative error against print; None where either number is missing."""
-        printed = self.values.get("paper", {}).get((row, column))
-        computed = self.values.get(kind, {}).get((row, column))
-        if not printed or computed is None:
+        printed = self.numbers.get((row, column, "paper"))
+        computed = self.numbers.get((row, column, kind))
+        if printed is None or not printed.value or computed is None:
             return None
-        return computed / printed - 1
+        return computed.value / printed.value - 1
 
     def frame(self) -> pd.DataFrame:
         """The table as a data frame, with rows and columns as printed, split by kind.
@@ -206,12 +153,13 @@ class TableResult:
         """
         import pandas as pd
 
-        rows = self._all_row_labels()
+        labels = [*self.table.row_labels, *(row for row, _, _ in self.numbers)]
+        rows = list(dict.fromkeys(labels))
+        values = self.values
         series: dict[tuple[str, str], list[float | None]] = {}
         for column in self.table.column_labels:
             for kind in self.kinds:
-                values = self.values[kind]
-                series[column, kind] = [values.get((row, column)) for row in rows]
+                series[column, kind] = [values[kind].get((row, column)) for row in rows]
                 if self._is_compared_with_print(kind):
                     name = "error" if kind == "virtual" else f"error {kind}"
                     series[column, name] = [self.error(r, column, kind) for r in rows]
@@ -226,28 +174,3 @@ class TableResult:
         if kind == "paper" or "paper" not in self.kinds:
             return False
         return kind != "measured" or self.table.unit in COMPARABLE_UNITS
-
-    def _all_row_labels(self) -> list[str]:
-        """The printed rows, then those that only the engine has."""
-        labels = list(self.table.row_labels)
-        for values in self.values.values():
-            labels += [row for row, _ in values]
-        return list(dict.fromkeys(labels))
-
-
-def quiet_requests(cell_result: CellResult) -> list[int]:
-    """The numbers of a cell's requests beside which no other program was busy."""
-    shares = cell_result.facts.get("others", [0.0] * len(cell_result.stats))
-    return [n for n, share in enumerate(shares) if not other_load.is_disturbed(share)]
-
-
-def is_disturbed(cell_result: CellResult) -> bool:
-    """Whether other programs kept the machine busy beside a cell.
-
-    Of a cell with replays its quiet requests are enough, if there are any: the others
-    are then left out (see ``two_phase``).
-    """
-    quiet = quiet_requests(cell_result)
-    if cell_result.replays is not None:
-        return not quiet
-    return len(quiet) < len(cell_result.stats)

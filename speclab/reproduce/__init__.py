@@ -1,17 +1,17 @@
-"""``make reproduce``: stale cells are run; tables, notebooks and pages are written.
+"""``make reproduce``: cells are measured, tables, notebooks and pages are written.
 
-``regenerate`` decides what to do, ``book`` fills a paper's tables, ``notebooks`` runs
-its notebook, and ``publish`` writes the files under ``reports/``. ``site`` makes a
-folder of pages of what is committed, for ``make site``.
+``reproduce`` does all of it, ``order`` says what is measured when. ``book`` opens a
+paper for reading, ``notebooks`` runs its notebook, and ``publish`` writes the files
+under ``reports/``. ``site`` makes a folder of pages of what is committed.
 """
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
     "audit_book",
     "book",
-    "budget",
+    "compute_virtual",
     "notebooks",
     "publish",
-    "regenerate",
+    "reproduce",
     "site",
 )

@@ -1,20 +1,15 @@
 """The pages of the lessons, under ``reports/lessons``: made of what notebooks store.
 
-Nothing is run for them. They are made again when a lesson, the code of pages, or the
-set of reports to which they lead has changed.
+Nothing is run for them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speclab.experiment import cache_keys
-from speclib import machine, paths
+from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import SpeclibError
 
@@ -25,44 +20,25 @@ FOLDER = "lessons"  # in reports/
 LECTURERS = "lecturers.html"  # the page for lecturers, in that folder
 # Reports to which a lesson may lead, where they are there. The index is made later.
 REPORTS = ("ledger.csv", "claims.csv", "bench.csv")
-STAMP = "lesson-pages.json"
 
 
-@dataclass
-class LessonPages:
-    """What a call did: whether pages were made anew, and which failed and why."""
+def write_lesson_pages() -> dict[str, str]:
+    """Writes the page of every lesson, and that for lecturers; returns what failed.
 
-    has_written: bool = False
-    failed: dict[str, str] = field(default_factory=dict)
-
-
-def write_lesson_pages() -> LessonPages:
-    """Writes the page of every lesson, and that for lecturers, if any is stale.
-
-    Does nothing without lessons, or without nbconvert, which renders their texts. A
-    page that fails is left out.
+    Does nothing without lessons. A page that fails is left out.
     """
-    outcome = LessonPages()
-    if find_spec("nbconvert") is None:
-        return outcome
-    sources = _sources()
-    inputs = _hash_of_inputs(sources)
-    if not sources or _is_current(inputs, sources):
-        return outcome
-
     from .notebooks import in_words
 
+    failed = {}
+    sources = _sources()
     addresses = _addresses(sources)
     for source, page in sources.items():
         try:
             write_atomically(page, _page_of(source, addresses))
         except Exception as error:  # all other pages are written
             page.unlink(missing_ok=True)
-            outcome.failed[source.name] = in_words(error)
-    if not outcome.failed:
-        write_atomically(_stamp_file(), json.dumps({"inputs": inputs}))
-    outcome.has_written = True
-    return outcome
+            failed[source.name] = in_words(error)
+    return failed
 
 
 def list_lessons() -> list[Lesson]:
@@ -139,31 +115,3 @@ def _reports_to_link_to() -> list[Path]:
     names = [f"{notebook.stem}.html" for notebook in notebooks]
     reports = [paths.REPORTS / name for name in (*names, *REPORTS)]
     return [report for report in reports if report.is_file()]
-
-
-# -- whether they are up to date -------------------------------------------------------
-def _hash_of_inputs(sources: dict[Path, Path]) -> str:
-    """A hash of the sources, the code of pages and of their runs, and what they may
-    lead to."""
-    code = [Path(__file__), Path(__file__).with_name("runs_for_pages.py")]
-    for folder in ("speclib", "speclab/views", "speclab/theory"):
-        for pattern in ("*.py", "*.css", "*.html", "*.js"):
-            code += sorted((cache_keys.FOLDER / folder).rglob(pattern))
-    return cache_keys.digest(
-        cache_keys.hash_of_files(*sources, *code),
-        machine.version_of("nbconvert"),
-        [report.name for report in _reports_to_link_to()],
-    )
-
-
-def _is_current(inputs: str, sources: dict[Path, Path]) -> bool:
-    try:
-        stamp = json.loads(_stamp_file().read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    is_same_input = isinstance(stamp, dict) and stamp.get("inputs") == inputs
-    return is_same_input and all(page.is_file() for page in sources.values())
-
-
-def _stamp_file() -> Path:
-    return paths.CACHE / "reports" / STAMP

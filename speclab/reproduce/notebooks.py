@@ -16,8 +16,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from speclab.experiment.pool import on_every_core
+from speclab.pool import on_every_core
 from speclab.views.pages.notebook_files import WIDGET, notebook_json, read_notebook
+from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue, SpeclibError, unknown_name
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 KERNEL = "python3"
 PNG = "image/png"
+
+
+def notebook_of(key: str) -> Path:
+    """The notebook from which a paper's page is made, or the audit's."""
+    return paths.ROOT / "notebooks" / "reproduce" / f"{key}.ipynb"
 
 
 def run_notebook(

@@ -11,7 +11,7 @@ from speclib import paths
 
 
 @contextmanager
-def one_at_a_time(say: Callable[[str], None]) -> Iterator[None]:
+def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
     """Waits until no other run of this checkout is under way, and says so.
 
     The system frees the lock of a run that was killed. Raises SpeclibError where the

@@ -14,9 +14,8 @@ from speclib.data.pairs import load_pair
 from .behind_button import BehindButton
 
 NOT_RUN_YET = (
-    "Not run yet. The button times both models here, ranks the methods on a simulated "
-    "clock with these times, and measures the first three. On two cores of a CPU it "
-    "takes a few minutes."
+    "Not run yet. The button measures every method that this pair can run, in turns "
+    "with plain decoding. On two cores of a CPU it takes a few minutes."
 )
 
 
@@ -30,8 +29,7 @@ class PlanRun(BehindButton):
         super().__init__(NOT_RUN_YET)
 
     def work(self) -> str:
-        self.say("Timing both models; then the methods are ranked, and three measured.")
-        self.plan = plan(self.pair, **self.settings)
+        self.plan = plan(self.pair, say=self.say, **self.settings)
         table = widgets.HTML(self.plan._repr_html_())
         self.children = [self.button, self.words, table]
         return self.plan.summary()

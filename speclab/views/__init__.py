@@ -19,7 +19,6 @@ DOOR = (
     "pages.notebook_files",
     "pages.places",
     "pages.site",
-    "pages.traces",
     "printing",
     "stills.acceptance_by_place",
     "stills.curves",

@@ -6,9 +6,8 @@ a claim of it                  ``table-5.pearl-is-fastest``
 a number of one of its cells   ``table-5.3.codellama-7-34.measured``
 =============================  ======================================
 
-On a paper's page they are those of tables, on the page of its timelines those of the
-runs behind them. An anchor depends on nothing but labels and kinds, so that a link from
-outside stays good when the reports are made again.
+An anchor depends on nothing but labels and kinds, so that a link from outside stays
+good when the reports are made again.
 """
 
 from __future__ import annotations

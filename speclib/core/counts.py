@@ -21,13 +21,3 @@ def halves(longest: int) -> list[int]:
     while lengths[-1] > 1:
         lengths.append((lengths[-1] + 1) // 2)
     return lengths[::-1]
-
-
-def ever_wider(longest: int) -> list[int]:
-    """1 to 4, and then fewer and fewer: neighbouring long drafts hardly differ."""
-    lengths = []
-    length = 1
-    while length <= longest:
-        lengths.append(length)
-        length += max(1, length // 4)
-    return lengths

@@ -250,11 +250,8 @@ class Pair(BaseModel):
     text file, or a folder of them, that REST looks up (see ``data.retrieval``); None:
     tasks of ours.
 
-    ``fitted``: how many layers the draft has, and how wide their ffn is, is chosen on
-    each machine such that c = t_target / t_draft is that of ``latency``, with both
-    models at work; the shape in the file is where the search begins. The name of a
-    pair, instead of ``true``: the draft has the shape that is chosen for that one. See
-    ``worlds.draft_size``; ``unfitted`` keeps the file's shape.
+    ``fitted``: `python -m speclab fit` may size the draft for a machine, so that c is
+    that of ``latency``. The name of a pair: the draft has that one's size.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -328,35 +325,10 @@ class Pair(BaseModel):
             )
         return self
 
-    @model_validator(mode="after")
-    def _check_fitted(self) -> Self:
-        """Only the depth of a draft that is dilated, in torch, can be chosen."""
-        if not self.fitted:
-            return self
-        draft = self.draft
-        is_dilated = draft.shape is not None and draft.runtime == "torch"
-        if not is_dilated or draft.head or draft.spread not in ("blocks", "replicas"):
-            raise ValueError(
-                f"fitted is {self.fitted!r}, but the draft is not one whose depth can "
-                "be chosen: give it a shape, and neither a head, another runtime than "
-                "torch, nor layers that are spread; or leave fitted out"
-            )
-        if self.fitted is True and self.latency is None:
-            raise ValueError(
-                "fitted is true without a latency: give latency, which says what c is "
-                "wanted, or leave fitted out"
-            )
-        return self
-
-    @property
-    def unfitted(self) -> Pair:
-        """The same with the shapes of its file, on every machine."""
-        return self.model_copy(update={"fitted": False})
-
     def with_draft_shape(self, shape: tuple[int, int, int, int]) -> Pair:
-        """The same with a draft of this shape, on every machine."""
+        """The same with a draft of this shape: layers, width, heads and ffn."""
         draft = self.draft.model_copy(update={"shape": tuple(shape)})
-        return self.model_copy(update={"draft": draft, "fitted": False})
+        return self.model_copy(update={"draft": draft})
 
     def model(self, role: Role) -> ModelSpec:
         """What describes the model of ``role``."""

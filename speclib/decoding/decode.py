@@ -395,8 +395,6 @@ def decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
     measured: dict[str, Any] = {}
     if ratio is not None and ratio.trials:
         measured["cost_ratio"] = asdict(ratio)
-    if world.draft_size is not None:
-        measured["draft_size"] = str(world.draft_size)
     world.begin(
         task.prompt,
         sampler=task.sampler,

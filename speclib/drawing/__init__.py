@@ -8,8 +8,6 @@ DOOR = (
     "text_in_pictures",
     "timeline.cells",
     "timeline.drawn_parts",
-    "timeline.layout",
-    "timeline.render",
     "timeline.run",
     "timeline.sayings",
     "timeline.widget",

@@ -59,7 +59,6 @@ def assisted(
             )
 
 
-# A plan leaves it out: it is speculative decoding with another rule for its length.
 ABOUT = About(
     name="Assisted decoding",
     variants=(

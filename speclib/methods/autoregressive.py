@@ -5,7 +5,7 @@ from __future__ import annotations
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About, as_it_is
+from .page_facts import About
 
 
 def autoregressive(world: World) -> None:
@@ -19,4 +19,4 @@ def autoregressive(world: World) -> None:
         world.commit(verify(world, (), rows).tokens)  # nothing drafted: it only draws
 
 
-ABOUT = About(name="Plain decoding", labels={}, worth_trying=as_it_is, uses_draft=False)
+ABOUT = About(name="Plain decoding", labels={}, uses_draft=False)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclib.core.counts import halves, rounds_up
 from speclib.core.sampling import Drafted, Row, Rows, Tokens, ids
 from speclib.core.settings import require_counts, require_one_of
 from speclib.core.text import AnyText, begins_with
@@ -23,7 +22,7 @@ from speclib.core.verification import match, verify
 from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
 from speclib.worlds.world import World
 
-from .page_facts import LONGEST, About, Settings, shows
+from .page_facts import About, shows
 
 TESTS = {"exact": match, "ratio": verify}
 
@@ -252,12 +251,6 @@ def servers_label(count: int | None) -> str:
     return "1 target" if count == 1 else f"{count} targets"
 
 
-def lookaheads_worth_trying(c: float, servers: int) -> list[Settings]:
-    """1 ... ceil(c / servers), the smallest at which ``servers`` targets keep up."""
-    lookaheads = halves(min(LONGEST, rounds_up(c / servers)))
-    return [{"lookahead": lookahead, "servers": servers} for lookahead in lookaheads]
-
-
 ABOUT = About(
     name="DSI",
     labels={"lookahead": shows("lookahead {}"), "servers": servers_label},
@@ -269,5 +262,4 @@ ABOUT = About(
         {"lookahead": 1, "servers": 1, "block": 1},  # AMUSD
     ),
     goes_by_time=True,
-    worth_trying=lookaheads_worth_trying,
 )

@@ -17,7 +17,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About, Settings, matched_length
+from .page_facts import GAMMA, About
 
 
 def duodecoding(
@@ -89,15 +89,8 @@ def sequence_count(k: int | None) -> str:
     return f"k = {k}" if k else "dynamic k"
 
 
-def budgets_worth_trying(c: float, servers: int) -> list[Settings]:
-    """The paper's c, with several sequences and with one."""
-    matched = matched_length(c)
-    return [{"gamma": matched}, {"gamma": matched, "k": 1}]
-
-
 ABOUT = About(
     name="DuoDecoding",
     labels={**GAMMA, "k": sequence_count},
     variants=({}, {"k": 1}, {"k": 3}, {"most": 2, "first": 3}),
-    worth_trying=budgets_worth_trying,
 )

@@ -74,8 +74,7 @@ def verify_and_commit(world: World, drafted: CandidateTree) -> Features | None:
     return features.of_path(len(text), drafted.nodes_of(verified.accepted))
 
 
-# The draft length is the depth of the trees in EAGLE-2's published script. A plan
-# leaves it out, since it needs a head of its own.
+# The draft length is the depth of the trees in EAGLE-2's published script.
 ABOUT = About(
     name="EAGLE",
     labels={**GAMMA, "width": shows("width {}")},

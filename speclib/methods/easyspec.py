@@ -66,8 +66,7 @@ def calibration(calibrate: bool | None) -> str:
 
 
 # Its own draft length fits its paper's times: c, which is of exact passes, says too
-# little about a draft whose passes are fuzzy. A plan leaves it out, since it needs a
-# draft that is spread over devices.
+# little about a draft whose passes are fuzzy.
 ABOUT = About(
     name="EasySpec",
     labels={

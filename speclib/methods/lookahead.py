@@ -27,7 +27,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .page_facts import About, as_it_is
+from .page_facts import About
 
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:
@@ -207,6 +207,5 @@ ABOUT = About(
         {"window": 3, "ngram": 3, "guesses": 2},
         {"window": 1, "ngram": 4},
     ),
-    worth_trying=as_it_is,
     uses_draft=False,
 )

@@ -24,7 +24,7 @@ from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
 from .lookahead import Pool, Window, window_span
-from .page_facts import About, Settings, matched_length
+from .page_facts import About
 
 
 def ouroboros(
@@ -292,16 +292,10 @@ def mend_tried_phrases(
 
 
 # -- facts -----------------------------------------------------------------------------
-def length_worth_trying(c: float, servers: int) -> list[Settings]:
-    """round(c), as for the others: a convention, since draft and target take turns."""
-    return [{"gamma": matched_length(c)}]
-
-
 ABOUT = About(
     name="Ouroboros",
     variants=(
         {"window": 2, "ngram": 3, "guesses": 2, "phrases": 2},
         {"window": 0, "ngram": 4},
     ),
-    worth_trying=length_worth_trying,
 )

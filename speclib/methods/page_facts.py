@@ -10,13 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from speclib.core.counts import nearest_count
-
 Settings: TypeAlias = Mapping[str, Any]
 # Given a setting's value, None where it is not given, the words for it, or "".
 Label: TypeAlias = Callable[[Any], str]
-
-LONGEST = 32  # drafts per round: keeps the search short where c is large
 
 
 def shows(text: str) -> Label:
@@ -28,21 +24,6 @@ GAMMA = {"gamma": shows("γ = {}")}
 TEST = {"test": shows("{} test")}  # of drafts
 
 
-def matched_length(c: float) -> int:
-    """The draft length at which drafting takes as long as a target pass, if tried."""
-    return min(LONGEST, nearest_count(c))
-
-
-def as_it_is(c: float, servers: int) -> Sequence[Settings]:
-    """For a method that a plan tries once, with its own defaults."""
-    return [{}]
-
-
-def nothing_worth_trying(c: float, servers: int) -> Sequence[Settings]:
-    """For a method that a plan leaves out."""
-    return ()
-
-
 @dataclass(frozen=True)
 class About:
     """Facts of a method.
@@ -52,10 +33,9 @@ class About:
     ``passes_besides``, the passes of the draft in a round that draft nothing.
     ``variants``: the settings in which it is tested; ``gamma`` is added where it takes
     one. ``goes_by_time``: what it asks for depends on what ends first, so a run on
-    another clock is another run. ``worth_trying``: the settings that a plan tries at a
-    cost ratio and a number of target servers. ``needs_datastore``: a plan leaves it out
-    unless the pair names texts to look up. ``needs_head``: its draft is a head on the
-    target's features. ``uses_draft``: whether a draft model writes anything.
+    another clock is another run. ``needs_datastore``: a plan leaves it out unless the
+    pair names texts to look up. ``needs_head``: its draft is a head on the target's
+    features. ``uses_draft``: whether a draft model writes anything.
     """
 
     name: str
@@ -64,7 +44,6 @@ class About:
     passes_besides: int = 0
     variants: Sequence[Settings] = ({},)
     goes_by_time: bool = False
-    worth_trying: Callable[[float, int], Sequence[Settings]] = nothing_worth_trying
     needs_datastore: bool = False
     needs_head: bool = False
     uses_draft: bool = True

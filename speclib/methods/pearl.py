@@ -19,7 +19,7 @@ from speclib.core.settings import require_one_of
 from speclib.core.verification import LINE_TESTS, Verified, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, LONGEST, TEST, About, Settings, matched_length, shows
+from .page_facts import GAMMA, TEST, About, shows
 
 NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
 
@@ -136,13 +136,6 @@ ABLATIONS = {
 }
 
 
-def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
-    """About c, by Theorem 1."""
-    matched = matched_length(c)
-    lengths = range(max(1, matched - 2), min(LONGEST, matched + 1) + 1)
-    return [{"gamma": gamma} for gamma in lengths]
-
-
 ABOUT = About(
     name="PEARL",
     labels={**GAMMA, "without": shows("without {}"), **TEST},
@@ -153,5 +146,4 @@ ABOUT = About(
         {"test": "block"},
         {"test": "exact"},
     ),
-    worth_trying=lengths_worth_trying,
 )

@@ -8,7 +8,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About, as_it_is
+from .page_facts import About
 
 
 def prompt_lookup(
@@ -56,6 +56,5 @@ def continuation(text: AnyText, length: int, longest: int) -> Tokens:
 ABOUT = About(
     name="Prompt lookup",
     variants=({}, {"num_tokens": 3, "max_matching_ngram_size": 1}),
-    worth_trying=as_it_is,
     uses_draft=False,
 )

@@ -14,7 +14,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .page_facts import About, as_it_is
+from .page_facts import About
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
@@ -92,7 +92,6 @@ def after_in_text(text: AnyText, longest: int, length: int) -> list[Tokens]:
 ABOUT = About(
     name="REST",
     variants=({}, {"longest": 1, "length": 3, "nodes": 5}),
-    worth_trying=as_it_is,
     uses_draft=False,
     needs_datastore=True,
 )

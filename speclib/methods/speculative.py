@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from speclib.core.counts import ever_wider
 from speclib.core.sampling import ids
 from speclib.core.settings import require_one_of
 from speclib.core.verification import LINE_TESTS, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, LONGEST, TEST, About, Settings, matched_length
+from .page_facts import GAMMA, TEST, About
 
 
 def speculative(world: World, gamma: int, test: str = "ratio") -> None:
@@ -33,17 +32,8 @@ def speculative(world: World, gamma: int, test: str = "ratio") -> None:
         world.commit(LINE_TESTS[test](world, draft, rows).tokens)
 
 
-def lengths_worth_trying(c: float, servers: int) -> list[Settings]:
-    """Up to 2 c: the best one is shorter than c where drafts are often wrong, and about
-    2 c in PEARL's Table 14, where they hardly ever are."""
-    matched = matched_length(c)
-    lengths = ever_wider(min(LONGEST, 2 * matched + 2))
-    return [{"gamma": gamma} for gamma in lengths]
-
-
 ABOUT = About(
     name="Speculative decoding",
     labels={**GAMMA, **TEST},
     variants=({}, {"test": "block"}, {"test": "exact"}),
-    worth_trying=lengths_worth_trying,
 )

@@ -31,7 +31,7 @@ from speclib.errors import BadValue
 from speclib.operations.fork import Branches
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, TEST, About, Settings, matched_length, shows
+from .page_facts import GAMMA, TEST, About, shows
 
 Fan: TypeAlias = int | Sequence[int]  # guesses after each number of accepted drafts
 BACKUPS = ("draft", "random", "none")
@@ -223,16 +223,6 @@ def fan_in_words(fan: Fan | None) -> str:
     return "fan " + "-".join(map(str, fan))
 
 
-def fans_worth_trying(c: float, servers: int) -> list[Settings]:
-    """A fork takes a pass more than gamma: so it fits beside a target pass."""
-    longest = max(1, matched_length(c) - 1)
-    settings: list[Settings] = []
-    for gamma in sorted({max(1, longest // 2), longest}):
-        for fan in (1, 2, 4):
-            settings.append({"gamma": gamma, "fan": fan})
-    return settings
-
-
 ABOUT = About(
     name="SSD",
     passes_besides=1,  # over the window
@@ -246,5 +236,4 @@ ABOUT = About(
         {"test": "exact", "backup": "none"},
         {"scale": 0.5, "scaled": 1},
     ),
-    worth_trying=fans_worth_trying,
 )

@@ -7,7 +7,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About, Settings, matched_length, shows
+from .page_facts import GAMMA, About, shows
 
 
 def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) -> None:
@@ -43,15 +43,8 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
         world.commit(verify_tree(world, drafted, rows).tokens)
 
 
-def widths_worth_trying(c: float, servers: int) -> list[Settings]:
-    """Trees cost more of a pass the larger they are: half as deep as a line."""
-    depth = max(1, matched_length(c) // 2)
-    return [{"gamma": depth, "width": width} for width in (2, 4)]
-
-
 ABOUT = About(
     name="Tree speculative decoding",
     labels={**GAMMA, "width": shows("width {}")},
     variants=({"width": 2}, {"width": 3, "budget": 4}),
-    worth_trying=widths_worth_trying,
 )

@@ -11,7 +11,6 @@ llama.cpp) is imported only when it is needed. Knows no world and no method.
 from __future__ import annotations
 
 import sys
-from copy import copy
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -157,12 +156,6 @@ class OpenPair:
             config.num_attention_heads,
             config.intermediate_size,
         )
-
-    def with_draft_shape(self, shape: tuple[int, int, int, int]) -> OpenPair:
-        """The same with a draft of another shape; what was read is not read again."""
-        other = copy(self)
-        other.pair = self.pair.with_draft_shape(shape)
-        return other
 
     # -- where the models are computed, and by what ------------------------------------
     @cached_property

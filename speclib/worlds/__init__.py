@@ -3,12 +3,10 @@
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
     "cluster.cluster_world",
-    "cluster.helpers",
     "cluster.laptop",
     "cost_ratio",
     "devices",
     "enumerator",
-    "kept_draft_sizes",
     "lockstep",
     "lockstep_processes",
     "lockstep_virtual",

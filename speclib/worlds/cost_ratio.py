@@ -116,23 +116,11 @@ def fitting_drafts(take_trial: Callable[[int], Trial]) -> int:
     return min(nearest_count(estimate.value), DRAFTED_AT_MOST)
 
 
-def measure(
-    take_trial: Callable[[], Trial],
-    now: Callable[[], float],
-    width: float | None = None,
-    most_seconds: float | None = None,
-) -> CostRatio:
+def measure(take_trial: Callable[[], Trial], now: Callable[[], float]) -> CostRatio:
     """Takes trials until round(c) is settled, or until the limits above.
 
-    ``now``: seconds since the measurement began. ``width``: how narrow the interval
-    must be, as a share of c, in place of a settled round(c). ``most_seconds``: in place
-    of the limit above.
+    ``now``: seconds since the measurement began.
     """
-
-    def is_enough(ratio: CostRatio) -> bool:
-        return ratio.is_settled if width is None else ratio.width <= width
-
-    limit = MOST_SECONDS if most_seconds is None else most_seconds
     trials: list[Trial] = []
     for look in LOOKS:
         while len(trials) < look:
@@ -140,9 +128,9 @@ def measure(
         ratio = read(trials)
 
         seconds_so_far = now()
-        if is_enough(ratio) and seconds_so_far >= LEAST_SECONDS:
+        if ratio.is_settled and seconds_so_far >= LEAST_SECONDS:
             break
-        if 2 * seconds_so_far > limit:
+        if 2 * seconds_so_far > MOST_SECONDS:
             break
     return ratio
 

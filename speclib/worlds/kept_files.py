@@ -25,25 +25,11 @@ def key_of(parts: tuple[object, ...]) -> str:
 def load(folder: str, key: str) -> dict[str, Any] | None:
     """What was stored under ``key``; None if there is nothing that is whole."""
     try:
-        return parse(key, _file_of(folder, key).read_text("utf-8"))
-    except OSError:
-        return None
-
-
-def parse(key: str, text: str) -> dict[str, Any] | None:
-    """What the ``text`` of the file of ``key`` says; None where it is damaged."""
-    try:
-        stored = json.loads(text)
+        stored = json.loads(_file_of(folder, key).read_text("utf-8"))
         check = stored.pop("check")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return stored if check == _check(key, stored) else None
-
-
-def texts(folder: str) -> dict[str, str]:
-    """The texts of all files of a folder, by what they are stored under."""
-    files = (paths.CACHE / folder).glob("*.json")
-    return {file.stem: file.read_text("utf-8") for file in files}
 
 
 def save(folder: str, key: str, value: dict[str, Any]) -> None:

@@ -77,23 +77,14 @@ def measure_anew(key: str, measure: Callable[[], CostRatio]) -> CostRatio:
     return measured
 
 
-def keep(key: str | None, ratio: CostRatio) -> None:
+def keep(key: str, ratio: CostRatio) -> None:
     """Stores ``ratio``, unless the machine was too disturbed to tell it.
 
     Where others compete for the cores all the while, an interval may be narrow about a
     wrong value, and a wrong value that is stored stays wrong.
-
-    ``key``: as of ``key_of``.
     """
-    if key is None:
-        return
-    if ratio.is_worth_keeping and not machine_is_busy():
+    if ratio.is_worth_keeping and machine.load() <= BUSY:
         save(key, ratio)
-
-
-def machine_is_busy() -> bool:
-    """Whether others compete for the cores."""
-    return machine.load() > BUSY
 
 
 # -- files -----------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from .cost_ratio import CostRatio, Trial
 from .devices import AnyFuture, DeviceFailed, DeviceLost, device_names, failed
 from .lockstep import Answered, Asked, Lockstep, Seat
 from .lockstep_worker import TaskDone, TasksDone, device
-from .processes import choose_draft_size
 from .real_devices import TEXT_LENGTH
 from .seated_models import Task
 from .worker import Certain, Failure
@@ -75,9 +74,6 @@ class ProcessLockstep(Lockstep):
         self.emulate = emulate
         self.kind = "measured" if emulate is None else "emulated"
         if emulate is None:
-            size = choose_draft_size(opened, dtype)
-            if size is not None:
-                opened = opened.with_draft_shape(size.shape)
             cached = seats * (length or 0)
             preflight.check(opened.pair, opened.place, dtype, cached=cached)
         self.dtype = dtype

@@ -375,23 +375,15 @@ class RealDevices(World, Generic[W]):
             return self.emulate
         return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
 
-    def _measure_cost_ratio(
-        self, width: float | None = None, most_seconds: float | None = None
-    ) -> CostRatio:
-        """c as passes show it that are made now; the request that ran is over.
-
-        Arguments as of ``cost_ratio.measure``.
-        """
+    def _measure_cost_ratio(self) -> CostRatio:
+        """c as passes show it that are made now; the request that ran is over."""
         prompt = (1,) * TEXT_LENGTH
         self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
         try:
             drafted = cost_ratio.fitting_drafts(self._take_trial)
             began = self.now
             return cost_ratio.measure(
-                lambda: self._take_trial(drafted),
-                lambda: self.now - began,
-                width,
-                most_seconds,
+                lambda: self._take_trial(drafted), lambda: self.now - began
             )
         finally:
             self.give_up()

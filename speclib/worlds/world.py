@@ -52,7 +52,6 @@ from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, Device, DeviceFailed, DeviceLost, Future
-from .draft_size import DraftSize
 from .owner import Owner, WorldNotFree, check_answer
 
 CANCEL_POLICIES = ("immediate", "after-op")
@@ -66,11 +65,10 @@ class World:
 
     ``names``: the devices' names. ``cancel``: the cancel policy. ``opened``: the
     OpenPair that the devices compute (``models.open_pair``), where there is one. It has
-    no type here, for toys on a simulated clock need none of its code. ``draft_size``:
-    of a pair that asks for it, the shape that was chosen for its draft on this machine.
-    ``context``: the longest text, in tokens, that every model accepts. ``datastore``:
-    what REST looks up; None: the text itself. ``mask``: of a draft that writes all its
-    tokens in one pass; see ``Propose``. ``dtype``: of its models.
+    no type here, for toys on a simulated clock need none of its code. ``context``: the
+    longest text, in tokens, that every model accepts. ``datastore``: what REST looks
+    up; None: the text itself. ``mask``: of a draft that writes all its tokens in one
+    pass; see ``Propose``. ``dtype``: of its models.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
@@ -89,7 +87,6 @@ class World:
     ):
         self.owner = Owner()
         self.opened = opened
-        self.draft_size: DraftSize | None = None
         if opened is not None:
             self.context = opened.context
             self.datastore = opened.datastore

@@ -46,7 +46,7 @@ COUNTS = (
     "target_runs",
 )
 EMBEDDED = speclib.load_pair("embedded/llama-7b-70b")
-PAIR = EMBEDDED.unfitted.model_copy(
+PAIR = EMBEDDED.model_copy(
     update={
         r: getattr(EMBEDDED, r).model_copy(update={"shape": None})
         for r in ("target", "draft")

@@ -41,7 +41,7 @@ def in_environment(settings: dict[str, str]) -> Iterator[None]:
 class RayNodes:
     """The nodes; the first one cannot be killed.
 
-    ``home``: an empty folder, for what they keep of cells that they measure.
+    ``home``: an empty folder, which is their SPECLIB_HOME.
     """
 
     def __init__(self, home: Path):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from speclab.experiment.spec import Spec
+from speclab.runs.spec import Spec
 
 LATENCY = "pearl/codellama-7-34"  # its c is 2.66
+MACHINE = "a-machine"  # on which tests measure
 
 
 def virtual_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> Spec:

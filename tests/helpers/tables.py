@@ -1,131 +1,108 @@
-"""Papers' tables: a small profile, results made up, numbers found in a result."""
+"""Rows made by hand for cells of tables, and lines found in the tables they fill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import Any
 
-import pytest
-
-from speclab.experiment.run_cells import CellsFailed
-from speclab.experiment.spec import CellResult, Profile, Spec
-from speclab.papers.fill import fill, fill_all
+from speclab.papers import virtual_numbers
+from speclab.papers.fill import Known, fill_all
 from speclab.papers.ledger import LedgerLine, VerdictLine
-from speclab.papers.paper_schema import Paper, Table
+from speclab.papers.load_papers import load_paper
+from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
-from speclab.progress import Progress
-from speclib import paths
+from speclab.runs.rows import Row, Rows, key_of
+from speclab.runs.spec import Spec
 from speclib.trace.metrics import Stats
 
-SMALL = Profile(
-    "small",
-    virtual_tokens=2_048,
-    prompts=1,
-    tokens=8,
-    emulated_requests=1,
-    emulated_tokens=8,
-)
 
-MakeResult = Callable[[Spec], CellResult]
-RunAll = Callable[[Iterable[Spec], Progress | None], dict[Spec, CellResult]]
-
-
-# -- tables filled ---------------------------------------------------------------------
-def instead_of_running(make_result: MakeResult) -> RunAll:
-    """What takes the place of ``run_all`` where cells are not to be run.
-
-    A cell of which ``make_result`` raises a RuntimeError has failed with it.
-    """
-
-    def run_all(
-        specs: Iterable[Spec], progress: Progress | None = None
-    ) -> dict[Spec, CellResult]:
-        results: dict[Spec, CellResult] = {}
-        errors: dict[Spec, Exception] = {}
-        for spec in specs:
-            try:
-                results[spec] = make_result(spec)
-            except RuntimeError as error:
-                errors[spec] = error
-        if errors:
-            raise CellsFailed(results, errors)
-        return results
-
-    return run_all
-
-
-def fill_with(
-    make_result: MakeResult, table: Table, kind: str, profile: Profile = SMALL
-) -> TableResult:
-    """The table filled with made-up results of one kind."""
-    with pytest.MonkeyPatch.context() as patch:
-        run_all = instead_of_running(make_result)
-        patch.setattr("speclab.papers.fill.run_all", run_all)
-        return fill(table, profile, kinds=(kind,))
-
-
-def fill_virtually(
-    paper: Paper,
-    cache: Path,
-    profile: Profile = SMALL,
-    items: Iterable[str] | None = None,
-) -> dict[str, TableResult]:
-    """A paper's tables, or some, filled on the virtual clock, with this cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "CACHE", cache)
-        return fill_all(paper, profile, items, kinds=("virtual",))
-
-
-def assert_filled_as_the_paper_says(
-    paper: Paper, results: dict[str, TableResult]
-) -> None:
-    """No cell may have failed; those items have virtual numbers that [fill] names."""
-    with_virtual = set()
-    for item, result in results.items():
-        assert not result.errors
-        if "virtual" in result.kinds:
-            with_virtual.add(item)
-    assert with_virtual == set(paper.facts["fill"]["virtual"])
-
-
-# -- results made up -------------------------------------------------------------------
-def two_measured_requests(
-    spec: Spec, request: Stats, plain: Stats, **facts: object
-) -> CellResult:
-    """A measured cell of two like requests at gamma 3 and c 2.9."""
-    usual = {
-        "differs": [None, None],
-        "gap": [None, None],
-        "load": 0.5,
-        "contention": {"draft": 1.2, "target": 1.1},
-        "draft": "torch",
-    }
-    return CellResult(
-        spec,
-        stats=[request] * 2,
-        baseline=[plain] * 2,
-        gamma=3,
-        c=2.9,
-        machine="xeon-2c-ab12cd",
-        facts=usual | facts,
-        created="today",
+# -- rows ------------------------------------------------------------------------------
+def counts(seconds: float, **changes: Any) -> Stats:
+    """Nine tokens, of which the first comes after half a second, by four passes."""
+    run = Stats(
+        requests=1,
+        tokens=9,
+        first_tokens=1,
+        seconds=seconds,
+        ttft=0.5,
+        rounds=4,
+        drafted=8,
+        accepted=6,
+        rejected=1,
+        draft_runs=8,
+        target_runs=4,
+        draft_seconds=1.0,
+        target_seconds=1.0,
+        operations=100,
     )
+    return replace(run, **changes)
 
 
-# -- cells, rows and verdicts ----------------------------------------------------------
+def rows_of(
+    spec: Spec,
+    seconds: tuple[float, ...] = (2.0, 2.5),
+    plain: tuple[float, ...] = (4.5, 4.5),
+    **changes: Any,
+) -> list[Row]:
+    """A cell's runs and its baseline's, in turns, one prompt for each of ``seconds``.
+
+    ``changes``: fields of the rows, and counts of the cell's own runs.
+    """
+    of_stats = {k: changes.pop(k) for k in [*changes] if hasattr(Stats, k)}
+    rows = []
+    for prompt, (own, base) in enumerate(zip(seconds, plain, strict=True)):
+        for turn, each in enumerate((spec.baseline, spec)):
+            stats = counts(own, **of_stats) if turn else counts(base)
+            row = Row(
+                machine="here",
+                key=key_of(each),
+                group=f"2026-01-02 {each.task} {prompt}",
+                prompt=prompt,
+                turn=turn,
+                gamma=7 if turn else None,
+                how="",
+                c=3.0,
+                draft="torch",
+                stats=stats,
+                others=0.0,
+                differs=None,
+                date="2026-01-02T03:04:05",
+                commit="abc1234",
+            )
+            rows.append(replace(row, **changes))
+    return rows
+
+
+# -- what is committed -----------------------------------------------------------------
+@cache
+def committed(paper: str) -> dict[str, TableResult]:
+    """A paper's tables with the committed numbers of the virtual clock, and no rows."""
+    known = Known(Rows([]), virtual=virtual_numbers.read())
+    return fill_all(load_paper(paper), known, kinds=("virtual",))
+
+
+def assert_filled_as_the_paper_says(paper: str) -> None:
+    """No number may be missing, and [fill] must name the items that have any."""
+    results = committed(paper)
+    assert {item: r.left_out for item, r in results.items() if r.left_out} == {}
+    with_virtual = {item for item, r in results.items() if "virtual" in r.kinds}
+    assert with_virtual == set(load_paper(paper).facts["fill"]["virtual"])
+
+
+# -- cells, lines and verdicts ---------------------------------------------------------
 def every_cell(table: Table) -> list[tuple[str, str]]:
     """All rows of a table with all its columns."""
-    cells = []
-    for row in table.row_labels:
-        for column in table.column_labels:
-            cells.append((row, column))
-    return cells
+    return list(product(table.row_labels, table.column_labels))
 
 
-def lines_of_kind(result: TableResult, kind: str) -> list[LedgerLine]:
-    return [line for line in result.lines if line.kind == kind]
+def lines_of(result: TableResult, kind: str, **fields: Any) -> list[LedgerLine]:
+    """The lines of a kind that have these values in these columns."""
+    wanted = {"kind": kind, **fields}
+    return [line for line in result.lines if wanted.items() <= line._asdict().items()]
 
 
-def verdicts_of_kind(result: TableResult, kind: str) -> dict[str, VerdictLine]:
+def verdicts_of(result: TableResult, kind: str) -> dict[str, VerdictLine]:
     """The verdicts on a table's claims, by claim."""
     return {row.claim: row for row in result.claims if row.kind == kind}

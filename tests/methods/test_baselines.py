@@ -235,7 +235,7 @@ def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):
 def test_only_methods_with_a_draft_length_take_gamma():
     from pydantic import ValidationError
 
-    from speclab.experiment.spec import Spec
+    from speclab.runs.spec import Spec
 
     for name in ("autoregressive", "assisted", "prompt_lookup"):
         assert not takes_gamma(name)

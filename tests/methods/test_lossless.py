@@ -55,7 +55,7 @@ def undilated(pair):
     """The same logits at the cost of the trained sizes."""
     draft = pair.draft.model_copy(update={"shape": None})
     target = pair.target.model_copy(update={"shape": None})
-    return pair.unfitted.model_copy(update={"draft": draft, "target": target})
+    return pair.model_copy(update={"draft": draft, "target": target})
 
 
 @pytest.fixture(scope="module")

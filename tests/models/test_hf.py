@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 from helpers.checkpoints import save_tokenizer  # noqa: E402
 
 import speclib  # noqa: E402
-from speclab.experiment.pool import on_every_core  # noqa: E402
+from speclab.pool import on_every_core  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.methods import about, takes_gamma  # noqa: E402

@@ -136,7 +136,7 @@ def test_real_models_write_as_they_do_without_a_mask_or_lose_nothing(
 ):
     """Whatever the draft makes of masks that it never met, greedy output stays."""
     pytest.importorskip("torch")
-    pair = speclib.load_pair(PAIR).unfitted
+    pair = speclib.load_pair(PAIR)
     masked = pair.model_copy(
         update={"draft": pair.draft.model_copy(update={"mask": MASK})}
     )

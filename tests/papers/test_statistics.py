@@ -1,135 +1,211 @@
-"""Named statistics by hand, and the intervals of their resamples."""
+"""Named statistics of hand-made runs: their values, and what they are without each."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isnan
+from statistics import geometric_mean, variance
 
 import numpy as np
 import pytest
+from helpers.specs import emulated_spec, measured_spec, virtual_spec
+from helpers.tables import counts
+from scipy.stats import ttest_1samp
 
-from speclab.experiment.spec import CellResult, Spec
-from speclab.papers.bootstrap import RESAMPLES
-from speclab.papers.estimates import Estimate, Interval, ledger_interval
-from speclab.papers.statistics import compute, resample
+from speclab.papers.duodecoding_sequences import SHARES
+from speclab.papers.statistics import (
+    MOST_PARTS,
+    OVER_PLAIN,
+    STATISTICS,
+    apply_accounting,
+    number_of,
+)
+from speclab.runs.rows import CellRuns
+from speclab.runs.spec import Spec
 from speclib.errors import SpeclibError
 from speclib.trace.metrics import Stats
 
-PLAIN = Stats(requests=1, tokens=11, first_tokens=1, seconds=10.0)
+MEASURED = measured_spec("pearl", 2, pair="embedded/codellama-7b-34b", task="humaneval")
+VIRTUAL = virtual_spec("pearl", 2)
+# Seconds of the method and of plain decoding, of which half a second is the prefill's.
+SECONDS = [(2.5, 4.5), (1.5, 6.5), (3.5, 3.5)]
 
 
-def request(tokens: int, seconds: float, accepted: int, rejected: int) -> Stats:
-    """A request that commits one token at once; half its tokens' passes are drafts'."""
-    return Stats(
-        requests=1,
-        tokens=tokens,
-        first_tokens=1,
-        seconds=seconds,
-        rounds=tokens,
-        drafted=2 * tokens,
-        accepted=accepted,
-        rejected=rejected,
-        draft_runs=2 * tokens,
-        target_runs=tokens,
-        draft_seconds=seconds,
-        target_seconds=seconds,
-    )
-
-
-def cell_of(*requests: Stats) -> CellResult:
+def runs_of(spec: Spec, *own: Stats, base: list[Stats] | None = None) -> CellRuns:
     """A cell of these requests, with gamma 2 and c 3."""
-    spec = Spec(
-        kind="virtual",
-        method="pearl",
-        gamma=2,
-        latency="pearl/codellama-7-34",
-        alpha=0.9,
-    )
-    return CellResult(spec, list(requests), [PLAIN] * len(requests), 2, 3.0)
+    base = base or [counts(4.5)] * len(own)
+    labels = [f"task/{number}" for number in range(len(own))]
+    return CellRuns(spec, list(own), base, labels, gamma=2, c=3.0)
 
 
-def interval_of(name: str, result: CellResult) -> Interval | None:
-    return ledger_interval(Estimate(compute(name, result), resample(name, result)))
+def runs_by_seconds(spec: Spec, seconds=SECONDS) -> CellRuns:
+    own = [counts(one) for one, _ in seconds]
+    return runs_of(spec, *own, base=[counts(plain) for _, plain in seconds])
 
 
-def test_statistics_by_hand():
-    cell = cell_of(request(11, 5.0, 8, 2), request(11, 5.0, 4, 2))
-    assert compute("speedup", cell) == 2.0  # 20 tokens in 10 s over 20 in 20 s
-    assert compute("run_length", cell) == 3.0  # 12 accepted over 4 rejected
-    assert compute("run_tokens", cell) == 4.0  # and one replacement each
-    assert compute("mat", cell) == 12 / 22
-    assert compute("target_runs", cell, 220) == 220
-    assert compute("gamma", cell) == 2
-    assert compute("c", cell) == 3.0
-    with pytest.raises(
-        SpeclibError, match="unknown statistic 'luck'; of .* known the nearest are"
-    ):
-        compute("luck", cell)
+def value_of(name: str, *own: Stats, scaled: int = 0) -> float:
+    return number_of(name, runs_of(VIRTUAL, *own), scaled).value
 
 
-def test_times_of_a_step_by_hand():
-    """Four steps of 0.5 s: a device is busy for 1.7 s of them, 0.1 s are verifying."""
-    counts = replace(
-        request(11, 5.0, 8, 2),
-        steps=4,
-        step_seconds=2.0,
-        step_busy=1.7,
-        step_draft=1.6,
-        step_target=0.8,
-        step_verify=0.1,
-    )
-    cell = cell_of(counts)
-    assert compute("communication_per_step", cell) == pytest.approx(0.05)
-    assert compute("verify_per_step", cell) == pytest.approx(0.025)
-    assert compute("draft_per_step", cell) == pytest.approx(0.4)
-    assert compute("target_per_step", cell) == pytest.approx(0.2)
-    assert compute("draft_over_verify", cell) == pytest.approx(2)
+# -- means over prompts, and sums ------------------------------------------------------
+@pytest.mark.parametrize("spec", [MEASURED, emulated_spec()])
+def test_a_timed_speed_up_is_the_geometric_mean_of_its_prompts(spec):
+    number = number_of("speedup", runs_by_seconds(spec))
+    assert number.n == 3
+    assert number.value == pytest.approx(geometric_mean([4 / 2, 6 / 1, 3 / 3]))
+    students = ttest_1samp(np.log([2, 6, 1]), 0).confidence_interval(0.95)
+    assert np.log(number.interval) == pytest.approx(students)
+    assert number.without["task/1"] == pytest.approx(geometric_mean([4 / 2, 3 / 3]))
+
+    with_prefill = number_of("speedup_e2e", runs_by_seconds(spec)).value
+    assert with_prefill == pytest.approx((4.5 / 2.5 * 6.5 / 1.5) ** (1 / 3))
 
 
-def test_intervals_are_seeded_hold_the_value_and_shrink():
-    few = cell_of(*[request(11, 4.0 + i % 3, 8, 2) for i in range(6)])
-    many = cell_of(*[request(11, 4.0 + i % 3, 8, 2) for i in range(60)])
-    of_few, of_many = interval_of("speedup", few), interval_of("speedup", many)
-
-    assert interval_of("speedup", few) == of_few
-    assert of_few.low < compute("speedup", few) < of_few.high
-    assert of_many.low < compute("speedup", many) < of_many.high
-    assert of_many.high - of_many.low < 0.5 * (of_few.high - of_few.low)
+def test_a_virtual_speed_up_is_of_the_sums():
+    number = number_of("speedup", runs_by_seconds(VIRTUAL))
+    assert number.value == pytest.approx((4 + 6 + 3) / (2 + 1 + 3))
+    assert number.without["task/1"] == pytest.approx((4 + 3) / (2 + 3))
 
 
-def test_a_resample_draws_the_same_requests_of_every_cell_and_of_plain_decoding():
-    """Half of plain decoding's seconds, request by request: 2 in every resample."""
-    plain = [replace(PLAIN, seconds=10.0 + 7 * i) for i in range(9)]
-    halved = [request(11, run.seconds / 2, 8, 2) for run in plain]
-    cell = cell_of(*halved)
-    cell.baseline = plain
-    speedups = resample("speedup", cell).values
-    assert speedups == pytest.approx(np.full(RESAMPLES, 2.0))
-
-    speeds = resample("decode_speed", cell).values
-    of_another = resample("decode_speed", cell_of(*plain)).values
-    assert speeds.std() > 0
-    assert speeds == pytest.approx(2 * of_another)
+def test_what_is_not_over_plain_decoding_is_of_the_sums_also_where_it_is_timed():
+    """24 tokens after the first ones in 2 + 1 + 3 s."""
+    assert number_of("decode_speed", runs_by_seconds(MEASURED)).value == 24 / 6
 
 
-def test_a_share_of_draftings_is_resampled_with_its_requests():
-    """A request has one sequence or two, and takes 1 s for 10 tokens or 3 s."""
-    cell = cell_of(request(11, 1.0, 8, 2), request(11, 3.0, 8, 2))
-    cell.sequence_choices = [[(1, 0)], [(2, 0)]]
-    two = resample("sequences 2", cell).values
-    seconds_per_ten_tokens = 10 / resample("decode_speed", cell).values
-    assert set(two) == {0.0, 0.5, 1.0}
-    assert seconds_per_ten_tokens == pytest.approx(1 + 2 * two)
+def test_what_is_over_plain_decoding_is_so_by_its_definition():
+    """A method that runs as plain decoding does is even with it, by all of these."""
+    even = counts(4.5, with_tail=9, with_tail_seconds=4.5)
+    for name in OVER_PLAIN:
+        runs = runs_of(MEASURED, even, even, base=[even, even])
+        expected = 9 if name == "passes" else 1  # a target pass for each of nine tokens
+        assert number_of(name, runs).value == pytest.approx(expected), name
 
 
-def test_what_cannot_be_resampled_has_no_interval():
-    one_request = cell_of(request(11, 5.0, 8, 2))
-    assert interval_of("speedup", one_request) is None
-    without_rejection = cell_of(*[request(11, 5.0, 8, 0)] * 3)
-    assert interval_of("run_length", without_rejection) is None
+@pytest.mark.parametrize("spec", [MEASURED, VIRTUAL])
+@pytest.mark.parametrize("name", ["speedup", "decode_speed", "acceptance_rate", "mat"])
+def test_without_a_request_a_number_is_that_of_the_others(spec, name):
+    runs = runs_by_seconds(spec)
+    runs.stats[1] = replace(runs.stats[1], accepted=2, rejected=5)
+    number = number_of(name, runs)
+    for left_out in range(3):
+        others = [n for n in range(3) if n != left_out]
+        own, base = [runs.stats[n] for n in others], [runs.baseline[n] for n in others]
+        of_others = number_of(name, runs_of(spec, *own, base=base)).value
+        assert number.without[f"task/{left_out}"] == pytest.approx(of_others)
 
 
-def test_a_draft_length_of_a_method_without_one_is_refused():
-    cell = cell_of(request(11, 5.0, 8, 2))
-    cell.gamma = None
+def test_many_requests_of_the_virtual_clock_are_left_out_in_twenty_parts():
+    seconds = [(2.5 + n % 7, 9.5) for n in range(45)]
+    number = number_of("decode_speed", runs_by_seconds(VIRTUAL, seconds))
+    assert number.n == len(number.without) == MOST_PARTS == 20
+    first = [own for own, _ in seconds[:43]]  # the last part is 43 and 44
+    by_hand = 8 * 43 / sum(own - 0.5 for own in first)
+    assert number.without["part 19"] == pytest.approx(by_hand)
+    timed = number_of("decode_speed", runs_by_seconds(MEASURED, seconds))
+    assert timed.n == len(timed.without) == 45
+
+
+def test_one_request_gives_a_number_and_nothing_without_it():
+    number = number_of("speedup", runs_by_seconds(MEASURED, SECONDS[:1]))
+    assert (number.value, number.n) == (2.0, 1)
+    assert isnan(number.without["task/0"])
+
+
+def test_a_number_of_busy_runs_is_busy():
+    runs = runs_by_seconds(MEASURED)
+    assert not number_of("speedup", runs).is_busy
+    runs.is_busy = True
+    assert number_of("speedup", runs).is_busy
+
+
+# -- each by hand ----------------------------------------------------------------------
+def test_counts_by_hand():
+    two = [counts(2.5, accepted=8, rejected=2), counts(2.5, accepted=4, rejected=2)]
+    by_hand = {
+        "run_length": 12 / 4,
+        "run_tokens": 16 / 4,  # with the token that replaces the rejected draft
+        "mat": 12 / 8,
+        "acceptance_rate": 12 / 16,
+        "accepted_share": 12 / (8 * 2),
+        "tokens_per_pass": 18 / 8,
+        "drafted_per_round": 16 / 8,
+        "passes_per_second": 16 / 2,
+        "gamma": 2,
+        "c": 3.0,
+    }
+    for name, value in by_hand.items():
+        assert value_of(name, *two) == pytest.approx(value), name
+    assert value_of("target_runs", *two, scaled=180) == 8 / 18 * 180
+    assert value_of("draft_runs", *two, scaled=180) == 16 / 18 * 180
+
+
+# 50 tokens after the first five, in 4 s and ten steps.
+STEPS = Stats(
+    requests=1,
+    tokens=55,
+    first_tokens=5,
+    seconds=9,
+    ttft=5,
+    steps=10,
+    step_seconds=4,
+    step_draft=1,
+    step_target=2,
+    step_verify=0.5,
+    step_busy=3,
+    accepted=9,
+    rounds=4,
+    draft_runs=15,
+)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("seconds", 8),  # per 100 tokens
+        ("draft_seconds", 2),
+        ("verify_seconds", 5),
+        ("busy_share", 3 / 4),
+        ("target_share", 2 / 4),
+        ("lent_share", (3 - 2 / 3) / 4),  # exact draft passes take 2 s / c
+        ("seconds_per_step", 0.4),
+        ("draft_per_step", 0.1),
+        ("target_per_step", 0.2),
+        ("verify_per_step", 0.05),
+        ("communication_per_step", 0.05),
+        ("draft_over_verify", 1 / 2),
+        ("accepted_of_levels", 9 / 15),  # a first round that reads drafts none
+        ("accepted_share", 9 / (4 * 2)),
+    ],
+)
+def test_times_are_those_after_the_first_commit(name, value):
+    assert value_of(name, STEPS) == pytest.approx(value)
+
+
+def test_the_variance_is_that_of_the_requests_speeds():
+    speeds = [10.0, 12.0, 17.0, 11.0]
+    requests = [counts(0.5 + 8 / speed) for speed in speeds]
+    number = number_of("speed_variance", runs_of(MEASURED, *requests))
+    assert number.value == pytest.approx(variance(speeds))
+    assert number.without["task/2"] == pytest.approx(variance([10.0, 12.0, 11.0]))
+    assert isnan(value_of("speed_variance", requests[0]))
+
+
+def test_shares_of_draftings_are_of_all_requests_together():
+    runs = runs_of(VIRTUAL, counts(2.5), counts(2.5))
+    runs.sequence_choices = [[(1, 0), (2, 1)], [(2, 0), (2, None)]]
+    number = number_of("sequences 2", runs)
+    assert number.value == 3 / 4
+    assert list(number.without.values()) == [1.0, 0.5]
+
+
+def test_a_statistic_that_needs_something_else_says_so():
+    with pytest.raises(SpeclibError, match="unknown statistic 'luck'; of .* known the"):
+        value_of("luck", counts(2.5))
+    runs = runs_of(VIRTUAL, counts(2.5))
+    runs.gamma = None
     with pytest.raises(SpeclibError, match="gamma is None.*ask for another `stat`"):
-        compute("accepted_share", cell)
+        number_of("accepted_share", runs)
+    with pytest.raises(SpeclibError, match="accounting is 'loose': give 'committed'"):
+        apply_accounting("speedup", "loose")
+    assert apply_accounting("speedup", "as_published") == "published_speedup"
+    assert not SHARES.keys() & STATISTICS.keys()

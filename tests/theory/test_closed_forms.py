@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from speclab.experiment.cells.toy_requests import ToyCell, run_requests
 from speclab.theory import closed_forms as theory
+from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.simulate import simulate
 from speclib.errors import SpeclibError

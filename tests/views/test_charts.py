@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from speclab.experiment.spec import QUICK
 from speclab.papers.figures import DraftLengths
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
@@ -22,25 +22,24 @@ OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
 
 
+def filled_with(table, kind, values) -> TableResult:
+    """A table with these numbers of a kind, by row and column."""
+    result = TableResult(table)
+    for (row, column), value in values.items():
+        result.add(row, column, kind, value)
+    return result
+
+
 def add_with_interval(result: TableResult, low: float, high: float) -> None:
     """Adds a measured number of 1.5 with this interval."""
-    result.add(
-        row="PEARL (ours)",
-        column="Llama2 7&70B",
-        metric="speedup",
-        unit="x",
-        kind="measured",
-        setup="x@here/f/1",
-        value=1.5,
-        n=2,
-    )
+    result.add("PEARL (ours)", "Llama2 7&70B", "measured", 1.5, n=2)
     result.lines[-1] = result.lines[-1]._replace(low=low, high=high)
 
 
 def test_an_interval_that_is_many_times_its_bar_leaves_the_panel_at_the_top():
     """Else nobody would see the bar of 1.5 beside an interval up to 60."""
     table = load_paper("pearl").table("table-1")
-    narrow, wide = TableResult(table, QUICK), TableResult(table, QUICK)
+    narrow, wide = TableResult(table), TableResult(table)
     add_with_interval(narrow, 1.2, 1.9)
     add_with_interval(wide, 0.04, 60.0)
     assert bars_by_method(narrow).layout.yaxis.range is None
@@ -51,7 +50,6 @@ def test_an_interval_that_is_many_times_its_bar_leaves_the_panel_at_the_top():
     assert max(error_bars.arrayminus) == 1.46
 
 
-@pytest.mark.slow
 def test_sweeps_mark_the_highest_of_each_line(results):
     stars = set()
     for line in chart(results["table-5"]).data:
@@ -73,11 +71,9 @@ def test_charts_are_of_the_filled_kinds_and_paint_no_background(results):
 def test_the_line_at_a_fixed_window_goes_on_to_the_last_iteration_of_any_kind():
     table = load_paper("pearl").table("figure-2b")
     (column,) = table.column_labels
-    result = TableResult(table, QUICK)
-    result.values = {
-        "paper": {(str(i), column): 2.0 for i in range(1, 11)},
-        "virtual": {(str(i), column): 3.0 for i in range(1, 61)},
-    }
+    result = filled_with(table, "paper", {(str(i), column): 2 for i in range(1, 11)})
+    for i in range(1, 61):
+        result.add(str(i), column, "virtual", 3.0)
     result.figure = DraftLengths((3,) * 60, gamma=4, complete=60)
     *bars, line = bars_over_iterations(result).data
     assert [len(bar.x) for bar in bars] == [10, 60]
@@ -95,8 +91,9 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
         if table.chart != "bars_by_kind" or not printed:
             continue
 
-        result = TableResult(table, QUICK)
-        result.values = {"paper": printed, "virtual": printed}
+        result = filled_with(table, "paper", printed)
+        for (row, column), value in printed.items():
+            result.add(row, column, "virtual", value)
         heights = []
         for bar in bars_by_kind(result).data:
             heights += [height for height in bar.y if height is not None]
@@ -117,13 +114,13 @@ def test_a_chart_is_chosen_by_the_tables_file_and_not_by_its_item_or_rows(result
         ("lines_over_rows", "scatter"),
     ):
         renamed = table.model_copy(update={"item": "table-7", "chart": name})
-        result = TableResult(renamed, QUICK, values=results["table-5"].values)
+        result = replace(results["table-5"], table=renamed)
         assert {trace.type for trace in chart(result).data} == {type_of_trace}
 
 
 def test_an_unknown_chart_is_an_error_that_lists_the_known(results):
     table = results["table-5"].table.model_copy(update={"chart": "bars_by_kinds"})
-    result = TableResult(table, QUICK, values=results["table-5"].values)
+    result = replace(results["table-5"], table=table)
     message = "table-5 has the unknown chart 'bars_by_kinds'; known: .*bars_by_kind, "
     with pytest.raises(SpeclibError, match=message):
         chart(result)

@@ -35,7 +35,7 @@ def extra_1(**means: float):
         table=table,
         lines=rows,
         values={"virtual": values},
-        earlier={},
+        left_out=set(),
         kinds=["virtual"],
         figure=None,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -13,14 +12,12 @@ from itertools import pairwise
 import pytest
 from helpers import late
 
-from speclab.experiment.engines.virtual import example_trace
 from speclab.papers.ledger import VerdictLine, read_ledger
 from speclab.papers.load_papers import load_paper
-from speclab.papers.paper_schema import ENGINE_KINDS
+from speclab.papers.numbers import Number, mean_number
+from speclab.papers.paper_schema import ENGINE_KINDS, Claim
 from speclab.views.anchors import cell_anchor, slug
-from speclab.views.pages import traces
-from speclab.views.pages.committed import with_committed
-from speclab.views.pages.entry import ClaimEntry, read_entry
+from speclab.views.pages.entry import ClaimEntry, Judged, PaperEntry
 from speclab.views.pages.headlines import (
     NARROW,
     PHONE,
@@ -29,91 +26,81 @@ from speclab.views.pages.headlines import (
     headline_rows,
     render_headlines,
 )
-from speclab.views.pages.index import Linker, index_page, summary
+from speclab.views.pages.index import index_page, summary
 from speclab.views.pages.notebook import notebook_page
-from speclab.views.pages.places import PageAnchors, find_anchors
+from speclab.views.pages.places import find_anchors, links_to
+from speclab.views.pages.site import report_page
 from speclab.views.tables.html import section_html
 from speclib import paths
 from speclib.drawing.text_in_pictures import FONT_SIZE, text_width
 
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
-MADE = {"made": "2026-01-01 10:00, commit abc"}
-
-# What an index was made from before it had a table of claims.
-OLD_ENTRY = {
-    "key": "dsi",
-    "title": "An older title",
-    "authors": "A. Author",
-    "year": 2024,
-    "profile": "full",
-    "counts": {"paper": {"cells": 3}},
-    "summary": "<p>an older summary</p>",
-    "headline": "<p>an older table</p>",
-    "broken": "",
-    "failed": "",
-} | MADE
+NO_LINKS = links_to({})
+THREE = mean_number([1.98, 2.0, 2.02])  # 2 with an interval of 3 requests
 
 
-def claim(name: str, *, paper_says: float, **holds_by_kind: str) -> dict:
+def judged(kind: str, holds: str, number: Number = THREE) -> Judged:
+    value = f"{number.value:g}"
+    line = VerdictLine("pearl", "table-1", "a", kind, holds, value, "2")
+    return Judged(line, number)
+
+
+def claim(name: str, *, paper_says: float, **holds_by_kind: str) -> ClaimEntry:
     """A headline claim with a verdict per kind, each about the number 2."""
-    verdicts = []
-    for kind, holds in holds_by_kind.items():
-        verdict = {"kind": kind, "holds": holds, "value": "2", "number": 2.0}
-        verdicts.append(verdict | {"low": 1.9, "high": 2.1})
-    return {
-        "item": "table-1",
-        "id": name,
-        "anchor": f"table-1.{name}",
-        "text": f"it is {paper_says} times as fast: {name}",
-        "is_headline": True,
-        "claimed": paper_says,
-        "within": 0.05,
-        "verdicts": verdicts,
-    }
+    text = f"it is {paper_says} times as fast: {name}"
+    source = "abstract and the first words of the introduction"
+    about = Claim(
+        id=name,
+        kind="ratio",
+        text=text,
+        source=source,
+        expected=paper_says,
+        within=0.05,
+    )
+    verdicts = {kind: judged(kind, holds) for kind, holds in holds_by_kind.items()}
+    return ClaimEntry("table-1", about, verdicts, {}, is_headline=True)
 
 
-ENTRY = {
-    "key": "pearl",
-    "title": "PEARL",
-    "claims": [
-        claim("one", paper_says=2.0, virtual="yes", measured="no"),
-        claim("two", paper_says=2.1, virtual="yes", measured="open"),
-        claim("three", paper_says=4.0, virtual="no", measured="n/a"),
-    ],
-} | MADE
+def entry_of(*claims: ClaimEntry) -> PaperEntry:
+    return PaperEntry(load_paper("pearl"), list(claims))
 
 
-@pytest.fixture(scope="module")
-def timed(results):
-    """Table 5 whose cells have a trace, as those have that were timed."""
-    result = results["table-5"]
-    cell_results = {}
-    for (row, column, _), cell_result in result.cell_results.items():
-        trace = example_trace(cell_result.spec).to_json()
-        cell_results[row, column, "virtual"] = replace(cell_result, trace=trace)
-    return replace(result, cell_results=cell_results)
+ENTRY = entry_of(
+    claim("one", paper_says=2.0, virtual="yes", measured="no"),
+    claim("two", paper_says=2.1, virtual="yes", measured="open"),
+    claim("three", paper_says=4.0, virtual="no", measured="not judged"),
+)
 
 
 # -- the picture -----------------------------------------------------------------------
 def test_the_caption_counts_the_verdicts_that_the_picture_shows():
-    rows = headline_rows([read_entry(ENTRY)])
-    text = caption(rows, Linker({}))
+    rows = headline_rows([ENTRY])
+    text = caption(rows)
     assert "in 3 claims" in text
     assert "By virtual numbers 2 of 3 hold, 1 does not." in text
     assert "By measured numbers 0 of 2 hold, 1 does not, 1 is open." in text
     assert "emulated" not in text
-    assert "timeline" not in text
+    assert "Measured numbers without a verdict are of other models" in text
 
-    svg = render_headlines(rows, Linker({}), WIDE)
-    signs = Counter(re.findall(r'class="verdict (\w+)"', svg))
-    assert signs == {"yes": 2, "no": 2, "open": 1, "na": 1}
+    svg = render_headlines(rows, NO_LINKS, WIDE)
+    signs = Counter(re.findall(r'class="verdict ([\w-]+)"', svg))
+    assert signs == {"yes": 2, "no": 2, "open": 1, "not-judged": 1}
+
+
+def test_a_number_without_a_verdict_stands_in_the_picture_with_a_dash_and_no_cross():
+    stand_in = claim("of a laptop", paper_says=4.43, measured="not judged")
+    svg = render_headlines(headline_rows([entry_of(stand_in)]), NO_LINKS, WIDE)
+    assert 'class="verdict no"' not in svg
+    sign = re.search(r'<g class="verdict not-judged">(.*?)</g>', svg)[1]
+    assert "<title>measured: not judged</title>" in sign
+    assert ">2.00</text>" in sign
+    assert re.search(r'<g class="measured"><title>measured: 2.00, 95 %', svg)
 
 
 def test_each_verdict_has_a_shape_of_its_own_and_no_text_is_small():
-    rows = headline_rows([read_entry(ENTRY)])
-    svg = render_headlines(rows, Linker({}), WIDE)
+    svg = render_headlines(headline_rows([ENTRY]), NO_LINKS, WIDE)
     shapes = {}
-    for name, content in re.findall(r'<g class="verdict (\w+)">(.*?)</g>', svg):
+    for name, content in re.findall(r'<g class="verdict ([\w-]+)">(.*?)</g>', svg):
         without_words = re.sub(r"<text.*?</text>|<title>.*?</title>", "", content)
         shapes[name] = tuple(re.findall(r"<(\w+)", without_words))
     assert len(set(shapes.values())) == len(shapes) == 4
@@ -123,8 +110,7 @@ def test_each_verdict_has_a_shape_of_its_own_and_no_text_is_small():
 
 
 def test_the_mark_of_a_number_stands_where_its_value_is_on_the_axis():
-    rows = headline_rows([read_entry(ENTRY)])
-    svg = render_headlines(rows, Linker({}), WIDE)
+    svg = render_headlines(headline_rows([ENTRY]), NO_LINKS, WIDE)
     ticks = {}
     for x, label in re.findall(r'<text x="([\d.]+)"[^>]*>([\d.]+)</text>', svg):
         ticks[label] = float(x)
@@ -133,22 +119,16 @@ def test_the_mark_of_a_number_stands_where_its_value_is_on_the_axis():
 
 
 def test_a_claim_that_holds_down_to_nothing_has_a_band_to_the_end_of_the_axis():
-    entry = {
-        "key": "pearl",
-        "title": "",
-        "claims": [claim("a", paper_says=2.0, virtual="yes") | {"within": 1.5}],
-    }
-    rows = headline_rows([read_entry(entry)])
-    svg = render_headlines(rows, Linker({}), WIDE)
+    entry = claim("a", paper_says=2.0, virtual="yes")
+    wide = replace(entry, claim=entry.claim.model_copy(update={"within": 1.5}))
+    svg = render_headlines(headline_rows([entry_of(wide)]), NO_LINKS, WIDE)
     assert "nan" not in svg
     assert "within 150 %" in svg
 
 
 @pytest.mark.parametrize("width", [NARROW, PHONE])
 def test_no_line_of_a_narrow_picture_is_wider_than_it_and_no_labels_touch(width):
-    entry = ENTRY | {"claims": [dict(claim) for claim in ENTRY["claims"]]}
-    entry["claims"][0]["source"] = "abstract and the first words of the introduction"
-    svg = render_headlines(headline_rows([read_entry(entry)]), Linker({}), width)
+    svg = render_headlines(headline_rows([ENTRY]), NO_LINKS, width)
     for x, size, text in re.findall(
         r'<text x="([\d.]+)" y="[\d.]+" font-size="(\d+)"[^>]*>([^<]+)</text>', svg
     ):
@@ -161,104 +141,6 @@ def test_no_line_of_a_narrow_picture_is_wider_than_it_and_no_labels_touch(width)
         if y == next_y:
             assert float(next_x) - float(x) > text_width(label)
     assert {label for *_, label in ticks} >= {"1", "2", "4"}
-
-
-# -- what the committed ledger adds ----------------------------------------------------
-def committed(name: str, kind: str, holds: str, value: str = "3") -> VerdictLine:
-    note = "3 (95 %: 2.5 .. 3.5), expected 2"
-    return VerdictLine("pearl", "table-1", name, kind, holds, value, "2", note)
-
-
-COMMITTED = [
-    committed("one", "virtual", "no"),  # settled here: ours stays
-    committed("one", "emulated", "yes"),  # not run here
-    committed("two", "measured", "no"),  # open here
-    committed("three", "measured", "open"),  # not judged here
-    committed("three@same-devices", "virtual", "yes"),
-    VerdictLine("dsi", "table-1", "up-to-1.92", "virtual", "no", "1.4", "1.92"),
-    VerdictLine("dsi", "table-1", "no-such-claim", "virtual", "no", "1.4", "1.92"),
-]
-
-
-def with_committed_claims() -> dict[tuple[str, str], ClaimEntry]:
-    """The claims of both papers by paper and name."""
-    papers = {"dsi": load_paper("dsi")}
-    claims = {}
-    for paper in with_committed([read_entry(ENTRY)], papers, COMMITTED):
-        for claim in paper.claims:
-            claims[paper.key, claim.id] = claim
-    return claims
-
-
-def test_the_committed_ledger_speaks_only_where_this_checkout_settles_nothing():
-    claims = with_committed_claims()
-    assert claims["pearl", "one"].verdict("virtual").committed is None
-    emulated = claims["pearl", "one"].verdict("emulated")
-    assert emulated.is_committed
-    assert (emulated.holds, emulated.number) == ("yes", 3.0)
-    assert (emulated.low, emulated.high) == (2.5, 3.5)
-
-    still_ours = claims["pearl", "two"].verdict("measured")
-    assert (still_ours.holds, still_ours.is_committed) == ("open", False)
-    assert still_ours.settled.holds == "no"
-    assert claims["pearl", "two"].verdict("virtual").settled.holds == "yes"
-    assert claims["pearl", "three"].verdict("measured").settled.holds == "open"
-
-    assert set(claims) == {("pearl", "one"), ("pearl", "two"), ("pearl", "three")} | {
-        ("dsi", "up-to-1.92")
-    }
-    assert claims["dsi", "up-to-1.92"].is_headline
-
-
-def test_a_committed_tie_settles_what_is_open_here():
-    papers = {"dsi": load_paper("dsi")}
-    tie = committed("two", "measured", "tie", "1 of 2")
-    (entry, *_) = with_committed([read_entry(ENTRY)], papers, [tie])
-    (settled,) = [c.verdict("measured") for c in entry.claims if c.id == "two"]
-    assert settled.settled.holds == "tie"
-
-
-def test_an_interval_of_two_numbers_is_not_that_of_a_committed_value():
-    """A window of 6 was highest, at 0.97 to 1.01 of the speed of another."""
-    note = "as good as equal: A: 6 over 5 0.99 (95 %: 0.97 .. 1.01)"
-    line = VerdictLine("pearl", "table-1", "two", "measured", "tie", "6", "5", note)
-    (entry, *_) = with_committed([read_entry(ENTRY)], {}, [line])
-    (verdict,) = [c.verdict("measured") for c in entry.claims if c.id == "two"]
-    assert (verdict.settled.number, verdict.settled.low) == (6.0, None)
-
-
-def test_a_tie_is_a_row_of_the_table_and_may_be_filtered_for():
-    is_tie = claim("tied", paper_says=2.0, virtual="yes", measured="tie")
-    html = index_page([ENTRY | {"claims": [is_tie]}], {})
-    assert 'data-kind="measured" data-holds="tie"' in html
-    assert '<span class="judged tie"><span class="sign">≈</span> tie' in html
-    assert 'name="verdict" value="tie"' in html
-
-
-def test_committed_numbers_are_hollow_and_marked_and_the_caption_counts_them():
-    claims = with_committed_claims()
-    entry = ENTRY | {"claims": [claims["pearl", "one"].model_dump()]}
-    rows = headline_rows([read_entry(entry)])
-    svg = render_headlines(rows, Linker({}), WIDE)
-    emulated = re.search(r'<g class="emulated">.*?</g>', svg)[0]
-    assert 'fill="#fff"' in emulated.rpartition("<path")[2]
-    assert "from the committed ledger" in emulated
-    assert ">3.00 *</text>" in svg
-    text = caption(rows, Linker({}))
-    assert "Hollow marks and numbers with *" in text
-    assert "By emulated numbers 1 of 1 hold." in text
-    assert "Hollow" not in caption(headline_rows([read_entry(ENTRY)]), Linker({}))
-
-
-def test_the_index_marks_what_is_committed_and_links_no_report_that_is_not_there():
-    papers = {"dsi": load_paper("dsi")}
-    html = index_page([ENTRY], {}, committed=COMMITTED, all_papers=papers)
-    words = " ".join(html.split())
-    assert words.count("in the committed ledger:") == 2
-    assert words.count("from the committed ledger</span>") == 2
-    assert "Not run in this checkout" in words
-    assert 'href="dsi.html"' not in html
-    assert 'href="pearl.html"' in html
 
 
 # -- headlines -------------------------------------------------------------------------
@@ -275,8 +157,7 @@ def test_headlines_of_every_paper_are_ratios_that_its_tables_claim():
 
 # -- the table -------------------------------------------------------------------------
 def test_every_judged_claim_is_a_row_and_every_verdict_a_cell(results):
-    entry = json.loads(json.dumps(summary(load_paper("pearl"), results, "quick")))
-    html = index_page([entry | MADE], {})
+    html = index_page([summary(load_paper("pearl"), results)], {})
     judged = []
     for result in results.values():
         judged += [(row.item, row.claim, row.kind) for row in result.claims]
@@ -286,8 +167,7 @@ def test_every_judged_claim_is_a_row_and_every_verdict_a_cell(results):
 
 
 def test_a_claim_about_speedups_has_a_second_verdict_over_the_same_devices(results):
-    entry = json.loads(json.dumps(summary(load_paper("pearl"), results, "quick")))
-    html = index_page([entry | MADE], {})
+    html = index_page([summary(load_paper("pearl"), results)], {})
     second_values = Counter()
     for result in results.values():
         second_values.update(row.value for row in result.claims_over_same_devices)
@@ -295,15 +175,14 @@ def test_a_claim_about_speedups_has_a_second_verdict_over_the_same_devices(resul
 
     verdicts = re.findall(r'<div class="second">.*?</div>', html, re.S)
     values = re.findall(r'<b class="value">([^<]*)</b>', "".join(verdicts))
-    assert Counter(values) == second_values
+    assert Counter(v.removeprefix("in order in ") for v in values) == second_values
     assert "A claim about a speed-up has a second verdict" in html
 
 
 def test_rows_are_filtered_by_both_verdicts():
-    second = {"kind": "virtual", "holds": "no", "value": "0.9", "number": 0.9}
-    judged = claim("a", paper_says=2, virtual="yes")
-    judged["verdicts"][0]["over_same_devices"] = second
-    html = index_page([{"key": "pearl", "title": "", "claims": [judged]}], {})
+    entry = claim("a", paper_says=2, virtual="yes")
+    second = {"virtual": judged("virtual", "no", Number(0.9))}
+    html = index_page([entry_of(replace(entry, over_same_devices=second))], {})
     cell = re.search(r'<td data-kind="virtual".*?</td>', html, re.S)[0]
     assert 'data-holds="yes no"' in cell
     assert "over the same devices:" in cell
@@ -315,9 +194,9 @@ def test_without_second_verdicts_nothing_is_said_of_them():
 
 
 def test_a_papers_section_lists_what_does_not_hold_and_what_is_open(results):
-    entry = summary(load_paper("pearl"), results, "quick")
+    entry = summary(load_paper("pearl"), results)
     words_of = {"no": "that do not hold", "open": "that are open"}
-    sentences_of = {"no": entry["broken"], "open": entry["unsettled"]}
+    sentences_of = {"no": entry.broken, "open": entry.unsettled}
     seen = 0
     for holds, words in words_of.items():
         count = 0
@@ -328,7 +207,7 @@ def test_a_papers_section_lists_what_does_not_hold_and_what_is_open(results):
         assert says_so == (count > 0)
         seen += count
     assert seen
-    assert entry["unsettled"] in index_page([entry | MADE], {})
+    assert entry.unsettled in index_page([entry], {})
 
 
 @pytest.mark.parametrize(
@@ -337,25 +216,38 @@ def test_a_papers_section_lists_what_does_not_hold_and_what_is_open(results):
         ("yes", "holds"),
         ("no", "does not hold"),
         ("open", "open"),
-        ("n/a", "not judged"),
-        ("a verdict of tomorrow", "not judged"),
+        ("not judged", "not judged"),
     ],
 )
 def test_a_verdict_is_a_sign_and_words(holds, words):
-    entry = {
-        "key": "pearl",
-        "title": "",
-        "claims": [claim("a", paper_says=2, virtual=holds)],
-    }
-    html = index_page([entry], {})
+    html = index_page([entry_of(claim("a", paper_says=2, virtual=holds))], {})
     cell = re.search(r'<td data-kind="virtual".*?</td>', html, re.S)[0]
     sign, text = re.search(r'class="sign">(.)</span> ([\w ]+)</span>', cell).groups()
     assert text == words
     assert sign in "✓✗◇–"
 
 
+def test_a_verdict_stands_with_its_interval_and_n():
+    one = claim("one", paper_says=2, measured="open")
+    one.verdicts["measured"] = judged("measured", "open", mean_number([2.0]))
+    three = claim("three", paper_says=4, measured="not judged")
+    html = index_page([entry_of(one, three)], {})
+    details = re.findall(r'<span class="detail">(.*?)</span>', html)
+    assert "n 1" in details
+    # The standard deviation of three is 0.02: 2 -+ 4.303 * 0.02 / 3**0.5.
+    assert "95 %: 1.95 .. 2.05 (n 3)" in details
+
+
+def test_a_verdict_of_two_words_can_be_filtered_for():
+    """What a cell holds is read word by word."""
+    html = index_page([ENTRY], {})
+    offered = re.findall(r'name="verdict" value="([^"]*)"', html)
+    held = set(re.findall(r'data-holds="([^"]+)"', html))
+    assert held == {"yes", "no", "open", "na"} == set(offered)
+
+
 def test_a_verdict_is_the_same_on_the_index_and_below_its_table(results):
-    entry = summary(load_paper("pearl"), results, "quick") | MADE
+    entry = summary(load_paper("pearl"), results)
     sign_on_index = r'class="sign">(.)</span> ([\w ]+)</span>'
     on_index = set(re.findall(sign_on_index, index_page([entry], {})))
     below_tables = set()
@@ -366,34 +258,11 @@ def test_a_verdict_is_the_same_on_the_index_and_below_its_table(results):
     assert below_tables <= on_index
 
 
-def test_an_entry_of_older_form_has_its_section_and_says_what_is_missing():
-    html = index_page([OLD_ENTRY, ENTRY], {})
-    assert "<p>an older summary</p>" in html
-    assert "<p>an older table</p>" in html
-    assert "The claims of dsi are missing here" in html
-    assert html.count("<tr id=") == 3
-    assert "The claims of pearl" not in html
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [{"claims": 7}, {"claims": [{"item": 1}]}, {"year": "soon"}, {"title": None}],
-)
-def test_what_cannot_be_read_of_an_entry_is_left_out(damaged):
-    html = index_page([OLD_ENTRY | damaged, ENTRY], {})
-    assert "an older summary" in html
-    assert html.count("<tr id=") == 3
-
-
 def test_texts_of_an_entry_cannot_end_its_page():
-    entry = {
-        "key": "pearl",
-        "title": "<script>",
-        "claims": [
-            claim("x", paper_says=2.0, virtual="yes") | {"text": "<b>bold</b> & more"}
-        ],
-    }
-    html = index_page([entry], {})
+    entry = claim("x", paper_says=2.0, virtual="yes")
+    text = {"text": "<b>bold</b> & more"}
+    bold = replace(entry, claim=entry.claim.model_copy(update=text))
+    html = index_page([entry_of(bold)], {})
     assert "<b>bold</b>" not in html
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
 
@@ -444,19 +313,13 @@ def pages_of(results) -> dict[str, str]:
     cell = late.nbformat.v4.new_code_cell("show()", outputs=outputs)
     notebook = late.nbformat.writes(late.nbformat.v4.new_notebook(cells=[cell]))
 
-    on_page = find_anchors(notebook_page(notebook, "Title"))
-    of_traces = traces.traces_page(paper, results, on_page)
-    places = PageAnchors("pearl", on_page, find_anchors(of_traces))
-    entry = json.loads(json.dumps(summary(paper, results, "quick")))
-    return {
-        "pearl.html": notebook_page(notebook, "Title", places),
-        "pearl-traces.html": of_traces,
-        "index.html": index_page([entry | MADE], {}, {"pearl": places}),
-    }
+    page = notebook_page(notebook, "Title")
+    index = index_page([summary(paper, results)], {}, {"pearl": find_anchors(page)})
+    return {"pearl.html": page, "index.html": index}
 
 
-def test_every_link_between_the_pages_leads_to_a_place_that_exists(results, timed):
-    html_by_file = pages_of(results | {"table-5": timed})
+def test_every_link_between_the_pages_leads_to_a_place_that_exists(results):
+    html_by_file = pages_of(results)
     parsed = {name: Ids(html) for name, html in html_by_file.items()}
     links_to = Counter()
     for name, page in parsed.items():
@@ -468,45 +331,29 @@ def test_every_link_between_the_pages_leads_to_a_place_that_exists(results, time
                 assert fragment in parsed[target].ids, link
                 links_to[name, target] += 1
 
-    cells = len(timed.cell_results)
-    claims = sum(len(result.table.claims) for result in results.values())
     judged = {(row.item, row.claim) for r in results.values() for row in r.claims}
-    assert links_to["pearl.html", "pearl-traces.html"] == cells
-    assert links_to["pearl-traces.html", "pearl.html"] == cells
-    assert claims >= len(judged) <= links_to["index.html", "pearl.html"]
-    assert links_to["index.html", "pearl-traces.html"] > 0
+    assert links_to["index.html", "pearl.html"] >= len(judged) > 0
 
 
 def test_without_pages_the_index_has_no_links_into_them(results):
-    entry = summary(load_paper("pearl"), results, "quick") | MADE
-    links = Ids(index_page([entry], {})).links
+    links = Ids(index_page([summary(load_paper("pearl"), results)], {})).links
     assert [link for link in links if "#" in link] == ["#claims"]  # its own
+    assert "pearl.html" not in links
 
 
-# -- timelines -------------------------------------------------------------------------
-def test_a_paper_whose_cells_were_not_timed_has_no_page_of_timelines(results):
-    assert traces.traces_page(load_paper("pearl"), results) == ""
-
-
-def test_cells_of_one_run_share_its_picture(results, timed):
-    again = replace(timed, table=results["table-4"].table)
-    html = traces.traces_page(load_paper("pearl"), {"table-5": timed, "table-4": again})
-    runs = {cell_result.spec for cell_result in timed.cell_results.values()}
-    assert html.count("<svg ") == 2 * len(runs)  # the plot is an svg inside the picture
-    assert "Under other items stand the runs of:" in html
-
-
-def test_a_page_of_many_runs_shows_less_of_each(timed, monkeypatch):
-    paper = load_paper("pearl")
-    page = traces.traces_page(paper, {"table-5": timed})
-    assert "until 24 tokens were written" in page
-
-    monkeypatch.setattr(traces, "MOST_LETTERS", len(page) - 1)
-    page = traces.traces_page(paper, {"table-5": timed})
-    assert "until 16 tokens were written" in page
-
-
-def test_the_texts_of_a_timeline_are_those_of_the_run(timed):
-    html = unescape(traces.traces_page(load_paper("pearl"), {"table-5": timed}))
-    assert re.search(r"<h3>PEARL \(γ = 3\), virtual</h3>", html)
-    assert "time in ms (virtual; cut off here" in html
+def test_the_sites_index_has_the_verdicts_of_a_file_and_leads_to_headings_of_texts():
+    name = "up-to-4.43-over-ar"
+    line = VerdictLine("pearl", "table-1", name, "virtual", "no", "3.1", "4.43")
+    same_devices = line._replace(claim=f"{name}@same-devices", value="1.4")
+    note = "not judged: other models and hardware than the paper's"
+    measured = line._replace(kind="measured", holds="not judged", note=note)
+    lines = [line, same_devices, measured]
+    html = report_page(lines, {"pearl": load_paper("pearl")})
+    assert html.count("<tr id=") == 1
+    assert html.count("not judged</span> <b") == 1
+    assert "<summary>why</summary>other models and hardware than the paper" in html
+    assert 'data-holds="no no"' in html
+    assert '<b class="value">1.4</b>' in html
+    assert "By virtual numbers 0 of 1 hold, 1 does not." in html
+    heading = "pearl.html#table-1-speed-up-on-humaneval-six-methods-six-model-pairs"
+    assert heading in Ids(html).links

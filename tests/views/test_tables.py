@@ -8,13 +8,16 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
+from helpers.tables import rows_of
 
-from speclab.experiment.spec import QUICK
+from speclab.papers.fill import Known, fill
 from speclab.papers.ledger import DEVICE_SECONDS, LedgerLine, VerdictLine
 from speclab.papers.load_papers import load_paper
+from speclab.papers.numbers import Number, mean_number
+from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
 from speclab.views.tables.cell_text import write_difference
-from speclab.views.tables.grid import Source, build_grid
+from speclab.views.tables.grid import Entry, Source, build_grid
 from speclab.views.tables.html import (
     prose_html,
     section_html,
@@ -38,9 +41,25 @@ ELSEWHERE = LedgerLine(
     low=50.0,
     high=53.0,
     n=8,
-    source="measured 2026-01-01 9:00",
+    source="measured 2026-01-01T09:00:00",
     note="dilated; c 3.1",
 )
+
+
+@pytest.fixture(scope="module")
+def measured() -> TableResult:
+    """Table 1 with two prompts of every measured cell, on a machine called "here".
+
+    Plain decoding writes 8 / (4.5 - 0.5) = 2 tokens a second after the first; a method
+    8 / (2 - 0.5) = 5.33 and 8 / (2.5 - 0.5) = 4. So each speed-up is 2.667 and 2, and
+    its geometric mean 2.309.
+    """
+    table = load_paper("pearl").table("table-1")
+    cells = cells_to_run(table, ("measured",))
+    rows = []
+    for spec in dict.fromkeys(cell.spec for cell in cells):
+        rows += rows_of(spec)
+    return fill(table, cells, Known.of_rows(rows), "here", ("measured",))
 
 
 # -- text ------------------------------------------------------------------------------
@@ -172,38 +191,51 @@ def test_another_machines_numbers_are_a_column_of_their_own(results):
 
     html = section_html(result, [ELSEWHERE])
     assert "measured @ epyc-64c" in html
-    assert 'title="95 %: 50.00 .. 53.00 (n 8); dilated; c 3.1"' in html
+    assert 'title="95 %: 50.00 .. 53.00; n 8; dilated; c 3.1"' in html
+    assert "<small>n 8</small>" in html
+    assert "| 51.50 | 50.00 .. 53.00 (n 8) |" in text
+
+
+def test_a_number_of_one_prompt_says_so_and_has_no_interval(results):
+    result = TableResult(results["table-5"].table, "here")
+    one = mean_number([2.5])
+    result.add("3", "CodeLlama 7&34", "measured", one, setup="x@here/f/1")
+    assert "| 2.50 | n 1 |" in section_md(result)
+    assert "<small>n 1</small>" in section_html(result)
+    assert "95 %" not in section_html(result)
+
+
+def test_cells_that_are_still_to_be_run_say_so_one_by_one_or_by_kind(results):
+    result = results["table-5"]
+    cell = "3", "CodeLlama 7&34"
+    of_cell = [line for line in result.lines if (line.row, line.column) == cell]
+    lines = [line for line in result.lines if line not in of_cell]
+    left_out = {(*cell, "virtual"), (*cell, "measured")}
+    waiting = replace(result, lines=lines, left_out=left_out)
+    assert build_grid(waiting).cells[cell] == {Source("virtual"): Entry("not run yet")}
+    html, text = section_html(waiting), section_md(waiting)
+    assert html.count(">not run yet</td>") == 1
+    for page in (html, text):
+        assert "not run yet: measured" in page
+    assert "not run yet" not in section_html(result) + section_md(result)
 
 
 def test_a_cell_that_failed_is_shown_as_failed(results):
     result = results["table-5"]
-    rows = list(result.lines)
-    first_virtual = next(i for i, row in enumerate(rows) if row.kind == "virtual")
-    failed_row = rows[first_virtual]._replace(value=None, note="failed: no <file>")
-    rows[first_virtual] = failed_row
-    errors = {"table-5, 2: pearl": "no <file>"}
+    row, column = "3", "CodeLlama 7&34"
+    failed = replace(
+        result,
+        lines=[
+            line for line in result.lines if (line.row, line.kind) != (row, "virtual")
+        ],
+        left_out={(row, column, "virtual")},
+        errors={f"table-5, {row}, {column}: virtual pearl(gamma=3)": "no <file>"},
+    )
 
-    html = section_html(replace(result, lines=rows, claims=[], errors=errors))
+    html = section_html(failed)
     assert ">failed</td>" in html
     assert "no &lt;file&gt;" in html
     assert "no <file>" not in html
-
-
-def test_a_number_of_an_earlier_run_has_a_sign_and_a_line_explains_it(results):
-    sign = "§: not run yet this time; the number is that of an earlier run"
-    result = results["table-5"]
-    assert sign not in section_md(result)
-
-    row, column = "3", "CodeLlama 7&34"
-    rows = [
-        r for r in result.lines if (r.row, r.column, r.kind) == (row, column, "virtual")
-    ]
-    place = (row, column, "virtual")
-    empty = TableResult(result.table, result.profile, earlier={place: rows[0]})
-    html, text = section_html(empty), section_md(empty)
-    assert sign in html
-    assert sign in text
-    assert f"{rows[0].value:.2f}§" in text
 
 
 def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(results):
@@ -212,24 +244,10 @@ def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(re
     assert sign not in section_html(result)
     assert sign not in section_md(result)
 
-    # Filled again with one cell disturbed, as an engine would say it.
-    table = result.table
-    row, column = "3", "CodeLlama 7&34"
-    value = result.values["virtual"][row, column]
-    disturbed = TableResult(
-        table, result.profile, disturbed={(row, column, "measured")}
-    )
-    for label in ("2", "3"):
-        disturbed.add(
-            row=label,
-            column=column,
-            metric=table.metric,
-            unit=table.unit,
-            kind="measured",
-            setup="x@here/f/1",
-            value=value,
-            note="c 3.1",
-        )
+    disturbed = TableResult(result.table, "here")
+    for label, is_busy in (("2", False), ("3", True)):
+        number = Number(41.5, is_busy=is_busy)
+        disturbed.add(label, "CodeLlama 7&34", "measured", number, note="c 3.1")
     notes = [row.note for row in disturbed.lines]
     assert notes == [
         "c 3.1",
@@ -238,7 +256,15 @@ def test_a_disturbed_number_has_a_sign_and_a_line_below_the_table_explains_it(re
     html, text = section_html(disturbed), section_md(disturbed)
     assert html.count("<sup>‡</sup>") == 1
     assert html.count(sign) == text.count(sign) == 1
-    assert f"{value:.2f}‡" in text
+    assert "41.50‡" in text
+
+
+def test_a_number_that_its_machine_is_too_slow_for_is_not_reported(results):
+    result = TableResult(results["table-5"].table, "here")
+    note = "not reported: the machine is too slow or busy for this"
+    nan = Number(float("nan"))
+    result.add("3", "CodeLlama 7&34", "emulated", nan, setup="x@here", note=note)
+    assert ">not reported</td>" in section_html(result)
 
 
 def test_a_number_of_rest_has_a_sign_that_says_what_it_looks_up(results):
@@ -247,7 +273,7 @@ def test_a_number_of_rest_has_a_sign_that_says_what_it_looks_up(results):
     assert sign not in section_html(result)
 
     row, column = "3", "CodeLlama 7&34"
-    filled = TableResult(result.table, result.profile)
+    filled = TableResult(result.table, "here")
     note = "dilated; datastore: tasks of ours, put together like the prompts; c 3.1"
     filled.add(row, column, "measured", 2.5, setup="x@here/f/1", note=note)
     html, text = section_html(filled), section_md(filled)
@@ -296,55 +322,59 @@ def test_folded_verdicts_say_each_source_and_count_our_own_checks_apart(results)
     ) in html
 
 
-def test_open_verdicts_are_counted_apart_and_listed_with_what_would_settle_them(
-    results,
-):
+def test_open_verdicts_are_counted_apart_and_listed_with_the_reason(results):
     """Of table 1, one claim of the paper and one check of ours are made open."""
     result = results["table-1"]
     own = next(c for c in result.table.claims if c.source.startswith("audit"))
     papers = next(c for c in result.table.claims if c.source.startswith("section"))
-    note = "not settled: ...; about 23 prompts would settle it"
+    note = "PEARL (ours) / Llama2 7&70B: not run yet"
     verdicts = []
     for claim in (own, papers):
         row = VerdictLine(
             "pearl", "table-1", claim.id, "measured", "open", "", "", note
         )
         verdicts.append(row)
-    measured = replace(result, claims=verdicts)
+    unsettled = {"table-1": replace(result, claims=verdicts)}
 
-    counts = count({"table-1": measured})["measured"]
+    counts = count(unsettled)["measured"]
     assert (counts["open"], counts["own open"]) == (1, 1)
     assert sum(counts.values()) == 2
-    assert "that are open" in summary_html({"table-1": measured})
-    assert "| that are open |" in summary_md({"table-1": measured})
+    assert "that are open" in summary_html(unsettled)
+    assert "| that are open |" in summary_md(unsettled)
 
-    html = verdicts_html({"table-1": measured}, "open", ("measured",))
+    html = verdicts_html(unsettled, "open", ("measured",))
     assert (
-        "<summary>2 verdicts on claims that are open, for want of requests: "
+        "<summary>2 verdicts on claims that are open, for want of runs: "
         "1 on the paper's own, 1 on our checks</summary>"
     ) in html
     assert html.count('<span class="verdict open">◇ open</span>') == 2
-    assert html.count("about 23 prompts would settle it") == 2
+    assert html.count("Llama2 7&amp;70B: not run yet") == 2
 
 
-def test_ties_are_counted_apart_and_listed_without_the_order_of_their_numbers(results):
-    """What is as good as equal is not "in order in 1 of 1" beside it."""
-    result = results["table-1"]
-    claim = next(c for c in result.table.claims if c.kind == "order")
-    note = "as good as equal: A over B 1.01 (95 %: 0.98 .. 1.04), less than 5 % apart"
-    row = VerdictLine(
-        "pearl", "table-1", claim.id, "measured", "tie", "1 of 1", "", note
+def test_what_a_stand_in_cannot_say_is_shown_beside_the_print_without_a_cross(measured):
+    """That small models reach 2.31 does not refute that the paper's reached 4.43."""
+    claim = next(c for c in measured.table.claims if c.id == "up-to-4.43-over-ar")
+    html, text = section_html(measured), section_md(measured)
+    why = "other models and hardware than the paper's"
+    assert f"– not judged **2.309** ({why})" in text
+    line = next(line for line in html.splitlines() if claim.text in line)
+    of_claim = html[html.index(line) :].partition("</tr>")[0]
+    assert '<span class="verdict na">– not judged</span>' in of_claim
+    assert "<span class=value>2.309</span>" in of_claim
+    assert f"<div class=small>{why.replace(chr(39), '&#39;')}</div>" in of_claim
+    assert "verdict no" not in of_claim
+
+    counts = count({"table-1": measured})["measured"]
+    held = Counter(row.holds for row in measured.claims if row.kind == "measured")
+    assert counts["not judged"] == held["not judged"] > 0
+
+
+def test_a_table_says_whose_machine_its_measured_numbers_are_of(measured):
+    assert "measured: here/" in section_md(measured)
+    assert "<dd>here/" in section_html(measured)
+    assert re.search(
+        r"measured: here/\w+/\d+, n 2, measured 2026-01-02", section_md(measured)
     )
-    tied = {"table-1": replace(result, claims=[row])}
-
-    counts = count(tied)["measured"]
-    assert counts["tie"] + counts["own tie"] == 1
-    assert f"≈ tie ({note})" in section_md(tied["table-1"])
-    assert "| that are ties |" in summary_md(tied)
-    html = verdicts_html(tied, "tie", ("measured",))
-    assert "on claims that are ties: " in html
-    assert '<span class="verdict tie">≈ tie</span>' in html
-    assert note in html
 
 
 # -- over the same devices -------------------------------------------------------------
@@ -384,7 +414,7 @@ def test_a_table_without_speed_ups_has_no_second_column(results):
 def test_second_verdicts_are_not_counted_as_further_claims(results):
     table_1 = {"table-1": results["table-1"]}
     counted = count(table_1)["virtual"]
-    judged = sum(counted[name] for name in ("yes", "no", "open", "n/a"))
+    judged = sum(counted[name] for name in ("yes", "no", "open", "not judged"))
     own = sum(counted[f"own {name}"] for name in ("yes", "no", "open"))
 
     kinds = Counter(row.kind for row in results["table-1"].claims)
@@ -394,21 +424,13 @@ def test_second_verdicts_are_not_counted_as_further_claims(results):
 def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them():
     table = load_paper("pearl").table("extra-3")
     row, column = "PEARL: PEARL, 4 GPUs", "device-seconds per token"
-    result = TableResult(table, QUICK)
-    for place, metric, unit, value in (
-        ("speed-up", "speedup", "x", 3.5),
-        ("speed-up", DEVICE_SECONDS, "s", 0.777),
-        (column, DEVICE_SECONDS, "s", 0.125),
+    result = TableResult(table)
+    for place, metric, value in (
+        ("speed-up", "speedup", 3.5),
+        ("speed-up", DEVICE_SECONDS, 0.777),
+        (column, DEVICE_SECONDS, 0.125),
     ):
-        result.add(
-            row=row,
-            column=place,
-            metric=metric,
-            unit=unit,
-            kind="virtual",
-            setup="pearl/llama2-7-70",
-            value=value,
-        )
+        result.add(row, place, "virtual", value, metric=metric)
 
     text = section_md(result)
     assert "0.1250" in text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from speclab.audit.quantity import Quantities, Quantity
-from speclab.experiment.cells.grid_row import GridRow, compute_row
 from speclab.theory.dsi_accounting import servers_needed
+from speclab.virtual.grid_row import GridRow, compute_row
 
 SHARES = (0.1, 0.5, 0.9)  # drafter latency over the target's
 ALPHAS = (0.0, 0.5, 0.9, 1.0)

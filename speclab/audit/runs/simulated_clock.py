@@ -6,15 +6,14 @@ Each number has a 95 % interval over the simulated requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import nan
+from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from speclab.audit.quantity import Quantities, Quantity
 from speclab.mutants import AS_PUBLISHED, MUTANTS
-from speclab.papers.bootstrap import Resamples, draw_resamples
-from speclab.papers.estimates import Estimate
 from speclab.papers.load_papers import load_paper
+from speclab.papers.numbers import Number, divide, mean_number
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate
@@ -25,23 +24,18 @@ from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.virtual import Virtual
 
 
-def _estimate(value: float, resampled: np.ndarray, requests: int) -> Quantity:
+def _quantity(number: Number) -> Quantity:
     """A simulated number with its 95 % interval."""
-    low, high = Estimate(value, Resamples(resampled, requests)).interval
-    return Quantity(value, low, high)
+    return Quantity(number.value, *number.interval)
 
 
 def _statistic(runs: Sequence[Stats], statistic: Callable[[Stats], float]) -> Quantity:
-    """A statistic of all requests together, and what it would be of other ones."""
-    columns = np.array([_counts(run) for run in runs])
-    resampled = []
-    for drawn in draw_resamples(len(runs)) @ columns:
-        resampled.append(statistic(Stats(*drawn)))
-    return _estimate(statistic(total(runs)), np.array(resampled), len(runs))
-
-
-def _counts(run: Stats) -> list[float]:
-    return [float(getattr(run, name)) for name in Stats.__dataclass_fields__]
+    """A statistic of the sums over all requests."""
+    without = {}
+    for left_out in range(len(runs)):
+        others = [*runs[:left_out], *runs[left_out + 1 :]]
+        without[str(left_out)] = statistic(total(others)) if others else nan
+    return _quantity(Number(statistic(total(runs)), without, n=len(runs)))
 
 
 def _runs(method: str, requests: int, **what: Any) -> list[Stats]:
@@ -52,11 +46,9 @@ def _runs(method: str, requests: int, **what: Any) -> list[Stats]:
     return runs
 
 
-def _ratio(tops: np.ndarray, bottoms: np.ndarray) -> Quantity:
-    """The ratio of two sums over the same requests, [requests] each."""
-    drawn = draw_resamples(len(tops))
-    resampled = (drawn @ tops) / (drawn @ bottoms)
-    return _estimate(float(tops.sum() / bottoms.sum()), resampled, len(tops))
+def _ratio(tops: Sequence[float], bottoms: Sequence[float]) -> Number:
+    """The ratio of two sums over the same requests."""
+    return divide(mean_number(tops), mean_number(bottoms))
 
 
 def unverified_tokens(
@@ -109,20 +101,10 @@ def worth_of_a_mistake(
         runs = []
         for seed in range(requests):
             runs.append(_run_on_clock(method, latency, alpha, gamma, tokens, seed))
-        speeds.append(np.array([[run.tokens, run.seconds] for run in runs]))
-
-    drawn = draw_resamples(requests)
+        tokens_of_runs = [run.tokens for run in runs]
+        speeds.append(_ratio(tokens_of_runs, [run.seconds for run in runs]))
     with_mistake, without = speeds
-    resampled = _speed(drawn @ with_mistake) / _speed(drawn @ without)
-    value = _speed(with_mistake.sum(0)) / _speed(without.sum(0))
-    return {
-        "with the mistake over without": _estimate(float(value), resampled, requests)
-    }
-
-
-def _speed(tokens_and_seconds: np.ndarray) -> np.ndarray:
-    speed: np.ndarray = tokens_and_seconds[..., 0] / tokens_and_seconds[..., 1]
-    return speed
+    return {"with the mistake over without": _quantity(divide(with_mistake, without))}
 
 
 def _run_on_clock(
@@ -149,9 +131,8 @@ def lookahead_of_dsi(
     seconds = []
     for lookahead in (paper, 1):
         runs = _runs("dsi", requests, lookahead=lookahead, **what)
-        seconds.append(np.array([run.seconds for run in runs]))
-    by_paper, by_one = seconds
-    return {"paper's lookahead over 1": _ratio(by_paper, by_one)}
+        seconds.append([run.seconds for run in runs])
+    return {"paper's lookahead over 1": _quantity(_ratio(*seconds))}
 
 
 def ties_of_dsi(requests: int, c: float, alpha: float, tokens: int) -> Quantities:
@@ -172,13 +153,13 @@ def ties_of_dsi(requests: int, c: float, alpha: float, tokens: int) -> Quantitie
             lookahead=round(c),
             target=1.0,
         )
-        seconds[name] = np.array([run.seconds for run in runs])
+        seconds[name] = [run.seconds for run in runs]
 
     quantities = {}
     for name, values in seconds.items():
-        quantities[name] = Quantity.exact(float(values.mean()))
-    quantities["at c over just above"] = _ratio(seconds["at c"], seconds["just above"])
-    return quantities
+        quantities[name] = Quantity.exact(fmean(values))
+    over_above = _ratio(seconds["at c"], seconds["just above"])
+    return quantities | {"at c over just above": _quantity(over_above)}
 
 
 def passes_of_lookahead_decoding(

@@ -79,7 +79,7 @@ class Setup:
 
     def exact_pair(self) -> Pair:
         """The embedded models as they were trained: small, and good at their task."""
-        embedded = load_pair(PAIR).unfitted
+        embedded = load_pair(PAIR)
         undilated = {"shape": None}
         return embedded.model_copy(
             update={
@@ -102,7 +102,7 @@ class Setup:
 
     def speed_pair(self) -> Pair:
         """The embedded models in the shapes whose speed is measured."""
-        embedded = load_pair(PAIR).unfitted
+        embedded = load_pair(PAIR)
         wide_target = {"shape": self.target_shape}
         wide_draft = {"shape": self.draft_shape}
         return embedded.model_copy(

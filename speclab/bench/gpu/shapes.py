@@ -94,7 +94,7 @@ def _pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
     """The same; raises BadValue where there is no memory."""
     from speclib.models import device_speed  # brings torch
 
-    small = load_pair(PAIR).unfitted.draft.model_copy(update={"shape": None})
+    small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(
         update={"target": shape.spec, "draft": small, "place": setup.place}
     )

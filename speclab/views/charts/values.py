@@ -13,7 +13,7 @@ def unit_of_column(table: Table, column: str) -> str:
 
 def column_values(result: TableResult, kind: str, column: str) -> dict[str, float]:
     """The numbers of one kind in a column, by row, in the order of the table's rows."""
-    values = result.values[kind]
+    values = result.values.get(kind, {})
     return {
         row: values[row, column]
         for row in result.table.row_labels
@@ -23,7 +23,7 @@ def column_values(result: TableResult, kind: str, column: str) -> dict[str, floa
 
 def filled_columns(result: TableResult, kind: str, unit: str) -> list[str]:
     """The columns of a unit that have numbers of a kind."""
-    columns_with_values = {column for _, column in result.values[kind]}
+    columns_with_values = {column for _, column in result.values.get(kind, {})}
     columns = []
     for column in result.table.column_labels:
         in_unit = unit_of_column(result.table, column) == unit

@@ -1,242 +1,156 @@
-"""What the index keeps of one paper, in a form that JSON can hold.
-
-The papers are made one by one, and the index shows all of them. So what it says of a
-paper outlives the run that made it, and may have been written by other code than this.
-"""
+"""What the index says of one paper: its claims with their verdicts, and its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from speclab.papers.claim_numbers import (
-    Numbers,
-    NumbersOverSameDevices,
-    TableNumbers,
-)
-from speclab.papers.comparisons import JudgedNumber, numbers_of_claim
-from speclab.papers.estimates import ledger_interval
-from speclab.papers.ledger import VerdictLine
-from speclab.papers.paper_schema import Claim, Paper, Table
+from speclab.papers.fill import NumbersOverSameDevices, TableNumbers
+from speclab.papers.ledger import SAME_DEVICES_SUFFIX, VerdictLine
+from speclab.papers.numbers import Interval, Number
+from speclab.papers.paper_schema import KINDS, Claim, Paper
 from speclab.papers.table_result import TableResult
-from speclab.views.anchors import cell_anchor, claim_anchor
-from speclab.views.tables.tally import is_own
+from speclab.papers.verdicts import numbers_of_claim
+from speclab.views.anchors import claim_anchor
+from speclab.views.tables.verdicts import in_words
 from speclib.methods import about
 
 # Kinds of claim that are about numbers, and not about which of them is larger.
 ABOUT_NUMBERS = ("ratio", "range", "equal")
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(frozen=True)  # what other code has added is left out
+class Judged(NamedTuple):
+    """A verdict, and the number that it is about if that is one."""
 
-
-class KindVerdict(_Stored):
-    """The verdict on a claim for one kind of number.
-
-    ``holds`` is yes, no, tie (two numbers are as good as equal), open (the 95 %
-    interval does not settle it) or n/a. If the claim is about one number, that is
-    ``number``, and its interval ``low`` to ``high``.
-    ``trace`` is the anchor of the run behind it on the page of timelines: that of the
-    cell, or of the item where several cells are judged; empty where no run was timed.
-    ``over_same_devices`` is the second verdict, of a claim about speed-ups: the same
-    over the best that the same devices can do with plain decoding.
-    ``is_committed``: it is the committed ledger's, not this checkout's. ``committed``
-    is the committed ledger's, where that settles what this one leaves open.
-    """
-
-    kind: str
-    holds: str
-    value: str = ""
-    note: str = ""
-    number: float | None = None
-    low: float | None = None
-    high: float | None = None
-    trace: str = ""
-    over_same_devices: KindVerdict | None = None
-    is_committed: bool = False
-    committed: KindVerdict | None = None
+    line: VerdictLine
+    number: Number | None = None
 
     @property
-    def settled(self) -> KindVerdict:
-        """The committed verdict where it settles more than this one; else this one."""
-        return self.committed or self
+    def interval(self) -> Interval | None:
+        """The number's 95 % interval, if it rests on several requests."""
+        if self.number is None or self.number.n < 2:
+            return None
+        return self.number.interval
 
 
-class ClaimEntry(_Stored):
-    """A claim with its verdicts.
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A claim with its verdicts by kind of number.
 
-    ``anchor`` is the claim's on the paper's page. ``is_own``: it is our check of the
-    paper, not the paper's word. ``claimed`` is the number that it expects, if that is
-    one, and ``within`` how far from it, relative to it, it still holds.
+    ``over_same_devices`` are the second verdicts of a claim about speed-ups.
     ``is_headline``: the picture of the index shows it.
     """
 
     item: str
-    id: str
-    anchor: str
-    text: str
-    source: str = ""
-    expected: str = ""
-    is_own: bool = False
+    claim: Claim
+    verdicts: Mapping[str, Judged]
+    over_same_devices: Mapping[str, Judged]
     is_headline: bool = False
-    claimed: float | None = None
-    within: float = 0.0
-    verdicts: tuple[KindVerdict, ...] = ()
 
-    def verdict(self, kind: str) -> KindVerdict | None:
-        """The verdict for a kind of number, if there is one."""
-        for verdict in self.verdicts:
-            if verdict.kind == kind:
-                return verdict
-        return None
+    @property
+    def anchor(self) -> str:
+        """Its anchor on the paper's page."""
+        return claim_anchor(self.item, self.claim.id)
+
+    @property
+    def claimed(self) -> float:
+        """The number that it expects; nan if that is none."""
+        expected = self.claim.expected
+        return float(expected if isinstance(expected, int | float) else "nan")
+
+    @property
+    def expected(self) -> str:
+        """What the first verdict that says so expects."""
+        texts = [judged.line.expected for judged in self.verdicts.values()]
+        return next(filter(None, texts), "")
 
 
-class PaperEntry(_Stored):
-    """What the index says of one paper.
+@dataclass(frozen=True)
+class PaperEntry:
+    """What the index says of one paper; the texts are HTML.
 
-    ``made`` says when, and from which state of the repository. ``summary``,
-    ``headline``, ``broken``, ``tied``, ``unsettled`` and ``failed`` are HTML.
-    ``claims`` is None in an entry that was written before the index had a table of
-    claims.
-    ``is_committed``: nothing was run for it here; all of it is the committed ledger's.
+    headline   the numbers of one of its tables
+    broken     its verdicts that do not hold; ``unsettled``: those that are open
+    failed     its cells that failed
     """
 
-    key: str
-    title: str
-    authors: str = ""
-    year: int | None = None
-    made: str = ""
-    profile: str = "full"
+    paper: Paper
+    claims: list[ClaimEntry]
     summary: str = ""
     headline: str = ""
     broken: str = ""
-    tied: str = ""
     unsettled: str = ""
     failed: str = ""
-    claims: tuple[ClaimEntry, ...] | None = None
-    is_committed: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the paper is called for short: by its method."""
+        return about(self.paper.key).name
 
 
-def paper_name(paper: PaperEntry) -> str:
-    """What a paper is called for short: by its method."""
-    return about(paper.key).name
+def claim_entries(paper: Paper, judged: Iterable[Judged]) -> list[ClaimEntry]:
+    """Every claim of a paper that has verdicts, in the order of its tables.
 
-
-def read_entry(raw: Mapping[str, Any]) -> PaperEntry:
-    """An entry as it was stored; what this code cannot read of it is left out."""
-    try:
-        return PaperEntry.model_validate(raw)
-    except ValidationError as error:
-        unreadable = {problem["loc"][0] for problem in error.errors()}
-    readable = {name: raw[name] for name in raw if name not in unreadable}
-    key = str(raw.get("key", "unknown"))
-    return PaperEntry.model_validate({"key": key, "title": key} | readable)
-
-
-# -- claims ----------------------------------------------------------------------------
-def claim_entries(paper: Paper, results: Mapping[str, TableResult]) -> list[ClaimEntry]:
-    """Every claim of a paper that was judged, in the order of its tables."""
+    ``judged``: as in a file of claims, second verdicts with their suffix.
+    """
+    by_key = {(one.line.item, one.line.claim, one.line.kind): one for one in judged}
     headlines = [tuple(headline) for headline in paper.facts.get("headlines", ())]
     entries = []
-    for result in results.values():
-        for claim in result.table.claims:
-            is_headline = (result.table.item, claim.id) in headlines
-            lines = [line for line in result.claims if line.claim == claim.id]
-            if lines:
-                entries.append(_describe_claim(claim, result, lines, is_headline))
+    for item, table in paper.tables.items():
+        for claim in table.claims:
+            verdicts = _by_kind(by_key, item, claim)
+            second = _by_kind(by_key, item, claim, SAME_DEVICES_SUFFIX)
+            is_headline = (item, claim.id) in headlines
+            if verdicts:
+                entries.append(ClaimEntry(item, claim, verdicts, second, is_headline))
     return entries
 
 
-def _describe_claim(
-    claim: Claim, result: TableResult, lines: Sequence[VerdictLine], is_headline: bool
-) -> ClaimEntry:
-    item = result.table.item
-    expected = [line.expected for line in lines if line.expected]
-    is_number = isinstance(claim.expected, int | float)
-    return ClaimEntry(
-        item=item,
-        id=claim.id,
-        anchor=claim_anchor(item, claim.id),
-        text=claim.text,
-        source=claim.source,
-        expected=expected[0] if expected else "",
-        is_own=is_own(claim),
-        is_headline=is_headline,
-        claimed=claim.expected if is_number else None,
-        within=claim.within,
-        verdicts=tuple(_describe_verdicts(claim, result, line) for line in lines),
-    )
+def _by_kind(
+    by_key: Mapping[tuple[str, str, str], Judged],
+    item: str,
+    claim: Claim,
+    suffix: str = "",
+) -> dict[str, Judged]:
+    """The verdicts on a claim by kind, as people read them."""
+    found = {}
+    for kind in KINDS:
+        judged = by_key.get((item, claim.id + suffix, kind))
+        if judged is not None:
+            found[kind] = judged._replace(line=in_words(claim, judged.line))
+    return found
 
 
-def _describe_verdicts(
-    claim: Claim, result: TableResult, line: VerdictLine
-) -> KindVerdict:
-    """A verdict, and with it the second one on the same claim, where there is one."""
-    verdict = _describe_verdict(claim, line, TableNumbers(result, line.kind), result)
-    for other in result.claims_over_same_devices:
-        if (other.claim, other.kind) == (line.claim, line.kind):
-            numbers = NumbersOverSameDevices(result, line.kind)
-            second = _describe_verdict(claim, other, numbers, result)
-            return verdict.model_copy(update={"over_same_devices": second})
-    return verdict
+def judged_in_results(results: Mapping[str, TableResult]) -> list[Judged]:
+    """All verdicts of a paper's filled tables."""
+    judged = []
+    for result in results.values():
+        claims = {claim.id: claim for claim in result.table.claims}
+        for line in result.claims:
+            numbers = TableNumbers(result, line.kind)
+            judged.append(_with_number(line, claims[line.claim], result, numbers))
+        for line in result.claims_over_same_devices:
+            second = NumbersOverSameDevices(result, line.kind)
+            one = _with_number(line, claims[line.claim], result, second)
+            suffixed = line._replace(claim=line.claim + SAME_DEVICES_SUFFIX)
+            judged.append(one._replace(line=suffixed))
+    return judged
 
 
-def _describe_verdict(
-    claim: Claim, line: VerdictLine, numbers: Numbers, result: TableResult
-) -> KindVerdict:
-    judged = _judged_numbers(claim, result.table, numbers)
-    number = judged[0] if len(judged) == 1 else None
-    interval = ledger_interval(number.estimate) if number else None
-    return KindVerdict(
-        kind=line.kind,
-        holds=line.holds,
-        value=line.value,
-        note=line.note,
-        number=number.value if number else None,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
-        trace=_trace_of(result, line.kind, number),
-    )
+def _with_number(
+    line: VerdictLine, claim: Claim, result: TableResult, numbers: TableNumbers
+) -> Judged:
+    if claim.kind not in ABOUT_NUMBERS:
+        return Judged(line)
+    judged = numbers_of_claim(claim, result.table, numbers)
+    return Judged(line, judged[0].number if len(judged) == 1 else None)
 
 
-def _judged_numbers(
-    claim: Claim, table: Table, numbers: Numbers
-) -> Sequence[JudgedNumber]:
-    """The numbers that a verdict is about; none of a claim about their order."""
-    if claim.kind not in ABOUT_NUMBERS or numbers.kind not in claim.kinds:
-        return ()
-    return numbers_of_claim(claim, table, numbers)
-
-
-def _trace_of(result: TableResult, kind: str, number: JudgedNumber | None) -> str:
-    """The anchor of the runs behind a verdict on the page of timelines."""
-    timed = [cell for cell in timed_cells(result) if cell.kind == kind]
-    for cell in timed:
-        if number and (cell.row, cell.column) == (number.cell.row, number.cell.column):
-            return cell.anchor(result.table)
-    return result.table.item if timed else ""
-
-
-# -- cells whose first request was traced ----------------------------------------------
-class TimedCell(NamedTuple):
-    """A cell that was timed, and of whose first request there is a trace."""
-
-    row: str
-    column: str
-    kind: str
-
-    def anchor(self, table: Table) -> str:
-        """Its anchor, on the paper's page and on that of the timelines."""
-        return cell_anchor(table.item, self.row, self.column, self.kind)
-
-
-def timed_cells(result: TableResult) -> list[TimedCell]:
-    """The cells of a table whose first request was traced by the clock on the wall."""
-    cells = []
-    for cell, cell_result in result.cell_results.items():
-        if cell_result.trace:
-            cells.append(TimedCell(*cell))
-    return cells
+def judged_in_file(lines: Iterable[VerdictLine]) -> list[Judged]:
+    """Verdicts of a file of claims, which says of their numbers no interval."""
+    judged = []
+    for line in lines:
+        is_number = line.value.replace(".", "", 1).isdecimal()
+        judged.append(Judged(line, Number(float(line.value)) if is_number else None))
+    return judged

@@ -15,8 +15,8 @@ no run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
-from typing import NamedTuple, Protocol
+from math import inf, log
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from speclab.papers.paper_schema import ENGINE_KINDS
@@ -38,7 +38,8 @@ from speclib.drawing.svg import (
 )
 from speclib.drawing.text_in_pictures import text_width
 
-from .entry import ClaimEntry, KindVerdict, PaperEntry, paper_name
+from .entry import ClaimEntry, Judged, PaperEntry
+from .places import Link
 
 WIDE = 1300  # pixels; narrower pages show the narrow picture
 NARROW = 640
@@ -61,7 +62,7 @@ SIGNS = {
     "yes": Sign("#00795a", "holds"),
     "no": Sign("#b3261e", "does not hold"),
     "open": Sign("#8a5a00", "open: the interval does not settle it"),
-    "n/a": Sign(QUIET, "not judged"),
+    "not judged": Sign(QUIET, "not judged"),
 }
 
 FONT = 15
@@ -77,15 +78,6 @@ TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
 MARGIN = 1.06  # of the axis beyond its lowest and highest number, as a factor
 LEGEND_GAP = 24
 TICK_DISTANCE = 30  # pixels between two labels of the axis, at least
-COMMITTED_SIGN = " *"  # after a number of the committed ledger
-
-
-class Links(Protocol):
-    """Addresses of anchors in the pages of a paper; empty where there is none."""
-
-    def to_table(self, paper: str, anchor: str) -> str: ...
-
-    def to_trace(self, paper: str, anchor: str) -> str: ...
 
 
 class Row(NamedTuple):
@@ -116,13 +108,13 @@ def headline_rows(papers: Sequence[PaperEntry]) -> list[Row]:
     """The headline claims of all papers that expect a number."""
     rows = []
     for paper in papers:
-        for claim in paper.claims or ():
-            if claim.is_headline and claim.claimed and claim.claimed > 0:
+        for claim in paper.claims:
+            if claim.is_headline and claim.claimed > 0:
                 rows.append(Row(paper, claim))
     return rows
 
 
-def caption(rows: Sequence[Row], links: Links) -> str:
+def caption(rows: Sequence[Row]) -> str:
     """What the picture shows, and how many of its claims hold, in words."""
     counts = []
     for kind in ENGINE_KINDS:
@@ -137,41 +129,20 @@ def caption(rows: Sequence[Row], links: Links) -> str:
         "A line through a mark is its 95 % interval.",
         *counts,
     ]
-    if any(_has_committed(row) for row in rows):
-        sentences.append(
-            f"Hollow marks and numbers with{COMMITTED_SIGN} are from the ledger that "
-            "is committed in this repository: the runs of this checkout do not settle "
-            "them."
-        )
-    if any(_has_timeline(row, links) for row in rows):
-        sentences.append("An underlined number leads to the timeline of its run.")
+    for kind in ENGINE_KINDS:
+        verdicts = [row.claim.verdicts.get(kind) for row in rows]
+        if any(v.line.holds == "not judged" and v.number for v in verdicts if v):
+            sentences.append(
+                f"{kind.capitalize()} numbers without a verdict are of other models "
+                "and hardware than the paper's."
+            )
     return " ".join(sentences)
-
-
-def _settled(claim: ClaimEntry, kind: str) -> KindVerdict | None:
-    """What the picture shows for a kind: what is committed, where that settles it."""
-    verdict = claim.verdict(kind)
-    return verdict.settled if verdict else None
-
-
-def _has_timeline(row: Row, links: Links) -> bool:
-    """Whether one of a row's numbers leads to a timeline."""
-    for verdict in row.claim.verdicts:
-        if links.to_trace(row.paper.key, verdict.trace):
-            return True
-    return False
-
-
-def _has_committed(row: Row) -> bool:
-    """Whether one of a row's numbers is the committed ledger's."""
-    verdicts = [_settled(row.claim, kind) for kind in ENGINE_KINDS]
-    return any(verdict.is_committed for verdict in verdicts if verdict)
 
 
 def _count_in_words(rows: Sequence[Row], kind: str) -> str:
     """What became of the claims: "By virtual numbers 5 of 7 hold, 2 do not." """
-    verdicts = [_settled(row.claim, kind) for row in rows]
-    holds = [verdict.holds for verdict in verdicts if verdict]
+    verdicts = [row.claim.verdicts.get(kind) for row in rows]
+    holds = [verdict.line.holds for verdict in verdicts if verdict]
     counted = {sign: holds.count(sign) for sign in ("yes", "no", "open")}
     judged = sum(counted.values())
     if not judged:
@@ -186,8 +157,8 @@ def _count_in_words(rows: Sequence[Row], kind: str) -> str:
 
 
 # -- the whole picture -----------------------------------------------------------------
-def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> str:
-    """SVG of the headline claims; ``links`` say where a table or a timeline is."""
+def render_headlines(rows: Sequence[Row], link: Link, width: float = WIDE) -> str:
+    """SVG of the headline claims; ``link`` says where a claim's table is."""
     if width < WIDE:
         axis = _axis(rows, PAD + 10, width - PAD - 10)
         draw_row = _draw_narrow_row
@@ -203,7 +174,7 @@ def render_headlines(rows: Sequence[Row], links: Links, width: float = WIDE) -> 
         y += LINE + 8
 
     for row in rows:
-        drawn, height = draw_row(row, axis, y, width, links)
+        drawn, height = draw_row(row, axis, y, width, link)
         elements.append(tag("g", drawn, cls="headline"))
         y += height + ROW_GAP
 
@@ -224,48 +195,46 @@ def _axis(rows: Sequence[Row], left: float, right: float) -> Axis:
     """An axis that covers every number of every row, and 1: no gain."""
     values = [1.0]
     for row in rows:
-        claimed = row.claim.claimed or 1.0
-        values += [claimed * (1 - row.claim.within), claimed * (1 + row.claim.within)]
+        claimed, within = row.claim.claimed, row.claim.claim.within
+        values += [claimed * (1 - within), claimed * (1 + within)]
         for kind in ENGINE_KINDS:
-            values += _numbers_of(_settled(row.claim, kind))
+            values += _numbers_of(row.claim.verdicts.get(kind))
     positive = [value for value in values if value > 0]
     return Axis(min(positive) / MARGIN, max(positive) * MARGIN, left, right)
 
 
-def _numbers_of(verdict: KindVerdict | None) -> list[float]:
-    """The number that a verdict is about, and the ends of its interval."""
-    if verdict is None or not _is_drawable(verdict.number):
+def _numbers_of(judged: Judged | None) -> list[float]:
+    """The number that a verdict is about, and the ends of its interval.
+
+    Those that a logarithmic axis can show.
+    """
+    if judged is None or judged.number is None:
         return []
-    ends = (verdict.number, verdict.low, verdict.high)
-    return [end for end in ends if end is not None and _is_drawable(end)]
-
-
-def _is_drawable(value: float | None) -> bool:
-    """Whether a logarithmic axis can show it."""
-    return value is not None and 0 < value < float("inf")
+    values = [judged.number.value, *(judged.interval or ())]
+    return [value for value in values if 0 < value < inf]
 
 
 # -- rows ------------------------------------------------------------------------------
 def _draw_wide_row(
-    row: Row, axis: Axis, y: float, width: float, links: Links
+    row: Row, axis: Axis, y: float, width: float, link: Link
 ) -> tuple[str, float]:
     """The label, the numbers and the verdicts beside each other; and their height."""
-    label, label_height = _draw_label(row, y, LABEL_WIDTH, links)
+    label, label_height = _draw_label(row, y, LABEL_WIDTH, link)
     height = max(label_height, STRIP)
     top = y + (height - STRIP) / 2
     strip = _draw_strip(row.claim, axis, top)
     verdicts = []
     for index, kind in enumerate(ENGINE_KINDS):
         x = axis.right + 20 + index * VERDICT_WIDTH
-        verdicts.append(_draw_verdict(row, kind, x, y + height / 2, links))
+        verdicts.append(_draw_verdict(row, kind, x, y + height / 2))
     return label + strip + "".join(verdicts), height
 
 
 def _draw_narrow_row(
-    row: Row, axis: Axis, y: float, width: float, links: Links
+    row: Row, axis: Axis, y: float, width: float, link: Link
 ) -> tuple[str, float]:
     """The label, below it the numbers, below them the verdicts; and their height."""
-    label, label_height = _draw_label(row, y, width - 2 * PAD, links)
+    label, label_height = _draw_label(row, y, width - 2 * PAD, link)
     top = y + label_height + 6
     strip = _draw_strip(row.claim, axis, top)
     ticks = _draw_tick_labels(axis, top + STRIP + 15)
@@ -278,16 +247,17 @@ def _draw_narrow_row(
         x = PAD if is_phone else PAD + index * step
         name = text_at(kind, x, verdict_y + 5, font_size=FONT, fill=COLOURS[kind])
         shift = VERDICT_WIDTH if is_phone else text_width(kind, FONT) + 8
-        verdicts.append(name + _draw_verdict(row, kind, x + shift, verdict_y, links))
+        verdicts.append(name + _draw_verdict(row, kind, x + shift, verdict_y))
         if is_phone:
             verdict_y += VERDICT_LINE
     bottom = verdict_y - VERDICT_LINE if is_phone else verdict_y
     return label + strip + ticks + "".join(verdicts), bottom + 12 - y
 
 
-def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, float]:
+def _draw_label(row: Row, y: float, width: float, link: Link) -> tuple[str, float]:
     """What is claimed, and where; its height."""
-    lines = _wrap(row.claim.text, width)
+    claim = row.claim.claim
+    lines = _wrap(claim.text, width)
     elements = []
     baseline = y + FONT
     for line in lines:
@@ -296,14 +266,14 @@ def _draw_label(row: Row, y: float, width: float, links: Links) -> tuple[str, fl
         )
         baseline += LINE
 
-    address = links.to_table(row.paper.key, row.claim.anchor)
-    paper = paper_name(row.paper)
+    address = link(row.paper.paper.key, row.claim.anchor)
+    paper = row.paper.name
     item = row.claim.item.replace("-", " ").capitalize()
     linked_item = escape(item)
     if address:
         link_text = tag("tspan", linked_item, fill=LINK, text_decoration="underline")
         linked_item = tag("a", link_text, href=address)
-    source = f"claimed in the {row.claim.source}" if row.claim.source else ""
+    source = f"claimed in the {claim.source}" if claim.source else ""
     text = escape(f"{paper} · ") + linked_item
     further_lines = []
     if source and text_width(f"{paper} · {item} · {source}", SMALL) <= width:
@@ -337,10 +307,10 @@ def _draw_strip(claim: ClaimEntry, axis: Axis, top: float) -> str:
         stroke = "#8b919c" if is_no_gain else GRID
         elements.append(vertical_line(axis.x(tick), top, top + STRIP, stroke=stroke))
 
-    claimed = claim.claimed or 1.0
-    band_left = axis.x(max(axis.low, claimed * (1 - claim.within)))
-    band_right = axis.x(claimed * (1 + claim.within))
-    tip = f"claimed: {claimed:g}, within {100 * claim.within:g} %"
+    claimed, within = claim.claimed, claim.claim.within
+    band_left = axis.x(max(axis.low, claimed * (1 - within)))
+    band_right = axis.x(claimed * (1 + within))
+    tip = f"claimed: {claimed:g}, within {100 * within:g} %"
     elements.append(
         rectangle(band_left, top, band_right - band_left, STRIP, fill=BAND, tip=tip)
     )
@@ -348,16 +318,15 @@ def _draw_strip(claim: ClaimEntry, axis: Axis, top: float) -> str:
     elements.append(rectangle(bar_x - 2, top, 4, STRIP, fill=INK, kind="claimed"))
 
     for kind in ENGINE_KINDS:
-        verdict = _settled(claim, kind)
-        if verdict is not None and _numbers_of(verdict):
-            elements.append(_draw_number(verdict, axis, top + LANES[kind]))
+        ends = _numbers_of(claim.verdicts.get(kind))
+        if ends:
+            elements.append(_draw_number(kind, ends, axis, top + LANES[kind]))
     return "".join(elements)
 
 
-def _draw_number(verdict: KindVerdict, axis: Axis, y: float) -> str:
-    """The mark of a number with its interval."""
-    ends = _numbers_of(verdict)
-    colour = COLOURS[verdict.kind]
+def _draw_number(kind: str, ends: list[float], axis: Axis, y: float) -> str:
+    """The mark of a number with its interval; ``ends`` as ``_numbers_of`` has them."""
+    colour = COLOURS[kind]
     elements = []
     if len(ends) == 3:
         left, right = axis.x(ends[1]), axis.x(ends[2])
@@ -366,14 +335,12 @@ def _draw_number(verdict: KindVerdict, axis: Axis, y: float) -> str:
             elements.append(
                 vertical_line(x, y - 5, y + 5, stroke=colour, stroke_width=2)
             )
-    mark = _mark_of_kind(verdict.kind, axis.x(ends[0]), y, verdict.is_committed)
-    tip = f"{verdict.kind}: {number(ends[0])}"
+    mark = _mark_of_kind(kind, axis.x(ends[0]), y)
+    tip = f"{kind}: {number(ends[0])}"
     if len(ends) == 3:
         tip += f", 95 %: {number(ends[1])} .. {number(ends[2])}"
-    if verdict.is_committed:
-        tip += ", from the committed ledger"
     title = tag("title", escape(tip))
-    elements.append(tag("g", title + mark, cls=verdict.kind))
+    elements.append(tag("g", title + mark, cls=kind))
     return "".join(elements)
 
 
@@ -392,34 +359,20 @@ def _draw_tick_labels(axis: Axis, y: float) -> str:
 
 
 # -- verdicts --------------------------------------------------------------------------
-def _draw_verdict(row: Row, kind: str, x: float, y: float, links: Links) -> str:
+def _draw_verdict(row: Row, kind: str, x: float, y: float) -> str:
     """The sign of a verdict and, beside it, the number that was judged."""
-    verdict = _settled(row.claim, kind)
-    if verdict is None:
+    judged = row.claim.verdicts.get(kind)
+    if judged is None:
         return text_at("–", x + 4, y + 5, font_size=FONT)
-    sign = SIGNS.get(verdict.holds, SIGNS["n/a"])
+    holds = judged.line.holds
+    sign = SIGNS[holds]
     title = tag("title", escape(f"{kind}: {sign.words}"))
-    mark = _mark_of_verdict(verdict.holds, x + 10, y)
-    text = number(verdict.number) if verdict.number is not None else verdict.value
-    if verdict.is_committed:
-        text += COMMITTED_SIGN
-    address = links.to_trace(row.paper.key, verdict.trace)
+    mark = _mark_of_verdict(holds, x + 10, y)
+    text = number(judged.number.value) if judged.number else judged.line.value
     words = text_at(
-        text,
-        x + 26,
-        y + 5,
-        font_size=FONT,
-        font_weight="600",
-        fill=sign.colour,
-        text_decoration="underline" if address else "none",
+        text, x + 26, y + 5, font_size=FONT, font_weight="600", fill=sign.colour
     )
-    if address:
-        words = tag("a", words, href=address)
-    return tag("g", title + mark + words, cls=f"verdict {_class_of(verdict.holds)}")
-
-
-def _class_of(holds: str) -> str:
-    return holds.replace("/", "") if holds in SIGNS else "na"
+    return tag("g", title + mark + words, cls=f"verdict {holds.replace(' ', '-')}")
 
 
 def _draw_heads(axis: Axis, y: float) -> str:
@@ -441,14 +394,9 @@ def _draw_heads(axis: Axis, y: float) -> str:
 
 
 # -- marks -----------------------------------------------------------------------------
-def _mark_of_kind(kind: str, x: float, y: float, is_hollow: bool = False) -> str:
-    """A circle for virtual, a triangle for emulated, a square for measured.
-
-    Hollow where the number is the committed ledger's.
-    """
+def _mark_of_kind(kind: str, x: float, y: float) -> str:
+    """A circle for virtual, a triangle for emulated, a square for measured."""
     style = {"fill": COLOURS[kind], "stroke": "#fff", "stroke_width": "1.5"}
-    if is_hollow:
-        style = {"fill": "#fff", "stroke": COLOURS[kind], "stroke_width": "2.5"}
     if kind == "virtual":
         return circle(x, y, 7, **style)
     if kind == "emulated":
@@ -473,7 +421,7 @@ def _mark_of_verdict(holds: str, x: float, y: float) -> str:
     if holds == "open":
         lozenge = tag("path", d=_lozenge(x, y, 12), fill=SIGNS["open"].colour)
         return lozenge + _white_stroke(_lozenge(x, y, 5))
-    return horizontal_line(y, x - 6, x + 6, stroke=SIGNS["n/a"].colour, stroke_width=2)
+    return horizontal_line(y, x - 6, x + 6, stroke=QUIET, stroke_width=2)
 
 
 def _lozenge(x: float, y: float, reach: float) -> str:
@@ -511,9 +459,6 @@ def _draw_legend(rows: Sequence[Row], width: float) -> tuple[str, float]:
         entries.append((_key_of_kind(kind), kind))
     for holds, sign in SIGNS.items():
         entries.append((_key_of_verdict(holds), sign.words))
-    if any(_has_committed(row) for row in rows):
-        words = f"hollow, and{COMMITTED_SIGN}: from the committed ledger"
-        entries.append((_key_of_committed, words))
 
     elements = []
     x, y = float(PAD), float(PAD + 12)
@@ -533,10 +478,6 @@ def _key_of_claim(x: float, y: float) -> str:
     return band + rectangle(x - 2, y - 10, 4, 20, fill=INK)
 
 
-def _key_of_committed(x: float, y: float) -> str:
-    return _mark_of_kind("virtual", x, y, is_hollow=True)
-
-
 def _key_of_kind(kind: str) -> Callable[[float, float], str]:
     return lambda x, y: _mark_of_kind(kind, x, y)
 
@@ -547,10 +488,9 @@ def _key_of_verdict(holds: str) -> Callable[[float, float], str]:
 
 def in_words(row: Row) -> str:
     """A row of the picture for those who do not see it."""
-    parts = [f"{row.claim.text}: claimed {coordinate(row.claim.claimed or 0)}"]
-    for kind in ENGINE_KINDS:
-        verdict = _settled(row.claim, kind)
-        if verdict is not None and verdict.number is not None:
-            sign = SIGNS.get(verdict.holds, SIGNS["n/a"])
-            parts.append(f"{kind} {number(verdict.number)} ({sign.words})")
+    parts = [f"{row.claim.claim.text}: claimed {coordinate(row.claim.claimed)}"]
+    for kind, judged in row.claim.verdicts.items():
+        if kind in ENGINE_KINDS and judged.number is not None:
+            words = SIGNS[judged.line.holds].words
+            parts.append(f"{kind} {number(judged.number.value)} ({words})")
     return ", ".join(parts)

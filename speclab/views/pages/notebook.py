@@ -17,7 +17,6 @@ from speclab.views.anchors import as_markdown_anchor
 from .layout import render
 from .moving_runs import Place, moving_figure, moving_scripts
 from .notebook_files import PLOTLY, WIDGET, parse_notebook
-from .places import PageAnchors, traces_file
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -78,7 +77,6 @@ class Cell:
 def notebook_page(
     executed: str,
     title: str,
-    anchors: PageAnchors | None = None,
     up: str = "",
     note: str = "",
     moving: Mapping[str, Place] | None = None,
@@ -86,8 +84,6 @@ def notebook_page(
 ) -> str:
     """The page of an executed notebook (its JSON text), with a table of contents.
 
-    anchors those in the pages of a paper: numbers whose run is shown on its page of
-            timelines become links to it
     up      from the folder of the page to that of the reports, such as "../"
     note    a sentence for the reader, beside the table of contents
     moving  runs that move on the page, by a piece of the source of a cell: they stand
@@ -113,10 +109,8 @@ def notebook_page(
                 outputs = (Output(html=moving_figure(place, _still(outputs))),)
             cells.append(Cell(code=source, outputs=outputs))
     cells = _with_front_chart(cells, front)
-    traces = traces_file(anchors.key) if anchors and anchors.on_traces else ""
     scripts = moving_scripts(placed)
-    html = _render_cells(cells, title, traces=traces, up=up, note=note, moving=scripts)
-    return _link_to_traces(html, anchors) if anchors else html
+    return _render_cells(cells, title, up=up, note=note, moving=scripts)
 
 
 def _with_front_chart(cells: list[Cell], front: str) -> list[Cell]:
@@ -194,7 +188,6 @@ def _render_cells(
     cells: list[Cell],
     title: str,
     *,
-    traces: str = "",
     up: str = "",
     note: str = "",
     moving: str = "",
@@ -206,7 +199,6 @@ def _render_cells(
         cells=cells,
         headings=headings,
         has_charts=_has_charts(cells),
-        traces=traces,
         up=up,
         note=note,
         moving=moving,
@@ -218,17 +210,6 @@ def _has_charts(cells: list[Cell]) -> bool:
         if any(output.chart for output in cell.outputs):
             return True
     return False
-
-
-def _link_to_traces(html: str, anchors: PageAnchors) -> str:
-    """The page with a link in each number whose run is on the page of timelines."""
-
-    def link(cell: re.Match[str]) -> str:
-        opening, anchor, text = cell.groups()
-        address = anchors.trace_link(anchor)
-        return f'{opening}<a href="{address}">{text}</a>' if address else cell[0]
-
-    return re.sub(r'(<td id="([^"]+)"[^>]*>)([^<]+)', link, html)
 
 
 def _cells_to_show(notebook: NotebookNode) -> list[NotebookNode]:

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
-Anchors = frozenset[str]
+# The ids of the places on a page, by what other pages call them.
+Anchors = Mapping[str, str]
+# The address of a place on a paper's page, of the paper's key and what it is called;
+# empty where it is not there.
+Link = Callable[[str, str], str]
 
 
 def find_anchors(html: str) -> Anchors:
-    """The ids of a page's elements."""
-    return frozenset(re.findall(r'<[a-z][^<>]* id="([^"]+)"', html))
+    """The ids of a page's elements, which are called by their ids."""
+    return {name: name for name in re.findall(r'<[a-z][^<>]* id="([^"]+)"', html)}
 
 
-@dataclass(frozen=True)
-class PageAnchors:
-    """What the pages of one paper hold; a page that was not made holds nothing."""
+def links_to(anchors: Mapping[str, Anchors]) -> Link:
+    """Links to these anchors in the pages of papers."""
 
-    key: str
-    on_page: Anchors = frozenset()
-    on_traces: Anchors = frozenset()
+    def link(paper: str, anchor: str) -> str:
+        name = anchors.get(paper, {}).get(anchor)
+        return f"{paper}.html#{name}" if name else ""
 
-    def table_link(self, anchor: str) -> str:
-        """The address of an anchor on the paper's page; empty if it is not there."""
-        return f"{self.key}.html#{anchor}" if anchor in self.on_page else ""
-
-    def trace_link(self, anchor: str) -> str:
-        """The address of an anchor on the page of its timelines, in the same way."""
-        return f"{traces_file(self.key)}#{anchor}" if anchor in self.on_traces else ""
-
-
-def traces_file(key: str) -> str:
-    """The name of the page of a paper's timelines."""
-    return f"{key}-traces.html"
+    return link

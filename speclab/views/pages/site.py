@@ -11,23 +11,21 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mistune import create_markdown
 
 from speclab.papers.ledger import VerdictLine
 from speclab.papers.paper_schema import Paper
-from speclab.views.anchors import as_markdown_anchor
+from speclab.views.anchors import as_markdown_anchor, claim_anchor
 from speclab.views.tables.markdown import section_heading
 
-from .committed import with_committed
-from .entry import ClaimEntry
+from .entry import PaperEntry, claim_entries, judged_in_file
 from .index import index_page
 from .layout import read_file, render
 from .lessons_page import Addresses, Lesson, is_of_repository
 from .moving_runs import Place, moving_figure, moving_scripts
-from .places import PageAnchors
+from .places import Anchors
 
 # The frame of the reports has a link of its own to their index.
 HOME_OF_REPORTS = re.compile(r'<a class="home" href="[^"]*">All reports</a>')
@@ -155,54 +153,28 @@ def lessons_page(lessons: Sequence[Lesson]) -> str:
 
 
 def report_page(lines: Iterable[VerdictLine], papers: Mapping[str, Paper]) -> str:
-    """The index of all claims, with the verdicts of ``lines``.
-
-    All of them are of one file, so none is marked as being of another run.
-    """
+    """The index of all claims, with the verdicts of ``lines``."""
+    lines = list(lines)
     entries = []
-    for entry in with_committed([], papers, lines):
-        claims = tuple(_unmarked(claim) for claim in entry.claims or ())
-        of_site = {
-            "claims": claims,
-            "is_committed": False,
-            "made": "of the verdicts in reports/claims.csv",
-        }
-        entries.append(entry.model_copy(update=of_site).model_dump())
-    anchors = {}
     for key, paper in papers.items():
-        anchors[key] = _TextAnchors(key, headings=_headings(paper))
-    return index_page(entries, {}, anchors, has_audit=True)
+        judged = judged_in_file(line for line in lines if line.paper == key)
+        entries.append(PaperEntry(paper, claim_entries(paper, judged)))
+    anchors = {key: _text_anchors(paper) for key, paper in papers.items()}
+    made = {"made": "from the verdicts in reports/claims.csv"}
+    return index_page(entries, made, anchors, has_audit=True)
 
 
-@dataclass(frozen=True)
-class _TextAnchors(PageAnchors):
-    """The anchors of a paper's page that was made of its Markdown text.
+def _text_anchors(paper: Paper) -> Anchors:
+    """The anchors of a paper's page that is made of its Markdown text.
 
-    A claim's is the heading of its table or figure. ``headings``: by item.
+    A claim's is the heading of its table or figure.
     """
-
-    headings: Mapping[str, str] = field(default_factory=dict)
-
-    def table_link(self, anchor: str) -> str:
-        item = anchor.partition(".")[0]
-        return f"{self.key}.html#{self.headings[item]}"
-
-
-def _headings(paper: Paper) -> dict[str, str]:
-    """What the headings of a paper's Markdown text are called in addresses, by item."""
-    headings = {}
+    anchors = {}
     for table in paper.tables.values():
         heading = section_heading(table.item, table.title)
-        headings[table.item] = as_markdown_anchor(heading)
-    return headings
-
-
-def _unmarked(claim: ClaimEntry) -> ClaimEntry:
-    """The claim, with verdicts that do not say from which run they are."""
-    verdicts = []
-    for verdict in claim.verdicts:
-        verdicts.append(verdict.model_copy(update={"is_committed": False}))
-    return claim.model_copy(update={"verdicts": tuple(verdicts)})
+        for claim in table.claims:
+            anchors[claim_anchor(table.item, claim.id)] = as_markdown_anchor(heading)
+    return anchors
 
 
 # -- the API ---------------------------------------------------------------------------

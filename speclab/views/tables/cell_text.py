@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from speclab.papers.ledger import LedgerLine, requests_in_words
+from speclab.papers.ledger import LedgerLine
 from speclib.drawing.numbers import DASH
 
 
@@ -33,17 +33,16 @@ def write_difference(share: float) -> str:
 
 
 def write_interval(line: LedgerLine, scale: float, printed_decimals: int) -> str:
-    """The 95 % interval of a line and its requests, as "1.91 .. 1.98 (n 20)".
+    """The 95 % interval of a line, as "1.91 .. 1.98"; empty where it has none.
 
-    ``scale`` leads from the ledger's unit to the one that is shown. Empty where the
-    line has no interval.
+    ``scale`` leads from the ledger's unit to the one that is shown.
     """
     if line.low is None or line.high is None:
         return ""
     decimals = decimals_of(line, printed_decimals)
     low = write_number(line.low * scale, decimals)
     high = write_number(line.high * scale, decimals)
-    return f"{low} .. {high} ({requests_in_words(line)})"
+    return f"{low} .. {high}"
 
 
 def decimals_of(line: LedgerLine, printed_decimals: int) -> int:

@@ -25,15 +25,11 @@ from speclib.drawing.numbers import DASH
 from .cell_text import decimals_of, write_difference, write_interval, write_number
 
 SCALES = {("s", "ms"): 1000.0}  # from the unit of the data to that of the print
-REASONS_FOR_EMPTY = ("failed", "not reported", "lost")  # how a note may begin
+REASONS_FOR_EMPTY = ("not reported", "lost")  # how a note may begin
+NOT_RUN = "not run yet"
 DISTURBED_MARK = "‡"
 DISTURBED_IN_WORDS = (
     f"{DISTURBED_MARK}: other programs kept the machine busy while this was measured; "
-    "no claim is judged by it"
-)
-EARLIER_MARK = "§"
-EARLIER_IN_WORDS = (
-    f"{EARLIER_MARK}: not run yet this time; the number is that of an earlier run, and "
     "no claim is judged by it"
 )
 LOOKS_UP_MARK = "¶"
@@ -68,25 +64,25 @@ class Entry:
     """One number as text.
 
     ``difference`` is relative to print. ``bracket`` is the second number that a printed
-    cell has, in brackets. ``interval`` is the 95 % interval and its n; ``note`` is that
-    of the ledger. ``mark`` is "c" for a cell that calibrated a run, "†" for one with an
-    erratum, else empty. ``anchor`` is that of the number on the paper's page.
-    ``is_disturbed`` says that other programs kept the machine busy while the number was
-    measured, ``is_earlier`` that it was left out this time and comes from an earlier
-    run. ``looks_up_ours`` says that its method looked up tasks of ours.
-    ``same_devices`` is the second number of a speed-up, over the best that the same
-    devices do with plain decoding, and ``about_devices`` how that was found.
+    cell has, in brackets. ``interval`` is the 95 % interval, and ``n`` of how many
+    requests the number is, as "n 20"; ``note`` is that of the ledger. ``mark`` is "c"
+    for a cell that calibrated a run, "†" for one with an erratum, else empty.
+    ``anchor`` is that of the number on the paper's page. ``is_disturbed`` says that
+    other programs kept the machine busy while the number was measured, and
+    ``looks_up_ours`` that its method looked up tasks of ours. ``same_devices`` is the
+    second number of a speed-up, over the best that the same devices do with plain
+    decoding, and ``about_devices`` how that was found.
     """
 
     text: str
     difference: str = ""
     bracket: str = ""
     interval: str = ""
+    n: str = ""
     note: str = ""
     mark: str = ""
     anchor: str = ""
     is_disturbed: bool = False
-    is_earlier: bool = False
     looks_up_ours: bool = False
     same_devices: str = ""
     about_devices: str = ""
@@ -100,9 +96,8 @@ class Entry:
     def sign(self) -> str:
         """Signs on the number, which a line under the table explains."""
         disturbed = DISTURBED_MARK if self.is_disturbed else ""
-        earlier = EARLIER_MARK if self.is_earlier else ""
         looks_up_ours = LOOKS_UP_MARK if self.looks_up_ours else ""
-        return disturbed + earlier + looks_up_ours
+        return disturbed + looks_up_ours
 
 
 MISSING = Entry(DASH)
@@ -124,7 +119,7 @@ class Grid:
     """The cells of a table by (row, column), and in each its entries by source.
 
     ``unit`` is the one in which the numbers are shown. ``rows_are`` and ``columns_are``
-    name the two axes.
+    name the two axes. ``not_run`` are kinds that could have numbers and have none yet.
     """
 
     rows: tuple[str, ...]
@@ -134,6 +129,7 @@ class Grid:
     unit: str
     rows_are: str
     columns_are: str
+    not_run: tuple[str, ...] = ()
 
     def narrow(self) -> Grid:
         """This grid; with rows and columns exchanged where it has too many columns."""
@@ -142,31 +138,30 @@ class Grid:
         exchanged = {}
         for (row, column), entries in self.cells.items():
             exchanged[column, row] = entries
-        return Grid(
+        return replace(
+            self,
             rows=self.columns,
             columns=self.rows,
-            sources=self.sources,
             cells=exchanged,
-            unit=self.unit,
             rows_are=self.columns_are,
             columns_are=self.rows_are,
         )
 
     @property
     def sign_meanings(self) -> list[str]:
-        """What the signs on its numbers mean, as far as it has them."""
+        """What its signs mean, as far as it has them, and what was not run."""
         entries: list[Entry] = []
         for entries_by_source in self.cells.values():
             entries += entries_by_source.values()
         meanings = []
         if any(entry.is_disturbed for entry in entries):
             meanings.append(DISTURBED_IN_WORDS)
-        if any(entry.is_earlier for entry in entries):
-            meanings.append(EARLIER_IN_WORDS)
         if any(entry.looks_up_ours for entry in entries):
             meanings.append(LOOKS_UP_IN_WORDS)
         if any(entry.same_devices for entry in entries):
             meanings.append(SAME_DEVICES_IN_WORDS)
+        if self.not_run and self.cells:
+            meanings.append(f"{NOT_RUN}: {', '.join(self.not_run)}")
         return meanings
 
     def entry(self, row: str, column: str, source: Source) -> Entry:
@@ -205,10 +200,12 @@ def build_grid(result: TableResult, others: Iterable[LedgerLine] = ()) -> Grid:
         entries = cells.get((line.row, line.column), {})
         if line.metric == OVER_SAME_DEVICES and own_source in entries:
             entries[own_source] = _with_second_number(table, entries[own_source], line)
-    for (row_label, column_label, kind), line in result.earlier.items():
-        cell = (row_label, column_label)
-        entry = replace(_describe(table, line, printed.get(cell)), is_earlier=True)
-        cells.setdefault(cell, {}).setdefault(Source(kind), entry)
+    kinds = {line.kind for line in result.lines}
+    left_out = {kind for _, _, kind in result.left_out}
+    for row, column, kind in sorted(result.left_out):
+        if kind in kinds:
+            entry = _describe_left_out(result, row, column, kind)
+            cells.setdefault((row, column), {}).setdefault(Source(kind), entry)
 
     return Grid(
         rows=_labels_in_order(table.row_labels, [row for row, _ in cells]),
@@ -218,6 +215,7 @@ def build_grid(result: TableResult, others: Iterable[LedgerLine] = ()) -> Grid:
         unit=shown_unit(table),
         rows_are=table.rows,
         columns_are=table.columns_are,
+        not_run=tuple(k for k in KINDS if k in left_out and k not in kinds),
     )
 
 
@@ -297,9 +295,16 @@ def _describe_empty(line: LedgerLine) -> Entry:
     """Why a cell has no value, or a dash."""
     text = DASH
     for reason in REASONS_FOR_EMPTY:
-        if line.note.startswith(reason):
+        if line.note.removeprefix("undefined; ").startswith(reason):
             text = reason
     return Entry(text, note="" if line.kind == "paper" else line.note)
+
+
+def _describe_left_out(result: TableResult, row: str, column: str, kind: str) -> Entry:
+    """Why a cell that is to be run has no line."""
+    run = f"{result.table.item}, {row}, {column}: {kind} "
+    has_failed = any(name.startswith(run) for name in result.errors)
+    return Entry("failed" if has_failed else NOT_RUN)
 
 
 def _describe_printed(table: Table, line: LedgerLine, value: float) -> Entry:
@@ -325,6 +330,7 @@ def _describe_own(
         interval=write_interval(
             line, _scale(table, line), _printed_decimals(table, line)
         ),
+        n=f"n {line.n}" if line.n else "",
         note=line.note,
         mark="c" if line.note.startswith("calibration") else "",
         is_disturbed=DISTURBED in line.note,

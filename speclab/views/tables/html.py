@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mistune import create_markdown
 
+from speclab.papers.fill import TIMED_KINDS
 from speclab.papers.ledger import LedgerLine
 from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
@@ -27,14 +28,7 @@ from .verdicts import SIGNS, select_verdicts
 HERE = Path(__file__).parent
 STYLE = f"<style>{(HERE / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24  # tables with more rows than this are folded
-HOLDS_IN_WORDS = {
-    "yes": "that hold",
-    "no": "that do not hold",
-    "tie": "that are ties: of the numbers compared two are as good as equal",
-    "open": "that are open, for want of requests",
-    "n/a": "that could not be judged",
-}
-
+HOLDS_IN_WORDS = {"no": "that do not hold", "open": "that are open, for want of runs"}
 
 RENDER_MARKDOWN = create_markdown(escape=True)
 
@@ -78,7 +72,7 @@ def failures_html(errors: Mapping[str, str]) -> str:
 def verdicts_html(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> str:
-    """The claims of all tables with one verdict (yes, no, tie, open, n/a), folded.
+    """The claims of all tables with one verdict (no or open), folded.
 
     Claims of the paper and our own checks of it are counted apart.
     """
@@ -124,6 +118,8 @@ def _legend(grid: Grid) -> list[str]:
         legend.append("c: printed cell that set the acceptance rate or the clock")
     if "†" in marks:
         legend.append("†: see errata")
+    if any(entry.n for entry in entries):
+        legend.append("n: prompts or requests behind the number")
     legend += grid.sign_meanings
     if has_differences:
         legend.append("hover: 95 % interval, window, notes")
@@ -131,15 +127,14 @@ def _legend(grid: Grid) -> list[str]:
 
 
 def _tooltip(entry: Entry) -> str:
-    """What appears under the pointer: the interval and the ledger's note."""
-    parts = []
-    if entry.interval:
-        parts.append(f"95 %: {entry.interval}")
-    if entry.note:
-        parts.append(entry.note)
-    if entry.about_devices:
-        parts.append(f"same: {entry.about_devices}")
-    return "; ".join(parts)
+    """What appears under the pointer: the interval, n and the ledger's note."""
+    parts = [
+        entry.interval and f"95 %: {entry.interval}",
+        entry.n,
+        entry.note,
+        entry.about_devices and f"same: {entry.about_devices}",
+    ]
+    return "; ".join(part for part in parts if part)
 
 
 TEMPLATES = load_templates(
@@ -147,6 +142,7 @@ TEMPLATES = load_templates(
     style=STYLE,
     dash=DASH,
     signs=SIGNS,
+    timed_kinds=TIMED_KINDS,
     long=LONG,
     tooltip=_tooltip,
     claim_anchor=claim_anchor,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from speclab.papers.fill import TIMED_KINDS
 from speclab.papers.ledger import LedgerLine, VerdictLine
 from speclab.papers.paper_schema import Paper
 from speclab.papers.table_result import TableResult
@@ -69,8 +70,9 @@ def _render(name: str, names: Mapping[str, object]) -> str:
 def _names_of_section(section: Section) -> dict[str, object]:
     """A section's parts, by the names that templates use."""
     grid = section.grid
-    has_one_source = len(grid.sources) == 1
-    if has_one_source:
+    # A timed number stands with its interval, for which there is a column then.
+    is_as_printed = len(grid.sources) == 1 and grid.sources[0].kind not in TIMED_KINDS
+    if is_as_printed:
         grid = grid.narrow()
         numbers = _as_printed(grid)
     else:
@@ -80,7 +82,7 @@ def _names_of_section(section: Section) -> dict[str, object]:
         "section": section,
         "grid": grid,
         "why_empty": why_empty(section.table),
-        "has_one_source": has_one_source,
+        "is_as_printed": is_as_printed,
         "numbers": numbers,
         "sign_meanings": grid.sign_meanings,
         "claims": _claims(section.claims) if section.claims else None,
@@ -142,9 +144,8 @@ def _texts_of_cell(grid: Grid, row: str, column: str) -> list[str]:
         if source.kind == "paper":
             texts.append(_write_printed(entry))
         else:
-            interval_without_n = entry.interval.partition(" (")[0]
-            texts += [_write_marked(entry), entry.difference, interval_without_n]
-            texts.append(entry.same_devices)
+            sure = f"{entry.interval} ({entry.n})" if entry.interval else entry.n
+            texts += [_write_marked(entry), entry.difference, sure, entry.same_devices]
     return texts
 
 

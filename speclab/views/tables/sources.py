@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from speclab.papers.ledger import LedgerLine, requests_in_words
+from speclab.papers.ledger import LedgerLine
 from speclab.papers.table_result import TableResult
 
 from .grid import lines_of_cells
@@ -38,8 +38,8 @@ def _describe_source(ledger_line: LedgerLine) -> str:
     _, at_sign, machine = ledger_line.setup.partition("@")
     if not at_sign:
         return ledger_line.source or ledger_line.setup
-    day = " ".join(ledger_line.source.split()[:2])  # a mean of cells has none
-    requests = requests_in_words(ledger_line)
+    day = ledger_line.source.partition("T")[0]  # a mean of cells has none
+    requests = f"n {ledger_line.n}" if ledger_line.n else ""
     return ", ".join(part for part in (machine, requests, day) if part)
 
 

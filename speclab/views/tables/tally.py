@@ -20,12 +20,10 @@ COUNT_HEADS = {
     "cells": "cells",
     "yes": "the paper's claims that hold",
     "no": "that do not",
-    "tie": "that are ties",
     "open": "that are open",
-    "n/a": "not judged",
+    "not judged": "not judged",
     "own yes": "our own checks that hold",
     "own no": "that do not",
-    "own tie": "that are ties",
     "own open": "that are open",
 }
 
@@ -81,7 +79,7 @@ def _count_verdicts(
     for verdict in verdicts:
         if verdict.kind != kind:
             continue
-        is_judged = verdict.holds != "n/a"
+        is_judged = verdict.holds != "not judged"
         if is_judged and verdict.claim in own_checks:
             counts[f"own {verdict.holds}"] += 1
         else:

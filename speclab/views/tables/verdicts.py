@@ -22,9 +22,8 @@ class Sign(NamedTuple):
 SIGNS = {
     "yes": Sign("✓", "holds", "yes"),
     "no": Sign("✗", "does not hold", "no"),
-    "tie": Sign("≈", "tie", "tie"),
     "open": Sign("◇", "open", "open"),
-    "n/a": Sign("–", "not judged", "na"),
+    "not judged": Sign("–", "not judged", "na"),
 }
 
 # What the head of a second column says after its kind.
@@ -64,7 +63,8 @@ def list_claims(result: TableResult) -> ClaimTable | None:
     for claim in result.table.claims:
         verdicts_of_claim = []
         for column in judged.values():
-            verdicts_of_claim.append(_in_words(claim, column.get(claim.id)))
+            verdict = column.get(claim.id)
+            verdicts_of_claim.append(in_words(claim, verdict) if verdict else None)
         expected = _first_expected(verdicts_of_claim)
         lines.append(ClaimLine(claim, expected, verdicts_of_claim))
     return ClaimTable(list(judged), lines)
@@ -75,16 +75,14 @@ def _by_claim(verdicts: Iterable[VerdictLine], kind: str) -> dict[str, VerdictLi
     return {verdict.claim: verdict for verdict in verdicts if verdict.kind == kind}
 
 
-def _in_words(claim: Claim, verdict: VerdictLine | None) -> VerdictLine | None:
+def in_words(claim: Claim, verdict: VerdictLine) -> VerdictLine:
     """A verdict whose value says what is counted: "in order in 6 of 7".
 
-    Numbers that are a tie have an order, too, which says nothing.
+    Its note does not repeat what its sign says.
     """
-    if verdict is None or claim.kind != "order" or not verdict.value:
-        return verdict
-    if verdict.holds == "tie":
-        return verdict._replace(value="")
-    return verdict._replace(value=f"in order in {verdict.value}")
+    if claim.kind == "order" and verdict.value:
+        verdict = verdict._replace(value=f"in order in {verdict.value}")
+    return verdict._replace(note=verdict.note.removeprefix(f"{verdict.holds}: "))
 
 
 def _first_expected(verdicts: list[VerdictLine | None]) -> str:
@@ -105,14 +103,12 @@ class JudgedClaim(NamedTuple):
 def select_verdicts(
     results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
 ) -> list[JudgedClaim]:
-    """The verdicts of all tables that are ``holds`` on numbers of some kinds.
-
-    ``holds`` is yes, no, tie, open or n/a.
-    """
+    """The verdicts of all tables that are ``holds`` on numbers of some kinds."""
     selected = []
     for result in results.values():
         claims = {claim.id: claim for claim in result.table.claims}
         for verdict in result.claims:
             if verdict.holds == holds and verdict.kind in kinds:
-                selected.append(JudgedClaim(verdict, claims[verdict.claim]))
+                claim = claims[verdict.claim]
+                selected.append(JudgedClaim(in_words(claim, verdict), claim))
     return selected

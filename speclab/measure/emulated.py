@@ -1,0 +1,161 @@
+"""Emulated cells: toys in worker processes that take as long as a latency file says.
+
+The toys, the coins and the windows are a virtual cell's, so a method decides as it does
+there. Its time over the virtual one is what real processes, messages and verification
+cost. Devices sleep, so several requests run side by side.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import NamedTuple
+
+from speclab.runs.rows import RowKey, key_of
+from speclab.runs.spec import Spec
+from speclab.virtual.settle import settle, toy_cell
+from speclab.virtual.toy_requests import ToyCell, decode_request
+from speclib.core.sampling import Tokens
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.errors import SpeclibError
+from speclib.trace.events import Trace
+from speclib.trace.metrics import stats
+from speclib.worlds.processes import Processes
+
+from . import other_load
+from .measurement import Group, Measurement, Window, grouped
+
+AT_ONCE = 16  # devices: on two idle cores they stay within 3 % of the virtual clock
+SETTLED_ON = 96  # virtual requests, which cost next to nothing
+
+
+class EmulatedCell(NamedTuple):
+    """A cell whose window and settings are numbers, as ``toys`` has them."""
+
+    name: str
+    key: RowKey
+    toys: ToyCell
+    window: Window
+    c: float
+
+
+class Requests(NamedTuple):
+    """The same request by a baseline, and then by the cells compared with it."""
+
+    number: int
+    baseline: EmulatedCell
+    cells: list[EmulatedCell]
+
+    @property
+    def where(self) -> str:
+        """What tells these runs from others that begin at the same moment."""
+        key = self.baseline.key
+        rate = self.cells[0].key.rate if self.cells else key.rate
+        return " ".join([key.on, rate, "over", key.method, key.window]).strip()
+
+    @property
+    def devices(self) -> int:
+        """The most worker processes at a time: a draft and its targets."""
+        return 1 + max(cell.toys.servers for cell in (self.baseline, *self.cells))
+
+
+def emulate_cells(specs: list[Spec], prompts: int, measurement: Measurement) -> None:
+    """Brings emulated cells to so many requests each."""
+    requests: dict[tuple[RowKey, float | None, int], Requests] = {}
+    for spec in specs:
+        numbers = measurement.missing(spec, prompts)
+        if not numbers or measurement.is_over:
+            continue
+        try:
+            cell, baseline = _settled(spec), _settled(spec.baseline)
+        except Exception as error:
+            measurement.fail([key_of(spec)], error)
+            continue
+        for number in numbers:
+            shared = baseline.key, spec.alpha, number
+            of_number = requests.setdefault(shared, Requests(number, baseline, []))
+            if cell.key != baseline.key:
+                of_number.cells.append(cell)
+    by_devices = grouped(requests.values(), lambda each: each.devices)
+    for devices, alike in sorted(by_devices.items()):
+        in_order = sorted(alike, key=lambda each: each.number)
+        _run_side_by_side(in_order, AT_ONCE // devices or 1, measurement)
+
+
+def _settled(spec: Spec) -> EmulatedCell:
+    """A cell with the window and the settings that the virtual clock chooses."""
+    settled = settle(spec.changed(requests=SETTLED_ON))
+    gamma = settled.spec.gamma
+    assert not isinstance(gamma, str | tuple)  # it is settled
+    window = Window(gamma, settled.how)
+    toys = toy_cell(settled.spec)
+    return EmulatedCell(spec.name, key_of(spec), toys, window, settled.c)
+
+
+def _run_side_by_side(
+    requests: list[Requests], at_once: int, measurement: Measurement
+) -> None:
+    """Runs requests, ``at_once`` of them at a time.
+
+    An interrupt stops all of them at their next commit.
+    """
+    interrupted = threading.Event()
+    with ThreadPoolExecutor(at_once) as threads:
+        futures = [
+            threads.submit(_run_in_turn, each, measurement, interrupted)
+            for each in requests
+        ]
+        try:
+            for future in as_completed(futures):
+                future.result()  # raises what it ended with: a full disk
+        finally:
+            interrupted.set()
+            threads.shutdown(cancel_futures=True)
+
+
+def _run_in_turn(
+    requests: Requests, measurement: Measurement, interrupted: threading.Event
+) -> None:
+    """Runs a request by the baseline and by each cell, and appends their rows."""
+
+    def stop_if_interrupted(_tokens: Tokens) -> None:
+        if interrupted.is_set():
+            raise SpeclibError("interrupted")
+
+    baseline, number = requests.baseline, requests.number
+    group = Group(measurement, requests.where, number, baseline.c, "toy")
+    for turn, cell in enumerate([baseline, *requests.cells]):
+        if measurement.is_over or interrupted.is_set():
+            return
+        measurement.say(f"{cell.name}, request {number}")
+        start = other_load.read_clocks()
+        try:
+            trace = trace_request(cell.toys, number, stop_if_interrupted)
+        except Exception as error:
+            failed = [cell, *requests.cells] if cell is baseline else [cell]
+            measurement.fail([each.key for each in failed], error)
+            if cell is baseline:
+                return
+            continue
+        others = other_load.others_since(start)
+        group.add(cell.key, cell.window, turn, stats(trace), others)
+
+
+def trace_request(
+    cell: ToyCell, request: int, on_commit: Callable[[Tokens], object] | None = None
+) -> Trace:
+    """Runs one request in worker processes that take as long as the latency says.
+
+    ``on_commit`` is called with the tokens of every commit.
+    """
+    toy_settings = cell.toy_settings(request)
+    pair = Pair(
+        target=ModelSpec(model="toy", **toy_settings),
+        draft=ModelSpec(model="toy", alpha=cell.alpha, **toy_settings),
+        name="toys",
+    )
+    with Processes(
+        pair, servers=cell.servers, cancel=cell.cancel, emulate=cell.latency
+    ) as world:
+        return decode_request(cell, request, world, on_commit)

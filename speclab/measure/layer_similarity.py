@@ -1,0 +1,73 @@
+"""How near fuzzy states are to exact ones, of any model.
+
+Imports torch only when it computes: see ``models.parallel.layer_parallel``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from speclib.arguments import Count, checked
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.errors import BadValue
+
+Similarities = dict[str, list[float]]  # state -> its similarity in each layer
+
+
+@checked
+def similarities(
+    model: Pair | str,
+    texts: str | Iterable[str],
+    lp: Count = 4,
+    dtype: str = "auto",
+    device: str | None = None,
+) -> Similarities:
+    """Compare exact and fuzzy states of a model by cosine similarity, layer by layer.
+
+    model   of a pair its draft, as it was trained (the layers that dilating adds say
+            nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3
+    texts   similarities are averaged over all their positions
+    lp      layers to a group
+    device  where it is computed, "cpu" or "cuda:0"; None: the first place of the pair's
+            draft, or the CPU
+
+    Returns one value per layer for each state: {"h", "q", "k", "v", "Attn output":
+    [...]} (see models.parallel.layer_parallel).
+
+    Source: EasySpec, Table 5.
+    """
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if len(texts) == 0:
+        raise BadValue("texts is empty: give at least one text")
+
+    from speclib.models.hf import network
+    from speclib.models.open_pair import open_pair
+    from speclib.models.parallel.layer_parallel import similarities as of_token_ids
+    from speclib.models.zoo import tokenizer
+
+    if isinstance(model, str):
+        name, default_device = model, "cpu"
+    else:
+        name, default_device = model.draft.model, open_pair(model).place.of("draft")[0]
+
+    model_tokenizer = tokenizer(name)
+    model_network = network(ModelSpec(model=name), dtype, (device or default_device,))
+    token_ids = [model_tokenizer.encode(text) for text in texts]
+    by_text = [of_token_ids(model_network, ids, lp) for ids in token_ids]
+    return _average_over_positions(by_text, [len(ids) for ids in token_ids])
+
+
+def _average_over_positions(
+    by_text: list[Similarities], lengths: list[int]
+) -> Similarities:
+    """The mean of several texts' similarities, weighted with their lengths."""
+    averages: Similarities = {}
+    for state, layers in by_text[0].items():
+        averages[state] = []
+        for layer in range(len(layers)):
+            weighted = sum(
+                length * similarity[state][layer]
+                for length, similarity in zip(lengths, by_text, strict=True)
+            )
+            averages[state].append(weighted / sum(lengths))
+    return averages

@@ -1,0 +1,70 @@
+"""Measures what a list of steps asks for, until a deadline.
+
+    measure([Step(main_tables, prompts=1), Step(main_tables, prompts=8), ...], deadline)
+
+Every run leaves a row (``speclab.runs.rows``) as it ends. Nothing is run whose rows are
+there, so a second call goes on where the first one was stopped, by whatever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from speclab.runs.rows import key_of
+from speclab.runs.spec import Spec
+
+from .emulated import emulate_cells
+from .measured import measure_cells
+from .measurement import Measurement
+from .open_workers import OpenWorkers
+from .values import ValuesStep, measure_values
+
+
+class Step(NamedTuple):
+    """Emulated and measured cells that are brought to so many prompts each."""
+
+    specs: tuple[Spec, ...]
+    prompts: int
+
+
+def measure(
+    steps: Iterable[Step | ValuesStep],
+    deadline: float | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> dict[Spec | ValuesStep, str]:
+    """Works through the steps in order, as far as their rows are not there yet.
+
+    deadline  on the clock of ``time.monotonic``; None: none. A run that is under way
+              is finished.
+    say       is told what begins, in a line
+
+    Returns why cells failed; the others are measured all the same. Raises SpeclibError
+    if rows are damaged or cannot be written.
+    """
+    measurement = Measurement(deadline, say)
+    errors: dict[Spec | ValuesStep, str] = {}
+    with OpenWorkers() as workers:
+        for step in steps:
+            if measurement.is_over:
+                break
+            if isinstance(step, ValuesStep):
+                error = measure_values(step, measurement)
+                if error is not None:
+                    errors[step] = error
+                continue
+            specs = _each_once(step.specs)
+            emulated = [spec for spec in specs if spec.kind == "emulated"]
+            measured = [spec for spec in specs if spec.kind == "measured"]
+            emulate_cells(emulated, step.prompts, measurement)
+            measure_cells(measured, step.prompts, workers, measurement)
+            for spec in step.specs:
+                if key_of(spec) in measurement.failures:
+                    errors[spec] = measurement.failures[key_of(spec)]
+    return errors
+
+
+def _each_once(specs: Iterable[Spec]) -> list[Spec]:
+    """Specs without those whose rows would be the same."""
+    by_rows = {(key_of(spec), key_of(spec.baseline)): spec for spec in specs}
+    return list(by_rows.values())

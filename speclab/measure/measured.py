@@ -1,0 +1,143 @@
+"""Measured cells: real models in worker processes, whose methods take turns.
+
+On each prompt plain decoding runs, and then every method, in an order that rotates:
+
+    prompt 0    plain   pearl   speculative   dsi
+    prompt 1    plain   speculative   dsi   pearl
+    prompt 2    plain   dsi   pearl   speculative
+
+A machine that slows down slows all of them. Plain decoding comes first, since a row is
+worth nothing without its own: so whatever stops a measurement costs the run under way.
+All settings are warmed up before. Cells that come to the same method and window share
+its run. A row says where its output leaves plain decoding's.
+"""
+
+from __future__ import annotations
+
+from speclab.runs.rows import key_of
+from speclab.runs.spec import Spec, present
+from speclab.virtual.outputs import first_difference
+from speclib.core.sampling import Tokens
+from speclib.models.dtypes import TORCH_NAMES
+
+from . import other_load
+from .measured_prompt import decode_prompt, with_replies
+from .measurement import Group, Measurement, Window, grouped
+from .open_workers import OpenPool, OpenWorkers
+from .task_prompts import Prompt, Turn, load_prompts
+
+EXACT = ("float32", "float64")  # narrower dtypes break ties in other ways
+
+
+def measure_cells(
+    specs: list[Spec], prompts: int, workers: OpenWorkers, measurement: Measurement
+) -> None:
+    """Brings measured cells to so many prompts each."""
+    unfinished = [spec for spec in specs if measurement.missing(spec, prompts)]
+    pools = grouped(unfinished, lambda spec: spec.worker_pool)
+    for pool in sorted(pools, key=workers.are_of, reverse=True):  # the open one first
+        if measurement.is_over:
+            return
+        try:
+            opened = workers.of(pool, measurement)
+        except Exception as error:
+            measurement.fail(map(key_of, pools[pool]), error)
+            continue
+        taking_turns = grouped(pools[pool], lambda spec: key_of(spec.plain_decoding))
+        for cells in taking_turns.values():
+            Turns(opened, cells, measurement).run(prompts)
+
+
+class Turns:
+    """Cells that take turns on the same prompts, in open workers."""
+
+    def __init__(self, opened: OpenPool, cells: list[Spec], measurement: Measurement):
+        self._opened = opened
+        self._cells = cells
+        self._measurement = measurement
+        self._plain = cells[0].plain_decoding.changed(requests=1)
+        self._windows = {self._plain: Window(None)}
+
+    def run(self, prompts: int) -> None:
+        """Brings the cells to so many prompts each."""
+        try:
+            asked = self._load_prompts(prompts)
+        except Exception as error:
+            self._measurement.fail(map(key_of, self._cells), error)
+            return
+        for cell in self._cells:
+            if not self._measurement.is_over:
+                self._prepare(cell, asked[0])
+        for number in range(prompts):
+            cells = [cell for cell in self._cells if self._lacks(cell, number)]
+            if cells and not self._measurement.is_over:
+                self._take_turns(number, asked[number], cells)
+
+    def _lacks(self, cell: Spec, number: int) -> bool:
+        return number in self._measurement.missing(cell, number + 1)
+
+    def _load_prompts(self, count: int) -> list[Prompt | Turn]:
+        tokenizer = self._opened.world.opened.tokenizer
+        task = present(self._plain.task)
+        return load_prompts(task, self._plain.length, count, tokenizer)
+
+    def _prepare(self, cell: Spec, prompt: Prompt | Turn) -> None:
+        """Warms up for a cell and settles its window, or notes why that fails."""
+        assert not isinstance(prompt, Turn)  # the first one never is
+        try:
+            self._opened.warm_up(cell, prompt)
+            earlier = self._measurement.window_of(cell)
+            self._windows[cell] = earlier or self._opened.choose_window(cell, prompt)
+        except Exception as error:
+            self._measurement.fail([key_of(cell)], error)
+
+    def _run_of(self, cell: Spec) -> Spec:
+        """What is run for a cell: the same for all that come to the same window."""
+        gamma = self._windows[cell].gamma
+        has_tail = cell.with_tail and gamma is not None
+        return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
+
+    def _take_turns(self, number: int, asked: Prompt | Turn, cells: list[Spec]) -> None:
+        """Runs plain decoding and every cell on a prompt; rows are appended as they end.
+
+        A run that fails fails its cells. If that is plain decoding, all of them fail.
+        """
+        opened = self._opened
+        try:
+            prompt = with_replies(opened.world, asked, self._plain, number)
+        except Exception as error:
+            self._measurement.fail(map(key_of, cells), error)
+            return
+        where = " ".join(map(str, opened.pool))
+        group = Group(self._measurement, where, number, opened.c, opened.draft)
+        cells_of = grouped([self._plain, *cells], self._run_of)
+        plain, *methods = cells_of
+        first = number % len(methods) if methods else 0
+        plain_tokens: Tokens = ()
+        for turn, run in enumerate([plain, *methods[first:], *methods[:first]]):
+            if self._measurement.is_over:
+                return
+            self._measurement.say(f"{run.name}, prompt {number}")
+            start = other_load.read_clocks()
+            try:
+                result = decode_prompt(opened.world, prompt, run, number)
+            except Exception as error:
+                for failed in cells_of if run == plain else [run]:
+                    self._measurement.fail(map(key_of, cells_of[failed]), error)
+                if run == plain:
+                    return
+                continue
+            others = other_load.others_since(start)
+            if run == plain:
+                plain_tokens = result.tokens
+            differs = self._where_it_differs(result.tokens, plain_tokens)
+            windows = {key_of(cell): self._windows[cell] for cell in cells_of[run]}
+            for key, window in windows.items():
+                group.add(key, window, turn, result.stats, others, differs)
+
+    def _where_it_differs(self, tokens: Tokens, plain_tokens: Tokens) -> int | None:
+        """The first token that is not plain decoding's, where that says something."""
+        is_exact = TORCH_NAMES[self._plain.dtype] in EXACT
+        if self._plain.temperature or not is_exact:
+            return None
+        return first_difference(tokens, plain_tokens)

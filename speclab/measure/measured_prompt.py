@@ -1,0 +1,60 @@
+"""One measured run: one prompt by one method in an open world of real models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from speclab.runs.spec import Spec
+from speclib.decoding.decode import Result, decode
+from speclib.trace.metrics import stats
+from speclib.trace.rounds import cut_at, longest_tail
+from speclib.worlds.world import World
+
+from .task_prompts import Prompt, Turn
+
+
+def decode_prompt(world: World, prompt: Prompt, spec: Spec, request: int) -> Result:
+    """Decodes one prompt as ``spec`` says, whose window is a number or None."""
+    settings: dict[str, Any] = dict(spec.settings)
+    beyond = 0
+    if spec.gamma is not None:
+        assert isinstance(spec.gamma, int)
+        settings["gamma"] = spec.gamma
+        beyond = longest_tail(spec.gamma) if spec.with_tail else 0
+    result = decode(
+        prompt,
+        world=world,
+        method=spec.method,
+        max_new_tokens=spec.tokens + beyond,
+        temperature=spec.temperature,
+        seed=spec.seed,
+        request=request,
+        ignore_eos=spec.ignore_eos,
+        **settings,
+    )
+    return _first_tokens(result, spec.tokens) if beyond else result
+
+
+def _first_tokens(result: Result, count: int) -> Result:
+    """The first tokens of a request, with the drafts beyond them."""
+    tokens = result.tokens[:count]
+    text = "".join(result.pieces[token] for token in tokens)
+    trace = cut_at(result.trace, count)
+    return replace(result, text=text, tokens=tokens, stats=stats(trace), trace=trace)
+
+
+def with_replies(
+    world: World, prompt: Prompt | Turn, plain: Spec, request: int
+) -> Prompt:
+    """The prompt of a dialogue's turn, whose earlier turns plain decoding answers.
+
+    Any exact method would answer the same. ``plain``: plain decoding of these prompts.
+    """
+    if not isinstance(prompt, Turn):
+        return prompt
+    replies: list[str] = []
+    for _ in range(prompt.number):
+        asked = prompt.dialogue.after(*replies)
+        replies.append(decode_prompt(world, asked, plain, request).text)
+    return prompt.dialogue.after(*replies)

@@ -1,0 +1,187 @@
+"""One call of ``measure``: what all its runs share."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple, TypeVar
+
+from speclab.runs.rows import Row, RowKey, append, key_of, read_all
+from speclab.runs.spec import Spec
+from speclab.runs.this_machine import name_of_this_machine
+from speclib import paths
+from speclib.errors import how_to_install
+from speclib.trace.metrics import Stats
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Window(NamedTuple):
+    """The window that a cell uses, None for a method without one.
+
+    ``how`` it was chosen, unless the cell asked for a number.
+    """
+
+    gamma: int | None
+    how: str = ""
+
+
+class Measurement:
+    """The rows of this machine, the deadline, and what failed.
+
+    deadline  on the clock of ``time.monotonic``; None: none
+    say       is told what begins, in a line
+    failures  why cells failed, which are not tried again
+    """
+
+    def __init__(self, deadline: float | None, say: Callable[[str], object]):
+        self.deadline = deadline
+        self.say = say
+        self.machine = name_of_this_machine()
+        self.failures: dict[RowKey, str] = {}
+        self._rows: dict[RowKey, list[Row]] = defaultdict(list)
+        self._lock = threading.Lock()  # emulated runs end in threads
+        for row in read_all():
+            if row.machine == self.machine:
+                self._rows[row.key].append(row)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has come."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def missing(self, spec: Spec, prompts: int) -> list[int]:
+        """Which of a cell's first prompts lack a run in turns with its baseline.
+
+        A killed run may have left rows of methods without their baseline. A cell that
+        failed lacks nothing any more.
+        """
+        key = key_of(spec)
+        if key in self.failures:
+            return []
+        groups = {row.group for row in self._rows[key_of(spec.baseline)]}
+        done = {row.prompt for row in self._rows[key] if row.group in groups}
+        return [number for number in range(prompts) if number not in done]
+
+    def window_of(self, spec: Spec) -> Window | None:
+        """The window of a cell's newest row, so that the cell keeps it."""
+        rows = self._rows[key_of(spec)]
+        if not rows:
+            return None
+        newest = max(rows, key=lambda row: row.date)
+        return Window(newest.gamma, newest.how)
+
+    def add(self, row: Row) -> None:
+        """Appends a row. Raises SpeclibError if its file cannot be written."""
+        with self._lock:
+            append(row)
+            self._rows[row.key].append(row)
+
+    def fail(self, keys: Iterable[RowKey], error: Exception) -> None:
+        """Notes why cells failed."""
+        self.failures |= dict.fromkeys(keys, in_words(error))
+
+
+@dataclass
+class Group:
+    """Runs that take turns on one prompt, and their rows.
+
+    where   they run, in words
+    prompt  its number
+    c       seconds of a target pass over those of a draft pass
+    draft   what computes the draft
+    """
+
+    measurement: Measurement
+    where: str
+    prompt: int
+    c: float
+    draft: str
+
+    def __post_init__(self) -> None:
+        began = datetime.now().isoformat(timespec="milliseconds")
+        self.name = f"{began} {self.where} {self.prompt}"
+
+    def add(
+        self,
+        key: RowKey,
+        window: Window,
+        turn: int,
+        stats: Stats,
+        others: float,
+        differs: int | None = None,
+    ) -> None:
+        """Appends the row of a run that has ended; see ``Row`` for its fields."""
+        row = Row(
+            machine=self.measurement.machine,
+            key=key,
+            group=self.name,
+            prompt=self.prompt,
+            turn=turn,
+            gamma=window.gamma,
+            how=window.how,
+            c=self.c,
+            draft=self.draft,
+            stats=stats,
+            others=others,
+            differs=differs,
+            date=now(),
+            commit=commit_of_code(),
+        )
+        self.measurement.add(row)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by what ``key`` says of them, in the order in which they came."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def in_words(error: Exception) -> str:
+    """Why a cell failed; for a missing library also how to install it."""
+    if not isinstance(error, ImportError):
+        return f"{error}" or type(error).__name__
+    return (
+        f"{error}: measured cells need the libraries of real models: "
+        f"{how_to_install('models')}"
+    )
+
+
+def now() -> str:
+    """The date and the time, to the second."""
+    return datetime.now().isoformat(timespec="seconds")
+
+
+@cache
+def commit_of_code() -> str:
+    """The short hash of this checkout's commit, marked if files differ from it.
+
+    "" without git.
+    """
+    try:
+        changed_files = _git("status", "--porcelain", "--untracked-files=no")
+        commit = _git("rev-parse", "--short", "HEAD")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"{commit} with changes" if changed_files else commit
+
+
+def _git(*words: str) -> str:
+    """What a git command prints."""
+    finished = subprocess.run(
+        ["git", "-C", str(paths.ROOT), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return finished.stdout.strip()

@@ -1,0 +1,91 @@
+"""How long the KV cache of a draft takes from one of its replicas to another.
+
+Each replica is a process of its own, as where a pair is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from speclib.core.sampling import Sampler
+from speclib.core.settings import Role
+from speclib.data.pairs import Pair
+from speclib.errors import BadValue, SpeclibError
+from speclib.models.open_pair import open_pair
+from speclib.worlds.worker import Failure, pin
+from speclib.worlds.worker_process import Worker
+
+if TYPE_CHECKING:
+    from speclib.models.rank import Rank
+
+ROLE: Role = "draft"
+UNCOUNTED = 2  # first moves of each length, which do not count
+PATIENCE = 300.0  # seconds for building the models, and for all moves
+
+
+def measure_transport(
+    pair: Pair, lengths: tuple[int, ...], repeats: int
+) -> dict[int, list[float]]:
+    """Seconds of moving the cache of so many tokens, by their number.
+
+    Each is the time from asking until the other replica has it. Raises BadValue for a
+    pair whose draft has no replicas.
+    """
+    ranks = open_pair(pair).ranks(ROLE)
+    if pair.draft.spread != "replicas" or ranks < 2:
+        raise BadValue(
+            f"the draft of pair {pair.name!r} has no replicas to move a cache between: "
+            'give a pair whose draft has spread = "replicas" and two places'
+        )
+    worker = Worker("draft", pair, _start, ranks=ranks, patience=PATIENCE)
+    try:
+        _receive(worker)  # it is ready
+        worker.pipe.send((lengths, repeats))
+        seconds: dict[int, list[float]] = _receive(worker)
+        return seconds
+    finally:
+        worker.stop()
+
+
+def _receive(worker: Worker) -> Any:
+    answer = worker.receive(PATIENCE)
+    if isinstance(answer, Failure):
+        raise SpeclibError(f"moving the cache of a draft failed: {answer.cause}")
+    return answer
+
+
+def _start(pair: Pair, rank: Rank) -> Any:
+    """Builds one replica; the first one answers with how long the moves took."""
+    opened = open_pair(pair)
+    places = opened.place.of(ROLE)
+    pin(places[rank.number : rank.number + 1], pair.place.threads)
+    model = opened.build(ROLE, rank=rank)
+    return model if rank.number else partial(_move_often, model)
+
+
+def _move_often(
+    model: Any, message: tuple[tuple[int, ...], int], pipe: Connection
+) -> dict[int, list[float]]:
+    lengths, repeats = message
+    seconds: dict[int, list[float]] = {}
+    for length in lengths:
+        times = [_time_move(model, length) for _ in range(UNCOUNTED + repeats)]
+        seconds[length] = times[UNCOUNTED:]
+    return seconds
+
+
+def _time_move(model: Any, length: int) -> float:
+    """Seconds until the last replica has what the first one has cached."""
+    model.reset()
+    model.rows((1,) * length, 0, Sampler())
+    model.go_to_first()  # the others have done what they were told
+
+    start = time.perf_counter()
+    model.go_to_last()
+    model.go_to_last()  # it is told once it has obeyed; now there is nothing to move
+    seconds = time.perf_counter() - start
+    model.go_to_first()
+    return seconds

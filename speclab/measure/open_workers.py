@@ -1,0 +1,117 @@
+"""The workers of a pair that is measured, and what is found out once they run."""
+
+from __future__ import annotations
+
+from speclab.runs.rows import RowKey, key_of
+from speclab.runs.spec import Spec, WorkerPool, present
+from speclib.decoding.auto_settings import draft_length
+from speclib.worlds.processes import Processes
+
+from . import fit
+from .measured_prompt import decode_prompt
+from .measurement import Measurement, Window
+from .task_prompts import Prompt
+from .windows import best_window
+
+WARM_UP_TOKENS = 8
+WARM_UP_GAMMA = 2
+
+
+class OpenWorkers:
+    """The workers of the pool that was asked for last, which stay from step to step.
+
+    Starting them takes seconds, since models are built. Those of another pool are
+    stopped first: not every machine has memory for two pairs. A context manager.
+    """
+
+    def __init__(self) -> None:
+        self._open: OpenPool | None = None
+
+    def __enter__(self) -> OpenWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops the workers, if there are any."""
+        if self._open is not None:
+            self._open.world.close()
+            self._open = None
+
+    def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
+        """The workers of ``pool``, which are started unless they are open."""
+        if not self.are_of(pool):
+            self.close()
+            measurement.say(f"starting {pool.pair}")
+            self._open = OpenPool(pool)
+        return present(self._open)
+
+    def are_of(self, pool: WorkerPool) -> bool:
+        """Whether these workers are open."""
+        return self._open is not None and self._open.pool == pool
+
+
+class OpenPool:
+    """A world of a pair's workers, and what is known of it.
+
+    c      seconds of a target pass over those of a draft pass
+    draft  what computes the draft, and its size if that was fitted
+    """
+
+    def __init__(self, pool: WorkerPool):
+        self.pool = pool
+        self.world = Processes(
+            fit.fitted_pair(pool.pair, pool.dtype),
+            dtype=pool.dtype,
+            servers=pool.servers,
+            cancel=pool.cancel,
+        )
+        try:
+            self.c = self.world.ratio
+        except BaseException:
+            self.world.close()
+            raise
+        runtime = self.world.opened.runtime("draft")
+        fitted = fit.describe(pool.pair, pool.dtype)
+        self.draft = f"{runtime}, {fitted}" if fitted else runtime
+        self._warm: set[object] = set()  # methods with their settings
+        self._acceptance_rates: dict[RowKey, float] = {}
+
+    def warm_up(self, spec: Spec, prompt: Prompt) -> None:
+        """Decodes a few tokens plainly and by the cell's method, once."""
+        plain, own = spec.plain_decoding, spec.changed(with_tail=False)
+        if own.gamma is not None:
+            own = own.changed(gamma=WARM_UP_GAMMA)
+        for each in (plain, own):
+            name = each.method, each.settings
+            if name not in self._warm:
+                short = each.changed(tokens=WARM_UP_TOKENS)
+                decode_prompt(self.world, prompt, short, request=0)
+                self._warm.add(name)
+
+    def choose_window(self, spec: Spec, prompt: Prompt) -> Window:
+        """The window that a cell asks for; ``prompt``: the first one of its task."""
+        if spec.gamma is None or isinstance(spec.gamma, int):
+            return Window(spec.gamma)
+        assert isinstance(spec.gamma, str)  # a measured cell has no choice
+        if spec.gamma == "best":
+            return best_window(
+                spec.method,
+                spec.settings,
+                self.c,
+                self._acceptance_rate(spec.plain_decoding, prompt),
+                self.pool.cancel,
+            )
+        gamma = draft_length(spec.gamma, self.world)
+        return Window(gamma, f"{spec.gamma} at c {self.c:.3g}")
+
+    def _acceptance_rate(self, plain: Spec, prompt: Prompt) -> float:
+        """How often drafts of speculative decoding passed on a prompt."""
+        key = key_of(plain)
+        if key not in self._acceptance_rates:
+            gamma = max(1, round(self.c))
+            speculative = plain.changed(method="speculative", gamma=gamma)
+            result = decode_prompt(self.world, prompt, speculative, request=0)
+            self._acceptance_rates[key] = result.stats.acceptance_rate
+        return self._acceptance_rates[key]

@@ -1,0 +1,93 @@
+"""How busy the machine is with other programs while a cell runs.
+
+A measured or emulated time is worth something only if nobody else wanted the same
+cores. So every request that is timed is watched:
+
+    others = (CPU seconds of all programs - CPU seconds of our own) / (seconds x cores)
+
+0 is a machine that does nothing else, 1 one whose cores all belong to others. Time that
+a virtual machine's host took away ("steal") counts as the others'. GPUs are not
+watched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+
+# Below this the clocks of the system, which tick every 10 ms, say too little.
+SHORTEST_SECONDS = 0.1
+
+# Times that are no work; guest time is in user time already.
+NOT_WORK = {"idle", "iowait", "guest", "guest_nice"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The clocks at one moment, in seconds: the wall's, everybody's and our own."""
+
+    wall: float
+    everybody: float
+    own: float
+
+
+def read_clocks() -> Reading:
+    """The clocks now; our own time is that of this process and all it started."""
+    return Reading(
+        wall=time.monotonic(), everybody=_work_of_everybody(), own=_own_work()
+    )
+
+
+def others_since(start: Reading) -> float:
+    """The share of the machine that others took since ``start``, from 0 to 1.
+
+    0 where less than ``SHORTEST_SECONDS`` went by.
+    """
+    return others_between(start, read_clocks())
+
+
+def others_between(start: Reading, end: Reading) -> float:
+    """The same for two readings."""
+    seconds = end.wall - start.wall
+    if seconds < SHORTEST_SECONDS:
+        return 0.0
+    of_others = (end.everybody - start.everybody) - (end.own - start.own)
+    share = of_others / (seconds * len(_our_cores()))
+    return round(min(1.0, max(0.0, share)), 4)
+
+
+def _work_of_everybody() -> float:
+    """Seconds that the cores which we may use have worked, or were taken away."""
+    import psutil  # where nothing is measured, in a browser, there is none
+
+    per_core = psutil.cpu_times(percpu=True)
+    seconds = 0.0
+    for core in _our_cores():
+        if core >= len(per_core):
+            continue
+        for name, spent in per_core[core]._asdict().items():
+            if name not in NOT_WORK:
+                seconds += spent
+    return seconds
+
+
+def _our_cores() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _own_work() -> float:
+    """CPU seconds of this process, of its descendants, and of those that have ended."""
+    import psutil
+
+    this_process = psutil.Process()
+    seconds = 0.0
+    for process in [this_process, *this_process.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            times = process.cpu_times()
+            seconds += times.user + times.system
+            seconds += times.children_user + times.children_system
+    return seconds

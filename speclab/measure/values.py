@@ -1,0 +1,117 @@
+"""Numbers that no run of a method gives: of layers, caches, places in a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from speclab.runs.values import Value, append_values, read_all_values
+from speclib.data.pairs import load_pair
+from speclib.decoding.decode import decode
+from speclib.models.open_pair import open_pair
+from speclib.trace.acceptance import acceptance
+
+from .layer_similarity import similarities
+from .measurement import Measurement, commit_of_code, in_words, now
+from .moved_cache import measure_transport
+from .task_prompts import Turn, load_prompts
+
+
+class ValuesStep(NamedTuple):
+    """One of ``MEASURED`` that is brought to ``n`` texts or repeats.
+
+    ``settings``: (name, value) pairs, the arguments of its function.
+    """
+
+    what: str
+    pair: str
+    settings: tuple[tuple[str, Any], ...]
+    n: int
+
+
+At = tuple[int, str, float]  # the number of a text or a repeat, where, the value
+
+
+def layer_similarity(
+    pair: str, numbers: Sequence[int], task: str, length: int, lp: int
+) -> Iterator[At]:
+    """How near a draft's fuzzy states are to its exact ones, text by text.
+
+    lp      layers to a group, at most (see ``similarities``)
+    length  each text is the task's prompts, joined and cut to so many tokens
+    """
+    opened = open_pair(load_pair(pair))
+    texts = load_prompts(task, length, numbers[-1] + 1, opened.tokenizer)
+    for number in numbers:
+        text = texts[number]
+        assert isinstance(text, str)  # as each prompt of a given length is
+        for state, by_layer in similarities(opened.pair, text, lp).items():
+            for layer, similarity in enumerate(by_layer):
+                yield number, f"{state}, layer {layer}", similarity
+
+
+def cache_transport(
+    pair: str, numbers: Sequence[int], lengths: tuple[int, ...]
+) -> Iterator[At]:
+    """Seconds in which a draft's KV cache of some tokens goes to another replica."""
+    seconds = measure_transport(load_pair(pair), lengths, len(numbers))
+    for length, repeats in seconds.items():
+        for number, repeat in zip(numbers, repeats, strict=True):
+            yield number, f"{length} tokens", repeat
+
+
+def acceptance_by_place(
+    pair: str, numbers: Sequence[int], task: str, gamma: int, tokens: int
+) -> Iterator[At]:
+    """The share of tested drafts that pass, by their place in the window, text by text.
+
+    Of speculative decoding, greedy, by the models as they were trained.
+    """
+    opened = open_pair(load_pair(pair))
+    texts = load_prompts(task, None, numbers[-1] + 1, opened.tokenizer)
+    for number in numbers:
+        if isinstance(texts[number], Turn):  # it needs the target's own replies
+            continue
+        run = decode(
+            texts[number],
+            pair=opened.pair,
+            world="virtual",
+            method="speculative",
+            gamma=gamma,
+            max_new_tokens=tokens,
+        )
+        counts = acceptance(run)
+        for place, tested in enumerate(counts.tested):
+            if tested:
+                yield number, f"place {place + 1}", counts.accepted[place] / tested
+
+
+MEASURED: dict[str, Callable[..., Iterator[At]]] = {
+    "layer similarity": layer_similarity,
+    "cache transport": cache_transport,
+    "acceptance by place": acceptance_by_place,
+}
+
+
+def measure_values(step: ValuesStep, measurement: Measurement) -> str | None:
+    """Brings a step to its ``n``, and appends the values; if it fails, says why."""
+    settings = " ".join(f"{name}={value}" for name, value in step.settings)
+    name = measurement.machine, step.what, step.pair, settings
+    done = set()
+    for value in read_all_values():
+        if (value.machine, value.what, value.pair, value.settings) == name:
+            done.add(value.n)
+    numbers = [number for number in range(step.n) if number not in done]
+    if not numbers:
+        return None
+    measurement.say(f"{step.what} of {step.pair}")
+    try:
+        measured = MEASURED[step.what](step.pair, numbers, **dict(step.settings))
+        values = [
+            Value(*name, at, number, value, now(), commit_of_code())
+            for number, at, value in measured
+        ]
+    except Exception as error:
+        return in_words(error)
+    append_values(values)
+    return None

@@ -1,0 +1,167 @@
+"""The numbers of the virtual clock, as they are committed: ``data/virtual.csv``.
+
+They hang on nothing but the code and ``data``, so they are computed once and kept: a
+report takes them from this file, in no time. ``python -m speclab virtual`` computes
+what the file lacks, or all of it anew. A line is one statistic of one cell::
+
+    cell      a hash of the cell (``Spec``): what is asked is in ``name``
+    stat      the statistic, and behind "@" the tokens that counts are scaled to
+    value, n  the number, and of how many requests or parts of them
+    without   the number without each of them, by which an interval is made
+    gamma, c, how, settings
+              the window used, the cost ratio, and what was chosen among several
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from speclab.runs.rows import CellRuns
+from speclab.runs.spec import Spec
+from speclib import paths
+from speclib.atomic_files import write_atomically
+from speclib.errors import BadValue
+
+from .numbers import Number
+from .same_devices import IF_BOUND, is_speedup
+from .statistics import SIGNED, number_of
+from .table_cells import TableCell
+
+COLUMNS = (
+    "cell",
+    "stat",
+    "value",
+    "n",
+    "without",
+    "gamma",
+    "c",
+    "how",
+    "settings",
+    "name",
+)
+DEVICE_SECONDS = "device_seconds_per_token"
+ANEW = "compute it anew with `python -m speclab virtual`"
+
+Key = tuple[str, str]  # of a line: its cell and its stat
+
+
+@dataclass(frozen=True)
+class VirtualNumber:
+    """A number of the virtual clock, and how its cell was settled."""
+
+    number: Number
+    gamma: int | None
+    c: float
+    how: str
+    settings: Mapping[str, str]
+
+
+def file() -> Path:
+    return paths.DATA / "virtual.csv"
+
+
+def keys_of(cell: TableCell) -> list[Key]:
+    """The lines that a cell of a table reads."""
+    stat = "speedup" if cell.stat in IF_BOUND else cell.stat
+    stats = [_stat_key(stat, cell.scaled_tokens)]
+    if is_speedup(stat):
+        stats.append(DEVICE_SECONDS)
+    return [(cell_id(cell.spec), each) for each in stats]
+
+
+def _stat_key(stat: str, scaled_tokens: int) -> str:
+    return f"{stat}@{scaled_tokens}" if scaled_tokens else stat
+
+
+@cache
+def cell_id(spec: Spec) -> str:
+    """A hash of what is asked of a cell, whatever else a ``Spec`` may come to say."""
+    asked = spec.model_dump_json(exclude_defaults=True)
+    return hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()
+
+
+# -- the file --------------------------------------------------------------------------
+def read() -> dict[Key, VirtualNumber]:
+    """All numbers by cell and stat; none where there is no file.
+
+    Raises BadValue naming the file and the line that is damaged.
+    """
+    return (
+        {} if not file().is_file() else dict(_read(file(), file().stat().st_mtime_ns))
+    )
+
+
+@cache
+def _read(path: Path, version: int) -> dict[Key, VirtualNumber]:
+    found = {}
+    reader = csv.DictReader(io.StringIO(path.read_text("utf-8")))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise BadValue(f"{path} has other columns than {', '.join(COLUMNS)}: {ANEW}")
+    for line in reader:
+        try:
+            found[line["cell"], line["stat"]] = number_in(line)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadValue(
+                f"{path}, line {reader.line_num}: {error}; {ANEW}"
+            ) from error
+    return found
+
+
+def number_in(line: dict[str, str]) -> VirtualNumber:
+    """The number that a line has. Raises ValueError or KeyError if it is damaged."""
+    texts = line["without"].split()
+    without = {f"part {part}": float(text) for part, text in enumerate(texts)}
+    stat = line["stat"].partition("@")[0]
+    number = Number(
+        float(line["value"]), without, int(line["n"]), signed=stat in SIGNED
+    )
+    settings = dict(pair.split("=", 1) for pair in line["settings"].split())
+    gamma = int(line["gamma"]) if line["gamma"] else None
+    return VirtualNumber(number, gamma, float(line["c"]), line["how"], settings)
+
+
+def texts_of(cell: TableCell, runs: CellRuns) -> dict[Key, dict[str, str]]:
+    """The lines of a cell that was run."""
+    lines = {}
+    for key in keys_of(cell):
+        stat, _, scaled = key[1].partition("@")
+        number = number_of(stat, runs, int(scaled or 0))
+        settings = " ".join(f"{name}={value}" for name, value in runs.settings.items())
+        lines[key] = {
+            "cell": key[0],
+            "stat": key[1],
+            "value": f"{number.value:.9g}",
+            "n": str(number.n),
+            "without": " ".join(f"{value:.9g}" for value in number.without.values()),
+            "gamma": "" if runs.gamma is None else str(runs.gamma),
+            "c": f"{runs.c:.6g}",
+            "how": runs.how,
+            "settings": settings,
+            "name": cell.spec.name,
+        }
+    return lines
+
+
+def read_texts() -> dict[Key, dict[str, str]]:
+    """The file's lines as they are; none where it is missing or of other columns."""
+    if not file().is_file():
+        return {}
+    reader = csv.DictReader(io.StringIO(file().read_text("utf-8")))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        return {}
+    return {(line["cell"], line["stat"]): line for line in reader}
+
+
+def write(lines: Iterable[dict[str, str]]) -> None:
+    """Writes the file, whole or not at all, in the order of the names."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(sorted(lines, key=lambda line: (line["name"], line["stat"])))
+    write_atomically(file(), out.getvalue())

@@ -1,0 +1,81 @@
+"""Computes what ``data`` lacks of the virtual clock's numbers, or all of them anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable
+
+from speclab.papers import virtual_numbers
+from speclab.papers.dsi_figures import compute_grid, grids_file, read_grids
+from speclab.papers.fill import Known, fill
+from speclab.papers.paper_schema import Paper, Table
+from speclab.papers.table_cells import TableCell, cells_to_run
+from speclab.papers.table_result import TableResult
+from speclab.papers.virtual_numbers import Key
+from speclab.progress import Progress
+from speclab.runs.rows import Rows
+from speclab.runs.spec import Spec
+from speclab.virtual.cells import run, run_all
+from speclib.atomic_files import write_atomically
+
+
+def compute_virtual(papers: Iterable[Paper], anew: bool = False) -> dict[str, str]:
+    """Brings ``data/virtual.csv`` and ``data/virtual-grids.json`` up to the papers.
+
+    Lines of cells that no paper has any more are left out where all are computed
+    ``anew``. A cell that fails leaves the others standing; returns why, by its name.
+    """
+    papers = list(papers)
+    lines = {} if anew else virtual_numbers.read_texts()
+    cells = missing_cells(papers, lines)
+    errors = {}
+    with Progress("virtual cells") as bar:
+        bar.grow(len(cells))
+        for spec, result in run_all(cells, bar.step):
+            if isinstance(result, str):
+                errors[spec.name] = result
+                continue
+            for cell in cells[spec]:
+                lines |= virtual_numbers.texts_of(cell, result)
+    if cells:
+        virtual_numbers.write(lines.values())
+    _compute_grids(papers, anew)
+    return errors
+
+
+def missing_cells(
+    papers: Iterable[Paper], lines: Container[Key] | None = None
+) -> dict[Spec, list[TableCell]]:
+    """The virtual cells of which the file lacks a line: of each run its cells."""
+    there = virtual_numbers.read_texts() if lines is None else lines
+    cells: dict[Spec, list[TableCell]] = {}
+    for paper in papers:
+        for table in paper.tables.values():
+            for cell in cells_to_run(table, ("virtual",)):
+                if any(key not in there for key in virtual_numbers.keys_of(cell)):
+                    cells.setdefault(cell.spec, []).append(cell)
+    return cells
+
+
+def fill_now(table: Table) -> TableResult:
+    """A table with its virtual numbers computed now; nothing is kept."""
+    cells = cells_to_run(table, ("virtual",))
+    numbers = {}
+    for cell in cells:
+        for key, line in virtual_numbers.texts_of(cell, run(cell.spec)).items():
+            numbers[key] = virtual_numbers.number_in(line)
+    known = Known(Rows(()), virtual=numbers)
+    return fill(table, cells, known, "", kinds=("virtual",))
+
+
+def _compute_grids(papers: Iterable[Paper], anew: bool) -> None:
+    grids = {} if anew else read_grids()
+    wanted = set()
+    for paper in papers:
+        for table in paper.tables.values():
+            if table.settings.get("script") == "heatmaps":
+                wanted.add(str(table.settings_of().get("lookahead", 1)))
+    missing = sorted(wanted - grids.keys())
+    if missing:
+        grids |= {lookahead: compute_grid(int(lookahead)) for lookahead in missing}
+        write_atomically(grids_file(), json.dumps(grids))

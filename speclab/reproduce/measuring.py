@@ -1,0 +1,46 @@
+"""Measuring some papers' tables, in the order of ``order``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from speclib.errors import how_to_install
+
+if TYPE_CHECKING:
+    from speclab.papers.paper_schema import Paper
+    from speclab.runs.spec import Spec
+
+Say = Callable[[str], object]  # where progress is told
+
+
+def print_at_once(text: str) -> None:
+    """Prints a line that a log shows without delay."""
+    print(text, flush=True)
+
+
+def measure_papers(
+    papers: Iterable[Paper], deadline: float, quick: bool, say: Say
+) -> dict[Spec, str]:
+    """Measures some papers' tables in the order of ``order``; returns what failed."""
+    from speclab.measure.fit import fit, needs_fit
+    from speclab.measure.measure import Step, measure
+    from speclab.runs.spec import Spec
+
+    from .order import steps
+
+    if find_spec("torch") is None:
+        say(f"torch is not installed: nothing is measured. {how_to_install('models')}")
+        return {}
+    papers = list(papers)
+    todo = list(steps(papers, quick))
+    specs = [s for step in todo if isinstance(step, Step) for s in step.specs]
+    pools = [spec.worker_pool for spec in specs if spec.kind == "measured"]
+    for pair, dtype, *_ in dict.fromkeys(pools):
+        if time.monotonic() < deadline and needs_fit(pair, dtype):
+            say(f"{pair}: {fit(pair, dtype)}")
+    say(f"measuring for {(deadline - time.monotonic()) / 60:.1f} min at most")
+    errors = measure(todo, deadline, say)
+    return {asked: why for asked, why in errors.items() if isinstance(asked, Spec)}

@@ -1,0 +1,377 @@
+"""Rows: what every timed run was and gave, as CSV that anybody can read.
+
+A run is one prompt by one method. Its row says where and what it was (``Row``), and has
+its counts and seconds (``speclib.trace.metrics.Stats``). It is appended to
+``.cache/runs/<machine>.csv`` when the run ends, so whatever stops a measurement costs
+the run under way. ``data/runs/<machine>.csv`` are the files that are published.
+
+Runs of one ``group`` took turns: plain decoding and every method on the same prompt,
+one after the other. A run is compared with plain decoding of its own group, never with
+another one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime, timedelta
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from speclib import paths
+from speclib.atomic_files import append_line
+from speclib.errors import BadValue
+from speclib.trace.metrics import Stats
+
+from .spec import Spec
+
+COUNTS = tuple(f.name for f in fields(Stats) if f.name != "requests")
+TIMED_KINDS = ("emulated", "measured")
+MOST_FROM_OTHERS = 0.05  # of the machine; a run beside which they took more is busy
+RESTORE = "restore the file, or remove the line"
+
+
+class RowKey(NamedTuple):
+    """What runs share that are repetitions of each other on other prompts.
+
+    kind        "measured" or "emulated"
+    on          the pair; of an emulated run the latency file
+    rate        of an emulated run the acceptance rate of its toys
+    task        the set of prompts
+    dtype       of the models
+    limit       tokens that were asked for
+    conditions  what else was asked, as "name=value name=value"
+    method, window, settings
+                as they were asked for: the window may be "auto" or "best"
+    """
+
+    kind: str
+    on: str
+    rate: str
+    task: str
+    dtype: str
+    limit: int
+    conditions: str
+    method: str
+    window: str
+    settings: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run.
+
+    machine     see ``this_machine``
+    key         what was run
+    group       the runs that took turns with it: when they began, and their prompt
+    prompt      its number in the task; ``turn``: its place in the group's turns
+    gamma       the window that was used, and ``how`` it was chosen where that was asked
+    c           seconds of a target pass over those of a draft pass, in this world
+    draft       what computes the draft, and its size where that was fitted
+    stats       counts and seconds
+    others      the share of the machine that other programs took meanwhile
+    differs     the first token that is not plain decoding's; None if there is none
+    date        when it ended; ``commit``: of the code
+    """
+
+    machine: str
+    key: RowKey
+    group: str
+    prompt: int
+    turn: int
+    gamma: int | None
+    how: str
+    c: float
+    draft: str
+    stats: Stats
+    others: float
+    differs: int | None
+    date: str
+    commit: str
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other programs kept the machine busy beside it."""
+        return self.others > MOST_FROM_OTHERS
+
+
+COLUMNS = (
+    "machine",
+    *RowKey._fields,
+    "group",
+    "prompt",
+    "turn",
+    "gamma",
+    "how",
+    "c",
+    "draft",
+    *COUNTS,
+    "others",
+    "differs",
+    "date",
+    "commit",
+)
+
+
+@cache
+def key_of(spec: Spec) -> RowKey:
+    """What the rows of a cell have in common."""
+    is_measured = spec.kind == "measured"
+    conditions = {
+        "length": spec.length,
+        "temperature": spec.temperature,
+        "ignore_eos": spec.ignore_eos,
+        "per_token": spec.per_token,
+        "cancel": spec.cancel,
+        "seed": spec.seed,
+        "with_tail": spec.with_tail,
+    }
+    return RowKey(
+        kind=spec.kind,
+        on=str(spec.pair if is_measured else spec.latency),
+        rate="" if is_measured else f"{spec.alpha:g}",
+        task=spec.task or "",
+        dtype=spec.dtype if is_measured else "",
+        limit=spec.tokens,
+        conditions=_in_words({k: v for k, v in conditions.items() if v}),
+        method=spec.method,
+        window="" if spec.gamma is None else str(spec.gamma),
+        settings=_in_words(dict(spec.settings)),
+    )
+
+
+def _in_words(settings: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in settings.items())
+
+
+# -- files -----------------------------------------------------------------------------
+def append(row: Row) -> None:
+    """Appends a row to its machine's file in the cache.
+
+    Raises SpeclibError naming the file if it cannot be written.
+    """
+    path = paths.CACHE / "runs" / f"{row.machine}.csv"
+    append_line(path, _to_csv(_texts_of(row)), header=_to_csv(COLUMNS))
+
+
+def write(rows: Iterable[Row]) -> str:
+    """The rows as the text of a file."""
+    return "".join([_to_csv(COLUMNS), *(_to_csv(_texts_of(row)) for row in rows)])
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file.
+
+    The last line may lack its end, where a run was killed as it was written; it counts
+    as never begun. Raises BadValue naming the file and the line for one that is
+    damaged, doubled or of a date to come, and for columns of another version.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadValue(f"cannot read {path}: {error}; {RESTORE}") from error
+    whole = text[: text.rfind("\n") + 1]
+    reader = csv.reader(io.StringIO(whole))
+    header = tuple(next(reader, ()))
+    if header != COLUMNS:
+        raise BadValue(
+            f"{path} has other columns than rows of this version: it lacks "
+            f"{sorted(set(COLUMNS) - set(header))} and has "
+            f"{sorted(set(header) - set(COLUMNS))}; measure again, or move the "
+            "file away"
+        )
+    rows: list[Row] = []
+    line_of: dict[object, int] = {}
+    for texts in reader:
+        line = reader.line_num
+        try:
+            row = _row_of(texts)
+            same = row.machine, row.key, row.group
+            if same in line_of:
+                raise ValueError(f"it has the run of line {line_of[same]} once more")
+        except ValueError as error:
+            raise BadValue(f"{path}, line {line}: {error}; {RESTORE}") from error
+        line_of[same] = line
+        rows.append(row)
+    return rows
+
+
+def read_all() -> list[Row]:
+    """All rows that are known here: those published, and those of the cache.
+
+    A run that is in both counts once.
+    """
+    rows: dict[object, Row] = {}
+    for folder in (paths.DATA / "runs", paths.CACHE / "runs"):
+        for path in sorted(folder.glob("*.csv")):
+            if path.name.endswith("-values.csv"):
+                continue  # see ``values``
+            for row in read(path):
+                rows[row.machine, row.key, row.group] = row
+    return list(rows.values())
+
+
+def _to_csv(texts: Iterable[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(texts)
+    return line.getvalue()
+
+
+def _texts_of(row: Row) -> list[str]:
+    values = {
+        **{f.name: getattr(row, f.name) for f in fields(row)},
+        **row.key._asdict(),
+        **asdict(row.stats),
+    }
+    return [_text(values[column]) for column in COLUMNS]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _row_of(texts: list[str]) -> Row:
+    """The row in a line's texts; raises ValueError saying what cannot be."""
+    if len(texts) != len(COLUMNS):
+        raise ValueError(f"{len(texts)} values, expected {len(COLUMNS)}")
+    by_name = dict(zip(COLUMNS, texts, strict=True))
+    counts: dict[str, Any] = {name: _number(name, by_name[name]) for name in COUNTS}
+    key: dict[str, Any] = {name: by_name[name] for name in RowKey._fields}
+    row = Row(
+        machine=by_name["machine"],
+        key=RowKey(**{**key, "limit": _whole("limit", key["limit"])}),
+        group=by_name["group"],
+        prompt=_whole("prompt", by_name["prompt"]),
+        turn=_whole("turn", by_name["turn"]),
+        gamma=_whole("gamma", by_name["gamma"]) if by_name["gamma"] else None,
+        how=by_name["how"],
+        c=_number("c", by_name["c"]),
+        draft=by_name["draft"],
+        stats=Stats(requests=1, **counts),
+        others=_number("others", by_name["others"]),
+        differs=_whole("differs", by_name["differs"]) if by_name["differs"] else None,
+        date=by_name["date"],
+        commit=by_name["commit"],
+    )
+    _check(row)
+    return row
+
+
+def _check(row: Row) -> None:
+    if row.key.kind not in TIMED_KINDS:
+        raise ValueError(f"kind is {row.key.kind!r}: a row is emulated or measured")
+    if row.stats.seconds <= 0 or row.stats.tokens < 1:
+        raise ValueError(
+            f"{row.stats.tokens:g} tokens in {row.stats.seconds:g} s: no run gives that"
+        )
+    ended = datetime.fromisoformat(row.date)
+    if ended > datetime.now() + timedelta(days=1):
+        raise ValueError(f"date is {row.date}, which is to come")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value) or value < 0:
+        raise ValueError(f"{name} is {text!r}: it is no number from 0 on")
+    return int(value) if value == int(value) and "." not in text else value
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{name} is {text!r}: it is no whole number")
+    return int(text)
+
+
+# -- the runs of a cell ----------------------------------------------------------------
+@dataclass
+class CellRuns:
+    """What is known of a cell: the counts of each request beside its baseline's.
+
+    stats, baseline
+              of each request, by the method and by what it is compared with
+    labels    of each request: what runs of other methods on the same prompt share
+    gamma     the window used; ``how`` it was chosen
+    c         seconds of a target pass over those of a draft pass
+    machine   where it was timed; "" of the virtual clock
+    date      of its newest run
+    draft     what computes the draft
+    is_busy   whether other programs kept the machine busy, in runs that count
+    differs   how many outputs leave plain decoding's
+    settings  those that a choice among several came to
+    sequence_choices
+              of each request on the virtual clock (see ``speclib.trace.rounds``)
+    """
+
+    spec: Spec
+    stats: list[Stats]
+    baseline: list[Stats]
+    labels: list[str]
+    gamma: int | None
+    c: float
+    how: str = ""
+    machine: str = ""
+    date: str = ""
+    draft: str = ""
+    is_busy: bool = False
+    differs: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    sequence_choices: list[list[tuple[int, int | None]]] = field(default_factory=list)
+
+
+class Rows:
+    """Rows that are asked for by cell; ``machine``: of one machine alone."""
+
+    def __init__(self, rows: Iterable[Row]):
+        self._by_key: dict[tuple[str, RowKey], list[Row]] = defaultdict(list)
+        for row in rows:
+            self._by_key[row.machine, row.key].append(row)
+        self.machines = sorted({machine for machine, _ in self._by_key})
+
+    def of(self, spec: Spec, machine: str) -> CellRuns | None:
+        """A cell's runs on a machine, each beside its baseline; None if there are none.
+
+        Of a prompt that was run more than once the newest group counts. Busy runs count
+        only where fewer than two quiet ones are there.
+        """
+        plain = {row.group: row for row in self._rows(spec.baseline, machine)}
+        pairs: dict[int, tuple[Row, Row]] = {}
+        for row in sorted(self._rows(spec, machine), key=lambda row: row.date):
+            if row.group in plain:
+                pairs[row.prompt] = (row, plain[row.group])
+        if not pairs:
+            return None
+        in_order = [pairs[prompt] for prompt in sorted(pairs)]
+        quiet = [p for p in in_order if not (p[0].is_busy or p[1].is_busy)]
+        counted = quiet if len(quiet) > 1 else in_order
+        newest, _ = max(counted, key=lambda pair: pair[0].date)
+        return CellRuns(
+            spec=spec,
+            stats=[own.stats for own, _ in counted],
+            baseline=[base.stats for _, base in counted],
+            labels=[f"{own.key.task}/{own.prompt}" for own, _ in counted],
+            gamma=newest.gamma,
+            c=newest.c,
+            how=newest.how,
+            machine=machine,
+            date=newest.date,
+            draft=newest.draft,
+            is_busy=counted is in_order and len(quiet) < len(in_order),
+            differs=sum(own.differs is not None for own, _ in counted),
+        )
+
+    def _rows(self, spec: Spec, machine: str) -> list[Row]:
+        return self._by_key.get((machine, key_of(spec)), [])
+
+    def prompts_done(self, spec: Spec, machine: str) -> int:
+        """How many prompts of a cell have a row on a machine."""
+        return len({row.prompt for row in self._rows(spec, machine)})

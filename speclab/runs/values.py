@@ -1,0 +1,122 @@
+"""Values: numbers that no run of a method gives, such as how near two states are.
+
+One line is one text or one repeat; their mean and its interval are for the reader to
+take. They are kept beside the rows, in `<machine>-values.csv` (see ``rows``).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from speclib import paths
+from speclib.atomic_files import append_line
+from speclib.errors import BadValue
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number.
+
+    machine   see ``this_machine``
+    what      is measured, such as "layer similarity"
+    settings  with which, as "name=value name=value"
+    at        where in the pair, such as "q, layer 3" or "128 tokens"
+    n         the number of the text or the repeat
+    date      when it was measured; ``commit``: of the code
+    """
+
+    machine: str
+    what: str
+    pair: str
+    settings: str
+    at: str
+    n: int
+    value: float
+    date: str
+    commit: str
+
+
+COLUMNS = tuple(f.name for f in fields(Value))
+
+
+def append_values(values: Iterable[Value]) -> None:
+    """Appends values of one machine to its file in the cache, all of them or none.
+
+    Raises SpeclibError naming the file if it cannot be written.
+    """
+    lines = io.StringIO()
+    name = ""
+    for value in values:
+        name = f"{value.machine}-values.csv"
+        csv.writer(lines, lineterminator="\n").writerow(astuple(value))
+    if name:
+        header = ",".join(COLUMNS) + "\n"
+        append_line(paths.CACHE / "runs" / name, lines.getvalue(), header)
+
+
+def read_values(path: Path) -> Iterator[Value]:
+    """The values of a file, but for a last line that a killed run has not ended.
+
+    Raises BadValue naming the file and the line that is damaged.
+    """
+    text = path.read_text("utf-8")
+    reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
+    for line in reader:
+        try:
+            values: dict[str, Any] = dict(line)
+            values |= {"n": int(line["n"]), "value": float(line["value"])}
+            yield Value(**values)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadValue(
+                f"{path}, line {reader.line_num}: {error}; restore the file, or remove "
+                "the line"
+            ) from error
+
+
+def read_all_values() -> list[Value]:
+    """All values that are known here, published or in the cache; each counts once."""
+    values: dict[Value, None] = {}
+    for folder in (paths.DATA / "runs", paths.CACHE / "runs"):
+        for path in sorted(folder.glob("*-values.csv")):
+            values |= dict.fromkeys(read_values(path))
+    return list(values)
+
+
+class Asked(NamedTuple):
+    """Values that are wanted; ``settings``: (name, value) pairs, ``times``: texts or
+    repeats."""
+
+    what: str
+    pair: str
+    settings: tuple[tuple[str, Any], ...]
+    times: int
+
+
+class Found(NamedTuple):
+    """Values of one machine: lists by where they are of, in the order of their n."""
+
+    machine: str
+    date: str
+    by_place: dict[str, list[float]]
+
+
+def values_of(asked: Asked, values: Iterable[Value], machine: str) -> Found | None:
+    """What was asked, of ``machine`` if it has any, else of the newest; None: none."""
+    settings = " ".join(f"{name}={value}" for name, value in asked.settings)
+    name = asked.what, asked.pair, settings
+    own = [v for v in values if (v.what, v.pair, v.settings) == name]
+    if not own:
+        return None
+    newest = max(own, key=lambda value: value.date)
+    is_known = any(value.machine == machine for value in own)
+    shown = machine if is_known else newest.machine
+    by_place: dict[str, list[float]] = {}
+    for value in sorted(own, key=lambda value: value.n):
+        if value.machine == shown and value.n < asked.times:
+            by_place.setdefault(value.at, []).append(value.value)
+    return Found(shown, newest.date, by_place)

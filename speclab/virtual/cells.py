@@ -1,0 +1,69 @@
+"""Virtual cells: run when they are asked for, on every core if that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from speclab.pool import is_foreign, on_every_core
+from speclab.runs.rows import CellRuns
+from speclab.runs.spec import Spec
+from speclib import machine
+from speclib.methods import METHODS
+from speclib.trace.events import Trace
+
+from .settle import outcomes_of, settle, settle_baseline, toy_cell
+from .toy_requests import trace_request
+
+PAYS = 8  # cells to compute from which starting worker processes pays
+
+
+def run(spec: Spec) -> CellRuns:
+    """Runs a virtual cell, and what it is compared with, on the same requests."""
+    settled = settle(spec)
+    baseline = settle_baseline(spec)
+    own = outcomes_of(settled.spec)
+    base = own if baseline.spec == settled.spec else outcomes_of(baseline.spec)
+    assert not isinstance(settled.spec.gamma, str | tuple)  # it is settled
+    return CellRuns(
+        spec=spec,
+        stats=[outcome.stats for outcome in own],
+        baseline=[outcome.stats for outcome in base],
+        labels=[f"toys/{number}" for number in range(len(own))],
+        gamma=settled.spec.gamma,
+        c=settled.c,
+        how=settled.how,
+        settings=dict(settled.spec.settings),
+        sequence_choices=[outcome.sequence_choices for outcome in own],
+    )
+
+
+def run_all(
+    specs: Iterable[Spec], step: Callable[[str], object] = lambda name: None
+) -> Iterator[tuple[Spec, CellRuns | str]]:
+    """Each cell with what came of it, or why it failed, as they end.
+
+    ``step`` is told the name of each that has ended.
+    """
+    wanted = list(dict.fromkeys(specs))
+    is_importable = not any(is_foreign(METHODS[spec.method]) for spec in wanted)
+    if len(wanted) >= PAYS and machine.cores() > 1 and is_importable:
+        attempts: Iterable[tuple[Spec, CellRuns | str]] = on_every_core(attempt, wanted)
+    else:
+        attempts = map(attempt, wanted)
+    for spec, result in attempts:
+        step(spec.name)
+        yield spec, result
+
+
+def attempt(spec: Spec) -> tuple[Spec, CellRuns | str]:
+    """Runs a cell; where it fails, says why."""
+    try:
+        return spec, run(spec)
+    except Exception as error:  # the others are run
+        return spec, f"{error}"
+
+
+def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
+    """One request of a virtual cell, for figures: always the same."""
+    shorter = settle(spec).spec.changed(tokens=tokens)
+    return trace_request(toy_cell(shorter), request)

@@ -1,0 +1,36 @@
+"""A method's real code over a grid of drafter latencies and acceptance rates.
+
+For heatmaps: one row is one drafter latency. Rows are computed on every core. Knows no paper and no picture.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from speclab.pool import on_every_core
+
+from .grid_row import GridRow, RequestTimes, compute_row
+
+
+class GridTimes(NamedTuple):
+    """Mean times of a request in target passes, two arrays of shape (rows, alphas).
+
+    ``method`` and ``formula`` as in ``grid_row.RequestTimes``.
+    """
+
+    method: np.ndarray
+    formula: np.ndarray
+
+
+def mean_times(rows: list[GridRow]) -> GridTimes:
+    """Times of every row, computed on every core."""
+    times_of = dict(on_every_core(finish_row, rows))
+    times = np.array([times_of[row] for row in rows])
+    return GridTimes(method=times[:, :, 0], formula=times[:, :, 1])
+
+
+def finish_row(row: GridRow) -> tuple[GridRow, list[RequestTimes]]:
+    """One row and its times."""
+    return row, compute_row(row)

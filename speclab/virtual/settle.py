@@ -1,0 +1,145 @@
+"""Which windows and settings a virtual or emulated spec stands for.
+
+A spec may ask for "the window that is round(c)", for the best window, or for the best
+of several settings. ``settle`` answers with numbers, trying them on the virtual clock
+where it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from speclab.runs.spec import Spec, first_part, present
+from speclib.data.latency import load_latency
+from speclib.decoding.auto_settings import gamma_at
+from speclib.methods import METHODS
+from speclib.trace.metrics import Stats, total
+
+from .toy_requests import IMMEDIATE, RequestOutcome, ToyCell, run_requests
+
+PATIENCE = 2  # a search stops after so many windows in a row that are slower
+LONGEST = 32  # and at this window
+
+
+class Settled(NamedTuple):
+    """A spec with a number as its window and one value per setting.
+
+    c    seconds of a target pass over those of a draft pass
+    how  in words, where something was chosen
+    """
+
+    spec: Spec
+    c: float
+    how: str = ""
+
+
+@lru_cache(maxsize=4096)
+def settle(spec: Spec) -> Settled:
+    """Settles the window and the settings of a virtual or emulated spec.
+
+    A choice is made by the speed of all tokens, as a paper's grid search has it.
+    """
+    c = load_latency(present(spec.latency)).c_of_batch(spec.batch)
+    if spec.is_choice:
+        chosen, count = _fastest_choice(spec, c)
+        settings = ", ".join(f"{name}={value}" for name, value in chosen.settings)
+        return Settled(chosen, c, f"{settings}: the fastest of {count} choices")
+    if spec.gamma == "best":
+        speeds = try_windows(spec, c)
+        fastest = max(speeds, key=speeds.__getitem__)
+        how = f"fastest of the windows {min(speeds)} to {max(speeds)}"
+        return Settled(spec.changed(gamma=fastest), c, how)
+    return Settled(settle_window(spec, c), c)
+
+
+def settle_baseline(spec: Spec) -> Settled:
+    """The same of what a spec is compared with."""
+    return settle(spec if spec.method == "autoregressive" else spec.baseline)
+
+
+def settle_window(spec: Spec, c: float) -> Spec:
+    """The spec with a number in place of "auto", "c-2", ...; nothing is tried."""
+    if not isinstance(spec.gamma, str):
+        return spec
+    return spec.changed(gamma=gamma_at(spec.gamma, c))
+
+
+def toy_cell(spec: Spec) -> ToyCell:
+    """What a settled virtual or emulated spec asks of its world and its method."""
+    settings = dict(spec.settings)
+    if spec.gamma is not None:
+        settings["gamma"] = spec.gamma
+    return ToyCell(
+        method=METHODS[spec.method],
+        latency=load_latency(present(spec.latency)).lengthened(spec.per_token),
+        alpha=present(spec.alpha),
+        tokens=spec.tokens,
+        settings=settings,
+        temperature=spec.temperature,
+        seed=spec.seed,
+        cancel=spec.cancel or IMMEDIATE,
+        doubt=spec.doubt,
+        batch=spec.batch,
+        with_tail=spec.with_tail,
+    )
+
+
+@lru_cache(maxsize=512)  # many cells share a baseline, and windows of a search
+def outcomes_of(spec: Spec) -> list[RequestOutcome]:
+    """What every request of a settled virtual spec gives."""
+    return run_requests(toy_cell(spec), spec.requests)
+
+
+def _fastest_choice(spec: Spec, c: float) -> tuple[Spec, int]:
+    speeds: dict[Spec, float] = {}
+    for choice in spec.choices:
+        cell = settle_window(choice, c)
+        speeds[cell] = total(_stats_of_first_part(cell)).decode_speed_e2e
+    return max(speeds, key=speeds.__getitem__), len(speeds)
+
+
+def _stats_of_first_part(spec: Spec) -> list[Stats]:
+    """What a search goes by."""
+    outcomes = run_requests(toy_cell(spec), first_part(spec))
+    return [outcome.stats for outcome in outcomes]
+
+
+def try_windows(spec: Spec, c: float) -> dict[int, float]:
+    """Windows that were tried, in order of length -> tokens per second.
+
+    The search goes uphill from round(c), to longer windows and then to shorter ones:
+
+        shorter <---- round(c) ----> longer
+
+    Each way it goes on until some windows in a row are slower than the best before
+    them.
+    """
+    speeds: dict[int, float] = {}
+
+    def speed_at(gamma: int) -> float:
+        if gamma not in speeds:
+            stats = _stats_of_first_part(spec.changed(gamma=gamma))
+            speeds[gamma] = total(stats).decode_speed
+        return speeds[gamma]
+
+    start = max(1, round(c))
+    _climb(range(start, LONGEST + 1), speed_at)
+    _climb(range(start, 0, -1), speed_at)
+    return dict(sorted(speeds.items()))
+
+
+def _climb(windows: Iterable[int], speed_at: Callable[[int], float]) -> None:
+    """Try windows in order until PATIENCE in a row are no faster than the best."""
+    best = 0.0
+    slower_in_a_row = 0
+    for gamma in windows:
+        speed = speed_at(gamma)
+        if speed > best:
+            best = speed
+            slower_in_a_row = 0
+        else:
+            slower_in_a_row += 1
+        if slower_in_a_row == PATIENCE:
+            return

@@ -1,0 +1,159 @@
+"""One virtual cell: a method's real code on the virtual clock, between toys.
+
+The toys agree with each other exactly as often as the cell's acceptance rate says.
+Request i uses the toys of seed i, whatever the method, window or pair: methods are
+compared on the same agreements (common random numbers). Knows no paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from speclib.core.sampling import Coins, Sampler, Tokens
+from speclib.data.latency import Latency
+from speclib.models.toy import BOS, Toy
+from speclib.trace.events import Trace
+from speclib.trace.metrics import Stats, stats
+from speclib.trace.rounds import cut_at, longest_tail, sequence_choices
+from speclib.worlds.devices import device_names
+from speclib.worlds.lockstep import Seat, VirtualLockstep
+from speclib.worlds.virtual import Virtual
+from speclib.worlds.world import World
+
+IMMEDIATE = "immediate"  # what papers mean by "terminate"
+TOKENS_BEYOND = 256  # that a method may draft after the last one it commits
+
+
+@dataclass(frozen=True)
+class ToyCell:
+    """What the requests of a virtual or emulated cell have in common.
+
+    method    a method's function
+    latency   how long the devices take
+    alpha     probability with which draft and target agree at a position
+    tokens    to be committed per request
+    settings  of the method (gamma, ...); ``servers``, which a method may have, is also
+              how many target devices there are: otherwise one
+    seed      of the toys and the coins
+    cancel    what the world does with a cancelled operation
+    doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
+    batch     how many requests are decoded at a time (see ``worlds.lockstep``)
+    with_tail whether there are drafts beyond the last token (see ``rounds.with_tail``)
+    """
+
+    method: Callable[..., None]
+    latency: Latency
+    alpha: float
+    tokens: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    temperature: float = 0.0
+    seed: int = 0
+    cancel: str = IMMEDIATE
+    doubt: float = 0.0
+    batch: int = 1
+    with_tail: bool = False
+
+    @property
+    def servers(self) -> int:
+        """How many target devices there are."""
+        servers: int = self.settings.get("servers", 1)
+        return servers
+
+    def toy_settings(self, request: int) -> dict[str, Any]:
+        """What all toys of a request share: arguments of ``Toy`` or ``ModelSpec``."""
+        return {
+            "seed": self.seed * 100_003 + request,
+            "context": self.tokens + TOKENS_BEYOND,
+        }
+
+
+@dataclass(frozen=True)
+class RequestOutcome:
+    """What one request gave.
+
+    ``sequence_choices``: for every drafting of several sequences how many there were,
+    and which of them the target chose (see ``trace.rounds``).
+    """
+
+    stats: Stats
+    sequence_choices: list[tuple[int, int | None]]
+
+
+def run_requests(
+    cell: ToyCell, requests: int, *, first: int = 0
+) -> list[RequestOutcome]:
+    """Run so many requests of a cell, from the ``first`` on; count what they gave."""
+    numbers = range(first, first + requests)
+    if cell.batch > 1:
+        traces = trace_in_lockstep(cell, numbers)
+    else:
+        traces = [trace_request(cell, request) for request in numbers]
+    return [RequestOutcome(stats(trace), sequence_choices(trace)) for trace in traces]
+
+
+def trace_request(cell: ToyCell, request: int = 0) -> Trace:
+    """Run one request of a cell on the virtual clock."""
+    world = open_world(cell, request)
+    return decode_request(cell, request, world)
+
+
+def trace_in_lockstep(cell: ToyCell, numbers: Sequence[int]) -> list[Trace]:
+    """Run requests of a cell so many at a time as it says; when one ends, the next."""
+    steps = VirtualLockstep(cell.batch, cell.latency)
+    waiting = iter(numbers)
+    traces: dict[int, Trace] = {}
+
+    def serve(seat: Seat) -> None:
+        for number in waiting:
+            steps.give_models(seat, toys_of(cell, number))
+            traces[number] = decode_request(cell, number, seat)
+
+    steps.run(serve)
+    return [traces[number] for number in numbers]
+
+
+def open_world(cell: ToyCell, request: int = 0) -> Virtual:
+    """Open a virtual world with the toys of one request."""
+    models = toys_of(cell, request)
+    return Virtual(models, cell.latency, cancel=cell.cancel)
+
+
+def toys_of(cell: ToyCell, request: int) -> dict[str, Toy]:
+    """The toys of one request by their devices: a draft, and equal targets.
+
+    The draft agrees with them at each position with probability alpha, and with
+    ``doubt`` it knows something of when.
+    """
+    toy_settings = cell.toy_settings(request)
+    models = {}
+    for name in device_names(cell.servers):
+        if name.startswith("target"):
+            models[name] = Toy(**toy_settings)
+        else:
+            models[name] = Toy(cell.alpha, **toy_settings, doubt=cell.doubt)
+    return models
+
+
+def decode_request(
+    cell: ToyCell,
+    request: int,
+    world: World,
+    on_commit: Callable[[Tokens], object] | None = None,
+) -> Trace:
+    """Run one request of a cell in any world that has the toys of that request.
+
+    ``on_commit`` is called with the tokens of every commit.
+    """
+    beyond = longest_tail(cell.settings.get("gamma", 0)) if cell.with_tail else 0
+    world.begin(
+        (BOS,),
+        sampler=Sampler(cell.temperature),
+        coins=Coins(cell.seed, request),
+        limit=cell.tokens + beyond,
+        on_commit=on_commit,
+    )
+    cell.method(world, **cell.settings)
+    trace = world.end(alpha=cell.alpha, prompt=[BOS], **cell.settings)
+    return cut_at(trace, cell.tokens) if beyond else trace

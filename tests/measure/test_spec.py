@@ -1,0 +1,59 @@
+"""Specs: what cannot run is refused in words."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.specs import virtual_spec
+from pydantic import ValidationError
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"alpha": None}, "needs alpha"),
+        ({"method": "warp"}, "unknown method 'warp'; known: auto"),
+        ({"gamma": None}, "gamma is None for method 'pearl'"),
+        ({"speed": 3}, "speed"),
+        ({"kind": "dreamt"}, "virtual"),
+        ({"gamma": "fast"}, "gamma"),
+    ],
+)
+def test_a_spec_that_cannot_run_says_why(wrong, says):
+    with pytest.raises(ValidationError, match=says):
+        virtual_spec(**wrong)
+
+
+@pytest.mark.parametrize(
+    "foreign, says",
+    [
+        ({"ignore_eos": True}, "ignore_eos and length a measured one's"),
+        ({"length": 64}, "ignore_eos and length a measured one's"),
+        ({"kind": "emulated", "batch": 2}, "doubt and batch are a virtual cell's"),
+        ({"batch": 0}, "batch"),
+        ({"kind": "emulated", "doubt": 0.5}, "doubt and batch are a virtual cell's"),
+    ],
+)
+def test_a_spec_with_a_field_of_another_kind_says_whose_it_is(foreign, says):
+    with pytest.raises(ValidationError, match=says):
+        virtual_spec(**foreign)
+
+
+def test_a_spec_names_itself_for_people():
+    spec = virtual_spec(settings=(("without", "pre-verify"),))
+    assert spec.name == (
+        "virtual pearl(gamma=3, without=pre-verify) on pearl/codellama-7-34, alpha=0.9"
+    )
+
+
+def test_a_choice_is_every_combination_of_one_value_per_tuple():
+    spec = virtual_spec("speculative", (2, 3), settings=(("a", (1, 2)), ("b", 5)))
+    combinations = [(choice.gamma, choice.settings) for choice in spec.choices]
+    assert combinations == [
+        (2, (("a", 1), ("b", 5))),
+        (2, (("a", 2), ("b", 5))),
+        (3, (("a", 1), ("b", 5))),
+        (3, (("a", 2), ("b", 5))),
+    ]
+    assert spec.is_choice
+    assert not virtual_spec().is_choice
+    assert virtual_spec().choices == [virtual_spec()]

@@ -1,0 +1,99 @@
+"""Prompts of measured cells, and one of them decoded."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.specs import measured_spec
+
+import speclib
+from speclab.measure.measured_prompt import decode_prompt, with_replies
+from speclab.measure.task_prompts import Turn, load_prompts
+from speclib import paths
+from speclib.data import prompts
+from speclib.errors import BadValue
+
+
+def test_both_turns_of_a_dialogue_follow_each_other():
+    first, second = prompts.load("writing", 2)
+    asked = load_prompts("writing", None, 4, None)
+    assert asked == [first.messages, Turn(first, 1), second.messages, Turn(second, 1)]
+
+
+def test_other_tasks_have_one_turn():
+    asked = load_prompts("mgsm_de", None, 3, None)
+    assert asked == [prompt.messages for prompt in prompts.load("mgsm_de", 3)]
+    code = load_prompts("humaneval", None, 2, None)
+    assert code == [prompt.text for prompt in prompts.load("humaneval", 2)]
+
+
+def test_more_prompts_than_there_are_turns_are_refused():
+    with pytest.raises(
+        BadValue, match="asked for 193 prompts of writing.*choose 1 to 192"
+    ):
+        load_prompts("writing", None, 193, None)
+
+
+@pytest.mark.slow
+def test_a_second_turn_follows_what_plain_decoding_answered_to_the_first():
+    pytest.importorskip("transformers")
+    plain = measured_spec("autoregressive", None, task="writing")
+    (dialogue,) = prompts.load("writing", 1)
+    pair = speclib.load_pair("embedded/llama-7b-70b")
+    with speclib.open_world("virtual", pair) as world:
+        messages = with_replies(world, Turn(dialogue, 1), plain, request=1)
+        answer = decode_prompt(world, dialogue.messages, plain, request=0)
+
+    roles = [message["role"] for message in messages]
+    assert roles == ["user", "assistant", "user"]
+    contents = [message["content"] for message in messages]
+    assert contents == [dialogue.turns[0], answer.text, dialogue.turns[1]]
+    assert answer.text
+
+
+@pytest.fixture
+def official_folder(tmp_path, monkeypatch):
+    """A folder that has one official file, of German questions."""
+    (tmp_path / "mgsm").mkdir()
+    (tmp_path / "mgsm" / "mgsm_de.tsv").write_text("Wie viel ist 1 + 1?\t2\n")
+    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", str(tmp_path))
+    return tmp_path
+
+
+def test_official_prompts_are_measured_where_they_are_there(official_folder):
+    (german,) = load_prompts("mgsm_de", None, 1, None)
+    assert german == [{"role": "user", "content": "Wie viel ist 1 + 1?"}]
+    assert prompts.folder_to_measure("mgsm_fr") is None
+    ours = [prompt.messages for prompt in prompts.load("mgsm_fr", 2)]
+    assert load_prompts("mgsm_fr", None, 2, None) == ours
+
+
+def test_a_folder_of_official_prompts_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", "/nowhere")
+    with pytest.raises(BadValue, match="is '/nowhere', which is no folder"):
+        load_prompts("mgsm_de", None, 1, None)
+
+
+def test_a_folder_without_any_official_prompts_is_named(tmp_path, monkeypatch):
+    """A wrong folder would else measure other prompts than one asked for."""
+    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", str(tmp_path))
+    with pytest.raises(BadValue, match=r"no official file.*HumanEval\.jsonl\.gz"):
+        load_prompts("mgsm_de", None, 1, None)
+
+
+# -- drafts beyond the last token ------------------------------------------------------
+@pytest.mark.parametrize("method", ["pearl", "duodecoding"])
+def test_a_measured_prompt_with_the_tail_gives_the_tokens_that_were_asked_for(method):
+    """Only what drafts beyond them adds to the published count is more."""
+    tails = []
+    with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
+        for tokens in range(16, 32):
+            asked = measured_spec(method, 6, tokens=tokens, ignore_eos=True)
+            plain = decode_prompt(world, "a prompt", asked.plain_decoding, 0)
+            cut = decode_prompt(world, "a prompt", asked.changed(with_tail=True), 0)
+            assert (cut.tokens, cut.text) == (plain.tokens, plain.text)
+            assert cut.stats.tokens == plain.stats.with_tail == tokens
+            assert cut.trace.meta["limit"] == tokens
+            tails.append(cut.stats.with_tail - tokens)
+            without = decode_prompt(world, "a prompt", asked, 0)
+            assert without.stats.with_tail == tokens
+    assert 0 < max(tails) < 6
