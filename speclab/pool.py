@@ -30,11 +30,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def is_foreign(function: Callable[..., object]) -> bool:
-    """Whether it lives outside our packages: other processes cannot import it."""
-    return function.__module__.split(".")[0] not in ("speclib", "speclab")
-
-
 class Cores:
     """Worker processes, one per core, which stay until they are closed.
 

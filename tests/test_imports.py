@@ -355,7 +355,7 @@ assert speclib.decode("x", pair="toy", world="virtual", max_new_tokens=4).tokens
 assert speclib.load_latency("LATENCY")
 
 import speclab
-from speclab.papers.estimates import t_quantile
+from speclab.papers.numbers import t_quantile
 
 assert speclab.load_paper("pearl").tables
 pair = speclib.load_pair("embedded/llama-7b-70b")

@@ -98,7 +98,7 @@ class Turns:
         return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
 
     def _take_turns(self, number: int, asked: Prompt | Turn, cells: list[Spec]) -> None:
-        """Runs plain decoding and every cell on a prompt; rows are appended as they end.
+        """Runs plain decoding and all cells on a prompt; rows are appended as they end.
 
         A run that fails fails its cells. If that is plain decoding, all of them fail.
         """

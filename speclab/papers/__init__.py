@@ -17,6 +17,7 @@ DOOR = (
     "numbers",
     "paper_schema",
     "pearl_figures",
+    "same_devices",
     "scripts",
     "statistics",
     "table_cells",

@@ -115,6 +115,8 @@ def _read(path: Path, version: int) -> dict[Key, VirtualNumber]:
 
 def number_in(line: dict[str, str]) -> VirtualNumber:
     """The number that a line has. Raises ValueError or KeyError if it is damaged."""
+    if None in line.values():
+        raise ValueError("it is cut off")
     texts = line["without"].split()
     without = {f"part {part}": float(text) for part, text in enumerate(texts)}
     stat = line["stat"].partition("@")[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from speclab.pool import is_foreign, on_every_core
 from speclab.runs.rows import CellRuns
 from speclab.runs.spec import Spec
 from speclib import machine
@@ -45,14 +44,21 @@ def run_all(
     ``step`` is told the name of each that has ended.
     """
     wanted = list(dict.fromkeys(specs))
-    is_importable = not any(is_foreign(METHODS[spec.method]) for spec in wanted)
+    is_importable = not any(_is_foreign(METHODS[spec.method]) for spec in wanted)
     if len(wanted) >= PAYS and machine.cores() > 1 and is_importable:
+        from speclab.pool import on_every_core  # a browser has no processes
+
         attempts: Iterable[tuple[Spec, CellRuns | str]] = on_every_core(attempt, wanted)
     else:
         attempts = map(attempt, wanted)
     for spec, result in attempts:
         step(spec.name)
         yield spec, result
+
+
+def _is_foreign(method: Callable[..., object]) -> bool:
+    """Whether it lives outside our packages: other processes cannot import it."""
+    return method.__module__.split(".")[0] not in ("speclib", "speclab")
 
 
 def attempt(spec: Spec) -> tuple[Spec, CellRuns | str]:

@@ -1,6 +1,7 @@
 """A method's real code over a grid of drafter latencies and acceptance rates.
 
-For heatmaps: one row is one drafter latency. Rows are computed on every core. Knows no paper and no picture.
+For heatmaps: one row is one drafter latency. Rows are computed on
+every core. Knows no paper and no picture.
 """
 
 from __future__ import annotations
@@ -8,8 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
-from speclab.pool import on_every_core
 
 from .grid_row import GridRow, RequestTimes, compute_row
 
@@ -26,6 +25,8 @@ class GridTimes(NamedTuple):
 
 def mean_times(rows: list[GridRow]) -> GridTimes:
     """Times of every row, computed on every core."""
+    from speclab.pool import on_every_core  # a browser has no processes
+
     times_of = dict(on_every_core(finish_row, rows))
     times = np.array([times_of[row] for row in rows])
     return GridTimes(method=times[:, :, 0], formula=times[:, :, 1])

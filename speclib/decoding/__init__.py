@@ -5,7 +5,6 @@ DOOR = (
     "auto_settings",
     "batch",
     "decode",
-    "encode",
     "replay",
     "simulate",
     "transformers_baselines",

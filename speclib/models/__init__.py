@@ -21,8 +21,7 @@ keeps every token where it is, also those that a sliding window has left; ``fixe
 makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
 ``packed_linear`` speeds up small batches on CPUs, ``dtypes`` names number formats,
 ``gpus`` counts GPUs, and ``device_speed`` times what is beneath a model.
-``remembering`` asks a model once after each text, ``transformers_generate`` runs
-transformers' own decoding loop, for comparison.
+``transformers_generate`` runs transformers' own decoding loop, for comparison.
 
 ``hf``, ``dilate``, ``weights``, ``footprint``, ``kv_cache``, ``fixed_rows``,
 ``recorded_pass``, ``device_speed``, ``packed_linear``, ``parallel``,
@@ -49,7 +48,6 @@ DOOR = (
     "part",
     "preflight",
     "rank",
-    "remembering",
     "seats",
     "side_by_side",
     "toy",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from math import ceil
 from typing import Any
@@ -14,29 +13,18 @@ from helpers.printed import (
     computed_in_errata,
     load_folder,
 )
-from helpers.tables import (
-    SMALL,
-    assert_filled_as_the_paper_says,
-    fill_virtually,
-    verdicts_of_kind,
-)
-from pydantic import ValidationError
+from helpers.tables import committed, verdicts_of
 
-from speclab.experiment import cache
-from speclab.experiment.cells.grid_row import GridRow
-from speclab.experiment.engines.latency_acceptance_grid import mean_times
-from speclab.experiment.run_cells import example_trace, run_all
-from speclab.experiment.spec import QUICK, CellResult, Spec
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
-from speclab.papers.table_cells import cells_to_run
-from speclab.views.charts.choose import chart
+from speclab.runs.rows import CellRuns
+from speclab.runs.spec import Spec
+from speclab.virtual import cells
+from speclab.virtual.grid_row import GridRow
+from speclab.virtual.latency_acceptance_grid import mean_times
 from speclib.data.latency import load_latency
 from speclib.trace.metrics import Stats, total
 
-pytestmark = pytest.mark.usefixtures("own_cache")
-
-SMALLER = replace(SMALL, virtual_tokens=1_024)
 TABLES = load_folder("papers/dsi")
 GAIN = "Speedup DSI vs. SI"
 
@@ -44,27 +32,6 @@ GAIN = "Speedup DSI vs. SI"
 @pytest.fixture(scope="module")
 def paper() -> Paper:
     return load_paper("dsi")
-
-
-def run(method: str = "dsi", **changes: Any) -> CellResult:
-    """A virtual cell of 2 requests of 50 tokens: every draft right, c = 2."""
-    fields: dict[str, Any] = {
-        "kind": "virtual",
-        "method": method,
-        "latency": "dsi/c-2",
-        "alpha": 1.0,
-        "requests": 2,
-        "tokens": 50,
-    }
-    if method == "dsi":
-        fields["settings"] = (("lookahead", 1), ("servers", 2))
-    spec = Spec(**fields | changes)
-    return run_all([spec])[spec]
-
-
-def target_passes(requests: list[Stats]) -> float:
-    """Seconds per request, in target passes of 0.1 s."""
-    return 10 * total(requests).seconds / len(requests)
 
 
 # -- the print -------------------------------------------------------------------------
@@ -141,6 +108,26 @@ def test_items_of_ours_print_nothing_and_say_so():
 
 
 # -- cells -----------------------------------------------------------------------------
+def run(method: str = "dsi", **changes: Any) -> CellRuns:
+    """A virtual cell of 2 requests of 50 tokens: every draft right, c = 2."""
+    fields: dict[str, Any] = {
+        "kind": "virtual",
+        "method": method,
+        "latency": "dsi/c-2",
+        "alpha": 1.0,
+        "requests": 2,
+        "tokens": 50,
+    }
+    if method == "dsi":
+        fields["settings"] = (("lookahead", 1), ("servers", 2))
+    return cells.run(Spec(**fields | changes))
+
+
+def target_passes(requests: list[Stats]) -> float:
+    """Seconds per request, in target passes of 0.1 s."""
+    return 10 * total(requests).seconds / len(requests)
+
+
 def test_a_run_is_compared_with_what_the_cell_says():
     """Every draft right: SI takes 25 rounds of 1.5 passes, DSI 49 drafts and a pass."""
     result = run(over=("speculative", 1))
@@ -156,9 +143,7 @@ def test_of_a_choice_the_fastest_is_taken_on_both_sides():
         "over": ("speculative", (1, 5, 10)),
         "settings": (("lookahead", (1, 5)), ("servers", (1, 7))),
     }
-    result = run(**choice)
-    assert result.facts["over"] == ("speculative", 10)
-    assert target_passes(result.baseline) == pytest.approx(4 * 2 + 1.6)
+    assert target_passes(run(**choice).baseline) == pytest.approx(4 * 2 + 1.6)
 
     times = {}
     for lookahead, servers in product((1, 5), (1, 7)):
@@ -166,28 +151,20 @@ def test_of_a_choice_the_fastest_is_taken_on_both_sides():
         single = run(latency="dsi/c-10", alpha=0.8, settings=settings)
         times[lookahead, servers] = target_passes(single.stats)
     result = run(alpha=0.8, **choice)
-    chosen = result.facts["chosen"]
-    assert result.facts["of"] == 4
-    assert target_passes(result.stats) == min(times.values())
-    chosen_time = times[chosen["lookahead"], chosen["servers"]]
-    assert chosen_time == min(times.values()) < max(times.values())
+    assert target_passes(result.stats) == min(times.values()) < max(times.values())
+    chosen = result.settings["lookahead"], result.settings["servers"]
+    assert times[chosen] == min(times.values())
+    assert result.how.endswith("the fastest of 4 choices")
 
 
 @pytest.mark.parametrize("servers", [1, 3])
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_a_cell_opens_as_many_targets_as_servers_and_cancels_as_told(servers, cancel):
     settings = (("lookahead", 1), ("servers", servers))
-    trace = example_trace(run(alpha=0.5, cancel=cancel, settings=settings))
+    spec = run(alpha=0.5, cancel=cancel, settings=settings).spec
+    trace = cells.example_trace(spec)
     assert len(trace.meta["devices"]) == 1 + servers
     assert trace.meta["cancel"] == cancel
-
-
-def test_what_a_run_is_compared_with_has_no_part_in_its_cell():
-    cells_stored = []
-    for over in (("speculative", 1), ("speculative", 5), None):
-        run(over=over)
-        cells_stored.append(len(list(cache.cells_folder().iterdir())))
-    assert cells_stored == [2, 3, 4]  # the run itself is the first one's
 
 
 def test_passes_lengthen_with_the_tokens_they_are_fed():
@@ -204,29 +181,6 @@ def test_passes_lengthen_with_the_tokens_they_are_fed():
     assert longer == pytest.approx(target + draft)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"over": ("speculative", 1)},
-        {"per_token": 0.1},
-        {"settings": (("lookahead", (1, 2)),)},
-    ],
-)
-def test_a_measured_cell_has_none_of_it(wrong):
-    fields = {"kind": "measured", "method": "dsi", "pair": "toy", "task": "toy"}
-    with pytest.raises(ValidationError, match="measured"):
-        Spec(**fields | wrong)
-
-
-def test_table_1_asks_for_the_protocol(paper):
-    cells = cells_to_run(paper.table("table-1"), QUICK, ["virtual"])
-    spec = next(cell.spec for cell in cells if cell.column == GAIN)
-    assert spec.tokens == 50
-    assert spec.over == ("speculative", (1, 5, 10))
-    assert dict(spec.settings) == {"lookahead": (1, 5, 10), "servers": (1, 7)}
-    assert len(spec.choices) == 6
-
-
 # -- items -----------------------------------------------------------------------------
 def test_the_code_takes_propositions_time_for_the_drafts_it_met():
     rows = []
@@ -239,18 +193,13 @@ def test_the_code_takes_propositions_time_for_the_drafts_it_met():
     assert times.method[:, 2] == pytest.approx([5.75, 20])
 
 
-@pytest.mark.thorough
-def test_every_item_is_filled_judged_and_drawn(paper, tmp_path):
-    results = fill_virtually(paper, tmp_path, SMALLER)
-    assert_filled_as_the_paper_says(paper, results)
-    for item in ("figure-1", "figure-6", "extra-1", "proposition-1", "table-1"):
-        assert chart(results[item]) is not None, item
-
-    figure_1 = results["figure-1"]
+def test_figure_1_by_the_rules_and_by_the_methods_code():
+    figure_1 = committed("dsi")["figure-1"]
     largest = figure_1.values["virtual"]["(d) DSI vs. min(SI, non-SI)", "largest"]
     assert largest == pytest.approx(1.57, abs=0.005)
     assert np.isfinite(figure_1.figure.code).all()
-    verdicts = verdicts_of_kind(figure_1, "virtual")
+    assert np.abs(figure_1.figure.difference).max() < 1e-6
+    verdicts = verdicts_of(figure_1, "virtual")
     assert verdicts["up-to-1.6"].holds == "yes"
     assert verdicts["code-takes-the-formulas-time"].holds == "yes"
     always_faster = verdicts["always-faster-than-non-si"]

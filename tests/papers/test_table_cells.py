@@ -1,75 +1,68 @@
-"""Which cells of PEARL's tables are run, of which kind and on how much."""
+"""Which cells of the papers' tables are run, of which kind and on how much."""
 
 from __future__ import annotations
 
-import pytest
-from helpers.tables import SMALL
+from collections import defaultdict
+from itertools import product
 
-from speclab.experiment.spec import FULL, QUICK, Profile, Spec
-from speclab.papers.fill import fill
-from speclab.papers.paper_schema import Paper
-from speclab.papers.table_cells import cells_to_run
+import pytest
+
+from speclab.papers.load_papers import load_paper
+from speclab.papers.table_cells import TableCell, cells_to_run
+from speclab.runs.spec import Spec
 from speclib import machine
+from speclib.data.pairs import load_pair
 from speclib.errors import SpeclibError
 
 
-def measured_specs(paper: Paper, item: str, profile: Profile = QUICK) -> set[Spec]:
-    cells = cells_to_run(paper.table(item), profile, ("measured",))
-    return {cell.spec for cell in cells}
+def cells_of(paper: str, *items: str, kind: str = "measured") -> list[TableCell]:
+    tables = load_paper(paper).tables
+    return [cell for item in items for cell in cells_to_run(tables[item], (kind,))]
 
 
+def measured_specs(item: str) -> set[Spec]:
+    return {cell.spec for cell in cells_of("pearl", item)}
+
+
+# -- PEARL -----------------------------------------------------------------------------
 def test_only_the_kinds_and_cells_a_table_has_are_run(pearl):
-    assert cells_to_run(pearl.table("blog-figure-1"), QUICK) == []
-    kinds = {cell.kind for cell in cells_to_run(pearl.table("table-7"), QUICK)}
+    assert cells_to_run(pearl.table("blog-figure-1")) == []
+    kinds = {cell.kind for cell in cells_to_run(pearl.table("table-7"))}
     assert kinds == {"virtual", "measured"}
-
-    printed = set()
-    for cell in cells_to_run(pearl.table("table-14"), QUICK):
-        if "bf16" not in cell.column:
-            printed.add((cell.row, cell.column))
+    cells = cells_to_run(pearl.table("table-14"))
+    printed = {cell[:2] for cell in cells if "bf16" not in cell.column}
     assert len(printed) == 20  # no window that the paper did not try
 
-    cells = cells_to_run(pearl.table("table-1"), QUICK)
+    cells = cells_to_run(pearl.table("table-1"))
     methods = {cell.spec.method for cell in cells}
     with_rates = {"autoregressive", "speculative", "assisted", "pearl"}
     assert methods == with_rates | {"ouroboros", "lookahead"}
     kinds = {cell.kind for cell in cells if cell.row == "Ouroboros"}
     assert kinds == {"measured"}  # what phrases come again only a text can say
+    rates = {
+        kind: [cell.calibrates for cell in cells if cell.kind == kind]
+        for kind in ("emulated", "virtual")
+    }
+    assert rates["emulated"] == rates["virtual"]
 
 
-def test_tables_share_their_measured_cells(pearl):
-    table_1, table_4, table_7, table_15, figure_2a, figure_2b = (
-        measured_specs(pearl, item)
-        for item in (
-            "table-1",
-            "table-4",
-            "table-7",
-            "table-15",
-            "figure-2a",
-            "figure-2b",
-        )
-    )
-    of_pearl = {spec for spec in table_1 if spec.method == "pearl"}
-    assert table_15 < of_pearl
-    assert figure_2a < table_7
-    assert figure_2b < table_1
-    assert {spec for spec in table_7 if spec.method == "pearl"} < of_pearl
-
-    without_ablation = set()
-    for spec in table_4:
-        if spec.task == "humaneval" and not spec.settings:
-            without_ablation.add(spec)
-    assert without_ablation < of_pearl
+def test_tables_share_their_measured_cells():
+    of_pearl = {spec for spec in measured_specs("table-1") if spec.method == "pearl"}
+    assert measured_specs("table-15") < of_pearl
+    assert measured_specs("figure-2a") < measured_specs("table-7")
+    for item in ("table-4", "table-7"):
+        same = {
+            spec
+            for spec in measured_specs(item)
+            if (spec.method, spec.task, spec.settings) == ("pearl", "humaneval", ())
+        }
+        assert same
+        assert same < of_pearl
 
 
-def test_a_window_sweep_is_measured_on_half_the_prompts(pearl):
-    def prompts(item: str, profile: Profile) -> set[int]:
-        return {spec.requests for spec in measured_specs(pearl, item, profile)}
-
-    for item in ("table-5", "table-6", "table-14"):
-        assert prompts(item, FULL) == {16}
-        assert prompts(item, QUICK) == {2}  # the fewest that have an interval
-    assert prompts("table-1", FULL) == prompts("table-11", FULL) == {32}
+def test_a_window_sweep_is_measured_on_half_the_prompts():
+    for item, prompts in (("table-5", 16), ("table-14", 16), ("table-1", 32)):
+        assert {spec.requests for spec in measured_specs(item)} == {prompts}
 
 
 @pytest.mark.parametrize(
@@ -81,27 +74,18 @@ def test_a_window_sweep_is_measured_on_half_the_prompts(pearl):
     ],
 )
 def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
-    pearl, monkeypatch, item, column
+    monkeypatch, item, column
 ):
     def dtypes(instructions: str) -> dict[str, str]:
         monkeypatch.setattr(machine, "cpuinfo", lambda name: instructions)
-        cells = cells_to_run(pearl.table(item), QUICK, ("measured",))
-        return {cell.column: cell.spec.dtype for cell in cells}
+        return {cell.column: cell.spec.dtype for cell in cells_of("pearl", item)}
 
     with_bfloat16 = dtypes("avx2 amx_bf16")
     assert with_bfloat16[column] == "auto"
     assert with_bfloat16[f"{column}, bf16"] == "bfloat16"
-
     without_bfloat16 = dtypes("avx2")
     assert column in without_bfloat16
     assert f"{column}, bf16" not in without_bfloat16
-
-
-def test_claims_look_for_no_print_in_the_engines_own_columns(pearl):
-    for item in ("table-1", "table-5", "table-14"):
-        for claim in fill(pearl.table(item), SMALL, kinds=()).claims:
-            if claim.kind == "paper":
-                assert "bf16" not in claim.note + claim.expected
 
 
 @pytest.mark.parametrize(
@@ -112,6 +96,7 @@ def test_claims_look_for_no_print_in_the_engines_own_columns(pearl):
         ({"cancel": "maybe"}, "cancel: Input should be 'immediate' or 'after-op'"),
         ({"alpha": "gpt"}, "calibration.toml has no entry 'gpt'"),
         ({"max_new_tokens": "many"}, "'many'"),
+        ({"accounting": "loose"}, "accounting is 'loose': give 'committed'"),
         ({"stat": "{nobody}"}, "KeyError('nobody')"),
     ],
 )
@@ -121,13 +106,155 @@ def test_a_setting_that_cannot_be_run_is_named_with_file_and_cell(
     """A setting of None stands for one that is missing."""
     table = pearl.table("table-5")
     row = {**table.row["2"], **settings}
-    if row["gamma"] is None:
-        del row["gamma"]
+    row = {name: value for name, value in row.items() if value is not None}
     broken = table.model_copy(update={"row": {**table.row, "2": row}})
     broken.join(pearl)
     with pytest.raises(SpeclibError) as error:
-        cells_to_run(broken, QUICK, ("virtual",))
+        cells_to_run(broken, ("virtual",))
     message = str(error.value)
     assert message.startswith("data/papers/pearl/table-5.toml, cell ['2', 'CodeLlama")
     assert says in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("key", ["pearl", "duodecoding", "easyspec", "dsi", "ssd"])
+def test_every_item_is_measured_that_the_paper_says(key):
+    paper = load_paper(key)
+    measured = {item for item in paper.tables if cells_of(key, item)}
+    scripts = {
+        item for item, table in paper.tables.items() if "script" in table.settings
+    }
+    assert measured <= set(paper.facts["fill"]["measured"]) <= measured | scripts
+
+
+# -- DSI -------------------------------------------------------------------------------
+def test_dsis_table_1_asks_for_the_protocol():
+    cells = cells_of("dsi", "table-1", kind="virtual")
+    spec = next(c.spec for c in cells if c.column == "Speedup DSI vs. SI")
+    assert spec.tokens == 50
+    assert spec.over == ("speculative", (1, 5, 10))
+    assert dict(spec.settings) == {"lookahead": (1, 5, 10), "servers": (1, 7)}
+    assert len(spec.choices) == 6
+
+
+# -- DuoDecoding -----------------------------------------------------------------------
+def test_duodecodings_items_ask_for_what_their_kind_can_say():
+    budgets = {cell.spec.gamma for cell in cells_of("duodecoding", "table-3")}
+    assert budgets == {"c-2", "c-1", "auto", "c+1", "c+2"}
+    virtual = cells_of("duodecoding", "table-2", kind="virtual")
+    assert {cell.spec.doubt for cell in virtual} == {0.3}
+    lengths = {cell.spec.length for cell in cells_of("duodecoding", "figure-1")}
+    assert lengths == {64, 128, 256, 512, 1024}
+    outputs = {(c.row, c.spec.tokens) for c in cells_of("duodecoding", "extra-1")}
+    assert outputs == {("16", 16), ("32", 32), ("64", 64), ("128", 128)}
+
+
+@pytest.mark.parametrize("item", ["table-1", "figure-3"])
+def test_duodecodings_texts_are_as_long_as_its_scripts_have_them(item):
+    """cmds/*_llama.sh end QA and RAG at 32 tokens, cmds/*_vicuna.sh nothing at all."""
+    lengths = defaultdict(set)  # by target, and by whether the task is QA or RAG
+    for cell in cells_of("duodecoding", item, kind="virtual"):
+        label = cell.row if item == "table-1" else cell.column
+        target = "Vicuna" if label.startswith("Vicuna") else "Llama"
+        *_, task = cell.column.removesuffix(" / speedup").split(" / ")
+        if task not in ("average", "TPS", "Avg."):
+            lengths[target, task in ("QA", "RAG")].add(cell.spec.tokens)
+    assert lengths == {
+        ("Vicuna", True): {128},
+        ("Vicuna", False): {128},
+        ("Llama", True): {32},
+        ("Llama", False): {128},
+    }
+    tasks = load_paper("duodecoding").facts["tasks"]
+    for task in ("qa", "rag"):
+        facts = tasks[task]["max_new_tokens"]
+        assert facts == {"Llama-2-7b": 32, "Vicuna-7b-v1.5": 128}
+
+
+def test_an_accounting_is_a_setting_of_a_cell():
+    cells = {cell[:2]: cell for cell in cells_of("duodecoding", "extra-2")}
+    committed = cells["Math", "committed, k = 1"]
+    assert committed.stat == "speedup"
+    assert not committed.spec.ignore_eos
+    assert not committed.spec.with_tail
+    published = cells["Math", "as published, k = 1"]
+    assert published.stat == "published_speedup"
+    assert published.spec.ignore_eos
+    assert published.spec.with_tail
+    assert not published.spec.plain_decoding.with_tail
+    for cell in cells_of("duodecoding", "table-3", kind="virtual"):  # whole rounds
+        assert (cell.stat, cell.spec.with_tail) == ("decode_speed", True)
+
+
+# -- EasySpec --------------------------------------------------------------------------
+def test_a_setting_of_one_kind_is_for_that_kind_alone():
+    table = load_paper("easyspec").table("table-2")
+    cell = "Llama-3 / T=0.8 / HumanEval", "EasySpec / total"
+    of_all_kinds = table.settings_of(*cell)
+    measured = table.settings_of(*cell, "measured")
+    assert (of_all_kinds["width"], measured["width"]) == (1, 8)
+    assert table.settings_of(*cell, "virtual")["width"] == 1
+    assert measured["pair"] == "embedded/easyspec"
+    assert not {"pair", "measured"} & of_all_kinds.keys()
+
+
+def test_easyspecs_speed_is_of_dilated_models_and_its_acceptance_of_undilated_ones():
+    cells = cells_of("easyspec", "table-2", "table-4", "figure-4")
+    of_acceptance = {"accepted_share", "accepted_of_levels"}
+    assert of_acceptance < {cell.stat for cell in cells}
+    for cell in cells:
+        pair = load_pair(cell.spec.pair)
+        is_undilated = cell.stat in of_acceptance
+        assert (pair.target.shape is None) == is_undilated, cell
+        assert (pair.draft.shape is None) == is_undilated, cell
+
+
+def test_easyspecs_measured_rows_have_prompts_and_a_temperature():
+    tasks, of_easyspec = set(), set()
+    for cell in cells_of("easyspec", "table-2"):
+        _, temperature, task = cell.row.split(" / ")
+        tasks.add((task, cell.spec.task))
+        assert temperature == f"T={cell.spec.temperature:g}"
+        if cell.spec.method == "easyspec":
+            of_easyspec.add((cell.spec.settings, cell.spec.gamma))
+    assert tasks == {("HumanEval", "humaneval"), ("MGSM", "mgsm_en")}
+    assert of_easyspec == {((("lp", 4), ("width", 8)), 5)}
+    virtual = cells_of("easyspec", "table-2", kind="virtual")
+    assert {cell.spec.temperature for cell in virtual} == {0}
+
+
+def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec_beside_it():
+    """Its share is of the levels drafted, for its first round drafts none."""
+    cells = cells_of("easyspec", "table-4")
+    tasks = {"MT", "TL", "SUM", "QA", "MR", "RAG"}
+    rows = {(cell.row, cell.spec.method) for cell in cells}
+    assert rows == set(product(tasks, ("eagle", "easyspec")))
+    assert {cell.stat for cell in cells} >= {"decode_speed", "speed_variance"}
+    for cell in cells:
+        settings = dict(cell.spec.settings)
+        assert (cell.spec.gamma, settings["width"]) == (5, 8)
+        if cell.spec.method == "eagle":
+            assert settings["budget"] == 5 * 8
+            assert cell.stat != "accepted_share"
+            pair = load_pair(cell.spec.pair)
+            assert pair.draft.head
+            assert pair.draft.model == pair.target.model
+
+
+def test_easyspecs_figure_4_asks_for_every_size_width_and_calibration():
+    cells = cells_of("easyspec", "figure-4")
+    assert len(cells) == 80
+    settings = [dict(cell.spec.settings) for cell in cells]
+    asked = {(s["lp"], s["width"], s["calibrate"]) for s in settings}
+    assert asked == set(product(range(1, 6), (1, 4, 8, 12), (True, False)))
+
+    best, too_large = set(), set()
+    for claim in load_paper("easyspec").table("figure-4").claims:
+        if claim.expected == "4":
+            assert claim.kind == "argmax"
+            best.add(claim.column)
+        if "4" in claim.order:
+            assert (claim.kind, claim.order) == ("order", ("4", "5"))
+            too_large.add(claim.column)
+    columns = {(f"width {w}, calibrated / throughput",) for w in (1, 4, 8, 12)}
+    assert best == too_large == columns

@@ -25,11 +25,16 @@ def test_the_papers_come_in_their_order_and_pearls_main_table_first():
         "duodecoding",
         "dsi",
     ]
-    first, second, *_ = steps(papers)
+    first, *_ = steps(papers)
     assert isinstance(first, Step)
-    assert isinstance(second, Step)
-    assert set(first.specs) == specs_of_table("pearl", "table-1")
-    assert (first.prompts, second.prompts) == (1, 3)
+    measured = {
+        spec
+        for spec in specs_of_table("pearl", "table-1")
+        if spec.kind == "measured" and not spec.pair.startswith("all-cores/")
+    }
+    assert set(first.specs) == measured
+    assert first.prompts == 3
+    assert len({spec.pair for spec in measured}) == 6
 
 
 def test_a_quick_run_has_the_main_tables_alone():
@@ -37,7 +42,8 @@ def test_a_quick_run_has_the_main_tables_alone():
     for step in steps(choose_papers(), quick=True):
         assert isinstance(step, Step)
         specs |= set(step.specs)
-        prompts |= dict.fromkeys(step.specs, step.prompts)
+        for spec in step.specs:
+            prompts[spec] = max(step.prompts, prompts.get(spec, 0))
     main = [
         specs_of_table(*name)
         for name in (
@@ -48,7 +54,7 @@ def test_a_quick_run_has_the_main_tables_alone():
         )
     ]
     assert specs == set.union(*main)
-    assert {prompts[spec] for spec in main[0]} == {3}
+    assert {prompts[spec] for spec in main[0]} == {3, 1}
 
 
 def test_at_the_end_every_timed_cell_has_all_the_prompts_that_it_asks_for():

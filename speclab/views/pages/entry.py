@@ -14,6 +14,7 @@ from speclab.papers.table_result import TableResult
 from speclab.papers.verdicts import numbers_of_claim
 from speclab.views.anchors import claim_anchor
 from speclab.views.tables.verdicts import in_words
+from speclib.drawing.numbers import number
 from speclib.methods import about
 
 # Kinds of claim that are about numbers, and not about which of them is larger.
@@ -32,6 +33,17 @@ class Judged(NamedTuple):
         if self.number is None or self.number.n < 2:
             return None
         return self.number.interval
+
+    @property
+    def sure(self) -> str:
+        """How sure the number is: "95 %: 1.91 .. 1.98 (n 8)"; of one run "n 1"."""
+        if self.number is None or not self.number.n:
+            return ""
+        requests = f"n {self.number.n}"
+        if self.interval is None:
+            return requests
+        low, high = map(number, self.interval)
+        return f"95 %: {low} .. {high} ({requests})"
 
 
 @dataclass(frozen=True)

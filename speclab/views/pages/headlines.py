@@ -20,6 +20,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from speclab.papers.paper_schema import ENGINE_KINDS
+from speclab.papers.verdicts import OTHER_HARDWARE
 from speclib.drawing.numbers import number
 from speclib.drawing.svg import (
     GRID,
@@ -61,7 +62,7 @@ class Sign(NamedTuple):
 SIGNS = {
     "yes": Sign("#00795a", "holds"),
     "no": Sign("#b3261e", "does not hold"),
-    "open": Sign("#8a5a00", "open: the interval does not settle it"),
+    "open": Sign("#8a5a00", "open: not settled yet"),
     "not judged": Sign(QUIET, "not judged"),
 }
 
@@ -129,13 +130,13 @@ def caption(rows: Sequence[Row]) -> str:
         "A line through a mark is its 95 % interval.",
         *counts,
     ]
-    for kind in ENGINE_KINDS:
-        verdicts = [row.claim.verdicts.get(kind) for row in rows]
-        if any(v.line.holds == "not judged" and v.number for v in verdicts if v):
-            sentences.append(
-                f"{kind.capitalize()} numbers without a verdict are of other models "
-                "and hardware than the paper's."
-            )
+    measured = [row.claim.verdicts.get("measured") for row in rows]
+    notes = [verdict.line.note for verdict in measured if verdict]
+    if any(note and OTHER_HARDWARE.endswith(note) for note in notes):
+        sentences.append(
+            "Measured numbers without a verdict are of other models and hardware than "
+            "the paper's."
+        )
     return " ".join(sentences)
 
 
@@ -208,10 +209,10 @@ def _numbers_of(judged: Judged | None) -> list[float]:
 
     Those that a logarithmic axis can show.
     """
-    if judged is None or judged.number is None:
+    if judged is None or judged.number is None or not 0 < judged.number.value < inf:
         return []
-    values = [judged.number.value, *(judged.interval or ())]
-    return [value for value in values if 0 < value < inf]
+    ends = [end for end in judged.interval or () if 0 < end < inf]
+    return [judged.number.value, *ends]
 
 
 # -- rows ------------------------------------------------------------------------------
@@ -318,14 +319,15 @@ def _draw_strip(claim: ClaimEntry, axis: Axis, top: float) -> str:
     elements.append(rectangle(bar_x - 2, top, 4, STRIP, fill=INK, kind="claimed"))
 
     for kind in ENGINE_KINDS:
-        ends = _numbers_of(claim.verdicts.get(kind))
-        if ends:
-            elements.append(_draw_number(kind, ends, axis, top + LANES[kind]))
+        judged = claim.verdicts.get(kind)
+        if judged is not None and _numbers_of(judged):
+            elements.append(_draw_number(judged, axis, top + LANES[kind]))
     return "".join(elements)
 
 
-def _draw_number(kind: str, ends: list[float], axis: Axis, y: float) -> str:
-    """The mark of a number with its interval; ``ends`` as ``_numbers_of`` has them."""
+def _draw_number(judged: Judged, axis: Axis, y: float) -> str:
+    """The mark of a number with its interval."""
+    kind, ends = judged.line.kind, _numbers_of(judged)
     colour = COLOURS[kind]
     elements = []
     if len(ends) == 3:
@@ -336,9 +338,7 @@ def _draw_number(kind: str, ends: list[float], axis: Axis, y: float) -> str:
                 vertical_line(x, y - 5, y + 5, stroke=colour, stroke_width=2)
             )
     mark = _mark_of_kind(kind, axis.x(ends[0]), y)
-    tip = f"{kind}: {number(ends[0])}"
-    if len(ends) == 3:
-        tip += f", 95 %: {number(ends[1])} .. {number(ends[2])}"
+    tip = ", ".join(filter(None, [f"{kind}: {number(ends[0])}", judged.sure]))
     title = tag("title", escape(tip))
     elements.append(tag("g", title + mark, cls=kind))
     return "".join(elements)

@@ -22,7 +22,6 @@ from speclab.views.tables.html import (
 )
 from speclab.views.tables.tally import is_own
 from speclab.views.tables.verdicts import SIGNS, Sign
-from speclib.drawing.numbers import number
 from speclib.drawing.svg import inline
 
 from .entry import (
@@ -155,7 +154,7 @@ class VerdictCell(NamedTuple):
 
     line: VerdictLine
     sign: Sign
-    interval: str
+    sure: str
     second: VerdictCell | None = None
 
     @property
@@ -209,19 +208,7 @@ def _verdict_cell(entry: ClaimEntry, kind: str) -> VerdictCell | None:
 
 
 def _describe(judged: Judged) -> VerdictCell:
-    sign = SIGNS[judged.line.holds]
-    return VerdictCell(judged.line, sign, _write_interval(judged))
-
-
-def _write_interval(judged: Judged) -> str:
-    """How sure a single number is, as "95 %: 1.91 .. 1.98 (n 8)"; of one run "n 1"."""
-    if judged.number is None or not judged.number.n:
-        return ""
-    requests = f"n {judged.number.n}"
-    if judged.interval is None:
-        return requests
-    low, high = map(number, judged.interval)
-    return f"95 %: {low} .. {high} ({requests})"
+    return VerdictCell(judged.line, SIGNS[judged.line.holds], judged.sure)
 
 
 def _first_number(text: str) -> str:

@@ -20,8 +20,9 @@ def list_sources(
     # kind -> line -> models; dicts, since they keep the order
     models_of_lines: dict[str, dict[str, dict[str, None]]] = {}
     for ledger_line in ledger_lines:
-        if ledger_line.value is None:
-            continue
+        is_computed = "@" in ledger_line.setup and not ledger_line.source
+        if ledger_line.value is None or is_computed:
+            continue  # what is computed from other cells has their sources
         lines = models_of_lines.setdefault(ledger_line.kind, {})
         models = lines.setdefault(_describe_source(ledger_line), {})
         if "@" in ledger_line.setup:
@@ -34,13 +35,11 @@ def list_sources(
 
 
 def _describe_source(ledger_line: LedgerLine) -> str:
-    """A file; or machine, requests and day of what was timed, as far as known."""
+    """A file; or the machine and the day of what was timed."""
     _, at_sign, machine = ledger_line.setup.partition("@")
     if not at_sign:
         return ledger_line.source or ledger_line.setup
-    day = ledger_line.source.partition("T")[0]  # a mean of cells has none
-    requests = f"n {ledger_line.n}" if ledger_line.n else ""
-    return ", ".join(part for part in (machine, requests, day) if part)
+    return f"{machine}, {ledger_line.source.partition('T')[0]}"
 
 
 def _models_of(ledger_line: LedgerLine) -> str:
