@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -24,8 +23,13 @@ import pytest
 from helpers import late
 from helpers.browser import new_page
 from helpers.jupyter_lab import running_lab
-from helpers.reproduce_home import fill_only, with_brief_cells
+from helpers.reproduce_home import fill_only
 
+from speclab.papers.ledger import VerdictLine
+from speclab.papers.load_papers import load_paper
+from speclab.papers.numbers import Number
+from speclab.papers.paper_schema import Claim
+from speclab.views.pages.entry import ClaimEntry, Judged, PaperEntry
 from speclab.views.pages.index import index_page
 
 pytestmark = pytest.mark.browser
@@ -801,27 +805,21 @@ def test_a_rounds_tree_follows_its_slider_and_has_one_way(lecture):
 
 
 # -- reports ---------------------------------------------------------------------------
-REPRODUCE = ("reproduce", "--quick", "--virtual", "--minutes=60")
+REPRODUCE = ("reproduce", "--minutes=0")
 REPRODUCE += ("--paper", "pearl", "--paper", "dsi")
 ITEMS_OF_DSI = ("theorem-1", "figure-6", "section-5")  # lines, heatmaps, print alone
-PEARL = tomllib.loads((ROOT / "data/papers/pearl/paper.toml").read_text())
-FILLED = {
-    "pearl": PEARL["fill"] | {"emulated": ["table-4", "table-15"]},
-    "dsi": {"virtual": ["theorem-1", "figure-6"]},
-}
 OWN_FOLDERS = ("papers", "reproduce", "pearl", "dsi", "dsi.ipynb")
 OWN_FOLDERS += ("audit", "audit.ipynb")
 WIDTHS_OF_PICTURES = "all => all.map(picture => picture.naturalWidth)"
-PAGES = ("index.html", "pearl.html", "pearl-traces.html", "dsi.html")
+PAGES = ("index.html", "pearl.html", "dsi.html")
 PAGE_WIDTH = "document.documentElement.scrollWidth"
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """The folder that the quick, virtual version leaves.
+    """The folder that a fresh clone's reports are written to, nothing measured.
 
-    It has all virtual numbers of PEARL, the emulated ones of two tables, of which one
-    has no others, and of DSI the few items that take seconds.
+    It has PEARL as it is committed, and of DSI a few items.
     """
     home = tmp_path_factory.mktemp("home")
     for folder in ("data", "data/papers", "notebooks", "notebooks/reproduce"):
@@ -842,16 +840,17 @@ def reports(tmp_path_factory):
 
 
 def link_tables(paper: str, home: Path) -> None:
-    """Puts the tables of a paper into a home, to be filled as ``FILLED`` says."""
+    """Puts the tables of a paper into a home; of DSI some alone."""
     folder = home / "data" / "papers" / paper
     folder.mkdir()
     for path in (ROOT / "data" / "papers" / paper).iterdir():
         is_left_out = paper == "dsi" and path.stem not in ITEMS_OF_DSI
         if path.name != "paper.toml" and not is_left_out:
-            (folder / path.name).write_text(with_brief_cells(path.read_text()))
+            (folder / path.name).symlink_to(path)
     description = folder / "paper.toml"
     shutil.copy(ROOT / "data" / "papers" / paper / "paper.toml", description)
-    fill_only(description, FILLED[paper])
+    if paper == "dsi":
+        fill_only(description, {"virtual": ["theorem-1", "figure-6"]})
 
 
 def write_dsi_notebook(path: Path) -> None:
@@ -965,9 +964,6 @@ def test_every_link_of_the_pages_leads_to_an_anchor_that_exists(reports, offline
     assert links_between >= {
         ("index.html", "pearl.html"),
         ("index.html", "dsi.html"),
-        ("index.html", "pearl-traces.html"),
-        ("pearl.html", "pearl-traces.html"),
-        ("pearl-traces.html", "pearl.html"),
     }
 
     offline.goto((reports / "dsi.html").as_uri())
@@ -982,32 +978,25 @@ CLAIMS = (
     # paper, claim, what is expected, verdict by virtual and by measured numbers
     ("pearl", "first of pearl", "4.43", "yes", "no"),
     ("pearl", "second of pearl", "10", "no", "open"),
-    ("dsi", "first of dsi", "1.92", "open", "n/a"),
+    ("dsi", "first of dsi", "1.92", "open", "not judged"),
     ("dsi", "second of dsi", "A > B", "yes", "yes"),
 )
 
 
-def made_up_entries() -> list[dict]:
-    """The index's entries of two papers, each claim a headline that expects 2."""
-    entries = {}
+def made_up_entries() -> list[PaperEntry]:
+    """The index's entries of two papers, each claim a headline that expects a number
+    of its own."""
+    claims: dict[str, list[ClaimEntry]] = {}
     for paper, text, expected, virtual, measured in CLAIMS:
-        entry = entries.setdefault(paper, {"key": paper, "title": paper, "claims": []})
-        verdicts = []
+        name = text.replace(" ", "-")
+        verdicts = {}
         for kind, holds in (("virtual", virtual), ("measured", measured)):
-            verdict = {"kind": kind, "holds": holds, "value": "1.5", "number": 1.5}
-            verdicts.append(verdict)
-        claim = {
-            "item": "table-1",
-            "id": text.replace(" ", "-"),
-            "anchor": text.replace(" ", "-"),
-            "text": text,
-            "expected": expected,
-            "is_headline": True,
-            "claimed": 2.0,
-            "verdicts": verdicts,
-        }
-        entry["claims"].append(claim)
-    return list(entries.values())
+            line = VerdictLine(paper, "table-1", name, kind, holds, "1.5", expected)
+            verdicts[kind] = Judged(line, Number(1.5))
+        claim = Claim(id=name, kind="ratio", text=text, source="made up", expected=2.0)
+        entry = ClaimEntry("table-1", claim, verdicts, {}, is_headline=True)
+        claims.setdefault(paper, []).append(entry)
+    return [PaperEntry(load_paper(paper), own) for paper, own in claims.items()]
 
 
 @pytest.fixture
@@ -1052,7 +1041,7 @@ def test_the_index_is_filtered_by_paper_kind_and_verdict_and_its_address_says_ho
         ("paper=dsi", ["first of dsi", "second of dsi"]),
         ("verdict=open", ["second of pearl", "first of dsi"]),
         ("kind=virtual&verdict=open,no", ["second of pearl", "first of dsi"]),
-        ("verdict=n/a", ["first of dsi"]),
+        ("verdict=na", ["first of dsi"]),
         ("words=second%20pearl", ["second of pearl"]),
         ("paper=nobody", []),
         ("sort=nothing&verdict=", ALL_CLAIMS),
@@ -1078,7 +1067,7 @@ def test_the_index_is_sorted_by_numbers_and_by_verdicts_up_and_down(index, offli
     offline.goto(f"{index}#sort=measured")
     offline.reload()
     verdicts = ["first of pearl", "second of pearl", "second of dsi", "first of dsi"]
-    assert shown_claims(offline) == verdicts  # no, open, yes, n/a
+    assert shown_claims(offline) == verdicts  # no, open, yes, not judged
 
 
 def test_without_scripts_the_index_shows_every_claim_and_no_filters(browser, index):
