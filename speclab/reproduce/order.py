@@ -1,17 +1,17 @@
 """What is measured when: this list decides it, from top to bottom, until the deadline.
 
-    1  PEARL's main table: three prompts of every measured cell
-    2  the other papers' main tables: one prompt of every measured cell
-       what is emulated of the main tables, and plain decoding on all cores: one prompt
-    3  the main tables again: PEARL's to eight prompts, the others' to two and to four
+    1  PEARL's main table: eight prompts of every cell
+    2  the other papers' main tables: four prompts of every cell
+    3  the rest of the main tables: what is emulated beside measured cells, and plain
+       decoding on all cores
     4  every other table: one prompt of every cell
     5  values that no run of a method gives
     6  all tables: two prompts, four, eight, and so on up to what each cell asks for
 
-With ``quick`` it ends after step 2. To start a pair's workers and to choose its windows
-takes as long as ten runs, so a step takes more than one prompt where it can. Cells that
-stand in several tables are measured once. A run that has its row is not run again, so a
-second call goes on where the first one ended.
+With ``quick`` the first two are three prompts and one, and nothing else. To start a
+pair's workers and to choose its windows takes as long as ten runs, so a step takes as
+many prompts as it can. Cells that stand in several tables are measured once. A run that
+has its row is not run again, so a second call goes on where the first one ended.
 """
 
 from __future__ import annotations
@@ -34,15 +34,11 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
     """The list above for some papers."""
     first = [spec for p in papers if p.key == FIRST for spec in main_specs(p)]
     others = [spec for p in papers if p.key != FIRST for spec in main_specs(p)]
-    yield from _to(_at_the_head(first), 3)
-    yield from _to(_at_the_head(others), 1)
-    yield from _to([*first, *others], 1)
+    yield from _to(_at_the_head(first), 3 if quick else 8)
+    yield from _to(_at_the_head(others), 1 if quick else 4)
     if quick:
         return
-    yield from _to(first, 8)
-    yield from _to(others, 2)
-    yield from _to(others, 4)
-
+    yield from _to([*first, *others], 1)
     every = [*first, *others, *(s for p in papers for s in specs_of(p, p.tables))]
     yield from _to(every, 1)
     for paper in papers:
@@ -56,9 +52,11 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
 
 
 def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
-    """The measured cells, without plain decoding on all cores of a pair."""
+    """The measured cells, without plain decoding on all cores of a pair; of DSI, which
+    has none, the emulated ones."""
     measured = [spec for spec in specs if spec.kind == "measured"]
-    return [s for s in measured if not str(s.pair).startswith(same_devices.ALL_CORES)]
+    head = [s for s in measured if not str(s.pair).startswith(same_devices.ALL_CORES)]
+    return head + [spec for spec in specs if str(spec.latency).startswith("dsi/")]
 
 
 def _to(specs: Sequence[Spec], prompts: int) -> Iterator[Step]:

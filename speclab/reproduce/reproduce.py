@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 DEFAULT_MINUTES = 20.0
 QUICK_MINUTES = 5.0
 FULL_MINUTES = 60.0
-PAGES_SECONDS = 60.0  # of the budget, that the pages take on two cores
+PAGES_SECONDS = 90.0  # of the budget, that the pages take on two cores
+QUICK_PAGES_SECONDS = 60.0  # without the audit's page and the lessons'
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 
@@ -57,7 +58,7 @@ def reproduce(
 
     only     papers that are measured, and whose pages are made; all without it
     minutes  0 measures nothing: the reports are made of the rows that are there
-    quick    the main tables alone
+    quick    the main tables alone; the pages of audit and lessons stay as they are
 
     Raises SpeclibError for an unknown paper. Cells that fail are in the outcome, and
     everything else is written.
@@ -72,14 +73,15 @@ def reproduce(
         outcome.failed |= complete_virtual(papers, say)
         errors: dict[Spec, str] = {}
         if minutes:
-            deadline = started + max(0.0, 60 * minutes - PAGES_SECONDS)
+            pages = QUICK_PAGES_SECONDS if quick else PAGES_SECONDS
+            deadline = started + max(0.0, 60 * minutes - pages)
             try:
                 errors = measure_papers(papers, deadline, quick, say)
             except KeyboardInterrupt:
                 outcome.interrupted = True
                 say("\ninterrupted: writing the reports of what there is")
         outcome.failed |= {spec.name: why for spec, why in errors.items()}
-        outcome.failed |= write_reports(papers, errors, say)
+        outcome.failed |= write_reports(papers, errors, say, quick)
     return outcome
 
 
@@ -114,9 +116,12 @@ def complete_virtual(papers: Iterable[Paper], say: Say) -> dict[str, str]:
 
 # -- reports ---------------------------------------------------------------------------
 def write_reports(
-    papers: Iterable[Paper], errors: Mapping[Spec, str], say: Say
+    papers: Iterable[Paper], errors: Mapping[Spec, str], say: Say, quick: bool = False
 ) -> dict[str, str]:
-    """Writes tables, pages, the audit and the index; returns why some failed."""
+    """Writes tables, pages and the index; returns why some failed.
+
+    Unless ``quick``, the pages of the audit and of the lessons, too.
+    """
     from . import publish
     from .audit_page import make_audit_page
     from .book import Book
@@ -129,7 +134,7 @@ def write_reports(
         publish.write_front_figure(book)
     wanted = [paper.key for paper in papers]
     failed |= dict(_make_pages({key: books[key] for key in wanted}, say))
-    if not _missing_runners():
+    if not quick and not _missing_runners():
         failed |= make_audit_page()
         failed |= write_lesson_pages()
     publish.write_index_page(books.values())

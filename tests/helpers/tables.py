@@ -15,6 +15,7 @@ from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 from speclab.runs.rows import Row, Rows, key_of
 from speclab.runs.spec import Spec
+from speclab.runs.values import Asked, Value
 from speclib.trace.metrics import Stats
 
 
@@ -73,6 +74,14 @@ def rows_of(
             )
             rows.append(replace(row, **changes))
     return rows
+
+
+def value_of(asked: Asked, at: str, n: int, number: float, **changes: str) -> Value:
+    """A value that was asked for, of the n-th text or repeat."""
+    settings = " ".join(f"{name}={value}" for name, value in asked.settings)
+    named = {"what": asked.what, "pair": asked.pair, "settings": settings}
+    where = {"machine": "here", "date": "2026-01-02", "commit": "abc1234", **changes}
+    return Value(**named, at=at, n=n, value=number, **where)
 
 
 # -- what is committed -----------------------------------------------------------------

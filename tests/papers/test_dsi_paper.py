@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
-from math import ceil
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.printed import (
-    assert_ours_print_nothing,
-    computed_in_errata,
-    load_folder,
-)
+from helpers.printed import assert_ours_print_nothing, computed_in_errata, load_folder
 from helpers.tables import committed, verdicts_of
 
+from speclab.papers.dsi_figures import CODE_SHARES, grid_of
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
 from speclab.runs.rows import CellRuns
@@ -168,11 +164,6 @@ def test_a_cell_opens_as_many_targets_as_servers_and_cancels_as_told(servers, ca
 
 
 def test_passes_lengthen_with_the_tokens_they_are_fed():
-    latency = load_latency("dsi/c-2").lengthened(0.02)
-    by_tokens = [latency.target(tokens) for tokens in (1, 2, 11)]
-    assert by_tokens == pytest.approx([0.1, 0.102, 0.12])
-    assert latency.draft(1, 0) == pytest.approx(0.05)
-
     plain = run(method="speculative", gamma=4, per_token=0)
     slower = run(method="speculative", gamma=4, per_token=0.02)
     target = 10 * 4 * 0.02  # ten rounds of 4 drafts
@@ -182,15 +173,16 @@ def test_passes_lengthen_with_the_tokens_they_are_fed():
 
 
 # -- items -----------------------------------------------------------------------------
-def test_the_code_takes_propositions_time_for_the_drafts_it_met():
-    rows = []
-    for share in (0.25, 1.0):
-        settings = (("lookahead", 1), ("servers", ceil(1 / share)))
-        rows.append(GridRow("dsi", share, (0.0, 0.5, 1.0), settings, 20, 3))
-    times = mean_times(rows)
-    assert times.method == pytest.approx(times.formula)
-    assert times.method[:, 0] == pytest.approx([20, 20])
-    assert times.method[:, 2] == pytest.approx([5.75, 20])
+def test_a_row_of_the_committed_grid_is_what_the_methods_code_takes():
+    """A drafter as slow as the target: each token takes a target pass, whatever comes;
+    at a quarter, 49 right drafts and a pass."""
+    for share, servers in ((1.0, 1), (0.25, 4)):
+        settings = (("lookahead", 1), ("servers", servers))
+        times = mean_times([GridRow("dsi", share, (0.0, 1.0), settings, 50, 4)])
+        assert times.method == pytest.approx(times.formula)
+        assert times.method[0] == pytest.approx([50, 49 * share + 1])
+        number = list(CODE_SHARES).index(share)
+        assert grid_of(1).code[number, [0, -1]] == pytest.approx(times.method[0])
 
 
 def test_figure_1_by_the_rules_and_by_the_methods_code():

@@ -18,12 +18,8 @@ from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns
 from speclab.virtual import cells
 from speclib.core.sampling import Sampler
-from speclib.data import prompts
 from speclib.data.latency import Latency, load_latency
-from speclib.data.pairs import load_pair
-from speclib.decoding.decode import decode as speclib_decode
 from speclib.methods import METHODS
-from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import stats
@@ -113,14 +109,6 @@ def test_what_leaves_nothing_unverified_is_counted_as_committed(case, decode):
         if not leaves_drafts:
             assert counted.with_tail == counted.tokens
             assert counted.with_tail_seconds == counted.seconds
-
-
-def test_an_output_that_ends_early_is_counted_as_far_as_it_went(decode):
-    words = (1, 2, 3, 4, 5, 6, 7, 8)
-    models = {"draft": Toy(1.0, words=words), "target": Toy(words=words)}
-    _, trace = decode(METHODS["duodecoding"], models, 40, gamma=4, eos=frozenset({7}))
-    counted = stats(trace)
-    assert (counted.tokens, counted.with_tail) == (7, 7)
 
 
 @pytest.mark.parametrize("tokens", [16, 32])
@@ -220,25 +208,6 @@ def test_speculative_decodings_first_token_waits_for_its_drafts():
     for method, later in (("speculative", 5 / 24), ("duodecoding", 0)):
         over_plain = value_of("ttft_over_plain", run(method, 5))
         assert over_plain == pytest.approx(1 + later)
-
-
-@pytest.mark.thorough
-def test_without_end_tokens_every_output_has_its_length():
-    pair = load_pair("ladder/poor")
-    prompt = prompts.load("qa", 1)[0].input
-    common = {
-        "pair": pair,
-        "method": "prompt_lookup",
-        "world": "virtual",
-        "max_new_tokens": 200,
-    }
-    ended = speclib_decode(prompt, ignore_eos=False, **common)
-    unended = speclib_decode(prompt, ignore_eos=True, **common)
-    assert len(ended.tokens) < 200 == len(unended.tokens)
-
-    end_token = open_pair(pair).tokenizer.eos_token_id
-    last = len(ended.tokens) - 1
-    assert ended.tokens[last] == end_token == unended.tokens[last]
 
 
 # -- items -----------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 
+import numpy as np
 import pytest
 from helpers.printed import (
     computed_in_errata,
@@ -18,6 +20,7 @@ from helpers.printed import (
     row_labels,
     text_of,
 )
+from scipy.optimize import brentq
 
 TABLES = load_folder("papers/duodecoding")
 LATENCY = load_folder("latency/duodecoding")
@@ -33,11 +36,8 @@ def table_1(row: str, column: str, quantity: str) -> float | None:
 
 def rows_with_a_speed(target: str, task: str) -> list[str]:
     """The rows of a target of which Table 1 prints the speed, in tokens per second."""
-    rows = []
-    for item, row, column in CELLS:
-        if item == "table-1" and column == f"{task} / TPS" and row.startswith(target):
-            rows.append(row)
-    return rows
+    cells = [cell for cell in CELLS if cell[0::2] == ("table-1", f"{task} / TPS")]
+    return [row for _, row, _ in cells if row.startswith(target)]
 
 
 def plain_speed(target: str, task: str) -> float:
@@ -51,10 +51,8 @@ def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
     printed = set(numbers_of(TABLES["table-1"]))
     lost = [tuple(cell) for cell in TABLES["table-1"]["lost"]]
 
-    every_cell = set()
-    for row in row_labels(TABLES["table-1"]):
-        for task in [*TASKS, "Avg."]:
-            every_cell |= {(row, f"{task} / TPS"), (row, f"{task} / speedup")}
+    columns = [f"{t} / {what}" for t in [*TASKS, "Avg."] for what in ("TPS", "speedup")]
+    every_cell = set(product(row_labels(TABLES["table-1"]), columns))
     assert printed | set(lost) == every_cell
     assert len(lost) == len(set(lost)) == 90
     assert len(every_cell) == 192
@@ -66,11 +64,8 @@ def test_duodecodings_speeds_survive_exactly_where_the_speed_up_is_the_highest(
     target, task
 ):
     """So a row's numbers can stand in no other columns."""
-    speedups = {}
-    for item, row, column in CELLS:
-        is_of_target = item == "table-1" and row.startswith(target)
-        if is_of_target and column == f"{task} / speedup":
-            speedups[row] = CELLS[item, row, column]
+    rows = [r for r in row_labels(TABLES["table-1"]) if r.startswith(target)]
+    speedups = {row: table_1(row, task, "speedup") for row in rows}
     assert len(speedups) == 6
     fastest = max(speedups, key=speedups.get)
     assert rows_with_a_speed(target, task) == [fastest]
@@ -91,9 +86,7 @@ def test_duodecodings_averages_are_quotients_of_mean_speeds_and_tell_a_lost_one(
 
     printed = [table_1(row, task, "TPS") for task in TASKS if task not in lost_tasks]
     lost_speeds = 7 * average_speed - sum(printed)
-    from_speedups = 0.0
-    for task in lost_tasks:
-        from_speedups += table_1(row, task, "speedup") * plain[task]
+    from_speedups = sum(table_1(row, t, "speedup") * plain[t] for t in lost_tasks)
     assert lost_speeds == pytest.approx(from_speedups, rel=0.003)
     if target == "Llama":  # as `about` says
         assert lost_speeds == pytest.approx(85.8, abs=0.05)
@@ -112,12 +105,9 @@ def test_duodecodings_averages_in_words_are_those_of_its_speed_ups(
     target, method, average
 ):
     """As section 4.2 has them, weighted with the speeds of plain decoding."""
-    speeds, plain_speeds = 0.0, 0.0
-    for task in TASKS:
-        plain = plain_speed(target, task)
-        speeds += plain * table_1(f"{target} / {method}", task, "speedup")
-        plain_speeds += plain
-    assert speeds / plain_speeds == pytest.approx(average, abs=0.01)
+    weights = [plain_speed(target, task) for task in TASKS]
+    gains = [table_1(f"{target} / {method}", task, "speedup") for task in TASKS]
+    assert np.average(gains, weights=weights) == pytest.approx(average, abs=0.01)
 
 
 # -- clocks ----------------------------------------------------------------------------
@@ -156,15 +146,8 @@ def geometric(alpha: float, n: int) -> float:
 
 
 def root(formula: Callable[[float], float], value: float) -> float:
-    """Where a rising formula of alpha has a value, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if formula(middle) < value:
-            low = middle
-        else:
-            high = middle
-    return low
+    """Where a rising formula of alpha has a value."""
+    return float(brentq(lambda alpha: formula(alpha) - value, 0.0, 1.0))
 
 
 def test_what_duodecoding_charges_a_draft_on_the_gpu_solves_its_named_cells():
@@ -205,10 +188,8 @@ def test_duodecodings_table_4_adds_up_and_reads_as_its_errata_say():
 
     of_several = cells["=1", ">1"] / cells["Total", ">1"]
     of_one = cells[">1", "=1"] / cells["Total", "=1"]
-    in_errata = []
-    for entry in TABLES["table-4"]["errata"]:
-        if "computed" in entry:
-            in_errata.append(entry["computed"])
+    errata = TABLES["table-4"]["errata"]
+    in_errata = [entry["computed"] for entry in errata if "computed" in entry]
     assert [round(of_several, 3), round(of_one, 3)] == in_errata
 
 
@@ -225,12 +206,9 @@ def test_duodecodings_table_4_adds_up_and_reads_as_its_errata_say():
 def test_duodecodings_cells_equal_the_text_in_order(item, head, decimals):
     text = text_of("duodecoding")
     paragraph = text[text.index(head) :].split("\n\n")[0]
-    printed = []
-    for line in paragraph.splitlines()[2:]:
-        numbers = re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", line)
-        if numbers:
-            printed.append(numbers)
-
+    lines = paragraph.splitlines()[2:]
+    numbers = [re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", line) for line in lines]
+    printed = [of_line for of_line in numbers if of_line]
     ours: dict[str, list[str]] = {}
     for (cell_item, row, _), value in CELLS.items():
         if cell_item == item:

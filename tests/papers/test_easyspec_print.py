@@ -37,17 +37,15 @@ def printed(row: str, column: str, item: str = "table-2") -> float | None:
 # -- Table 2 against itself ------------------------------------------------------------
 def test_easyspecs_totals_are_drafting_and_verifying_but_for_the_errata():
     wrong = {}
-    for item, methods in (
-        ("table-2", ("+sd", "+tree", "EasySpec")),
-        ("table-3", ("+tree", "EasySpec", "difference")),
-    ):
-        for row in row_labels(TABLES[item]):
-            for method in methods:
-                drafting = printed(row, f"{method} / d", item)
-                verifying = printed(row, f"{method} / v", item)
-                total = printed(row, f"{method} / total", item)
-                if abs(drafting + verifying - total) > 0.0151:  # three roundings
-                    wrong[row, f"{method} / v"] = round(total - drafting, 2)
+    drafting_cells = [cell for cell in CELLS if cell[2].endswith(" / d")]
+    assert len(drafting_cells) == 20 * 3 + 2 * 3
+    for item, row, column in drafting_cells:
+        method = column.removesuffix(" / d")
+        drafting, verifying, total = (
+            printed(row, f"{method} / {part}", item) for part in ("d", "v", "total")
+        )
+        if abs(drafting + verifying - total) > 0.0151:  # three roundings
+            wrong[row, f"{method} / v"] = round(total - drafting, 2)
     assert wrong == computed_in_errata(TABLES["table-2"], "arithmetic")
 
 
@@ -85,21 +83,17 @@ def iteration(row: str, method: str, stage: str, n: int) -> float:
 
 def verifying_over_a_pass(n: int) -> list[float]:
     """The time of a verification over the TP row's one pass, for every row."""
-    ratios = []
-    for row in POINTS:
-        one_pass = printed(row, "TP / total") / 100
-        ratios.append(iteration(row, "+sd", "v", n) / one_pass)
-    return ratios
+    return [
+        iteration(row, "+sd", "v", n) / (printed(row, "TP / total") / 100)
+        for row in POINTS
+    ]
 
 
 def drafting_over_table_1(n: int) -> list[float]:
     """The time of a draft pass over that of Table 1, for Llama-3's rows."""
-    ratios = []
-    for row in POINTS:
-        if row.startswith("Llama-3"):
-            speed = printed("L3-8B", "TP=1", "table-1")
-            ratios.append(iteration(row, "+sd", "d", n) / n * speed)
-    return ratios
+    speed = printed("L3-8B", "TP=1", "table-1")
+    rows = [row for row in POINTS if row.startswith("Llama-3")]
+    return [iteration(row, "+sd", "d", n) / n * speed for row in rows]
 
 
 def test_five_is_the_only_draft_length_that_explains_easyspecs_times():
@@ -191,11 +185,7 @@ def group_sizes(layers: int, n: int) -> list[int]:
 
 
 def printed_sizes(row: str) -> list[float]:
-    sizes = []
-    for (item, cell_row, _), value in CELLS.items():
-        if (item, cell_row) == ("table-6", row):
-            sizes.append(value)
-    return sizes
+    return [size for cell, size in CELLS.items() if cell[:2] == ("table-6", row)]
 
 
 def test_one_rule_gives_every_strategy_of_easyspecs_table_6():
@@ -241,11 +231,8 @@ def test_easyspecs_accuracy_carries_over_but_where_the_errata_say():
         after = printed(task, "Llama-3.3 / EasySpec / alpha", "table-4")
         if after < 0.9 * before:
             lost[task, "Llama-3.3 / EasySpec / alpha"] = round(1 - after / before, 2)
-    in_errata = {}
-    for cell, computed in computed_in_errata(TABLES["table-4"], "prose").items():
-        if computed:
-            in_errata[cell] = computed
-    assert lost == in_errata
+    in_errata = computed_in_errata(TABLES["table-4"], "prose").items()
+    assert lost == {cell: computed for cell, computed in in_errata if computed}
 
 
 # -- the paper's text, read a second time ----------------------------------------------
@@ -259,25 +246,18 @@ def printed_lines(item: str) -> list[str]:
 
 def numbers_of(words: Iterable[str]) -> list[float]:
     """Every number of a line, with those in brackets."""
-    numbers = []
-    for word in words:
-        for number in re.findall(r"-?\d+(?:\.\d+)?", word):
-            numbers.append(float(number))
-    return numbers
+    return [float(x) for word in words for x in re.findall(r"-?\d+(?:\.\d+)?", word)]
 
 
 def our_numbers(method: str, temperature: str, data: str) -> list[float]:
     """A line of Table 2 as we have it: of both families, each with its brackets."""
-    numbers = []
-    for family in FAMILIES:
-        row = f"{family} / {temperature} / {data}"
-        for quantity in ("d", "v", "total", "alpha"):
-            cell = "table-2", row, f"{method} / {quantity}"
-            if cell in CELLS:
-                numbers.append(CELLS[cell])
-            if cell in IN_BRACKETS:
-                numbers.append(IN_BRACKETS[cell])
-    return numbers
+    cells = [
+        ("table-2", f"{family} / {temperature} / {data}", f"{method} / {quantity}")
+        for family in FAMILIES
+        for quantity in ("d", "v", "total", "alpha")
+    ]
+    both = [numbers.get(cell) for cell in cells for numbers in (CELLS, IN_BRACKETS)]
+    return [number for number in both if number is not None]
 
 
 def test_easyspecs_table_2_equals_the_text():
@@ -308,12 +288,8 @@ def test_easyspecs_table_2_equals_the_text():
 
 @pytest.mark.parametrize("item", ["table-1", "table-3", "table-4", "table-5"])
 def test_easyspecs_cells_equal_the_text_in_order(item):
-    words = []
-    for line in printed_lines(item):
-        for word in line.split():
-            if re.match(r"[+-]?\d+\.\d", word):  # a label has no decimals
-                words.append(word)
-
+    words = [word for line in printed_lines(item) for word in line.split()]
+    words = [word for word in words if re.match(r"[+-]?\d+\.\d", word)]  # no labels
     cells = [cell for cell in CELLS if cell[0] == item]
     if item == "table-4":  # the text has all of Llama-3 first
         cells.sort(key=lambda cell: not cell[2].startswith("Llama-3 /"))
@@ -328,11 +304,9 @@ def test_easyspecs_table_6_equals_the_text():
         if not words[0].isdigit() and not words[0].startswith("Llama"):
             model = "Qwen"
 
-        ours = set()
-        start = 0
+        ours, start = set(), 0
         for size in printed_sizes(f"{model} / {n}"):
-            last = start + size - 1
-            ours.add(f"{start}-{last}" if size > 1 else f"{start}")
+            ours.add(f"{start}-{start + size - 1}" if size > 1 else f"{start}")
             start += size
         theirs = words[words.index(n) + 1 :]
         assert {word for word in theirs if word != "…"} <= ours, line

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
@@ -30,25 +32,17 @@ AUDIT = TABLES.pop("audit")
 CELLS = printed_cells(TABLES)
 IN_BRACKETS = numbers_in_brackets(TABLES)
 
-SPEED = {}  # tokens per second of plain decoding, by model
-for (_, model, column), value in CELLS.items():
-    if column == "speed (tok/s)":
-        SPEED[model] = value
+# Tokens per second of plain decoding, by model.
+SPEED = {cell[1]: value for cell, value in CELLS.items() if cell[2] == "speed (tok/s)"}
 
 
 # -- reading the tables ----------------------------------------------------------------
 def setting(item: str, row: str | None, column: str | None, name: str) -> Any:
     """A setting of a cell: its row's, or else its column's, or else the table's."""
     table = TABLES[item]
-    for settings in (
-        table.get("row", {}).get(row, {}),
-        table.get("column", {}).get(column, {}),
-        table.get("settings", {}),
-        table,
-    ):
-        if name in settings:
-            return settings[name]
-    return None
+    of_row, of_column = table.get("row", {}), table.get("column", {})
+    every = (of_row.get(row, {}), of_column.get(column, {}), table.get("settings", {}))
+    return next((each[name] for each in (*every, table) if name in each), None)
 
 
 def half_a_digit(cell: Cell) -> float:
@@ -59,22 +53,18 @@ def half_a_digit(cell: Cell) -> float:
 
 def errata_of_kind(kind: str, item: str | None = None) -> dict[Cell, dict[str, Any]]:
     """Each cell that the errata of a kind name, "*" spelled out, with its entry."""
-    entries = {}
-    for cell in CELLS:
-        if item not in (None, cell[0]):
-            continue
-        for entry in TABLES[cell[0]].get("errata", []):
-            if entry["kind"] == kind and names_cell(entry, cell):
-                entries[cell] = entry
-    return entries
+    return {
+        cell: entry
+        for cell in CELLS
+        if item in (None, cell[0])
+        for entry in TABLES[cell[0]].get("errata", [])
+        if entry["kind"] == kind and names_cell(entry, cell)
+    }
 
 
 def names_cell(entry: dict[str, Any], cell: Cell) -> bool:
     _, row, column = cell
-    for entry_row, entry_column in entry["cells"]:
-        if entry_row in (row, "*") and entry_column in (column, "*"):
-            return True
-    return False
+    return any(r in (row, "*") and c in (column, "*") for r, c in entry["cells"])
 
 
 class Quotient(NamedTuple):
@@ -108,12 +98,10 @@ def averages() -> Iterator[Recomputed]:
     for item in ("table-2", "table-3", "table-8", "table-12", "table-13", "table-18"):
         *columns, average = column_labels(TABLES[item])
         for row in row_labels(TABLES[item]):
-            if "retain" in row:
-                continue
             cell = item, row, average
-            total = sum(CELLS[item, row, column] for column in columns)
-            mean = total / len(columns)
-            yield Recomputed(cell, CELLS[cell], mean, 2 * half_a_digit(cell))
+            mean = fmean(CELLS[item, row, column] for column in columns)
+            if "retain" not in row:
+                yield Recomputed(cell, CELLS[cell], mean, 2 * half_a_digit(cell))
 
 
 def gains_in_brackets() -> Iterator[Recomputed]:
@@ -146,15 +134,14 @@ def retained_performance() -> Iterator[Recomputed]:
 
 
 def test_arithmetic_fails_exactly_where_the_errata_say():
-    wrong = {}
-    for numbers in (averages(), gains_in_brackets(), retained_performance()):
-        for cell, printed, value, slack in numbers:
-            if abs(value - printed) > slack + 1e-9:
-                wrong[cell] = round(value, 4)
-    in_errata = {}
-    for cell, entry in errata_of_kind("arithmetic").items():
-        in_errata[cell] = entry["computed"]
-    assert wrong == in_errata
+    numbers = chain(averages(), gains_in_brackets(), retained_performance())
+    wrong = {
+        each.cell: round(each.value, 4)
+        for each in numbers
+        if abs(each.value - each.printed) > each.slack + 1e-9
+    }
+    in_errata = errata_of_kind("arithmetic").items()
+    assert wrong == {cell: entry["computed"] for cell, entry in in_errata}
 
 
 # -- tables that contradict each other -------------------------------------------------
@@ -186,11 +173,9 @@ def test_tables_contradict_each_other_exactly_where_the_errata_say():
 
 def test_what_else_the_errata_say():
     # Table 12 repeats Table 2.
-    for row in ("Speculative Decoding", "PEARL (ours)"):
-        same_row = row.replace("PEARL (ours)", "Ours")
+    for row, same in (("Speculative Decoding",) * 2, ("PEARL (ours)", "Ours")):
         for column in column_labels(TABLES["table-2"]):
-            repeated = CELLS["table-12", same_row, column]
-            assert CELLS["table-2", row, column] == repeated
+            assert CELLS["table-2", row, column] == CELLS["table-12", same, column]
 
     # Speeds above what the printed times of a step allow.
     step_seconds = []
@@ -206,20 +191,13 @@ def test_what_else_the_errata_say():
         # By Table 11's passes: 164 texts, each at most four tokens beyond its 1,024.
         ("table-1", "PEARL (ours)", "CodeLlama 7&70B"): round(164 * 1028 / 39674, 3),
     }
-    exceeded = {}
-    for cell, entry in errata_of_kind("ceiling").items():
-        if entry["computed"] < CELLS[cell]:
-            exceeded[cell] = entry["computed"]
-    assert limits == exceeded
+    in_errata = {c: e["computed"] for c, e in errata_of_kind("ceiling").items()}
+    assert limits == {c: limit for c, limit in in_errata.items() if limit < CELLS[c]}
 
     # Table 17 loses more than its caption says.
-    below_caption = set()
-    for cell in CELLS:
-        item, row, column = cell
-        if item == "table-17" and row.endswith("(RC)"):
-            own_row = item, row.removesuffix(" (RC)"), column
-            if quotient(cell, own_row).value < 0.95:
-                below_caption.add(cell)
+    on_shared = [c for c in CELLS if c[0] == "table-17" and c[1].endswith("(RC)")]
+    apart = {c: (c[0], c[1].removesuffix(" (RC)"), c[2]) for c in on_shared}
+    below_caption = {c for c in on_shared if quotient(c, apart[c]).value < 0.95}
     assert set(errata_of_kind("prose", "table-17")) == below_caption
 
 
@@ -234,19 +212,11 @@ def alpha_of_accepted(accepted: float, gamma: int) -> float:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "codellama-7-34",
-        "codellama-7-70",
-        "deepseek-1.3-33",
-        "deepseek-6.7-33",
-    ],
+    "name", ["codellama-7-34", "codellama-7-70", "deepseek-1.3-33", "deepseek-6.7-33"]
 )
 def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(name):
-    table_7_columns, table_14_columns = (
-        column_labels(TABLES["table-7"]),
-        column_labels(TABLES["table-14"]),
-    )
+    table_7_columns = column_labels(TABLES["table-7"])
+    table_14_columns = column_labels(TABLES["table-14"])
     gamma, times = CALIBRATION[name]["gamma"], LATENCY[name]
     cell = tuple(CALIBRATION[name]["cell"])
     table_14_column = table_14_columns[table_7_columns.index(cell[2])]
@@ -258,10 +228,9 @@ def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(na
     assert accepted < rate * seconds < accepted + 1
 
     # Table 11's passes give the same acceptance rate, if all outputs were that long.
-    table_11_row = next(
-        row
-        for row in row_labels(TABLES["table-11"])
-        if setting("table-11", row, None, "alpha") == name
+    rows = row_labels(TABLES["table-11"])
+    (table_11_row,) = (
+        row for row in rows if setting("table-11", row, None, "alpha") == name
     )
     passes = CELLS["table-11", table_11_row, "Target Model (SD)"]
     tokens_per_pass = 164 * 1024 / passes
@@ -381,30 +350,26 @@ def read_table(item: str) -> dict[tuple[str, str], str]:
 
 def read_table_14(head: list[str], body: list[list[str]]) -> dict[tuple[str, str], str]:
     """Table 14 prints the row's label inside the cell: "gamma = 4" and so on."""
-    cells = {}
-    for line in body:
-        for column, raw in zip(head, line, strict=True):
-            gamma = re.search(r"= (\d+)", raw)[1]
-            cells[gamma, column] = raw.split(" (")[0]
-    return cells
+    return {
+        (re.search(r"= (\d+)", raw)[1], column): raw.split(" (")[0]
+        for line in body
+        for column, raw in zip(head, line, strict=True)
+    }
 
 
 def join_row_labels(body: list[list[str]]) -> list[list[str]]:
     """Table 13 prints two columns of row labels, the first in every third row."""
-    joined = []
-    for n, line in enumerate(body):
-        group = body[n // 3 * 3][0]
-        joined.append([f"{group} / {line[1]}", *line[2:]])
-    return joined
+    groups = [body[n // 3 * 3][0] for n in range(len(body))]
+    return [
+        [f"{group} / {line[1]}", *line[2:]]
+        for group, line in zip(groups, body, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("item", TEXT_ITEMS)
 def test_every_cell_equals_the_text(item):
-    raw = read_table(item)
-    numbers = {}
-    for cell, text in raw.items():
-        numbers[cell] = re.findall(r"\d+(?:\.\d+)?", text)
-
+    texts = read_table(item).items()
+    numbers = {cell: re.findall(r"\d+(?:\.\d+)?", text) for cell, text in texts}
     scale = 1000 if "printed_unit" in TABLES[item] else 1
     ours = {tuple(cell): [] for cell in TABLES[item].get("absent", [])}
     for cell in CELLS:
@@ -419,26 +384,17 @@ def test_every_cell_equals_the_text(item):
 
 @pytest.mark.parametrize("item", TEXT_ITEMS)
 def test_a_percent_sign_stands_where_the_errata_say(item):
-    with_percent = set()
-    for (row, column), text in read_table(item).items():
-        if "%" in text and "retain" not in row:
-            with_percent.add((item, row, column))
-    in_errata = set()
-    for cell, entry in errata_of_kind("text", item).items():
-        if "percent" in entry["note"]:
-            in_errata.add(cell)
-    assert with_percent == in_errata
+    texts = read_table(item).items()
+    with_percent = {c for c, text in texts if "%" in text and "retain" not in c[0]}
+    entries = errata_of_kind("text", item).items()
+    assert with_percent == {c[1:] for c, entry in entries if "percent" in entry["note"]}
 
 
 def test_the_steps_of_table_9_equal_the_text():
-    raw = {}
-    for cell, text in read_table("table-9").items():
-        raw[cell] = re.sub(r"\s", "", text)
-
-    output = ""
-    for row, step in zip(
-        row_labels(TABLES["table-9"]), TABLES["table-9"]["steps"], strict=True
-    ):
+    texts = read_table("table-9").items()
+    raw = {cell: re.sub(r"\s", "", text) for cell, text in texts}
+    output, table = "", TABLES["table-9"]
+    for row, step in zip(row_labels(table), table["steps"], strict=True):
         if row != "0":
             prefix = output + "".join(step["block"][1:])
             assert raw[row, "input prefix"] == prefix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.tables import value_of
 
 from speclab.papers.fill import Known, fill_all
 from speclab.papers.load_papers import load_paper
@@ -10,14 +11,7 @@ from speclab.papers.numbers import Number
 from speclab.papers.scripts import values_to_measure
 from speclab.papers.table_result import TableResult
 from speclab.runs.rows import Rows
-from speclab.runs.values import Asked, Value
-
-
-def value(asked: Asked, at: str, n: int, number: float, **changes: str) -> Value:
-    settings = " ".join(f"{name}={value}" for name, value in asked.settings)
-    defaults = {"machine": "m", "date": "2026-01-02", "commit": "abc"}
-    named = {"what": asked.what, "pair": asked.pair, "settings": settings}
-    return Value(**named, at=at, n=n, value=number, **(defaults | changes))
+from speclab.runs.values import Value
 
 
 def filled(paper: str, item: str, values: list[Value]) -> TableResult:
@@ -32,15 +26,15 @@ def test_a_place_in_the_window_has_the_mean_share_of_its_texts():
     row, table = "all in one pass", load_paper("ssd").table("extra-3")
     asked = next(a for a in values_to_measure(table) if a.pair == "embedded/once")
     shares = [0.8, 0.2, 0.5]
-    values = [value(asked, "place 1", n, share) for n, share in enumerate(shares)]
-    values.append(value(asked, "place 1", asked.times, 9.0))  # a text too many
+    values = [value_of(asked, "place 1", n, share) for n, share in enumerate(shares)]
+    values.append(value_of(asked, "place 1", asked.times, 9.0))  # a text too many
     result = filled("ssd", "extra-3", values)
 
     number = measured(result, row, "1")
     assert (number.value, number.n) == (0.5, 3)
     assert measured(result, row, "3") is None
     (line,) = (li for li in result.lines if li.kind == "measured")
-    assert line.setup == "embedded/once@m/float32/1"
+    assert line.setup == "embedded/once@here/float32/1"
     others = {r for r, _, _ in result.left_out}
     assert others == set(table.row_labels) - {row}  # they were not measured
 
@@ -55,7 +49,7 @@ def test_a_similarity_is_the_mean_over_layers_and_then_texts():
         for shift, state in enumerate(states):
             for layer, number in enumerate(layers):
                 at = f"{state}, layer {layer}"
-                values.append(value(asked, at, n, number - 0.1 * shift))
+                values.append(value_of(asked, at, n, number - 0.1 * shift))
     result = filled("easyspec", "table-5", values)
     for shift, state in enumerate(states):
         number = measured(result, "2", state)
@@ -74,15 +68,15 @@ def test_a_moved_cache_has_the_mean_of_its_moves_of_the_newest_machine():
     for column in table.column_labels:
         for n, seconds in enumerate((0.002, 0.004)):
             at = f"{column} tokens"
-            values.append(value(asked, at, n, seconds))
+            values.append(value_of(asked, at, n, seconds))
             old = {"machine": "old", "date": "2025-01-02"}
-            values.append(value(asked, at, n, 9.0, **old))
+            values.append(value_of(asked, at, n, 9.0, **old))
     result = filled("pearl", "table-16", values)
     (row,) = table.row_labels
     for column in table.column_labels:
         assert measured(result, row, column).value == pytest.approx(0.003)
     (line, *_) = (li for li in result.lines if li.kind == "measured")
-    assert "@m/" in line.setup
+    assert "@here/" in line.setup
     assert line.note.startswith("mean of 2 moves")
 
 

@@ -39,25 +39,14 @@ def test_only_the_kinds_and_cells_a_table_has_are_run(pearl):
     assert methods == with_rates | {"ouroboros", "lookahead"}
     kinds = {cell.kind for cell in cells if cell.row == "Ouroboros"}
     assert kinds == {"measured"}  # what phrases come again only a text can say
-    rates = {
-        kind: [cell.calibrates for cell in cells if cell.kind == kind]
-        for kind in ("emulated", "virtual")
-    }
-    assert rates["emulated"] == rates["virtual"]
 
 
 def test_tables_share_their_measured_cells():
     of_pearl = {spec for spec in measured_specs("table-1") if spec.method == "pearl"}
     assert measured_specs("table-15") < of_pearl
     assert measured_specs("figure-2a") < measured_specs("table-7")
-    for item in ("table-4", "table-7"):
-        same = {
-            spec
-            for spec in measured_specs(item)
-            if (spec.method, spec.task, spec.settings) == ("pearl", "humaneval", ())
-        }
-        assert same
-        assert same < of_pearl
+    of_table_7 = {spec for spec in measured_specs("table-7") if spec.method == "pearl"}
+    assert set() < of_table_7 < of_pearl
 
 
 def test_a_window_sweep_is_measured_on_half_the_prompts():
@@ -66,12 +55,7 @@ def test_a_window_sweep_is_measured_on_half_the_prompts():
 
 
 @pytest.mark.parametrize(
-    "item, column",
-    [
-        ("table-1", "Llama2 7&70B"),
-        ("table-5", "CodeLlama 7&34"),
-        ("table-14", "codellama 7&34B"),
-    ],
+    "item, column", [("table-1", "Llama2 7&70B"), ("table-5", "CodeLlama 7&34")]
 )
 def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
     monkeypatch, item, column
@@ -159,12 +143,8 @@ def test_duodecodings_texts_are_as_long_as_its_scripts_have_them(item):
         *_, task = cell.column.removesuffix(" / speedup").split(" / ")
         if task not in ("average", "TPS", "Avg."):
             lengths[target, task in ("QA", "RAG")].add(cell.spec.tokens)
-    assert lengths == {
-        ("Vicuna", True): {128},
-        ("Vicuna", False): {128},
-        ("Llama", True): {32},
-        ("Llama", False): {128},
-    }
+    assert lengths.pop(("Llama", True)) == {32}
+    assert list(lengths.values()) == [{128}] * 3
     tasks = load_paper("duodecoding").facts["tasks"]
     for task in ("qa", "rag"):
         facts = tasks[task]["max_new_tokens"]
@@ -210,15 +190,13 @@ def test_easyspecs_speed_is_of_dilated_models_and_its_acceptance_of_undilated_on
 
 
 def test_easyspecs_measured_rows_have_prompts_and_a_temperature():
-    tasks, of_easyspec = set(), set()
+    tasks = {"HumanEval": "humaneval", "MGSM": "mgsm_en"}
     for cell in cells_of("easyspec", "table-2"):
         _, temperature, task = cell.row.split(" / ")
-        tasks.add((task, cell.spec.task))
+        assert tasks[task] == cell.spec.task
         assert temperature == f"T={cell.spec.temperature:g}"
         if cell.spec.method == "easyspec":
-            of_easyspec.add((cell.spec.settings, cell.spec.gamma))
-    assert tasks == {("HumanEval", "humaneval"), ("MGSM", "mgsm_en")}
-    assert of_easyspec == {((("lp", 4), ("width", 8)), 5)}
+            assert dict(cell.spec.settings) == {"lp": 4, "width": 8}
     virtual = cells_of("easyspec", "table-2", kind="virtual")
     assert {cell.spec.temperature for cell in virtual} == {0}
 
@@ -248,13 +226,8 @@ def test_easyspecs_figure_4_asks_for_every_size_width_and_calibration():
     asked = {(s["lp"], s["width"], s["calibrate"]) for s in settings}
     assert asked == set(product(range(1, 6), (1, 4, 8, 12), (True, False)))
 
-    best, too_large = set(), set()
-    for claim in load_paper("easyspec").table("figure-4").claims:
-        if claim.expected == "4":
-            assert claim.kind == "argmax"
-            best.add(claim.column)
-        if "4" in claim.order:
-            assert (claim.kind, claim.order) == ("order", ("4", "5"))
-            too_large.add(claim.column)
+    claims = load_paper("easyspec").table("figure-4").claims
+    best = {claim.column for claim in claims if claim.expected == "4"}
+    too_large = {claim.column for claim in claims if claim.order == ("4", "5")}
     columns = {(f"width {w}, calibrated / throughput",) for w in (1, 4, 8, 12)}
     assert best == too_large == columns
