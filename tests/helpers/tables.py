@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from typing import Any
 
 from speclab.papers import virtual_numbers
 from speclab.papers.fill import Known, fill_all
 from speclab.papers.ledger import LedgerLine, VerdictLine
 from speclab.papers.load_papers import load_paper
-from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 from speclab.runs.rows import Row, Rows, key_of
 from speclab.runs.spec import Spec
@@ -100,12 +98,7 @@ def assert_filled_as_the_paper_says(paper: str) -> None:
     assert with_virtual == set(load_paper(paper).facts["fill"]["virtual"])
 
 
-# -- cells, lines and verdicts ---------------------------------------------------------
-def every_cell(table: Table) -> list[tuple[str, str]]:
-    """All rows of a table with all its columns."""
-    return list(product(table.row_labels, table.column_labels))
-
-
+# -- lines and verdicts ----------------------------------------------------------------
 def lines_of(result: TableResult, kind: str, **fields: Any) -> list[LedgerLine]:
     """The lines of a kind that have these values in these columns."""
     wanted = {"kind": kind, **fields}

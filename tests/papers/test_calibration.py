@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.tables import committed, every_cell, lines_of
+from helpers.tables import committed, lines_of
 
 from speclab.papers.load_papers import load_paper
 from speclab.theory import closed_forms
@@ -76,16 +76,3 @@ def test_calibrated_acceptance_gives_back_easyspecs_printed_shares():
             if is_share and "EAGLE" not in column:
                 printed_shares.add((item, row, column))
     assert {how.cell for how in easy.calibration.values()} == printed_shares
-
-
-def test_every_name_in_easyspecs_settings_is_that_of_a_calibration_and_a_clock():
-    easy = load_paper("easyspec")
-    tables = [easy.table(item) for item in ("table-2", "table-3", "table-4")]
-    every = [t.settings_of(*cell, "virtual") for t in tables for cell in every_cell(t)]
-    with_clock = [settings for settings in every if "latency" in settings]
-    assert len(with_clock) == 20 * 14 + 2 * 9 + 6 * 4
-    for settings in with_clock:
-        alpha = easy.alpha(settings["alpha"])
-        asks_no_draft = settings["method"] == "autoregressive"
-        assert (alpha == 1) == asks_no_draft
-        assert 0 < alpha <= 1 < load_latency(settings["latency"]).c

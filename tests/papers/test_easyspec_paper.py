@@ -106,21 +106,6 @@ def test_what_the_virtual_clock_says_of_the_papers_claims(results):
         assert "EAGLE" not in row + column
 
 
-def test_a_drop_in_percent_is_judged_in_points_and_as_a_share_of_itself(results):
-    """0.89 to 0.82 on IFEval, 0.83 to 0.73 on TL: 7 and 10 points; 0.92 and 0.88 of
-    themselves."""
-    of_table_2 = verdicts_of(results["table-2"], "paper")
-    in_points = of_table_2["accuracy-falls-by-at-most-7-points"]
-    assert (in_points.holds, in_points.value) == ("yes", "0.07")
-    of_itself = of_table_2["accuracy-falls-by-at-most-7-percent-of-itself"]
-    assert (of_itself.holds, of_itself.value) == ("no", "0.9213")
-
-    of_table_4 = verdicts_of(results["table-4"], "paper")
-    in_points = of_table_4["accuracy-carries-over"]
-    assert (in_points.holds, in_points.value) == ("yes", "0.1")
-    assert of_table_4["accuracy-carries-over-as-a-share-of-itself"].holds == "no"
-
-
 def test_an_unknown_setting_of_one_kind_is_named(tmp_path):
     folder = shutil.copytree(paths.DATA / "papers" / "easyspec", tmp_path / "easyspec")
     file = folder / "table-2.toml"

@@ -72,6 +72,7 @@ def test_a_difference_of_the_same_prompts_is_paired_and_may_be_negative():
 
     positive = subtract(of_each(np.mean, SLOW + GAINS), of_each(np.mean, SLOW))
     assert sum(positive.interval) / 2 == pytest.approx(positive.value)  # no logarithm
+    assert not divide(positive, Number(2.0)).is_positive
 
 
 def test_the_mean_of_columns_has_the_interval_of_the_means_of_requests():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -296,25 +296,18 @@ def test_names_refer_to_something_and_latencies_are_table_10():
         assert tuple(entry.get("over", entry["cell"])) in CELLS
 
 
-def test_settings_name_calibrations_and_clocks_that_are_there():
+def test_a_printed_c_is_that_of_the_clock():
+    compared = 0
     for item, table in TABLES.items():
-        for row in table.get("row", [""]):
-            for column in table.get("column", [""]):
-                check_names(item, row, column)
-
-
-def check_names(item: str, row: str, column: str) -> None:
-    cell = item, row, column
-    alpha = setting(*cell, "alpha")
-    if isinstance(alpha, str):
-        name = alpha.format(series=setting(*cell, "series"))
-        assert name in CALIBRATION, cell
-
-    latency, printed_c = setting(*cell, "latency"), setting(*cell, "printed_c")
-    if printed_c:
-        times = LATENCY[latency.removeprefix("pearl/")]
-        c = times["draft"]["printed"] / times["target"]["printed"]
-        assert printed_c == round(c), cell
+        for row, column in product(table.get("row", [""]), table.get("column", [""])):
+            printed_c = setting(item, row, column, "printed_c")
+            if printed_c:
+                name = setting(item, row, column, "latency").removeprefix("pearl/")
+                times = LATENCY[name]
+                c = times["draft"]["printed"] / times["target"]["printed"]
+                assert printed_c == round(c), (item, row, column)
+                compared += 1
+    assert compared > 20
 
 
 # -- the paper's text, read a second time ----------------------------------------------

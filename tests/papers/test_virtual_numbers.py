@@ -127,6 +127,12 @@ def test_a_cell_is_known_by_what_differs_from_the_defaults():
     assert plain != virtual_numbers.cell_id(virtual_spec(seed=1))
 
 
+def test_a_difference_is_read_as_one():
+    cell = CELL._replace(stat="communication_per_step")
+    (texts,) = virtual_numbers.texts_of(cell, RUNS).values()
+    assert virtual_numbers.number_in(texts).number.signed
+
+
 def test_what_is_undefined_is_stored_as_that(own_file):
     runs = CellRuns(SPEC, [counts(2.5, rejected=0)] * 2, [], ["a", "b"], 3, 2.66)
     runs.baseline = runs.stats

@@ -37,7 +37,7 @@ def test_a_plan_follows_from_its_rows_by_hand_and_a_second_one_runs_nothing():
     assert table.loc["autoregressive", "speed-up"] == 1
 
     speeds: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in read_all():
+    for row in [row for row in read_all() if row.key.on == "toy"]:
         stats = row.stats
         tokens, seconds = stats.tokens - stats.first_tokens, stats.seconds - stats.ttft
         speeds[row.group][row.key.method] = tokens / seconds

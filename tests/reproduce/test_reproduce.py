@@ -143,7 +143,7 @@ def test_a_run_that_is_stopped_keeps_its_rows_and_the_next_goes_on(
         assert ledger_of(home)  # of what there is
 
     (home / "data" / "papers" / "pearl" / "table-1.toml").touch()
-    run(home, "reproduce", "--quick", "--minutes=2")
+    run(home, *MEASURE)
     again = {(row.key, row.group): row for row in rows_of(home)}
     assert kept.items() <= again.items()
     assert {line.kind for line in ledger_of(home)} == {"paper", "emulated"}
@@ -174,7 +174,7 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
 # -- other machines --------------------------------------------------------------------
 def test_another_machines_rows_stand_beside_ours(emulating_home):
     home = emulating_home
-    run(home, "reproduce", "--quick", "--minutes=2")
+    run(home, *MEASURE)
     (own,) = row_files(home)
     other = home / "other.csv"
     other.write_text(own.read_text().replace(own.stem, "epyc-64c-0a1b2c-20GBs"))
