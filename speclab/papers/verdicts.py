@@ -254,6 +254,9 @@ def _compare(
     else:
         contrast, word, limit = divide(first, second), "over", 1.0
     answer = ask(contrast, limit)
+    are_equal = contrast.is_exact and abs(contrast.value - limit) < ROUNDING
+    if answer == "yes" and are_equal and not are_exact:
+        answer = "open"  # runs that are equal, to the last one, say nothing
     reason = f"{line.name}: {high} {first.value:.4g}, {low} {second.value:.4g}"
     if answer == "open":
         reason = f"{line.name}: {high} {word} {low} {write_number(contrast)}"

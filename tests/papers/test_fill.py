@@ -220,9 +220,14 @@ def test_one_machine_is_shown_and_the_others_are_listed():
 
 
 def test_stand_ins_are_toys_trained_models_and_dilated_ones():
-    assert is_stand_in("toy")
-    assert is_stand_in("embedded/llama-7b-70b")
-    assert is_stand_in("ladder/good")
+    for pair in (
+        "toy",
+        "embedded/llama-7b-70b",
+        "ladder/good",
+        "shape/codellama-7b-70b",
+    ):
+        assert is_stand_in(pair), pair
+    assert not is_stand_in("hub/codellama-7b-70b")
 
 
 # -- emulated cells --------------------------------------------------------------------
