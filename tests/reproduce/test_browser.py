@@ -993,7 +993,7 @@ def made_up_entries() -> list[PaperEntry]:
         for kind, holds in (("virtual", virtual), ("measured", measured)):
             line = VerdictLine(paper, "table-1", name, kind, holds, "1.5", expected)
             verdicts[kind] = Judged(line, Number(1.5))
-        claim = Claim(id=name, kind="ratio", text=text, source="made up", expected=2.0)
+        claim = Claim(id=name, kind="ratio", text=text, source="", expected=2.0)
         entry = ClaimEntry("table-1", claim, verdicts, {}, is_headline=True)
         claims.setdefault(paper, []).append(entry)
     return [PaperEntry(load_paper(paper), own) for paper, own in claims.items()]
