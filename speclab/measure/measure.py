@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from speclab.runs.rows import key_of
 from speclab.runs.spec import Spec
+from speclab.runs.values import ValuesStep
 
 from .emulated import emulate_cells
 from .measured import measure_cells
 from .measurement import Measurement
 from .open_workers import OpenWorkers
-from .values import ValuesStep, measure_values
+from .values import measure_values
 
 
 class Step(NamedTuple):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
 
-from speclab.runs.values import Value, append_values, read_all_values
+from speclab.runs.values import Value, ValuesStep, append_values, read_all_values
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode
 from speclib.models.open_pair import open_pair
@@ -15,19 +14,6 @@ from .layer_similarity import similarities
 from .measurement import Measurement, commit_of_code, in_words, now
 from .moved_cache import measure_transport
 from .task_prompts import Turn, load_prompts
-
-
-class ValuesStep(NamedTuple):
-    """One of ``MEASURED`` that is brought to ``n`` texts or repeats.
-
-    ``settings``: (name, value) pairs, the arguments of its function.
-    """
-
-    what: str
-    pair: str
-    settings: tuple[tuple[str, Any], ...]
-    n: int
-
 
 At = tuple[int, str, float]  # the number of a text or a repeat, where, the value
 
@@ -95,8 +81,7 @@ MEASURED: dict[str, Callable[..., Iterator[At]]] = {
 
 def measure_values(step: ValuesStep, measurement: Measurement) -> str | None:
     """Brings a step to its ``n``, and appends the values; if it fails, says why."""
-    settings = " ".join(f"{name}={value}" for name, value in step.settings)
-    name = measurement.machine, step.what, step.pair, settings
+    name = measurement.machine, *step.name
     done = set()
     for value in read_all_values():
         if (value.machine, value.what, value.pair, value.settings) == name:

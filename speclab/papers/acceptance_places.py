@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from speclab.runs.values import Asked, Value, values_of
+from speclab.runs.values import Value, ValuesStep, values_of
 
 from .numbers import mean_number
 from .table_cells import PROMPTS
@@ -39,7 +39,7 @@ def add_acceptance_places(result: TableResult, values: Sequence[Value]) -> None:
                 )
 
 
-def asked_of(settings: Mapping[str, Any]) -> Asked:
+def asked_of(settings: Mapping[str, Any]) -> ValuesStep:
     """What is measured for a row: the share that passes at each place, text by text."""
     texts = max(1, round(PROMPTS * settings.get("share", 1)))
     what = (
@@ -47,4 +47,4 @@ def asked_of(settings: Mapping[str, Any]) -> Asked:
         ("gamma", settings["gamma"]),
         ("tokens", settings["max_new_tokens"]),
     )
-    return Asked("acceptance by place", settings["pair"], what, texts)
+    return ValuesStep("acceptance by place", settings["pair"], what, texts)

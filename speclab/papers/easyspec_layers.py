@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from speclab.runs.values import Asked, Value, values_of
+from speclab.runs.values import Value, ValuesStep, values_of
 from speclib.theory.layer_groups import group_layers
 
 from .cell_errors import naming_cell
@@ -76,11 +76,11 @@ def add_layer_similarities(result: TableResult, values: Sequence[Value]) -> None
             )
 
 
-def asked_of(settings: Mapping[str, Any]) -> Asked:
+def asked_of(settings: Mapping[str, Any]) -> ValuesStep:
     """What is measured for a cell: all states of a pair's draft, text by text."""
     texts = max(1, round(PROMPTS * settings.get("share", 1)))
     what = tuple((name, settings[name]) for name in ("task", "length", "lp"))
-    return Asked("layer similarity", settings["pair"], what, texts)
+    return ValuesStep("layer similarity", settings["pair"], what, texts)
 
 
 def _note(settings: dict[str, Any], by_layer: np.ndarray) -> str:

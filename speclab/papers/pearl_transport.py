@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from speclab.runs.values import Asked, Value, values_of
+from speclab.runs.values import Value, ValuesStep, values_of
 
 from .numbers import mean_number
 from .paper_schema import Table
@@ -45,6 +45,8 @@ def tokens_of(table: Table) -> tuple[int, ...]:
     )
 
 
-def asked_of(settings: Mapping[str, Any], lengths: tuple[int, ...]) -> Asked:
+def asked_of(settings: Mapping[str, Any], lengths: tuple[int, ...]) -> ValuesStep:
     """What is measured: so many moves of caches of these lengths."""
-    return Asked("cache transport", settings["pair"], (("lengths", lengths),), REPEATS)
+    return ValuesStep(
+        "cache transport", settings["pair"], (("lengths", lengths),), REPEATS
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from speclab.runs.values import Asked, Value
+from speclab.runs.values import Value, ValuesStep
 
 from . import acceptance_places, easyspec_layers, pearl_transport
 from .acceptance_places import add_acceptance_places
@@ -52,12 +52,12 @@ def add_scripted_numbers(
         READERS[script](result, values)
 
 
-def values_to_measure(table: Table) -> list[Asked]:
+def values_to_measure(table: Table) -> list[ValuesStep]:
     """The values that a table's script reads."""
     script = str(table.settings.get("script"))
     if script not in READERS or not table.paper.fills(table.item, "measured"):
         return []
-    asked: dict[Asked, None] = {}
+    asked: dict[ValuesStep, None] = {}
     for row in table.row_labels:
         settings = table.settings_of(row, "", "measured")
         if script == "cache_transport":

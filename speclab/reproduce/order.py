@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from speclab.measure.measure import Step
-from speclab.measure.values import ValuesStep
 from speclab.papers import same_devices
 from speclab.papers.paper_schema import Paper
 from speclab.papers.scripts import values_to_measure
 from speclab.papers.table_cells import PROMPTS, cells_to_run
 from speclab.runs.spec import Spec
+from speclab.runs.values import ValuesStep
 
 TIMED_KINDS = ("measured", "emulated")
 FIRST = "pearl"  # the paper whose main table comes first
@@ -43,8 +43,7 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
     yield from _to(every, 1)
     for paper in papers:
         for table in paper.tables.values():
-            for asked in values_to_measure(table):
-                yield ValuesStep(*asked)
+            yield from values_to_measure(table)
     prompts = 2
     while prompts <= PROMPTS:
         yield from _to(every, prompts)

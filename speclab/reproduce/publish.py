@@ -40,8 +40,9 @@ def merge_rows(path: Path) -> int:
             f"no rows {path}: give another machine's file of .cache/runs or data/runs"
         )
     if path.name.endswith("-values.csv"):
-        new_values = [v for v in read_values(path) if v not in set(read_all_values())]
-        append_values(new_values)
+        known_values = set(read_all_values())
+        new_values = [v for v in read_values(path) if v not in known_values]
+        append_values(new_values, paths.DATA / "runs")
         return len(new_values)
     known = {(row.machine, row.key, row.group) for row in read_all()}
     new = [row for row in read(path) if (row.machine, row.key, row.group) not in known]

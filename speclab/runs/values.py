@@ -44,8 +44,10 @@ class Value:
 COLUMNS = tuple(f.name for f in fields(Value))
 
 
-def append_values(values: Iterable[Value]) -> None:
-    """Appends values of one machine to its file in the cache, all of them or none.
+def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
+    """Appends values of one machine to its file, all of them or none.
+
+    ``folder``: where the file lies; None: in the cache.
 
     Raises SpeclibError naming the file if it cannot be written.
     """
@@ -56,7 +58,7 @@ def append_values(values: Iterable[Value]) -> None:
         csv.writer(lines, lineterminator="\n").writerow(astuple(value))
     if name:
         header = ",".join(COLUMNS) + "\n"
-        append_line(paths.CACHE / "runs" / name, lines.getvalue(), header)
+        append_line((folder or paths.CACHE / "runs") / name, lines.getvalue(), header)
 
 
 def read_values(path: Path) -> Iterator[Value]:
@@ -87,14 +89,22 @@ def read_all_values() -> list[Value]:
     return list(values)
 
 
-class Asked(NamedTuple):
-    """Values that are wanted; ``settings``: (name, value) pairs, ``times``: texts or
-    repeats."""
+class ValuesStep(NamedTuple):
+    """Values that are wanted, of ``n`` texts or repeats.
+
+    ``settings``: (name, value) pairs, the arguments of what measures it.
+    """
 
     what: str
     pair: str
     settings: tuple[tuple[str, Any], ...]
-    times: int
+    n: int
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What its values have in common: what, of which pair, with which settings."""
+        settings = " ".join(f"{name}={value}" for name, value in self.settings)
+        return self.what, self.pair, settings
 
 
 class Found(NamedTuple):
@@ -105,11 +115,9 @@ class Found(NamedTuple):
     by_place: dict[str, list[float]]
 
 
-def values_of(asked: Asked, values: Iterable[Value], machine: str) -> Found | None:
+def values_of(asked: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
     """What was asked, of ``machine`` if it has any, else of the newest; None: none."""
-    settings = " ".join(f"{name}={value}" for name, value in asked.settings)
-    name = asked.what, asked.pair, settings
-    own = [v for v in values if (v.what, v.pair, v.settings) == name]
+    own = [v for v in values if (v.what, v.pair, v.settings) == asked.name]
     if not own:
         return None
     newest = max(own, key=lambda value: value.date)
@@ -117,6 +125,6 @@ def values_of(asked: Asked, values: Iterable[Value], machine: str) -> Found | No
     shown = machine if is_known else newest.machine
     by_place: dict[str, list[float]] = {}
     for value in sorted(own, key=lambda value: value.n):
-        if value.machine == shown and value.n < asked.times:
+        if value.machine == shown and value.n < asked.n:
             by_place.setdefault(value.at, []).append(value.value)
     return Found(shown, newest.date, by_place)

@@ -13,7 +13,7 @@ from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
 from speclab.runs.rows import Row, Rows, key_of
 from speclab.runs.spec import Spec
-from speclab.runs.values import Asked, Value
+from speclab.runs.values import Value, ValuesStep
 from speclib.trace.metrics import Stats
 
 
@@ -74,7 +74,9 @@ def rows_of(
     return rows
 
 
-def value_of(asked: Asked, at: str, n: int, number: float, **changes: str) -> Value:
+def value_of(
+    asked: ValuesStep, at: str, n: int, number: float, **changes: str
+) -> Value:
     """A value that was asked for, of the n-th text or repeat."""
     settings = " ".join(f"{name}={value}" for name, value in asked.settings)
     named = {"what": asked.what, "pair": asked.pair, "settings": settings}

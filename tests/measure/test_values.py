@@ -8,7 +8,7 @@ import pytest
 from helpers.specs import MACHINE
 
 import speclib
-from speclab.measure.measure import ValuesStep, measure
+from speclab.measure.measure import measure
 from speclab.runs.values import Value, append_values, read_all_values
 from speclib.data.prompts import load
 from speclib.errors import BadValue

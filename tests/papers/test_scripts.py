@@ -27,7 +27,7 @@ def test_a_place_in_the_window_has_the_mean_share_of_its_texts():
     asked = next(a for a in values_to_measure(table) if a.pair == "embedded/once")
     shares = [0.8, 0.2, 0.5]
     values = [value_of(asked, "place 1", n, share) for n, share in enumerate(shares)]
-    values.append(value_of(asked, "place 1", asked.times, 9.0))  # a text too many
+    values.append(value_of(asked, "place 1", asked.n, 9.0))  # a text too many
     result = filled("ssd", "extra-3", values)
 
     number = measured(result, row, "1")

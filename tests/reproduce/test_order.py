@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from speclab.measure.measure import Step
-from speclab.measure.values import ValuesStep
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.reproduce.order import steps
 from speclab.reproduce.reproduce import choose_papers
+from speclab.runs.values import ValuesStep
 
 TIMED = ("measured", "emulated")
 
