@@ -9,7 +9,7 @@ from helpers.specs import MACHINE
 
 import speclib
 from speclab.measure.measure import measure
-from speclab.runs.values import Value, append_values, read_all_values
+from speclab.runs.values import Value, ValuesStep, append_values, read_all_values
 from speclib.data.prompts import load
 from speclib.errors import BadValue
 
