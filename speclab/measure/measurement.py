@@ -163,12 +163,13 @@ def now() -> str:
 
 @cache
 def commit_of_code() -> str:
-    """The short hash of this checkout's commit, marked if files differ from it.
+    """The short hash of this checkout's commit, marked if code or data differ from it.
 
     "" without git.
     """
     try:
-        changed_files = _git("status", "--porcelain", "--untracked-files=no")
+        code = ("speclib", "speclab", "data")
+        changed_files = _git("status", "--porcelain", "--untracked-files=no", *code)
         commit = _git("rev-parse", "--short", "HEAD")
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -43,8 +43,7 @@ def best_window(
             settings=dict(settings) | {"gamma": gamma},
             cancel=cancel,
         )
-        outcomes = run_requests(cell, REQUESTS)
-        speeds[gamma] = total(outcome.stats for outcome in outcomes).decode_speed
+        speeds[gamma] = total(run_requests(cell, REQUESTS)).decode_speed
     fastest = max(speeds, key=speeds.__getitem__)
     return Window(
         fastest,

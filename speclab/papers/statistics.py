@@ -18,14 +18,11 @@ from dataclasses import dataclass
 from math import exp, fsum, isfinite, log
 from statistics import variance
 
-import numpy as np
-
 from speclab.runs.rows import CellRuns
 from speclib.errors import BadValue, unknown_name
 from speclib.trace.metrics import Stats, total
 
 from .devices import reserved_devices
-from .duodecoding_sequences import SHARES, count_draftings
 from .numbers import Number
 
 
@@ -391,9 +388,6 @@ def _of_sums(
 ) -> float:
     """The statistic of the sums over some requests."""
     stats = [runs.stats[number] for number in numbers]
-    if name in SHARES:
-        draftings = [count_draftings(runs.sequence_choices[n]) for n in numbers]
-        return SHARES[name].share_in(np.sum(draftings, axis=0))
     if name == SPEED_VARIANCE:
         speeds = [request.decode_speed for request in stats]
         return variance(speeds) if len(speeds) > 1 else float("nan")
@@ -417,6 +411,6 @@ def _total(requests: list[Stats]) -> Stats:
 
 def _find(name: str) -> Statistic:
     if name not in STATISTICS:
-        known = [*STATISTICS, *SHARES, SPEED_VARIANCE]
+        known = [*STATISTICS, SPEED_VARIANCE]
         raise unknown_name(f"unknown statistic {name!r}", name, known)
     return STATISTICS[name]

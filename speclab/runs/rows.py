@@ -308,8 +308,6 @@ class CellRuns:
     is_busy   whether other programs kept the machine busy, in runs that count
     differs   how many outputs leave plain decoding's
     settings  those that a choice among several came to
-    sequence_choices
-              of each request on the virtual clock (see ``speclib.trace.rounds``)
     """
 
     spec: Spec
@@ -325,7 +323,6 @@ class CellRuns:
     is_busy: bool = False
     differs: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
-    sequence_choices: list[list[tuple[int, int | None]]] = field(default_factory=list)
 
 
 class Rows:

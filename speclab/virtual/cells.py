@@ -25,14 +25,13 @@ def run(spec: Spec) -> CellRuns:
     assert not isinstance(settled.spec.gamma, str | tuple)  # it is settled
     return CellRuns(
         spec=spec,
-        stats=[outcome.stats for outcome in own],
-        baseline=[outcome.stats for outcome in base],
+        stats=own,
+        baseline=base,
         labels=[f"toys/{number}" for number in range(len(own))],
         gamma=settled.spec.gamma,
         c=settled.c,
         how=settled.how,
         settings=dict(settled.spec.settings),
-        sequence_choices=[outcome.sequence_choices for outcome in own],
     )
 
 

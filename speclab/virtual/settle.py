@@ -17,7 +17,7 @@ from speclib.decoding.auto_settings import gamma_at
 from speclib.methods import METHODS
 from speclib.trace.metrics import Stats, total
 
-from .toy_requests import IMMEDIATE, RequestOutcome, ToyCell, run_requests
+from .toy_requests import IMMEDIATE, ToyCell, run_requests
 
 PATIENCE = 2  # a search stops after so many windows in a row that are slower
 LONGEST = 32  # and at this window
@@ -87,7 +87,7 @@ def toy_cell(spec: Spec) -> ToyCell:
 
 
 @lru_cache(maxsize=512)  # many cells share a baseline, and windows of a search
-def outcomes_of(spec: Spec) -> list[RequestOutcome]:
+def outcomes_of(spec: Spec) -> list[Stats]:
     """What every request of a settled virtual spec gives."""
     return run_requests(toy_cell(spec), spec.requests)
 
@@ -102,8 +102,7 @@ def _fastest_choice(spec: Spec, c: float) -> tuple[Spec, int]:
 
 def _stats_of_first_part(spec: Spec) -> list[Stats]:
     """What a search goes by."""
-    outcomes = run_requests(toy_cell(spec), first_part(spec))
-    return [outcome.stats for outcome in outcomes]
+    return run_requests(toy_cell(spec), first_part(spec))
 
 
 def try_windows(spec: Spec, c: float) -> dict[int, float]:

@@ -16,7 +16,7 @@ from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import cut_at, longest_tail, sequence_choices
+from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.devices import device_names
 from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
@@ -69,28 +69,14 @@ class ToyCell:
         }
 
 
-@dataclass(frozen=True)
-class RequestOutcome:
-    """What one request gave.
-
-    ``sequence_choices``: for every drafting of several sequences how many there were,
-    and which of them the target chose (see ``trace.rounds``).
-    """
-
-    stats: Stats
-    sequence_choices: list[tuple[int, int | None]]
-
-
-def run_requests(
-    cell: ToyCell, requests: int, *, first: int = 0
-) -> list[RequestOutcome]:
+def run_requests(cell: ToyCell, requests: int, *, first: int = 0) -> list[Stats]:
     """Run so many requests of a cell, from the ``first`` on; count what they gave."""
     numbers = range(first, first + requests)
     if cell.batch > 1:
         traces = trace_in_lockstep(cell, numbers)
     else:
         traces = [trace_request(cell, request) for request in numbers]
-    return [RequestOutcome(stats(trace), sequence_choices(trace)) for trace in traces]
+    return [stats(trace) for trace in traces]
 
 
 def trace_request(cell: ToyCell, request: int = 0) -> Trace:

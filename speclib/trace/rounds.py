@@ -342,23 +342,3 @@ def fork_draftings(trace: Trace) -> list[Event]:
         for event in trace.operations
         if isinstance(event.payload, DraftedBranches) and event.tokens
     ]
-
-
-def sequence_choices(trace: Trace) -> list[tuple[int, int | None]]:
-    """How several drafted sequences fared, per drafting that could have had them.
-
-    A drafting could if its budget was two tokens or more. Each gives the number of its
-    sequences, and which of them the target chose: 0 is the likeliest, -1 none. It is
-    None where the target never came to choose, since a draft before them failed or the
-    output ended.
-    """
-    choices: list[tuple[int, int | None]] = []
-    for event in sequence_draftings(trace):
-        payload = event.payload
-        assert isinstance(payload, DraftedSequences)
-        if len(event.tokens) > 1:
-            chosen = payload.chosen(event)
-            if chosen is None and "rejected" in payload.first_outcomes(event):
-                chosen = -1
-            choices.append((payload.count, chosen))
-    return choices

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.events import event_of
 from helpers.printed import assert_ours_print_nothing, load_folder
 from helpers.specs import virtual_spec
-from helpers.tables import committed, counts, verdicts_of
+from helpers.tables import committed, verdicts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclab.papers.duodecoding_sequences import SHARES
 from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns
 from speclab.virtual import cells
@@ -21,9 +19,8 @@ from speclib.core.sampling import Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
-from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import stats
-from speclib.trace.rounds import cut_at, longest_tail, sequence_choices
+from speclib.trace.rounds import cut_at, longest_tail
 
 LATENCY = "duodecoding/llama2-7b"  # its c is 24
 K_1 = (("k", 1),)
@@ -125,66 +122,6 @@ def test_a_cell_with_the_tail_counts_what_the_published_loop_counts(tokens):
         assert (published, passes) == (25, 2)
         inflation = value_of("inflation", runs)
         assert inflation == pytest.approx((25 / 2) / (16 / 3))
-
-
-# -- several sequences -----------------------------------------------------------------
-def drafting(
-    round: int, tokens: tuple[int, ...], outcomes: str, sequences: int = 1
-) -> Event:
-    """Sequences drafted in a round; ``outcomes`` begins with those of the tokens."""
-    names = {"a": "accepted", "r": "rejected", "d": "discarded"}
-    outcome = tuple(names[letter] for letter in outcomes.ljust(len(tokens), "d"))
-    where = (float(round), 1.0, "draft", "draft_sequences", 0, round)
-    return event_of(*where, tokens, outcome, "virtual", sequences=sequences)
-
-
-FOUR = (2, 3, 4, 5)
-BY_HAND = Trace(
-    [
-        drafting(0, (1,), "a"),  # too short for several sequences
-        drafting(1, FOUR, "a"),  # one, and it is it
-        drafting(2, FOUR, "d", sequences=2),  # its block failed
-        drafting(3, FOUR, "dda", sequences=2),  # the second one is it
-        drafting(4, FOUR, "r", sequences=4),
-        drafting(5, FOUR, "r"),
-        drafting(6, FOUR, "a", sequences=2),
-    ]
-)
-
-
-def test_shares_of_need_and_prediction_equal_a_count_by_hand():
-    """Of the six, 5 are decided. The likeliest was accepted with one sequence (1) and
-    with several (1), not accepted with one (1) and with several (2); undecided with
-    several (1)."""
-    choices = sequence_choices(BY_HAND)
-    assert choices == [(1, 0), (2, None), (2, 1), (4, -1), (1, -1), (2, 0)]
-    one = [counts(2.5)]
-    runs = CellRuns(virtual_spec(), one, one, ["a"], 4, 24.0)
-    runs.sequence_choices = [choices]
-    share = {name: value_of(name, runs) for name in SHARES}
-    assert share["actual =1, pred =1, decided"] == 1 / 5
-    assert share["actual =1, pred >1, decided"] == 1 / 5
-    assert share["actual >1, pred =1, decided"] == 1 / 5
-    assert share["actual >1, pred >1, decided"] == 2 / 5
-    assert share["actual Total, pred Total, decided"] == 1
-    assert share["actual >1, pred >1, all"] == 3 / 6
-    assert share["actual =1, pred =1, all"] == 1 / 6
-    assert share["actual Total, pred =1, all"] == 2 / 6
-    assert [share[f"sequences {k}"] for k in (1, 2, 4)] == [2 / 6, 3 / 6, 1 / 6]
-    runs.sequence_choices = [[]]
-    assert np.isnan(value_of("sequences 1", runs))
-
-
-def test_real_runs_choose_among_sequences_in_every_round_but_the_first():
-    """With the tail, since then every round has its whole budget, also the last."""
-    runs = run(doubt=0.5, alpha=0.6, with_tail=True)
-    for choices, counted in zip(runs.sequence_choices, runs.stats, strict=True):
-        assert len(choices) == counted.rounds - 1  # the first has a budget of one
-        assert {k for k, _ in choices} <= {1, 2, 3, 4, 6, 8}
-    number = number_of("sequences 1", runs)
-    assert 0 < number.interval.low < number.value < number.interval.high
-    for choices in run(settings=(("k", 3),), with_tail=True).sequence_choices:
-        assert all(k == 3 for k, _ in choices)
 
 
 # -- cells -----------------------------------------------------------------------------

@@ -12,11 +12,9 @@ from helpers.specs import emulated_spec, measured_spec, virtual_spec
 from helpers.tables import counts
 from scipy.stats import ttest_1samp
 
-from speclab.papers.duodecoding_sequences import SHARES
 from speclab.papers.statistics import (
     MOST_PARTS,
     OVER_PLAIN,
-    STATISTICS,
     apply_accounting,
     number_of,
 )
@@ -176,14 +174,6 @@ def test_the_variance_is_that_of_the_requests_speeds():
     assert isnan(value_of("speed_variance", requests[0]))
 
 
-def test_shares_of_draftings_are_of_all_requests_together():
-    runs = runs_of(VIRTUAL, counts(2.5), counts(2.5))
-    runs.sequence_choices = [[(1, 0), (2, 1)], [(2, 0), (2, None)]]
-    number = number_of("sequences 2", runs)
-    assert number.value == 3 / 4
-    assert list(number.without.values()) == [1.0, 0.5]
-
-
 def test_a_statistic_that_needs_something_else_says_so():
     with pytest.raises(SpeclibError, match="unknown statistic 'luck'; of .* known the"):
         value_of("luck", counts(2.5))
@@ -194,4 +184,3 @@ def test_a_statistic_that_needs_something_else_says_so():
     with pytest.raises(SpeclibError, match="accounting is 'loose': give 'committed'"):
         apply_accounting("speedup", "loose")
     assert apply_accounting("speedup", "as_published") == "published_speedup"
-    assert not SHARES.keys() & STATISTICS.keys()

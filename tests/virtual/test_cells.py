@@ -47,7 +47,7 @@ def runs_of_known_stats(monkeypatch, stats_of_window) -> None:
 
     def known(cell, requests):
         stats = stats_of_window(cell.settings["gamma"])
-        return [toy_requests.RequestOutcome(stats, [])] * requests
+        return [stats] * requests
 
     monkeypatch.setattr(settle, "run_requests", known)
 
