@@ -95,6 +95,60 @@ def virtual(
 
 
 @app.command()
+def check(
+    rule: Annotated[
+        str,
+        typer.Argument(
+            help="path/to/file.py:function, or the name of a method or a pair."
+        ),
+    ],
+    shape: Annotated[
+        str | None, typer.Option(help="line, tree, candidates or method.")
+    ] = None,
+    array: Annotated[
+        str, typer.Option(help="numpy, list, torch, or module:function.")
+    ] = "numpy",
+    gamma: Annotated[int | None, typer.Option(help="Drafts of a line.")] = None,
+    vocab: Annotated[int | None, typer.Option(help="Tokens of a line.")] = None,
+    put_back: Annotated[
+        bool, typer.Option("--put-back", help="Candidates are.")
+    ] = False,
+    drawn: Annotated[str, typer.Option(help="Drafts: q, argmax or top-k.")] = "q",
+    servers: Annotated[int, typer.Option(help="Targets, of a method.")] = 1,
+) -> None:
+    """Is an acceptance rule, or a method, lossless?
+
+    Walks every outcome of a rule. Ends with 0 where no error is found, with 1 where one
+    is, and with 2 where the rule cannot be judged.
+    """
+    from speclab.check.check import check as check_rule
+    from speclab.check.from_file import array_called, load_rule
+
+    is_file = ":" in rule
+    if not is_file and rule.endswith(".py"):
+        raise BadValue(f"the rule is {rule!r}: write path/to/file.py:function")
+    answer = check_rule(
+        load_rule(rule) if is_file else rule,
+        shape,
+        array=array_called(array),
+        gamma=gamma,
+        vocab=vocab,
+        put_back=put_back,
+        drawn=drawn,
+        servers=servers,
+    )
+    try:
+        print(answer, flush=True)
+    except OSError as error:
+        sys.stdout = None  # or Python would say it again at its end
+        raise BadValue(f"the answer cannot be printed: {error.strerror}") from error
+    if answer.is_lossless is False:
+        raise typer.Exit(1)
+    if answer.problem:
+        raise typer.Exit(2)
+
+
+@app.command()
 def plan(
     pair: Annotated[
         str, typer.Argument(help="A pair under data/pairs.")

@@ -1,4 +1,4 @@
-"""`python -m speclib`, or `speclib`: a rule checked, the embedded models fetched.
+"""`python -m speclib`, or `speclib`: the embedded models fetched.
 
 All other commands are in the workbench's package. Knows nothing that is heavy.
 """
@@ -6,7 +6,7 @@ All other commands are in the workbench's package. Knows nothing that is heavy.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 import speclib
@@ -30,10 +30,7 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.print_help()
         return
     try:
-        if command.name == "fetch":
-            _fetch(command.source)
-        else:
-            _check(command)
+        _fetch(command.source)
     except SpeclibError as error:
         _end_with(str(error))
     except KeyboardInterrupt:
@@ -58,53 +55,7 @@ def _parser() -> ArgumentParser:
         metavar="ARCHIVE",
         help="the path or address of the models' archive; else the release's own",
     )
-    check = commands.add_parser(
-        "check",
-        help="is an acceptance rule, or a method, lossless?",
-        description="Walks every outcome of a rule. Ends with 0 where no error is "
-        "found, with 1 where one is, and with 2 where the rule cannot be judged.",
-    )
-    check.add_argument(
-        "rule", help="path/to/file.py:function, or the name of a method or a pair"
-    )
-    check.add_argument("--shape", help="line, tree, candidates or method")
-    check.add_argument(
-        "--array", default="numpy", help="numpy, list, torch, or module:function"
-    )
-    check.add_argument("--gamma", type=int, help="drafts of a line")
-    check.add_argument("--vocab", type=int, help="tokens of a line")
-    check.add_argument("--put-back", action="store_true", help="candidates are")
-    check.add_argument("--drawn", default="q", help="how drafts are: q, argmax, top-k")
-    check.add_argument("--servers", type=int, default=1, help="of a method")
     return parser
-
-
-def _check(command: Namespace) -> None:
-    from speclib.checking.check import check
-    from speclib.checking.from_file import array_called, load_rule
-
-    is_file = ":" in command.rule
-    if not is_file and command.rule.endswith(".py"):
-        _end_with(f"the rule is {command.rule!r}: write path/to/file.py:function")
-    answer = check(
-        load_rule(command.rule) if is_file else command.rule,
-        command.shape,
-        array=array_called(command.array),
-        gamma=command.gamma,
-        vocab=command.vocab,
-        put_back=command.put_back,
-        drawn=command.drawn,
-        servers=command.servers,
-    )
-    try:
-        print(answer, flush=True)
-    except OSError as error:
-        sys.stdout = None  # or Python would say it again at its end
-        _end_with(f"the answer cannot be printed: {error.strerror}")
-    if answer.is_lossless is False:
-        sys.exit(1)
-    if answer.problem:
-        sys.exit(2)
 
 
 def _fetch(source: str | None) -> None:

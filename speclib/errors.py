@@ -40,13 +40,6 @@ class NoProcesses(SpeclibError, ImportError):
     """Worker processes, which this Python cannot start; the message says what can."""
 
 
-class MovedName(SpeclibError, ImportError):
-    """A name that is in another package now; the message says in which.
-
-    No AttributeError, of which ``from speclib import ...`` would not show the message.
-    """
-
-
 # Libraries that come with an extra of ours: import name -> (name in words, extra, what
 # installs it in a checkout).
 EXTRAS = {

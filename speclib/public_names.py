@@ -7,10 +7,11 @@ from importlib import import_module
 
 from speclib.errors import UnknownName, naming_extras, nearest_name, unknown_name
 
-COMMANDS = ("check", "fetch")  # of `python -m speclib`
+COMMANDS = ("fetch",)  # of `python -m speclib`
 # Those of `python -m speclab`, so that each package can say what the other one has.
 COMMANDS_OF_SPECLAB = (
     "audit",
+    "check",
     "doctor",
     "fit",
     "lessons",
@@ -30,8 +31,8 @@ def load(
 ) -> object:
     """What ``name`` stands for in ``package``.
 
-    ``module_of_name``: where each name is, from ``package`` on; a module that is called
-    as the name is what it stands for. ``known``: the names that a mistake is told.
+    ``module_of_name``: the module of each name, or what is itself the module that the
+    name stands for. ``known``: the names that a mistake is told.
 
     Raises AttributeError for a name that is none, MissingExtra where it needs a library
     that is not installed, and NoProcesses where it needs worker processes.
@@ -40,8 +41,9 @@ def load(
         message = f"module {package!r} has no attribute {name!r}"
         raise AttributeError(str(unknown_name(message, name, known)))
     with naming_extras(f"{package}.{name}"):
-        module = import_module(f".{module_of_name[name]}", package)
-    return module if module_of_name[name] == name else getattr(module, name)
+        module = import_module(module_of_name[name])
+    is_module = module_of_name[name] == f"{package}.{name}"
+    return module if is_module else getattr(module, name)
 
 
 def unknown_command(package: str, word: str, functions: Iterable[str]) -> UnknownName:

@@ -70,7 +70,7 @@ def own_pair(**values: Any) -> object:
 
 def peer(name: Any = "transformers-plain", pair: Any = None, **values: Any) -> object:
     embedded = speclib.load_pair("embedded/llama-7b-70b")
-    return speclib.External(name, pair or embedded, **values)
+    return speclab.External(name, pair or embedded, **values)
 
 
 def replay(**values: Any) -> object:

@@ -13,7 +13,7 @@ FED = 6  # tokens of a pass: a draft of five, and the token before it
 
 def passes(size: Size) -> Iterator[BenchRow]:
     """Seconds of a pass behind a text with our cache over those with transformers'."""
-    from speclib.models import cache_speed  # brings torch
+    from speclab.bench import cache_speed  # brings torch
 
     caches = cache_speed.TwoCaches()
     for length in TEXT_LENGTHS:

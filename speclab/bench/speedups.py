@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from speclab.peers.external import External
 from speclib.data import prompts
 from speclib.data.latency import Latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.decoding.decode import decode
 from speclib.decoding.replay import replay
-from speclib.decoding.transformers_baselines import External
 from speclib.models.open_pair import open_pair
 from speclib.trace.metrics import stats, total
 from speclib.worlds.processes import Processes

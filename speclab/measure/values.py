@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from speclab.runs.values import Value, ValuesStep, append_values, read_all_values
+from speclab.traces.acceptance import acceptance
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import decode
 from speclib.models.open_pair import open_pair
-from speclib.trace.acceptance import acceptance
 
 from .layer_similarity import similarities
 from .measurement import Measurement, commit_of_code, in_words, now

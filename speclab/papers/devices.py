@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from speclab.runs.spec import Spec, present
+from speclab.theory.hardware import Hardware, load_hardware
 from speclib import machine
-from speclib.data.hardware import Hardware, load_hardware
 from speclib.data.pairs import Pair, load_pair
 from speclib.methods import about
 from speclib.models.open_pair import open_pair

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from speclab.runs.values import Value, ValuesStep, values_of
-from speclib.theory.layer_groups import group_layers
+from speclib.data.layer_groups import group_layers
 
 from .cell_errors import naming_cell
 from .numbers import mean_number
@@ -39,7 +39,7 @@ def add_layer_groups(result: TableResult) -> None:
                 float(len(group)),
                 setup=f"{settings['layers']} layers",
                 n=1,
-                source="speclib/theory/layer_groups.py",
+                source="speclib/data/layer_groups.py",
                 note="the rule that drafting uses",
             )
 

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 from speclab.runs.rows import CellRuns
 from speclab.runs.spec import Spec, present
+from speclab.theory.plain_decoding import Bound
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.data.toml_files import names_under
 from speclib.methods import about
 from speclib.paths import DATA
-from speclib.theory.plain_decoding import Bound
 
 from .devices import hardware_of, places_of, reserved_devices
 from .numbers import Number, divide

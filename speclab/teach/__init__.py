@@ -9,7 +9,7 @@ is raised, whatever the function does.
 ``cluster_run``, ``plan_run`` and ``source_once_solved`` are what a lesson has besides.
 """
 
-from speclib.checking.coin import draw
+from speclab.check.coin import draw
 
 from .block_exercise import check_block
 from .bugs import find_bug, find_bugs, outcome_tree

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from speclib.checking.case import Distribution
-from speclib.checking.coin import NewCoin, draw
-from speclib.checking.line import CASES
-from speclib.checking.line_mistakes import MISTAKES
-from speclib.checking.mistakes import Mistake
+from speclab.check.case import Distribution
+from speclab.check.coin import NewCoin, draw
+from speclab.check.line import CASES
+from speclab.check.line_mistakes import MISTAKES
+from speclab.check.mistakes import Mistake
 from speclib.core.sampling import Row
 
 from .attempt import judge_attempt

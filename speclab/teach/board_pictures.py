@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from speclab.check.line_mistakes import verify
 from speclab.theory import closed_forms
+from speclab.traces.caches import STALE
 from speclab.views.drafts.drafts_explorer import Sequences
 from speclab.views.live.accept_bars import TOKENS, AcceptBarsPicture, P, Q
 from speclab.views.live.kv_ribbon import KvRibbonPicture
@@ -23,13 +25,11 @@ from speclab.views.printing import pdf, svg_with_font
 from speclab.views.stills.curves import Curves
 from speclab.views.widgets.layer_schedule_widget import Layers
 from speclib.atomic_files import write_atomically
-from speclib.checking.line_mistakes import verify
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import compare, simulate
 from speclib.drawing.display import png
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.widget import Timeline
-from speclib.trace.caches import STALE
 
 from . import bugs
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from speclab.check.line import LineCase
+from speclab.check.line_mistakes import MISTAKES, verify
 from speclab.views.live.live_picture import WithSentence
 from speclab.views.live.outcome_tree import Branch, OutcomeTreePicture
 from speclab.views.widgets.controls import control, toolbar
 from speclib.arguments import checked
-from speclib.checking.line import LineCase
-from speclib.checking.line_mistakes import MISTAKES, verify
 from speclib.core.sampling import Row, Tokens
 from speclib.errors import unknown_name
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from nbformat import NotebookNode
 
+from speclab.check import candidate_mistakes, line_mistakes
+from speclab.check.mistakes import Mistake
 from speclab.views.pages.notebook_files import read_notebook
-from speclib.checking import candidate_mistakes, line_mistakes
-from speclib.checking.mistakes import Mistake
 from speclib.errors import BadValue, unknown_name
 
 from . import bugs, formulas

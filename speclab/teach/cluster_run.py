@@ -26,8 +26,8 @@ from speclib.methods import METHODS, about
 from .real_run import DEFAULT_METHODS, RealRun
 
 if TYPE_CHECKING:
+    from speclab.laptop_cluster import LaptopNodes
     from speclib.worlds.cluster.cluster_world import Cluster
-    from speclib.worlds.cluster.laptop import LaptopNodes
 
 NOT_RUN_YET = (
     "Not run yet. The button starts a Ray cluster whose nodes are all on this machine, "
@@ -71,8 +71,8 @@ class ClusterRun(RealRun):
         """Starts the nodes, runs one method after the other, and ends the nodes."""
         if not has_ray():
             return WITHOUT_RAY
+        from speclab.laptop_cluster import laptop_nodes
         from speclib.worlds.cluster.cluster_world import Cluster
-        from speclib.worlds.cluster.laptop import laptop_nodes
 
         self.runs, self.labels, self.killed = [], None, ""
         names = [f"node-{number}" for number in range(1, self.servers + 2)]

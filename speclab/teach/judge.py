@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from speclib.checking.calls import Failed, time_limit
-from speclib.checking.mistakes import Mistake, is_same, likely_mistake
+from speclab.check.calls import Failed, time_limit
+from speclab.check.mistakes import Mistake, is_same, likely_mistake
 from speclib.worlds.enumerator import NotRepeatable
 
 from .card import Card, almost_right_card, right_card, wrong_card

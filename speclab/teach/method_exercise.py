@@ -1,6 +1,6 @@
 """The exercise of a whole method, such as SD or PEARL, written by a student.
 
-The student's ``method(world, gamma)`` is run by ``speclib.checking.pages``, where every
+The student's ``method(world, gamma)`` is run by ``speclab.check.pages``, where every
 outcome can be walked, and on the virtual clock. It must write what the target writes,
 and be as fast as the method that it is meant to be.
 """
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from speclib.checking.calls import Failed, time_limit
-from speclib.checking.mistakes import Mistake, is_same
-from speclib.checking.pages import (
+from speclab.check.calls import Failed, time_limit
+from speclab.check.mistakes import Mistake, is_same
+from speclab.check.pages import (
     CLOCK_ALPHA,
     EQUAL,
     Behaviour,

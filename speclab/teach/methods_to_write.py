@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any, TypeAlias
 
+from speclab.check.calls import Failed, as_written, call_guarded
+from speclab.check.mistakes import Mistake
+from speclab.check.pages import Method, Setup, Walk
 from speclab.mutants import draft_tests, dsi_mistakes, pearl_mistakes
 from speclab.mutants import duodecoding_mistakes as duo
 from speclab.mutants.draft_tests import DraftTest, pearl_with, speculative_with
 from speclab.mutants.duodecoding_mistakes import duodecoding_with
-from speclib.checking.calls import Failed, as_written, call_guarded
-from speclib.checking.mistakes import Mistake
-from speclib.checking.pages import Method, Setup, Walk
 from speclib.core.sampling import Drafted, Row
 from speclib.core.text import AnyText
 from speclib.errors import unknown_name

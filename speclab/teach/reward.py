@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import ipywidgets as widgets
 
-from speclib.checking.calls import Failed, call_guarded, time_limit
+from speclab.check.calls import Failed, call_guarded, time_limit
 from speclib.data import prompts
 from speclib.decoding.decode import Result
 from speclib.decoding.simulate import simulate

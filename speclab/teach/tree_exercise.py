@@ -1,6 +1,6 @@
 """The exercise ``pick``: which of several candidates for one position is written.
 
-It is tried on the positions of ``speclib.checking.candidates``, over every outcome of
+It is tried on the positions of ``speclab.check.candidates``, over every outcome of
 its coins.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from speclib.checking.candidate_mistakes import MISTAKES
-from speclib.checking.candidates import POSITIONS, Distribution
-from speclib.checking.case import EQUAL
-from speclib.checking.coin import NewCoin
+from speclab.check.candidate_mistakes import MISTAKES
+from speclab.check.candidates import POSITIONS, Distribution
+from speclab.check.case import EQUAL
+from speclab.check.coin import NewCoin
 from speclib.core.sampling import Row
 
 from .attempt import judge_attempt

@@ -1,7 +1,7 @@
 """The exercise ``verify``: test drafted tokens and write what may be committed.
 
 The student's function is run on every text that the draft model may write, and over
-every outcome of its coins, in the cases of ``speclib.checking.line``. So the
+every outcome of its coins, in the cases of ``speclab.check.line``. So the
 distribution of what it commits is known exactly, and is compared with the target's,
 token by token. It must commit as many tokens as can be, too: 1 + sum of min(p, q) + ...
 
@@ -13,14 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from speclib.checking.case import (
-    EQUAL,
-    Distribution,
-    shown,
-)
-from speclib.checking.coin import NewCoin
-from speclib.checking.line import CASES, LineCase
-from speclib.checking.line_mistakes import MISTAKES
+from speclab.check.case import EQUAL, Distribution, shown
+from speclab.check.coin import NewCoin
+from speclab.check.line import CASES, LineCase
+from speclab.check.line_mistakes import MISTAKES
 from speclib.core.sampling import Row
 
 from .attempt import judge_attempt

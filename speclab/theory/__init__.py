@@ -5,5 +5,7 @@ DOOR = (
     "closed_forms",
     "dsi_accounting",
     "dsi_heatmaps",
+    "hardware",
     "layer_schedule",
+    "plain_decoding",
 )

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from speclib.data.layer_groups import group_layers
 from speclib.errors import BadValue
-from speclib.theory.layer_groups import group_layers
 
 
 class Part(NamedTuple):

@@ -2,6 +2,6 @@
 
 `python -m speclab.training` repeats all of it on one machine, seeded. Nothing here is
 needed to use the models, and nothing is downloaded. The training text comes from
-`speclib.data.training_tasks`. This package does not know how a method decodes, or how
+`speclab.training.tasks`. This package does not know how a method decodes, or how
 the checkpoints are loaded later.
 """

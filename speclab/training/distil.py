@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from transformers import PreTrainedModel
 
-from speclib.data.training_tasks import corpus
+from speclab.training.tasks import corpus
 
 from . import measure_drafts
 from .fit import Loss, logits

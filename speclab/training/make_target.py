@@ -7,7 +7,7 @@ from itertools import chain
 
 from transformers import PreTrainedModel
 
-from speclib.data.training_tasks import code, corpus
+from speclab.training.tasks import code, corpus
 
 from . import cards, fit, recipes
 from . import tokenizer as bpe

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel
 
-from speclib.data.training_tasks import corpus
+from speclab.training.tasks import corpus
 
 from .tokenizer import SPECIAL, Writer
 

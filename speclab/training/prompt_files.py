@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from speclab.training.tasks import corpus
+from speclab.training.tasks.tasks import Task
 from speclib.atomic_files import write_atomically
-from speclib.data.training_tasks import corpus
-from speclib.data.training_tasks.tasks import Task
 
 from .folders import PROMPTS
 

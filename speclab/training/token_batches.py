@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
-from speclib.data.training_tasks import code, corpus
+from speclab.training.tasks import code, corpus
 
 from .tokenizer import Document, Writer
 

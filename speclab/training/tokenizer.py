@@ -23,8 +23,8 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
+from speclab.training.tasks.tasks import Task
 from speclib.atomic_files import whole_files, write_atomically
-from speclib.data.training_tasks.tasks import Task
 from speclib.errors import BadValue
 
 VOCABULARY = 4096

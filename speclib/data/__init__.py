@@ -2,15 +2,12 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "hardware",
     "latency",
+    "layer_groups",
     "pairs",
     "placement",
     "prompts",
     "retrieval",
     "shapes",
     "toml_files",
-    "training_tasks.code",
-    "training_tasks.corpus",
-    "training_tasks.tasks",
 )

@@ -36,10 +36,10 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from speclib.arguments import Number, Ratio, Seconds, checked, shown
+from speclib.data.layer_groups import group_layers
 from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Pass
 from speclib.paths import DATA
-from speclib.theory.layer_groups import group_layers
 
 from .toml_files import read_toml, toml_path
 

@@ -1,12 +1,13 @@
 """What REST looks up: where some tokens occur in a text, by a suffix array.
 
-A datastore is made of a user's own text files, or of tasks that are generated whenever
-they are needed, so that none is stored. Knows no method, no model and no random
-numbers.
+A datastore is made of a user's own text files, or of the tasks under
+``data/datastore``. Knows no method, no model and no random numbers.
 """
 
 from __future__ import annotations
 
+import json
+import lzma
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
@@ -17,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from speclib.errors import BadValue
+from speclib.paths import DATA
 
-from .training_tasks.tasks import Task
-
+HELD_OUT_TASKS = DATA / "datastore" / "tasks.jsonl.xz"
 END = -1  # follows every document: no occurrence and no continuation crosses it
 MOST = 500  # continuations given at once
 
@@ -176,25 +177,24 @@ def held_out_text(tokenizer: Any) -> Datastore:
     """
 
     def documents() -> Iterator[list[int]]:
-        from .training_tasks import corpus  # reads data/corpus when it is imported
-
-        for task in corpus.datastore_tasks():
-            yield document(tokenizer, task)
+        with lzma.open(HELD_OUT_TASKS, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                yield document(tokenizer, **json.loads(line))
 
     return Datastore(documents())
 
 
-def document(tokenizer: Any, task: Task) -> list[int]:
-    """The token ids of a task's prompt and answer.
+def document(tokenizer: Any, turns: list[tuple[str, str]], raw: bool) -> list[int]:
+    """The token ids of a task: ``turns`` of prompt and answer.
 
-    A task of code is written as it is, and so is every task where the tokenizer has no
-    chat template; all others are chats.
+    A ``raw`` task, of code, is written as it is, and so is every task where the
+    tokenizer has no chat template; all others are chats.
     """
-    if task.raw or not tokenizer.chat_template:
-        return _plain_document(tokenizer, task)
+    if raw or not tokenizer.chat_template:
+        return _plain_document(tokenizer, turns)
 
     messages = []
-    for question, answer in task.turns:
+    for question, answer in turns:
         messages.append({"role": "user", "content": question})
         messages.append({"role": "assistant", "content": answer})
     try:
@@ -210,9 +210,9 @@ def document(tokenizer: Any, task: Task) -> list[int]:
     return ids
 
 
-def _plain_document(tokenizer: Any, task: Task) -> list[int]:
+def _plain_document(tokenizer: Any, turns: list[tuple[str, str]]) -> list[int]:
     """All texts of a task one after another; only the first has a start token."""
-    first_text, *further_texts = chain.from_iterable(task.turns)
+    first_text, *further_texts = chain.from_iterable(turns)
     ids: list[int] = tokenizer.encode(first_text)
     for text in further_texts:
         ids = ids + tokenizer.encode(text, add_special_tokens=False)

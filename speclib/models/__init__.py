@@ -31,10 +31,8 @@ something is built.
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "cache_speed",
     "checkpoint",
     "complete",
-    "device_speed",
     "dtypes",
     "eagle_head",
     "fetch",
@@ -43,6 +41,7 @@ DOOR = (
     "footprint",
     "gpus",
     "hf",
+    "kv_cache",
     "open_pair",
     "parallel.layer_parallel",
     "part",
@@ -51,7 +50,6 @@ DOOR = (
     "seats",
     "side_by_side",
     "toy",
-    "transformers_generate",
     "vocabulary",
     "zoo",
 )

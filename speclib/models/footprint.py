@@ -29,18 +29,17 @@ from transformers.utils import logging
 
 from speclib.data.shapes import published_config
 from speclib.errors import BadValue
-
-from . import checkpoint
-from .dilate import dilated_config
-from .dtypes import TORCH_NAMES, check_dtype
-from .hf import decoder_layers
-from .kv_cache import empty_cache
-from .parallel.layer_parallel import leave_head
-from .parallel.pipeline import Elsewhere, Pipeline
-from .parallel.tensor_parallel import Tensors
-from .part import NOWHERE, Part
-from .weights import empty_network, move_buffers
-from .zoo import load_part
+from speclib.models import checkpoint
+from speclib.models.dilate import dilated_config
+from speclib.models.dtypes import TORCH_NAMES, check_dtype
+from speclib.models.hf import decoder_layers
+from speclib.models.kv_cache import empty_cache
+from speclib.models.parallel.layer_parallel import leave_head
+from speclib.models.parallel.pipeline import Elsewhere, Pipeline
+from speclib.models.parallel.tensor_parallel import Tensors
+from speclib.models.part import NOWHERE, Part
+from speclib.models.weights import empty_network, move_buffers
+from speclib.models.zoo import load_part
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel

@@ -107,7 +107,7 @@ def check_memory(
 
     On a GPU each process takes some for CUDA, too. Arguments as of ``check``.
     """
-    from .footprint import parts
+    from speclib.models.footprint import parts
 
     free = free_memory()
     gpu_memory = {}

@@ -2,8 +2,6 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "acceptance",
-    "caches",
     "events",
     "metrics",
     "rounds",

@@ -1,7 +1,7 @@
 """What a trace tells of its rounds.
 
-Where their time goes, what each round tests and leaves to the next, and how several
-drafted sequences fared. Knows no method, model or clock.
+Where their time goes, and what each round leaves to the next. Knows no method, model or
+clock.
 """
 
 from __future__ import annotations
@@ -9,12 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
-
-from speclib.core.sampling import Tokens
-from speclib.errors import BadValue
-from speclib.operations.draft_sequences import DraftedSequences
-from speclib.operations.draft_tree import DraftedTree
-from speclib.operations.fork import DraftedBranches
 
 from .events import COMMIT, CONTROLLER, Event, Trace
 
@@ -191,154 +185,3 @@ def _first_outcomes(event: Event) -> tuple[str, ...]:
     if not event.tokens:
         return ()
     return event.outcome[:: len(event.sequences[0])]
-
-
-# -- windows ---------------------------------------------------------------------------
-class WindowRound(NamedTuple):
-    """A round, and what its target pass tests: the window, and what is new.
-
-    ::
-
-        window          new drafts
-        d2  d3  d4      d5  d6  d7  d8      in the order of the text
-        r1  r2  r3      r4                  rows of the pass: each tests the draft above
-
-    ``window`` are the drafts that earlier rounds left to this one, ``drafted`` its own.
-    ``outcomes``: what each of them is when the round ends: accepted, rejected,
-    discarded, or waiting, which is to be in the next window. ``rows``: distributions
-    that the pass gives; 0 without a pass. ``own``: the target's own token, if it wrote
-    one. ``drafting``, ``target_pass``: the events of both; None where there is none.
-    """
-
-    number: int
-    before: Tokens
-    window: Tokens
-    drafted: Tokens
-    outcomes: tuple[str, ...]
-    rows: int
-    committed: Tokens
-    own: int | None
-    drafting: Event | None
-    target_pass: Event | None
-
-    @property
-    def drafts(self) -> Tokens:
-        """All drafts that are there when the round ends, in the order of the text."""
-        return self.window + self.drafted
-
-    @property
-    def is_at_once(self) -> bool:
-        """Whether drafts are written while the target makes its pass."""
-        if self.drafting is None or self.target_pass is None:
-            return False
-        return self.drafting.id > self.target_pass.id
-
-    @property
-    def early(self) -> int | None:
-        """Which draft is tested while it is being written: its place in ``drafts``."""
-        place = len(self.window)
-        if self.is_at_once and self.drafted and self.rows > place:
-            return place
-        return None
-
-
-def window_rounds(trace: Trace) -> list[WindowRound]:
-    """The rounds of a run, each with the window that the one before has left to it.
-
-    Raises BadValue for a round with several drafts or passes at once, or with a tree.
-    """
-    rounds = []
-    text: Tokens = ()
-    waiting: list[tuple[int, str]] = []  # drafts with what becomes of them in the end
-    for commit in trace.commits:
-        events = [e for e in trace.operations if e.round == commit.round]
-        drafting = _only([e for e in events if e.is_drafting], commit.round)
-        target_pass = _only([e for e in events if e.is_scoring], commit.round)
-        window = tuple(token for token, _ in waiting)
-        if drafting is not None:
-            waiting += zip(drafting.tokens, drafting.outcome, strict=True)
-        rows = target_pass.candidates + 1 if target_pass is not None else 0
-        _check_candidates(target_pass, [token for token, _ in waiting])
-
-        tested = [outcome for _, outcome in waiting[:rows]]
-        accepted = tested.count("accepted")
-        has_own = len(commit.tokens) > accepted
-        is_last = commit is trace.commits[-1]
-        rest = "discarded" if has_own or is_last else "waiting"
-        outcomes = tuple(tested) + (rest,) * len(waiting[rows:])
-        rounds.append(
-            WindowRound(
-                number=commit.round + 1,
-                before=text,
-                window=window,
-                drafted=drafting.tokens if drafting is not None else (),
-                outcomes=outcomes,
-                rows=rows,
-                committed=commit.tokens,
-                own=commit.tokens[-1] if has_own else None,
-                drafting=drafting,
-                target_pass=target_pass,
-            )
-        )
-        text += commit.tokens
-        waiting = [] if has_own else waiting[rows:]
-    return rounds
-
-
-def _check_candidates(target_pass: Event | None, drafts: list[int]) -> None:
-    """Raises BadValue where a pass tests others than the first of these drafts."""
-    if target_pass is None:
-        return
-    candidates = target_pass.tokens[len(target_pass.tokens) - target_pass.candidates :]
-    if list(candidates) != drafts[: len(candidates)]:
-        raise BadValue(
-            f"round {target_pass.round + 1} tests {list(candidates)} of the drafts "
-            f"{drafts}: a window is shown of runs of pearl, speculative and "
-            "autoregressive"
-        )
-
-
-def _only(events: list[Event], number: int) -> Event | None:
-    """The only event of a round, drafting a line or a pass; None where there is none.
-
-    Raises BadValue where there are several, or several sequences.
-    """
-    with_tokens = [event for event in events if event.tokens]
-    is_line = all(
-        event.is_scoring or event.depths == tuple(range(len(event.tokens)))
-        for event in with_tokens
-    )
-    if len(with_tokens) > 1 or not is_line:
-        raise BadValue(
-            f"round {number + 1} has several drafts or passes at once: a window is "
-            "shown of runs of pearl, speculative and autoregressive"
-        )
-    return with_tokens[0] if with_tokens else None
-
-
-# -- several sequences, and trees ------------------------------------------------------
-def sequence_draftings(trace: Trace) -> list[Event]:
-    """The draftings of several sequences from which anything came."""
-    return [
-        event
-        for event in trace.operations
-        if isinstance(event.payload, DraftedSequences) and event.tokens
-    ]
-
-
-def tree_draftings(trace: Trace) -> list[Event]:
-    """The draftings of a tree from which anything came."""
-    return [
-        event
-        for event in trace.operations
-        if isinstance(event.payload, DraftedTree) and event.tokens
-    ]
-
-
-def fork_draftings(trace: Trace) -> list[Event]:
-    """The draftings for several outcomes of a test from which anything came."""
-    return [
-        event
-        for event in trace.operations
-        if isinstance(event.payload, DraftedBranches) and event.tokens
-    ]

@@ -3,7 +3,7 @@
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
     "cluster.cluster_world",
-    "cluster.laptop",
+    "cluster.nodes",
     "cost_ratio",
     "devices",
     "enumerator",

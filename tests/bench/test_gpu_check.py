@@ -29,10 +29,17 @@ from torch.autograd import DeviceType  # noqa: E402
 import speclib  # noqa: E402
 from speclab.bench.bench_rows import BenchRow  # noqa: E402
 from speclab.bench.exact_outputs import WITH_TREES  # noqa: E402
-from speclab.bench.gpu import bits, check, exactness, setup, speed  # noqa: E402
+from speclab.bench.gpu import (  # noqa: E402
+    bits,
+    check,
+    device_speed,  # noqa: E402
+    exactness,
+    setup,
+    speed,
+)
 from speclib import SpeclibError, machine, paths  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
-from speclib.models import device_speed, gpus  # noqa: E402
+from speclib.models import gpus
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
 from speclib.models.open_pair import open_pair
 
@@ -94,7 +101,7 @@ def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(ima
         "speclab.bench.gpu.check",
         "speclib.models.fixed_rows",
         "speclib.models.footprint",
-        "speclib.models.device_speed",
+        "speclab.bench.gpu.device_speed",
         "speclib.models.eagle_head",
         "speclib.models.parallel.layer_parallel",
         "speclib.models.parallel.pipeline",

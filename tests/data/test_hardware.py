@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speclib.data import hardware
+from speclab.theory import hardware
 from speclib.errors import SpeclibError
 
 DEVICE = "bandwidth = 1e9\njoin = 1e-5\n"

@@ -19,9 +19,9 @@ transformers = pytest.importorskip("transformers")
 from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
 
 import speclib  # noqa: E402
+from speclab.peers import external as transformers_baselines  # noqa: E402
+from speclab.peers.external import EXTERNAL, External  # noqa: E402
 from speclib.data import prompts  # noqa: E402
-from speclib.decoding import transformers_baselines  # noqa: E402
-from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402

@@ -47,7 +47,7 @@ class RayNodes:
     def __init__(self, home: Path):
         from ray.cluster_utils import Cluster as RayCluster
 
-        from speclib.worlds.cluster.laptop import NODE_OPTIONS, SETTINGS
+        from speclab.laptop_cluster import NODE_OPTIONS, SETTINGS
 
         (home / "data").symlink_to(paths.DATA, target_is_directory=True)
         self._settings = {"SPECLIB_HOME": str(home), **SETTINGS}
@@ -78,7 +78,7 @@ class RayNodes:
 
     def kill(self, name: str) -> None:
         """Ends a node as if its machine had lost power."""
-        from speclib.worlds.cluster import laptop
+        from speclab import laptop_cluster as laptop
 
         laptop.kill(self._cluster, self._node_of_name.pop(name))
 

@@ -36,8 +36,8 @@ from helpers.snapshots import (  # noqa: E402
 )
 
 import speclib  # noqa: E402
+from speclab.peers.external import EXTERNAL, External  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
-from speclib.decoding.transformers_baselines import EXTERNAL, External  # noqa: E402
 from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402

@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import speclab  # noqa: E402
 import speclib  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import zoo  # noqa: E402
@@ -98,7 +99,7 @@ def test_min_new_tokens_comes_before_min_length(pair_that_says, settings, asked)
 @pytest.mark.slow
 def test_in_transformers_own_process_it_is_obeyed_too(pair_that_says):
     pair, folder = pair_that_says(repetition_penalty=1.3, suppress_tokens=[3, 5])
-    with speclib.External("transformers-plain", pair) as peer:
+    with speclab.External("transformers-plain", pair) as peer:
         answer = peer.decode(PROMPT, max_new_tokens=TOKENS)
     assert list(answer.tokens) == transformers_own(folder)
 
@@ -138,7 +139,7 @@ def test_what_would_change_the_text_and_is_not_here_is_named(
     with pytest.raises(BadValue, match=f"generation_config.json of .*sets.*{says}"):
         decode(pair)
     with pytest.raises(BadValue, match=says):
-        speclib.External("transformers-plain", pair)
+        speclab.External("transformers-plain", pair)
     with pytest.raises(BadValue, match=says):
         speclib.decode_batch([PROMPT], pair=pair, world="virtual")
 

@@ -36,6 +36,7 @@ import speclab  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
+from speclib.data.layer_groups import group_layers  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import (  # noqa: E402
@@ -45,7 +46,6 @@ from speclib.models.parallel.layer_parallel import (  # noqa: E402
 )
 from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
-from speclib.theory.layer_groups import group_layers  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceFailed, DeviceLost  # noqa: E402

@@ -26,8 +26,8 @@ from helpers.checkpoints import (  # noqa: E402
 from helpers.snapshots import generate  # noqa: E402
 
 import speclib  # noqa: E402
+from speclab.peers.external import External  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
-from speclib.decoding.transformers_baselines import External  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.methods import METHODS, about, takes_gamma  # noqa: E402
 from speclib.models import eagle_head, vocabulary  # noqa: E402

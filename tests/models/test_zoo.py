@@ -18,8 +18,8 @@ from speclab.training import (  # noqa: E402
     tokenizer,
 )
 from speclab.training.folders import MODELS  # noqa: E402
+from speclab.training.tasks import corpus  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
-from speclib.data.training_tasks import corpus  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models import eagle_head, hf, vocabulary, zoo  # noqa: E402
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import speclib
+from speclab.traces.acceptance import acceptance
 from speclib.core.sampling import Coins, Sampler
 from speclib.decoding.replay import replay
 from speclib.errors import BadValue
@@ -15,7 +16,6 @@ from speclib.methods import METHODS, about
 from speclib.models.toy import Random
 from speclib.operations.operation import Pass, Request, perform
 from speclib.operations.propose import Propose
-from speclib.trace.acceptance import acceptance
 from speclib.trace.metrics import stats
 from speclib.worlds import enumerator
 from speclib.worlds.world import World

@@ -20,7 +20,7 @@ from speclab.papers.statistics import STATISTICS, number_of
 from speclab.papers.table_cells import cells_to_run
 from speclab.runs.rows import CellRuns
 from speclab.runs.spec import Spec
-from speclib.data.hardware import load_hardware
+from speclab.theory.hardware import load_hardware
 from speclib.data.latency import load_latency
 
 SERVERS = (("lookahead", 1), ("servers", 7))

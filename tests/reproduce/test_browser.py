@@ -639,7 +639,7 @@ def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
         asked = mistake.question
         typed = (
             "from speclab.teach import block_exercise, formulas\n"
-            "from speclib.checking import candidate_mistakes, line_mistakes\n"
+            "from speclab.check import candidate_mistakes, line_mistakes\n"
             f"mistake = {MISTAKES[exercise.name]}[{number}].solution\n"
             f"def {exercise.function}(*given): return mistake(*given)"
         )
@@ -654,7 +654,7 @@ def mistakes_of(exercise: str) -> tuple:
         return ()
     module, *names = MISTAKES[exercise].split(".")
     is_of_teach = module in ("formulas", "block_exercise")
-    package = "speclab.teach" if is_of_teach else "speclib.checking"
+    package = "speclab.teach" if is_of_teach else "speclab.check"
     mistakes = import_module(f"{package}.{module}")
     for name in names:
         mistakes = getattr(mistakes, name)

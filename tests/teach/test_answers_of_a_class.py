@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from speclab import teach
-from speclib.checking.coin import draw
+from speclab.check.coin import draw
 from speclib.core.sampling import ids, residual
 from speclib.core.verification import verify as library_verify
 
@@ -282,6 +282,6 @@ def commits_accepted_alone(world, gamma):
 def test_a_loop_that_is_stopped_inside_a_device_is_told_that_it_never_ends(
     monkeypatch,
 ):
-    monkeypatch.setattr("speclib.checking.calls.SECONDS", 0.5)
+    monkeypatch.setattr("speclab.check.calls.SECONDS", 0.5)
     card = teach.check_method(commits_accepted_alone)
     assert "did not end within 0.5 s" in card.verdict

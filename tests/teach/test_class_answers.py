@@ -13,10 +13,10 @@ from helpers.class_answers.lesson_10 import bonus_from_the_residual
 from helpers.class_answers.lesson_20 import ENDS_WITH
 
 from speclab import teach
+from speclab.check import calls
 from speclab.teach import formulas
 from speclab.teach.card import Card
 from speclab.teach.catalogue import all_exercises, judge_of
-from speclib.checking import calls
 
 Answer = Callable[..., Any]
 CHECKS = [each.check for each in all_exercises() if each.check]

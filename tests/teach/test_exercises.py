@@ -11,13 +11,13 @@ from helpers.class_answers.lesson_30 import commit_all_at_once
 
 import speclib
 from speclab import teach
+from speclab.check import candidate_mistakes, line_mistakes
+from speclab.check.coin import draw
 from speclab.teach import (
     formulas,
     methods_to_write,
 )
 from speclib import SpeclibError
-from speclib.checking import candidate_mistakes, line_mistakes
-from speclib.checking.coin import draw
 from speclib.core.sampling import ids
 from speclib.core.verification import match
 from speclib.core.verification import verify as core_verify
@@ -448,7 +448,7 @@ def test_a_function_that_gives_nothing_gets_a_card(check):
 
 @pytest.mark.parametrize("check", [teach.check_residual, teach.check_method])
 def test_a_function_that_never_ends_is_stopped(check, monkeypatch):
-    monkeypatch.setattr("speclib.checking.calls.SECONDS", 0.2)
+    monkeypatch.setattr("speclab.check.calls.SECONDS", 0.2)
     card = check(never_ends)
     assert "did not end within 0.2 s" in card.verdict
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from speclab import teach
+from speclab.check import line_mistakes
+from speclab.check.coin import draw
 from speclab.teach import record
-from speclib.checking import line_mistakes
-from speclib.checking.coin import draw
 from speclib.core.sampling import ids
 from speclib.core.sampling import residual as library_residual
 from speclib.core.verification import match

@@ -15,12 +15,12 @@ import pytest
 from helpers.markdown import marked, rows_of_tables
 
 from speclab import teach
+from speclab.check import line_mistakes
 from speclab.cli import app
 from speclab.teach.catalogue import all_exercises, exercises_in
 from speclab.teach.lecturers_page import exercise_tables, picture_table
 from speclab.teach.marked_text import replace_marked
 from speclib import SpeclibError
-from speclib.checking import line_mistakes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "notebooks" / "LECTURERS.md").read_text("utf-8")

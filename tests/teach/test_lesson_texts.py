@@ -18,8 +18,8 @@ from speclab import teach
 from speclab.papers.load_papers import load_paper
 from speclab.papers.pearl_figures import replay_steps
 from speclab.theory.closed_forms import pearl_speed, sd_speed, sd_tokens
+from speclab.traces.rounds import window_rounds
 from speclib.trace.events import COMMIT
-from speclib.trace.rounds import window_rounds
 
 LEARN = Path(__file__).resolve().parents[2] / "notebooks" / "learn"
 

@@ -11,6 +11,7 @@ from helpers import late
 
 import speclib
 from speclab import accept_bars, teach
+from speclab.check.line_mistakes import verify
 from speclab.teach.bugs import HIDDEN
 from speclab.teach.catalogue import all_exercises
 from speclab.teach.lesson_files import (
@@ -20,10 +21,9 @@ from speclab.teach.lesson_files import (
     load_quizzes,
 )
 from speclab.theory import closed_forms
+from speclab.theory.hardware import load_hardware
 from speclab.views.pages.notebook_files import read_notebook
 from speclib import SpeclibError, paths
-from speclib.checking.line_mistakes import verify
-from speclib.data.hardware import load_hardware
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,11 +8,11 @@ import tomllib
 import pytest
 
 from speclab.papers.load_papers import load_paper
-from speclib.data.hardware import BYTES_PER_WEIGHT, load_hardware
+from speclab.theory.hardware import BYTES_PER_WEIGHT, load_hardware
+from speclab.theory.plain_decoding import BOUNDS, PlainPass, plain_pass
 from speclib.data.latency import load_latency
 from speclib.errors import SpeclibError
 from speclib.paths import DATA
-from speclib.theory.plain_decoding import BOUNDS, PlainPass, plain_pass
 
 A100 = tomllib.loads((DATA / "hardware" / "a100.toml").read_text("utf-8"))
 WEIGHTS = {"Llama-2-7B": 6.74e9, "Llama-2-70B": 68.98e9}

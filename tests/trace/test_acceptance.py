@@ -7,15 +7,15 @@ import math
 import pytest
 
 import speclib
-from speclib.errors import BadValue
-from speclib.methods import METHODS, about, takes_gamma
-from speclib.models.toy import Toy
-from speclib.trace.acceptance import (
+from speclab.traces.acceptance import (
     acceptance,
     acceptance_of_log,
     conditional,
     expected_length,
 )
+from speclib.errors import BadValue
+from speclib.methods import METHODS, about, takes_gamma
+from speclib.models.toy import Toy
 
 RATES = [0.9, 0.7, 0.5, 0.2]
 VLLM = """\

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from speclab.traces.caches import cache_moments
 from speclib import SpeclibError, simulate
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.models.toy import Toy
-from speclib.trace.caches import cache_moments
 from speclib.trace.events import COMMIT
 from speclib.worlds.virtual import Virtual
 

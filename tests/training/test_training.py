@@ -3,6 +3,7 @@
 import doctest
 import hashlib
 import json
+import lzma
 import random
 import re
 import shutil
@@ -29,14 +30,10 @@ from speclab.training import (  # noqa: E402
 )
 from speclab.training.folders import MODELS, PROMPTS  # noqa: E402
 from speclab.training.options import parse_options  # noqa: E402
+from speclab.training.tasks import arithmetic, code, corpus, reasoning  # noqa: E402
 from speclab.training.token_batches import batches, documents  # noqa: E402
 from speclib.data import prompts  # noqa: E402
-from speclib.data.training_tasks import (  # noqa: E402
-    arithmetic,
-    code,
-    corpus,
-    reasoning,
-)
+from speclib.data.retrieval import HELD_OUT_TASKS  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models import eagle_head  # noqa: E402
 
@@ -198,6 +195,16 @@ def test_what_is_held_out_is_all_different():
     stored = {task.key for task in corpus.datastore_tasks()}
     assert len(stored) > 1_800
     assert len(corpus.held_out()) == shipped + len(stored)
+
+
+def test_what_rest_looks_up_are_the_tasks_of_the_datastore():
+    with lzma.open(HELD_OUT_TASKS, "rt", encoding="utf-8") as lines:
+        stored = [json.loads(line) for line in lines]
+    tasks = [
+        {"raw": task.raw, "turns": [list(turn) for turn in task.turns]}
+        for task in corpus.datastore_tasks()
+    ]
+    assert stored == tasks
 
 
 def digest(tasks_per_seed):

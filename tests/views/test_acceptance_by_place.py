@@ -16,7 +16,7 @@ def test_each_line_has_the_rates_of_its_runs_and_none_where_nothing_was_tested()
         run = speclib.simulate("speculative", gamma=3, alpha=rates, seed=seed)
         runs.append(run)
     never = speclib.simulate("speculative", gamma=3, alpha=0.0, tokens=4)
-    counts = speclib.acceptance(runs)
+    counts = speclab.acceptance(runs)
     view = speclab.acceptance_by_place(
         {"given": runs, "counted": counts, "never": never}
     )

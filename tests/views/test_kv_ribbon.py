@@ -8,8 +8,8 @@ import pytest
 from helpers.svg import elements
 
 from speclab import kv_ribbon
+from speclab.traces.caches import cache_moments
 from speclib import SpeclibError, simulate
-from speclib.trace.caches import cache_moments
 from speclib.trace.events import COMMIT
 
 

@@ -9,9 +9,9 @@ import pytest
 from helpers.svg import elements, rectangles, texts
 
 from speclab import rounds
+from speclab.traces.rounds import window_rounds
 from speclib import SpeclibError, simulate
 from speclib.drawing.text_in_pictures import token_label
-from speclib.trace.rounds import window_rounds
 
 TOKENS = 40
 

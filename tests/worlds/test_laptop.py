@@ -17,13 +17,13 @@ from speclib import SpeclibError
 
 ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
-from speclib.worlds.cluster import laptop  # noqa: E402
+from speclab import laptop_cluster as laptop  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 PRINTS_ITS_PROCESSES = """
 import psutil
-from speclib.worlds.cluster.laptop import laptop_nodes
+from speclab.laptop_cluster import laptop_nodes
 with laptop_nodes(["one"]):
     print(*[child.pid for child in psutil.Process().children(recursive=True)])
     print("ready", flush=True)

@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+import speclab
 import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.errors import BadValue, SpeclibError
@@ -279,7 +280,7 @@ def test_steps_of_a_batch_have_an_owner_too():
 def test_a_peer_has_an_owner_too():
     """Two answers in one pipe would be mixed up."""
     pytest.importorskip("torch")
-    peer = speclib.External("transformers-plain", speclib.load_pair("embedded/once"))
+    peer = speclab.External("transformers-plain", speclib.load_pair("embedded/once"))
     with peer:
         in_another_thread(peer._owner.take)
         with pytest.raises(WorldNotFree, match="busy"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from speclab.audit.quantity import Quantities, Quantity
 from speclab.papers.load_papers import load_paper
 from speclab.theory.dsi_accounting import dsi_bound
-from speclib.data.hardware import load_hardware
+from speclab.theory.hardware import load_hardware
 from speclib.data.latency import load_latency
 from speclib.errors import BadValue
 

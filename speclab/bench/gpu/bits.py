@@ -31,7 +31,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
     A larger cache has other strides, and a kernel may be chosen by them.
     """
-    from speclib.models import device_speed
+    from speclab.bench.gpu import device_speed
     from speclib.models.fixed_rows import FIRST_ROOM
 
     pair = setup.exact_pair().with_fixed_rows(FIXED_ROWS)
@@ -53,7 +53,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
 def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
     """Whether a GPU records passes, and gives the logits of those that it is told."""
-    from speclib.models import device_speed
+    from speclab.bench.gpu import device_speed
 
     if not setup.on_gpu:
         return

@@ -200,7 +200,7 @@ def end_by_force_after(seconds: float) -> threading.Timer:
 # -- the report ------------------------------------------------------------------------
 def facts_of_machine(setup: Setup) -> dict[str, str]:
     """What the numbers depend on."""
-    from speclib.models import device_speed  # brings torch
+    from speclab.bench.gpu import device_speed  # brings torch
 
     facts = dict(machine.environment())
     facts["python"] = platform.python_version()

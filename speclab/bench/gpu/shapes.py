@@ -92,7 +92,7 @@ def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
 
 def _pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
     """The same; raises BadValue where there is no memory."""
-    from speclib.models import device_speed  # brings torch
+    from speclab.bench.gpu import device_speed  # brings torch
 
     small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(

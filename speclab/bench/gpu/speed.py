@@ -43,7 +43,7 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     alone a share of the bandwidth is asked: a pass that a CPU launches kernel by kernel
     waits for the CPU, however fast the memory is.
     """
-    from speclib.models import device_speed  # brings torch
+    from speclab.bench.gpu import device_speed  # brings torch
 
     pair = setup.speed_pair()
     model = open_pair(pair).build("target", DTYPE)
@@ -77,7 +77,7 @@ def plain_decoding(
 
     ``kind``: what the rows' names say of the passes.
     """
-    from speclib.models import device_speed
+    from speclab.bench.gpu import device_speed
 
     seconds = seconds_of_passes(model, setup.passes)
     weights = device_speed.bytes_read_per_pass(model.network)

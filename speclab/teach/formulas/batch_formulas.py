@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
 from speclab.theory.closed_forms import batch_that_stops_paying
-from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from speclab.check.calls import Failed, as_written, call_guarded, time_limit
+from speclab.check.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 from speclab.teach.attempt import judge_attempt
 from speclab.teach.card import Card, right_card, wrong_card
-from speclib.checking.calls import Failed, as_written, call_guarded, time_limit
-from speclib.checking.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 
 Answer = Callable[..., Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
-from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

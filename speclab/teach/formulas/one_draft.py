@@ -9,8 +9,8 @@ from math import sqrt
 
 import numpy as np
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
-from speclib.checking.mistakes import Mistake
 from speclib.core.sampling import Row
 from speclib.core.sampling import residual as right_residual
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
-from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

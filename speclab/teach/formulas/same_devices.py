@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
-from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 
@@ -11,7 +11,7 @@ from .formula import Answer, Formula
 def seconds(n: int, alone: float, reading: float, joining: float) -> float:
     """The rest, an nth of the reading, and the joining where there are several.
 
-    Source: ``speclib.theory.plain_decoding``.
+    Source: ``speclab.theory.plain_decoding``.
     """
     if n == 1:
         return alone

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
-from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from speclab.check.mistakes import Mistake
 from speclab.teach.card import Card
-from speclib.checking.mistakes import Mistake
 
 from .formula import Answer, Formula
 

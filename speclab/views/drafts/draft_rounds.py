@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+from speclab.traces.rounds import fork_draftings, sequence_draftings, tree_draftings
 from speclib.drawing.text_in_pictures import TextPart, one_line, token_label
 from speclib.drawing.timeline.run import TimelineRun
 from speclib.errors import BadValue
 from speclib.trace.events import Event
-from speclib.trace.rounds import fork_draftings, sequence_draftings, tree_draftings
 
 # A part for each token, by what became of it: "text" was committed before the round. Of
 # the drafted tokens "accepted" and "rejected" were tested; "unread" were not.

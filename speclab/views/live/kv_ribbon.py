@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cached_property
 
+from speclab.traces.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
 from speclib.arguments import checked
 from speclib.drawing.svg import (
     INK,
@@ -35,7 +36,6 @@ from speclib.drawing.text_in_pictures import (
     token_label,
 )
 from speclib.drawing.timeline.run import TimelineRun, timeline_run
-from speclib.trace.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
 from speclib.trace.events import COMMIT
 
 from .stepped_picture import KEYS, SteppedPicture, SteppedView

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from speclab.traces.rounds import WindowRound, window_rounds
 from speclib.arguments import checked
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
 from speclib.drawing.svg import (
@@ -51,7 +52,6 @@ from speclib.drawing.text_in_pictures import (
     token_label,
 )
 from speclib.drawing.timeline.run import TimelineRun, timeline_run
-from speclib.trace.rounds import WindowRound, window_rounds
 
 from .stepped_picture import KEYS, SteppedPicture, SteppedView
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from speclab.traces.acceptance import Acceptance, acceptance
 from speclib.arguments import checked
-from speclib.trace.acceptance import Acceptance, acceptance
 
 from .curves import Curves
 
@@ -17,9 +17,9 @@ TITLE = "how often a draft passes, where all before it in its window do"
 def acceptance_by_place(runs: Mapping[str, Any]) -> Curves:
     """A line for each name, over the places of a window.
 
-    ``runs``: name -> a run or several, as of ``speclib.acceptance``, or what that gave.
+    ``runs``: name -> a run or several, as of ``speclab.acceptance``, or what that gave.
     A place at which nothing was tested has no dot. Raises BadValue as
-    ``speclib.acceptance`` does.
+    ``speclab.acceptance`` does.
     """
     lines = {}
     for name, of_name in runs.items():

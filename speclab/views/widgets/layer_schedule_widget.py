@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from speclab.theory.layer_schedule import Part, group_labels, schedule, total_seconds
 from speclib.arguments import Seconds, checked
+from speclib.data.layer_groups import group_layers
 from speclib.drawing.numbers import MILLISECONDS, duration, percent
 from speclib.drawing.svg import (
     INK,
@@ -42,7 +43,6 @@ from speclib.drawing.svg import (
 from speclib.drawing.text_in_pictures import text_width
 from speclib.drawing.timeline.drawn_parts import GUTTER, SIDE, TimeAxis
 from speclib.errors import unknown_name
-from speclib.theory.layer_groups import group_layers
 
 from .controls import ControlSpec, control
 from .figures import as_factor

@@ -36,10 +36,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from speclib.data.layer_groups import group_layers
 from speclib.errors import BadValue
 from speclib.models.dilate import FAMILIES
 from speclib.models.hf import decoder_layers, named
-from speclib.theory.layer_groups import group_layers
 
 from .ranks import ALONE, Alone, Ranks
 
@@ -79,7 +79,7 @@ def fuzzy(
 ) -> Iterator[None]:
     """In here ``network`` computes its layers in groups of up to ``lp``.
 
-    Which layers form a group is said by ``theory.layer_groups.group_layers``.
+    Which layers form a group is said by ``data.layer_groups.group_layers``.
     """
     layers = decoder_layers(network)
     changed = []

@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from speclib.checking.coin import draw
+from speclab.check.coin import draw
 
 
 # -- the time of a round ---------------------------------------------------------------

@@ -1,0 +1,96 @@
+"""What a rule gives: tokens, or a sentence that says why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set, Sized
+from itertools import islice
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from speclab.check.calls import MOST_YIELDED, Failed, as_written
+from speclib.core.sampling import Tokens
+from speclib.errors import BadCall
+
+NOTHING_GIVEN = "Your function gives nothing. Does it end with a return?"
+
+
+def token_in(given: Any, vocab: int) -> int:
+    """``given`` as a token. Raises Failed where it is none of ``vocab`` tokens."""
+    if given is None:
+        raise Failed(NOTHING_GIVEN)
+    try:
+        token = whole_number(given)
+    except BadCall as error:  # a coin
+        raise Failed(f"Your function gives no token: {error}") from None
+    except Exception:  # of somebody's own class it may be any
+        raise Failed(
+            f"Your function gives {as_written(given)}: give one token."
+        ) from None
+    if not 0 <= token < vocab:
+        raise Failed(
+            f"Your function gives {as_written(token)}, which is no token here."
+        )
+    return token
+
+
+def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
+    """``given`` as committed tokens. Raises Failed where these are none.
+
+    ``most``: how many tokens one pass of the target decides.
+    """
+    if given is None:
+        raise Failed(NOTHING_GIVEN)
+    try:
+        _require_few(given, drafted, most)  # before each of them is looked at
+        tokens = tuple(whole_number(token) for token in _in_order(given))
+    except BadCall as error:  # a coin among them
+        raise Failed(f"Your function gives no tokens: {error}") from None
+    except Failed:
+        raise
+    except Exception:  # of somebody's own class it may be any
+        raise Failed(
+            f"Your function gives {as_written(given)}: give a list of tokens, "
+            f"which are whole numbers, such as {list(drafted)}."
+        ) from None
+    if not tokens:
+        raise Failed(
+            f"For the drafts {list(drafted)} your function commits no token: after "
+            "every pass at least one is known."
+        )
+    _require_few(tokens, drafted, most)
+    for token in tokens:
+        if not 0 <= token < vocab:
+            raise Failed(
+                f"Your function commits {as_written(token)}, which is no token here."
+            )
+    return tokens
+
+
+def _in_order(given: Any) -> Iterable[Any]:
+    """The values of what has an order: a set has none, and a dict means its values."""
+    if isinstance(given, Set | Mapping | str | bytes):
+        raise TypeError
+    return islice(given, MOST_YIELDED)
+
+
+def _require_few(given: Any, drafted: Tokens, most: int) -> None:
+    """Raises Failed for more values than one pass decides."""
+    if isinstance(given, Sized) and len(given) > most:
+        raise Failed(
+            f"For the drafts {list(drafted)} your function commits {len(given)} "
+            f"tokens: one pass decides {most} at most."
+        )
+
+
+def whole_number(value: Any) -> int:
+    """A whole number of any type, also 2.0. Raises TypeError for anything else.
+
+    True and False say what was accepted, and are no tokens.
+    """
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return int(value)
+    return index(value)

@@ -1,0 +1,287 @@
+"""What ``check`` is asked: a rule, its shape, and the cases that it is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, wraps
+from inspect import (
+    Parameter,
+    isasyncgenfunction,
+    iscoroutinefunction,
+    signature,
+)
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from speclab.check.calls import NO_COROUTINE, call_of
+from speclab.check.candidates import GREEDY_POSITIONS, POSITIONS
+from speclab.check.case import CHOICES, Array, DrawnWhenAsked, Rule
+from speclab.check.line import (
+    CASES,
+    GREEDY_CASES,
+    LIKED_ALIKE,
+    LIKELIEST_DRAFTED,
+    LineCase,
+    random_line,
+)
+from speclab.check.sampled import LEAST_RUNS
+from speclab.check.tree import GREEDY_TREES, TREES
+from speclib.arguments import shown as as_shown
+from speclib.core.settings import require_counts
+from speclib.errors import BadCall, BadValue
+
+SHAPES = ("line", "tree", "candidates", "method")
+ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last of them is the coin
+Q_AND_P = {"line": (1, 2), "tree": (2, 3), "candidates": (1, 2)}  # their places
+MOST_OUTCOMES = 20_000  # of a case of the caller's own that are walked
+MOST_GAMMA = 256  # more takes longer than a check may
+MOST_VOCAB = 300_000  # the largest vocabularies of published models have fewer
+COIN = "coin"
+END = "end"  # what a rule calls the token that ends a text, if it takes one
+
+
+class Asked(NamedTuple):
+    """A rule to be checked, and on what."""
+
+    rule: Rule
+    shape: str
+    array: Array
+    seconds: float
+    runs: int
+    choice: str
+    cases: Sequence[Any]
+
+    @property
+    def takes_end(self) -> bool:
+        return _takes_end(self.rule)
+
+    def walk(self, case: Any, end: int | None = None) -> dict[Any, float]:
+        """What the rule gives in a case, over every outcome.
+
+        Raises NotRepeatable where it does not do the same each time.
+        """
+        distribution: dict[Any, float] = case.distribution(self.called(end), self.array)
+        return distribution
+
+    def called(self, end: int | None = None) -> Rule:
+        """The rule as one that is given a coin, and no end token.
+
+        ``end``: the token that it is told to end a text, if it takes one; None: none.
+        """
+        rule = self.rule
+        takes_coin, takes_end = _takes_coin(rule, self.shape), _takes_end(rule)
+        if takes_coin and not takes_end:
+            return rule
+
+        @wraps(rule)
+        def run(*arguments: Any) -> Any:
+            given = arguments if takes_coin else arguments[:-1]
+            return rule(*given, **({END: end} if takes_end else {}))
+
+        return run
+
+    def told_other_q(self, change: Callable[[Any], Any]) -> Rule:
+        """The rule as one that is given other rows for q; ``change`` makes them."""
+        rule = self.called()
+
+        @wraps(rule)
+        def run(*arguments: Any) -> Any:
+            *before, q, p, coin = arguments
+            rows = np.array([np.asarray(row, float) for row in q])
+            return rule(*before, self.array(change(rows)), p, coin)
+
+        return run
+
+
+def few_cases(shape: str) -> Sequence[Any]:
+    """Small cases that tell apart how drafts are chosen."""
+    if shape == "tree":
+        return TREES[:2]
+    if shape == "candidates":
+        return POSITIONS[1:4]
+    return (LIKELIEST_DRAFTED, LIKED_ALIKE)
+
+
+def greedy_cases(shape: str) -> Sequence[Any]:
+    """Cases in which the target is sure of its tokens."""
+    if shape == "tree":
+        return GREEDY_TREES
+    if shape == "candidates":
+        return GREEDY_POSITIONS
+    return GREEDY_CASES
+
+
+# -- what is given ---------------------------------------------------------------------
+def require_arguments(
+    array: object,
+    drawn: object,
+    gamma: int | None,
+    vocab: int | None,
+    servers: int,
+    seconds: float,
+    runs: int,
+) -> None:
+    """Raises BadValue for an argument that ``check`` cannot work with."""
+    require_counts(gamma=gamma, servers=servers)
+    require_counts(2, vocab=vocab)
+    for name, count, most in (
+        ("gamma", gamma, MOST_GAMMA),
+        ("vocab", vocab, MOST_VOCAB),
+    ):
+        if count is not None and count > most:
+            raise BadValue(f"{name} is {count:,}: give at most {most:,}")
+    require_counts(LEAST_RUNS, runs=runs)
+    if not callable(array):
+        raise BadValue(
+            f"array is {as_shown(array)}: give a function, such as list or torch.tensor"
+        )
+    if not isinstance(drawn, str) or drawn not in CHOICES:
+        known = [repr(choice) for choice in CHOICES]
+        raise BadValue(
+            f"drawn is {as_shown(drawn)}: give {', '.join(known[:-1])} or {known[-1]}"
+        )
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise BadValue(f"seconds is {as_shown(seconds)}: give a number above 0")
+    if not seconds > 0:
+        raise BadValue(f"seconds is {seconds}: give a number above 0")
+
+
+def require_fit(
+    shape: str, drawn: str, gamma: int | None, vocab: int | None, put_back: bool
+) -> None:
+    """Raises BadValue for an argument that is of another shape."""
+    if shape != "line" and (gamma is not None or vocab is not None):
+        raise BadValue(f"gamma and vocab are of a line; this is a {shape}")
+    if put_back and shape not in ("tree", "candidates"):
+        raise BadValue(f"put_back is of candidates and trees; this is a {shape}")
+    if drawn != "q" and shape in ("method", "pair"):
+        raise BadValue(f"drawn is of a rule; this is a {shape}, which chooses itself")
+
+
+def require_plain(rule: Rule) -> None:
+    """Raises BadCall for a rule that is ``async``."""
+    while isinstance(rule, partial):
+        rule = rule.func
+    for function in (rule, call_of(rule)):
+        if iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise BadCall(
+                f"the rule is {as_shown(rule)}, an `async def`: {NO_COROUTINE}"
+            )
+
+
+def require_order(rule: Rule, shape: str) -> None:
+    """Raises BadValue for a rule whose names show that it takes p before q.
+
+    They are given by their places: the draft's rows first.
+    """
+    try:
+        names = arguments_of(rule)
+    except BadValue:  # they are not known
+        return
+    q_place, p_place = Q_AND_P[shape]
+    if len(names) <= p_place:
+        return
+    if _whose(names[q_place]) == "p" or _whose(names[p_place]) == "q":
+        raise BadValue(
+            f"the rule takes ({', '.join(names)}), and is given q before p: the "
+            "draft's rows, then the target's"
+        )
+
+
+def _whose(name: str) -> str:
+    """Whether an argument's name says that it has rows of q or of p; "" for neither."""
+    words = name.lower().split("_")
+    for whose, kinds in (("q", ("draft", "assistant")), ("p", ("target",))):
+        if any(kind in name.lower() for kind in kinds):
+            return whose
+    return next((word for word in words if word in ("q", "p")), "")
+
+
+def shape_of(rule: Rule) -> str:
+    """The shape of a rule, by the arguments that it takes.
+
+    Raises BadValue where they fit none.
+    """
+    names = arguments_of(rule)
+    if names[:1] == ["world"]:
+        return "method"
+    if names[:1] == ["candidates"]:
+        return "candidates"
+    if names[1:2] == ["parents"]:
+        return "tree"
+    if len(names) in (ARGUMENTS["line"], ARGUMENTS["line"] - 1):
+        return "line"
+    raise BadValue(
+        f"a rule with the arguments ({', '.join(names)}) fits no shape: write "
+        "rule(drafted, q, p, coin), or name one of " + ", ".join(SHAPES)
+    )
+
+
+def arguments_of(rule: Rule) -> list[str]:
+    """The names of what a rule must be given, in their order."""
+    try:
+        arguments = signature(rule).parameters.values()
+    except (TypeError, ValueError):
+        raise BadValue(
+            f"the arguments of {as_shown(rule)} are not known: name its shape, one of "
+            + ", ".join(SHAPES)
+        ) from None
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    given = [each for each in arguments if each.kind in positional]
+    names = [each.name for each in given if each.default is Parameter.empty]
+    after = given[len(names) : len(names) + 1]
+    if [each.name for each in after] == [COIN]:  # it is given though it has a default
+        names.append(COIN)
+    return [name for name in names if name != END]
+
+
+def _is_end(parameter: Parameter) -> bool:
+    by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    return parameter.name == END and parameter.kind in by_name
+
+
+def _takes_end(rule: Rule) -> bool:
+    """Whether a rule asks for the token that ends a text."""
+    try:
+        return any(map(_is_end, signature(rule).parameters.values()))
+    except (TypeError, ValueError):  # they are not known
+        return False
+
+
+def _takes_coin(rule: Rule, shape: str) -> bool:
+    """Whether a rule asks for a coin; one whose arguments are not known does."""
+    try:
+        return len(arguments_of(rule)) != ARGUMENTS[shape] - 1
+    except BadValue:
+        return True
+
+
+def cases_of(
+    shape: str, gamma: int | None, vocab: int | None, put_back: bool, choice: str
+) -> Sequence[Any]:
+    """What a rule is tried on."""
+    if shape == "tree":
+        return chosen(TREES, choice, put_back=put_back)
+    if shape == "candidates":
+        return chosen(POSITIONS, choice, put_back=put_back)
+    return chosen(_lines(gamma, vocab, choice), choice)
+
+
+def chosen(cases: Sequence[Any], choice: str, **changes: Any) -> list[Any]:
+    """The cases with drafts that are chosen so."""
+    return [replace(case, choice=choice, **changes) for case in cases]
+
+
+def _lines(gamma: int | None, vocab: int | None, choice: str) -> Sequence[LineCase]:
+    if gamma is None and vocab is None:
+        return CASES if choice == "q" else (LIKELIEST_DRAFTED, *CASES)
+    gamma = 3 if gamma is None else gamma
+    vocab = 3 if vocab is None else vocab
+    name = f"{vocab} tokens, {gamma} drafted"
+    # Every text that may be drafted may be rejected at each place, for every token.
+    if vocab ** (gamma + 1) * (gamma + 1) <= MOST_OUTCOMES:
+        return [random_line(name, vocab, gamma, seed) for seed in (1, 2)]
+    draft, target = DrawnWhenAsked(vocab, seed=1), DrawnWhenAsked(vocab, seed=2)
+    return [LineCase(name, draft, target, gamma)]

@@ -1,0 +1,340 @@
+"""What a rule is tried on: models of a few tokens, and every text they may propose.
+
+A case knows both models completely. So what a rule commits has a distribution that can
+be added up, over all that may be drafted and over every outcome of the rule's coins,
+and is compared with the target's own, token by token:
+
+    is the 1st token distributed as the target says?    P(1st = t) = p(t)
+    is the 2nd, where there is one?                     P(2nd = t | 1st) = p(t | 1st)
+    ...
+    is anything possible that the target never writes?
+
+Where each of these holds, a text that is written by such a rule, pass by pass, has the
+target's own distribution, however many tokens each pass commits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from speclab.check.answers import committed_in
+from speclab.check.calls import call_guarded
+from speclab.check.coin import NewCoin, all_outcomes
+from speclib.core.sampling import Row, Tokens
+from speclib.errors import BadCall
+
+Rule: TypeAlias = Callable[..., Any]
+Distribution: TypeAlias = dict[Tokens, float]  # committed tokens -> probability
+Model: TypeAlias = Mapping[Tokens, Row]  # the tokens so far -> what follows
+Array: TypeAlias = Callable[[Any], Any]  # makes what a rule gets its distributions as
+Proposal = TypeVar("Proposal")
+
+# How drafts are chosen, where q is what the draft model says of the next token.
+CHOICES = {
+    "q": "drawn from q",
+    "argmax": "the likeliest token of q",
+    "top-k": "drawn from the two likeliest tokens of q",
+}
+TOP_K = 2
+EQUAL = 1e-6  # what numbers of single precision are off by is no difference
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+@dataclass(frozen=True)
+class Case(ABC, Generic[Proposal]):
+    """A draft model and a target model with a few tokens.
+
+    ``draft`` and ``target`` say what follows each text that can be drafted.
+    ``longest``: how many tokens one pass of the target decides at most. ``choice``: how
+    drafts are chosen, one of CHOICES; q is the draft's row in any case.
+    """
+
+    name: str
+    draft: Model
+    target: Model
+    choice: str = field(default="q", kw_only=True)
+
+    @property
+    def vocab(self) -> int:
+        return len(self.target[()])
+
+    @property
+    @abstractmethod
+    def longest(self) -> int: ...
+
+    @abstractmethod
+    def proposals(self) -> Iterator[tuple[Proposal, float]]:
+        """All that may be proposed, and how probable it is."""
+
+    @abstractmethod
+    def sample(self, random: np.random.Generator) -> Proposal:
+        """What may be proposed, drawn by chance."""
+
+    @abstractmethod
+    def tokens_of(self, proposal: Proposal) -> Tokens:
+        """The drafted tokens of a proposal."""
+
+    @abstractmethod
+    def arguments(self, proposal: Proposal, array: Array) -> tuple[Any, ...]:
+        """What a rule is called with, before the coin; ``array`` makes the rows."""
+
+    def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
+        """What ``rule`` commits, over all proposals and all coins.
+
+        Raises Failed where it gives what is none, and NotRepeatable where it takes
+        chance from elsewhere than its coins.
+        """
+        total: Distribution = {}
+        for proposal, probability in self.proposals():
+            for committed, share in self.outcomes(rule, proposal, array).items():
+                total[committed] = total.get(committed, 0.0) + probability * share
+        return total
+
+    def outcomes(
+        self, rule: Rule, proposal: Proposal, array: Array = np.array
+    ) -> Distribution:
+        """What ``rule`` commits of one proposal, over all coins."""
+        return all_outcomes(lambda coin: self.committed(rule, proposal, coin, array))
+
+    def committed(
+        self, rule: Rule, proposal: Proposal, coin: NewCoin, array: Array = np.array
+    ) -> Tokens:
+        """What ``rule`` commits of one proposal, with these coins."""
+        given = call_guarded(rule, *self.arguments(proposal, array), coin)
+        return committed_in(given, self.tokens_of(proposal), self.longest, self.vocab)
+
+    # -- comparisons with the target ---------------------------------------------------
+    unit: ClassVar[str] = "tokens a pass"
+
+    def difference(self, distribution: Distribution) -> str | None:
+        """Where the committed tokens are first not distributed as the target's."""
+        return first_difference(self, distribution)
+
+    def impossible(self, distribution: Distribution) -> str | None:
+        """A text that may be committed, and that the target never writes."""
+        return impossible_token(self, distribution)
+
+    def largest_error(self, distribution: Distribution) -> float:
+        """By how much the probability of some event is off, at most."""
+        return largest_error(self, distribution)
+
+    def rate(self, distribution: Distribution) -> float:
+        """How many tokens a pass commits in the mean."""
+        return mean_length(distribution)
+
+    @abstractmethod
+    def best_rates(self) -> dict[str, float]:
+        """The mean number of tokens per pass that is possible, by kind of rule."""
+
+
+# -- comparisons with the target -------------------------------------------------------
+def first_difference(
+    case: Case[Any], distribution: Mapping[Tokens, float]
+) -> str | None:
+    """Where the committed tokens are first not distributed as the target's."""
+    for position in range(case.longest):
+        for before in product(range(case.vocab), repeat=position):
+            counts = _following(distribution, before, case.vocab)
+            if counts.sum() < EQUAL:
+                continue
+            found = counts / counts.sum()
+            wanted = case.target[before]
+            token = int(np.abs(found - wanted).argmax())
+            if abs(found[token] - wanted[token]) > EQUAL:
+                return _describe_difference(
+                    case, before, token, float(found[token]), float(wanted[token])
+                )
+    return None
+
+
+def _following(distribution: Mapping[Tokens, float], before: Tokens, vocab: int) -> Row:
+    """How probable it is that ``before`` is committed and then each token."""
+    position = len(before)
+    counts = np.zeros(vocab)
+    for committed, probability in distribution.items():
+        if len(committed) > position and committed[:position] == before:
+            counts[committed[position]] += probability
+    return counts
+
+
+def _describe_difference(
+    case: Case[Any], before: Tokens, token: int, found: float, wanted: float
+) -> str:
+    token_in_order = f"the {ORDINALS[len(before)]} token"
+    models = f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}"
+    models += said_of(case.choice)
+    if before:
+        models += f", and after {listed(before)} p = {shown(case.target[before])}"
+    is_so, should_be = told_apart(found, wanted)
+    return (
+        f"{models}: {token_in_order} is {token} with probability {is_so}; the "
+        f"target model says {should_be}."
+    )
+
+
+def impossible_token(
+    case: Case[Any], distribution: Mapping[Tokens, float]
+) -> str | None:
+    """A token that may be committed, and that the target never writes."""
+    for committed in sorted(distribution):
+        for position, token in enumerate(committed):
+            before = committed[:position]
+            if before in case.target and case.target[before][token] == 0:
+                return (
+                    f"Your function can commit {listed(committed)}, though with "
+                    f"p = {shown(case.target[before])} the target model never writes "
+                    f"{token}. {describe_chance(distribution[committed])}"
+                )
+    return None
+
+
+def describe_chance(probability: float) -> str:
+    """How seldom something happens that should never happen."""
+    if probability > 0:
+        return f"That happens with probability {probability:.1e}."
+    return "That takes a coin that is 0 exactly, which happens with probability 0."
+
+
+def largest_error(case: Case[Any], distribution: Mapping[Tokens, float]) -> float:
+    """By how much the probability of some event is off, at most.
+
+    It is the total variation between two distributions over texts of ``longest``
+    tokens: the target's own, and that of what is committed, of which the target writes
+    the rest.
+    """
+    written: Distribution = {}
+    for committed, probability in distribution.items():
+        for text, share in _continued(case, committed):
+            written[text] = written.get(text, 0.0) + probability * share
+    differences = 0.0
+    for text, wanted in _continued(case, ()):
+        differences += abs(written.pop(text, 0.0) - wanted)
+    differences += sum(written.values())  # texts that the target never writes
+    return differences / 2
+
+
+def _continued(case: Case[Any], beginning: Tokens) -> Iterator[tuple[Tokens, float]]:
+    """The texts of ``longest`` tokens that the target makes of a beginning."""
+    if len(beginning) == case.longest:
+        yield beginning, 1.0
+        return
+    row = case.target[beginning]
+    for token in np.flatnonzero(row):
+        for text, share in _continued(case, (*beginning, int(token))):
+            yield text, float(row[token]) * share
+
+
+def mean_length(distribution: Mapping[Tokens, float]) -> float:
+    """How many tokens a pass commits in the mean."""
+    mean = 0.0
+    for committed, probability in distribution.items():
+        mean += len(committed) * probability
+    return mean
+
+
+def drawn_from(row: Row, random: np.random.Generator) -> int:
+    """A token of a row, by chance."""
+    return int(random.choice(len(row), p=row))
+
+
+# -- how drafts are chosen -------------------------------------------------------------
+def chances(row: Row, choice: str) -> Row:
+    """How probable it is that each token is drafted, where q is ``row``.
+
+    Of tokens that are equally likely the first one is the likeliest.
+    """
+    if choice == "q":
+        return row
+    likeliest = np.argsort(-row, kind="stable")[: 1 if choice == "argmax" else TOP_K]
+    chosen = np.zeros_like(row)
+    chosen[likeliest] = row[likeliest]
+    share: Row = chosen / chosen.sum()
+    return share
+
+
+def told_the_chances(rule: Rule, choice: str) -> Rule:
+    """A rule that is given, for q, the chances with which drafts are really chosen."""
+
+    def run(*arguments: Any) -> Any:
+        *before, q, p, coin = arguments
+        return rule(*before, [chances(row, choice) for row in q], p, coin)
+
+    return run
+
+
+def said_of(choice: str) -> str:
+    """How drafts are chosen, to follow a sentence on q and p; "" for the usual way."""
+    return "" if choice == "q" else f", and each draft is {CHOICES[choice]}"
+
+
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two probabilities, with as many digits as tell them apart; at least four."""
+    for digits in range(4, 9):
+        first, second = f"{one:.{digits}f}", f"{other:.{digits}f}"
+        if first != second:
+            break
+    return first, second
+
+
+# -- words, and models -----------------------------------------------------------------
+def listed(tokens: Tokens) -> str:
+    return "(" + ", ".join(str(token) for token in tokens) + ")"
+
+
+def shown(distribution: Row) -> str:
+    return "(" + ", ".join(f"{probability:.2g}" for probability in distribution) + ")"
+
+
+def model_of(rows: Mapping[Tokens, tuple[float, ...]]) -> Model:
+    """A model from what follows each text."""
+    return {tokens: np.array(row) for tokens, row in rows.items()}
+
+
+def random_models(
+    vocab: int, length: int, seed: int, steepness: int = 1, parts: int = 100
+) -> tuple[Model, Model]:
+    """A draft and a target, drawn at random, in which the tokens' chances differ much.
+
+    Both say what follows each text of up to ``length`` tokens, in whole ``parts``, of
+    which each token has 2 at least. The steeper, the more the chances differ.
+    """
+    random = np.random.default_rng(seed)
+    models: list[Model] = []
+    for _ in range(2):
+        model: dict[Tokens, Row] = {}
+        for so_far in range(length + 1):
+            for tokens in product(range(vocab), repeat=so_far):
+                weights = random.exponential(size=vocab) ** steepness
+                shares = np.round((parts - 6) * weights / weights.sum()) + 2
+                model[tokens] = shares / shares.sum()
+        models.append(model)
+    return models[0], models[1]
+
+
+class DrawnWhenAsked(Mapping[Tokens, Row]):
+    """A model of any size, whose rows are drawn at random when they are asked for.
+
+    The row of a text is the same whenever it is asked for.
+    """
+
+    def __init__(self, vocab: int, seed: int):
+        self._vocab = vocab
+        self._seed = seed
+
+    def __getitem__(self, tokens: Tokens) -> Row:
+        random = np.random.default_rng((self._seed, *tokens))
+        weights = random.exponential(size=self._vocab)
+        row: Row = weights / weights.sum()
+        return row
+
+    def __iter__(self) -> Iterator[Tokens]:
+        raise BadCall("a model that is drawn when asked has no end of texts")
+
+    def __len__(self) -> int:
+        return 0

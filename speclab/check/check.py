@@ -1,0 +1,598 @@
+"""Is this acceptance rule lossless? An answer by walking every outcome.
+
+A rule says which drafted tokens are kept, and what is drawn in place of the others. It
+is lossless where what it writes has the target's own distribution. This is decided here
+without sampling: models of a few tokens are known completely, and the rule's random
+numbers are held as intervals that every comparison cuts in two. Where that cannot be
+done, the rule is run many times, and the answer says how large an error it would find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import process_time
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from speclab.check import candidate_mistakes, line_mistakes, pages
+from speclab.check.asked import (
+    SHAPES,
+    Asked,
+    arguments_of,
+    cases_of,
+    chosen,
+    few_cases,
+    greedy_cases,
+    require_arguments,
+    require_fit,
+    require_order,
+    require_plain,
+    shape_of,
+)
+from speclab.check.calls import (
+    AllTookTooLong,
+    Failed,
+    TookTooLong,
+    is_caused_by,
+    time_limit,
+)
+from speclab.check.case import (
+    CHOICES,
+    Array,
+    Case,
+    DrawnWhenAsked,
+    Rule,
+    listed,
+    told_the_chances,
+)
+from speclab.check.coin import NotWalkable
+from speclab.check.line import LineCase
+from speclab.check.mistakes import Mistake, is_same
+from speclab.check.randomness import modules_and_states
+from speclab.check.report import Checked, Rate
+from speclab.check.sampled import LEAST_RUNS, RUNS, Sampled, sample
+from speclib.arguments import shown as as_shown
+from speclib.errors import BadCall, unknown_name
+from speclib.methods import METHODS
+from speclib.paths import DATA
+from speclib.worlds.enumerator import NotRepeatable, total_variation
+from speclib.worlds.world import World
+
+if TYPE_CHECKING:
+    from speclib.data.pairs import Pair
+
+LENGTHS = ("gamma", "lookahead")  # what methods call the length of a draft
+TIMES = 3  # a rule is walked, to find out whether it draws its own random numbers
+FIRST_CASES = 6  # that are walked again, for an end token and for another q
+FEWER = 1e-6  # tokens a pass that a rule commits less than it could
+OWN_RANDOMNESS = (
+    "It draws random numbers of its own, so not every outcome can be walked. Let "
+    "chance come from `coin()` alone, and the answer is exact."
+)
+NOT_THE_SAME = (
+    "It does not do the same each time, so not every outcome can be walked. Does it "
+    "draw random numbers of its own, or keep something from one call to the next? Let "
+    "chance come from `coin()` alone, and the answer is exact."
+)
+NO_TIME_FOR_AN_END = (
+    "No error was found, but there was no time to walk it with an end token."
+)
+COIN_TOO_FREE = (
+    "It does more with a coin than compare it, so not every outcome can be walked."
+)
+Found = TypeVar("Found")
+Walked = Sequence[tuple[Any, dict[Any, float]]]  # cases, and what the rule gives there
+
+
+class Fault(NamedTuple):
+    """What is wrong with a rule: a sentence, and what the mistake is called.
+
+    ``needs_end``: only a text with an end token shows it.
+    """
+
+    problem: str
+    mistake: str = ""
+    question: str = ""
+    needs_end: bool = False
+
+
+def check(
+    rule: Rule | Pair | str,
+    shape: str | None = None,
+    *,
+    array: Array = np.array,
+    gamma: int | None = None,
+    vocab: int | None = None,
+    put_back: bool = False,
+    drawn: str = "q",
+    servers: int = 1,
+    seconds: float = 30.0,
+    runs: int = RUNS,
+) -> Checked:
+    """Whether an acceptance rule, or a whole method, loses nothing of the target.
+
+    ``rule`` is a function. By its ``shape`` it is called as
+
+        line         rule(drafted, q, p, coin)           -> the committed tokens
+        tree         rule(tokens, parents, q, p, coin)   -> the committed tokens
+        candidates   rule(candidates, q, p, coin)        -> one token
+        method       method(world, gamma)                as a page of speclib.methods
+
+    which ``speclab.check`` explains in ``line``, ``tree``, ``candidates`` and
+    ``pages``. Without ``shape`` it is found by the function's arguments. A registered
+    method may be given by its name; a Pair, or the name of one, is checked by
+    ``checking.pair``. The committed tokens are the accepted drafts and one token more.
+    A rule for a line or a tree that takes ``end`` is also told of a token that ends the
+    text. ``coin()`` gives a random number in [0, 1), which is used by
+    comparing it, or by ``draw(row, coin())`` of ``speclab.check.coin``. A rule that
+    draws its own random numbers takes no coin; then the answer is by sampling.
+
+    ``array``: what the distributions are given as: ``torch.tensor``, ``list``, or any
+    function of a numpy array. ``gamma``, ``vocab``: of a line, the draft length and the
+    number of tokens to be tried, in place of the usual cases. Where these have too many
+    outcomes, the answer is by sampling, too. ``put_back``: of candidates and trees,
+    whether a candidate may be drawn again beside itself. ``drawn``: how each draft is
+    chosen, where q is the draft's softmax: "q" draws it from q, "argmax" takes the
+    likeliest token, "top-k" draws from the two likeliest. ``servers``: of a method, the
+    devices that have the target. ``seconds`` of a processor's time and ``runs`` limit
+    the work; in another thread than the main one nothing ends a rule that never ends.
+
+    The answer is true where the rule is lossless, so that ``assert check(rule)`` is a
+    test. A sampled answer proves nothing: it is true nowhere, and where it finds no
+    error its ``problem`` is empty. Errors below a probability of 1e-6 are not seen.
+    Whatever the rule does, nothing is raised but BadValue and BadCall for arguments of
+    ``check`` itself.
+    """
+    require_arguments(array, drawn, gamma, vocab, servers, seconds, runs)
+    subject: Any = rule
+    if isinstance(rule, str) and rule in METHODS:
+        subject, shape = _page_of(rule), "method"
+    is_rule = callable(subject)
+    subject = subject if is_rule else _pair_of(subject)
+    shape = _shape_of(subject, shape) if is_rule else "pair"
+    require_fit(shape, drawn, gamma, vocab, put_back)
+
+    began = process_time()
+    if not is_rule:
+        from speclab.check.pair import check_pair
+
+        return replace(check_pair(subject, seconds), seconds=process_time() - began)
+    try:
+        with time_limit(seconds):
+            if shape == "method":
+                answer = _check_method(subject, servers)
+            else:
+                cases = cases_of(shape, gamma, vocab, put_back, drawn)
+                asked = Asked(subject, shape, array, seconds, runs, drawn, cases)
+                answer = _check_rule(asked)
+    except Failed as failed:
+        answer = Checked(None, problem=str(failed), how="not run")
+    return replace(answer, seconds=process_time() - began)
+
+
+def _shape_of(rule: Rule, shape: str | None) -> str:
+    """The shape that is asked for, or that a rule's arguments show."""
+    require_plain(rule)
+    shape = shape_of(rule) if shape is None else shape
+    if shape not in SHAPES:
+        raise unknown_name(f"no shape {shape!r}", shape, SHAPES)
+    if shape != "method":
+        require_order(rule, shape)
+    return shape
+
+
+def _pair_of(asked: object) -> Pair:
+    """A pair, or the one of this name; it knows more than a rule needs.
+
+    Raises BadValue for a name without a pair, BadCall for anything else.
+    """
+    from speclib.data.pairs import Pair, load_pair
+    from speclib.data.toml_files import names_under
+
+    if isinstance(asked, Pair):
+        return asked
+    if not isinstance(asked, str):
+        raise BadCall(f"a rule is a function; this is {as_shown(asked)}")
+    if asked in names_under(DATA / "pairs"):
+        return load_pair(asked)
+    others = (
+        "A rule is path/to/file.py:function, and a pair has a name as embedded/once"
+    )
+    raise unknown_name(f"no method {asked!r}", asked, METHODS, others)
+
+
+# -- a rule ----------------------------------------------------------------------------
+def _check_rule(asked: Asked) -> Checked:
+    """The answer for a rule: walked, or sampled where that cannot be done."""
+    first = asked.cases[0]
+    if isinstance(first, LineCase) and isinstance(first.target, DrawnWhenAsked):
+        too_many = f"{first.name}: too many outcomes to walk them all."
+        return _by_sampling(asked, too_many)
+    try:
+        return _by_walking(asked)
+    except NotRepeatable as error:
+        return _by_sampling(asked, _why_not_walked(error))
+    except Failed as failed:
+        # A library that knows no coins names their class in its error.
+        is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
+        if not is_about_coins:
+            raise
+        return _by_sampling(asked, COIN_TOO_FREE)
+
+
+def _why_not_walked(error: NotRepeatable) -> str:
+    """The sentence about a rule that is not the same each time."""
+    return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else NOT_THE_SAME
+
+
+def _by_walking(asked: Asked) -> Checked:
+    """Raises NotRepeatable for a rule that draws its own random numbers."""
+    ends = process_time() + asked.seconds / 2
+    pairs: list[tuple[Any, dict[Any, float]]] = []
+    for case in asked.cases:
+        if pairs and process_time() > ends:
+            break
+        try:
+            found = _without_draws(asked.rule, partial(asked.walk, case))
+            pairs.append((case, found))
+        except AllTookTooLong:
+            if not pairs:
+                raise
+            break
+
+    walked = [case for case, _ in pairs]
+    is_whole = len(walked) == len(asked.cases)
+    fault = _fault(asked, pairs)
+    is_lossless: bool | None = fault is None
+    if is_lossless and not is_whole:
+        is_lossless = None  # what was not walked may still show an error
+    answer = Checked(
+        is_lossless=is_lossless,
+        how="walked" if is_whole else "walked in part",
+        scope=_scope_of(walked, asked.cases) + _said_of_drafts(asked),
+        rate=_rate_of(pairs),
+    )
+    if fault is None:
+        return replace(answer, notes=_notes(asked, pairs, answer.rate))
+    return replace(
+        answer,
+        problem=fault.problem,
+        mistake=fault.mistake,
+        question=fault.question,
+        largest_error=max(case.largest_error(found) for case, found in pairs),
+        is_lossless_greedy=None if fault.needs_end else _is_lossless_greedy(asked),
+    )
+
+
+def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
+    """What ``run`` finds. Raises NotRepeatable if it moves a generator of ``rule``.
+
+    A module that is loaded brings generators, and may move them. That happens once.
+    """
+    for _ in range(TIMES):
+        before = modules_and_states(rule)
+        found = run()
+        after = modules_and_states(rule)
+        if after == before:
+            return found
+        if after.modules == before.modules:
+            break
+    raise NotRepeatable(OWN_RANDOMNESS)
+
+
+def _fault(asked: Asked, pairs: Walked) -> Fault | None:
+    """What is wrong with a rule; None where nothing was found."""
+    problem = _first(case.difference(found) for case, found in pairs)
+    if problem is None:
+        return _fault_with_an_end(asked) if asked.takes_end else None
+    _require_repeatable(asked, pairs)
+    mistake = _mistake_like(asked, pairs)
+    if mistake is None:
+        return Fault(problem)
+    return Fault(problem, mistake.name, mistake.question)
+
+
+def _require_repeatable(asked: Asked, pairs: Walked) -> None:
+    """Raises NotRepeatable where the walks are not the same when made once more."""
+    for _ in range(TIMES - 1):
+        for case, distribution in pairs:
+            try:
+                found = asked.walk(case)
+            except TookTooLong:  # as far as there is time
+                return
+            if not is_same(found, distribution):
+                raise NotRepeatable(NOT_THE_SAME)
+
+
+def _fault_with_an_end(asked: Asked) -> Fault | None:
+    """What is wrong where one of the tokens ends the text."""
+    for case in asked.cases[:FIRST_CASES]:
+        for end in range(case.vocab):
+            try:
+                found = asked.walk(case, end)
+            except Failed as failed:
+                raise Failed(f"If {end} ends the text: {failed}") from failed
+            except AllTookTooLong as error:
+                raise Failed(NO_TIME_FOR_AN_END) from error
+            for committed, probability in sorted(found.items()):
+                if end in committed[:-1] and probability > 0:
+                    return Fault(
+                        f"Where {end} ends the text, your function can commit "
+                        f"{listed(committed)}: nothing may come behind an end token.",
+                        "tokens behind the end",
+                        "An accepted draft may be the end token. What becomes of the "
+                        "drafts, and of the token more, that follow it?",
+                        needs_end=True,
+                    )
+            problem = case.difference(found)
+            if problem is not None:
+                return Fault(f"If {end} ends the text: {problem}", needs_end=True)
+    return None
+
+
+def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
+    """The known mistake that gives the same in every case that was walked."""
+    for mistake in _known_mistakes(asked):
+        try:
+            if _does_the_same(mistake.solution, pairs):
+                return mistake
+        except Failed:
+            continue
+        except TookTooLong:
+            break
+    return None
+
+
+def _does_the_same(rule: Rule, pairs: Walked) -> bool:
+    return all(is_same(case.distribution(rule), found) for case, found in pairs)
+
+
+def _known_mistakes(asked: Asked) -> list[Mistake]:
+    """Those of a shape; also with the chances by which drafts are chosen, for q."""
+    known = {
+        "line": line_mistakes.MISTAKES,
+        "tree": candidate_mistakes.IN_A_TREE,
+        "candidates": candidate_mistakes.AT_ONE_POSITION,
+    }[asked.shape]
+    if asked.choice == "q":
+        return list(known)
+    right = {
+        "line": line_mistakes.verify,
+        "tree": candidate_mistakes.pick_down_the_tree,
+        "candidates": candidate_mistakes.pick,
+    }[asked.shape]
+    mistakes = [Mistake(*NOT_DRAWN_FROM_Q, right)]
+    for mistake in known:
+        solution = told_the_chances(mistake.solution, asked.choice)
+        mistakes += [replace(mistake, solution=solution), mistake]
+    return mistakes
+
+
+NOT_DRAWN_FROM_Q = (
+    "divides by q although the draft was not drawn from it",
+    "The ratio p(x) / q(x) is right for a draft that is drawn from q. With which "
+    "probability is x drafted here?",
+)
+
+
+def _is_lossless_greedy(asked: Asked) -> bool | None:
+    """Whether a rule is right with models that are sure of their tokens."""
+    try:
+        for case in chosen(greedy_cases(asked.shape), asked.choice):
+            if case.difference(asked.walk(case)) is not None:
+                return False
+    except Failed:
+        return False
+    except TookTooLong:
+        return None
+    return True
+
+
+# -- what is said of a lossless rule ---------------------------------------------------
+def _notes(asked: Asked, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
+    """What is said of a rule in which no error was found."""
+    notes = [_first(case.impossible(found) for case, found in pairs)]
+    notes.append(_only_if_chosen_so(asked))
+    if rate is not None and rate.value < min(rate.best.values()) - FEWER:
+        notes.append(_never_reads_q(asked, pairs))
+    if asked.takes_end:
+        notes.append("Nothing is committed behind an end token.")
+    return tuple(note for note in notes if note is not None)
+
+
+def _only_if_chosen_so(asked: Asked) -> str | None:
+    """What is said of a rule that is not lossless if drafts are chosen otherwise."""
+    for choice, words in CHOICES.items():
+        if choice == asked.choice:
+            continue
+        try:
+            cases = chosen(few_cases(asked.shape), choice)
+            problem = _first(case.difference(asked.walk(case)) for case in cases)
+        except (Failed, NotRepeatable, TookTooLong):
+            continue
+        if problem is not None:
+            return (
+                f"That is so if each draft is {CHOICES[asked.choice]}. If it is "
+                f"{words} (drawn={choice!r}), the rule is not lossless. {problem}"
+            )
+    return None
+
+
+def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
+    """What is said of a rule that does the same whatever q is."""
+    try:
+        for change in (lambda rows: rows * np.nan, lambda rows: np.roll(rows, 1, -1)):
+            rule = asked.told_other_q(change)
+            for case, found in pairs[:FIRST_CASES]:
+                if not is_same(case.distribution(rule, asked.array), found):
+                    return None
+    except (Failed, NotRepeatable, TookTooLong):
+        return None
+    return "It accepts fewer drafts than it could, because it never reads q."
+
+
+def _rate_of(pairs: Walked) -> Rate:
+    """What a pass gives in the mean over the cases, beside what is possible."""
+    rates = [case.rate(found) for case, found in pairs]
+    unit: str = pairs[0][0].unit
+    best = _means([case.best_rates() for case, _ in pairs])
+    return Rate(float(np.mean(rates)), unit, best)
+
+
+def _means(rates: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The mean of each kind over the cases."""
+    return {kind: float(np.mean([each[kind] for each in rates])) for kind in rates[0]}
+
+
+def _scope_of(walked: Sequence[Any], cases: Sequence[Any]) -> str:
+    """What was walked, in a sentence."""
+    if len(walked) < len(cases):
+        return (
+            f"Every outcome was walked, in {len(walked)} of {len(cases)} cases: there "
+            "was no time for more."
+        )
+    first, last = cases[0].name, cases[-1].name
+    return (
+        f"Every outcome was walked, in {len(cases)} cases, from {first!r} to {last!r}."
+    )
+
+
+def _said_of_drafts(asked: Asked) -> str:
+    """How drafts were chosen, in a sentence; "" for the usual way."""
+    return "" if asked.choice == "q" else f" Each draft was {CHOICES[asked.choice]}."
+
+
+def _first(differences: Iterable[str | None]) -> str | None:
+    """The first that is there."""
+    return next((each for each in differences if each is not None), None)
+
+
+# -- by sampling -----------------------------------------------------------------------
+def _by_sampling(asked: Asked, why: str) -> Checked:
+    """The answer by many runs of the rule."""
+    if asked.shape == "candidates":
+        return Checked(
+            None,
+            problem=f"{why} For candidates there is no answer by sampling.",
+            how="not run",
+        )
+    cases = [case for case in asked.cases if not _is_sure(case)]
+    samples: list[Sampled] = []
+    for case in cases:
+        samples.append(
+            sample(
+                case,
+                asked.called(),
+                array=asked.array,
+                runs=max(LEAST_RUNS, asked.runs // len(cases)),
+                seconds=asked.seconds / (2 * len(cases)),
+            )
+        )
+    problem = _first(each.difference for each in samples)
+    runs = sum(each.runs for each in samples)
+    if problem is None and min(each.runs for each in samples) < LEAST_RUNS:
+        return Checked(
+            None,
+            problem=f"{why} In the time that it had it was run {runs} times only.",
+            how="not run",
+        )
+    return Checked(
+        is_lossless=None if problem is None else False,
+        problem=problem or "",
+        how="sampled",
+        scope=f"{why} It was run {runs:,} times.{_said_of_drafts(asked)}",
+        largest_error=max(each.error for each in samples),
+        would_find=max(each.would_find for each in samples),
+        rate=_sampled_rate(samples, cases),
+        notes=("It was not told of an end token.",) if asked.takes_end else (),
+    )
+
+
+def _is_sure(case: Case[Any]) -> bool:
+    """Whether the target is sure of its token at once, so that nothing is by chance."""
+    return float(case.target[()].max()) == 1.0
+
+
+def _sampled_rate(samples: Sequence[Sampled], cases: Sequence[Any]) -> Rate:
+    """Tokens a pass, in the mean over the cases, beside what is possible."""
+    mean = float(np.mean([each.tokens for each in samples]))
+    off = float(np.sqrt(np.mean([each.tokens_off**2 for each in samples])))
+    off /= len(samples) ** 0.5
+    is_large = isinstance(cases[0].target, DrawnWhenAsked)
+    best = {} if is_large else _means([case.best_rates() for case in cases])
+    return Rate(mean, f"tokens a pass (95 % interval: +-{off:.4f})", best)
+
+
+# -- a method --------------------------------------------------------------------------
+def _page_of(name: str) -> pages.Method:
+    """A registered method as a function of a world and a draft length."""
+    required = arguments_of(METHODS[name])
+
+    def page(world: World, gamma: int) -> None:
+        settings = {length: gamma for length in LENGTHS if length in required}
+        METHODS[name](world, **settings)
+
+    return page
+
+
+def _check_method(method: pages.Method, servers: int) -> Checked:
+    """The answer for a whole method."""
+    setup = pages.Setup(walks=pages.WALKS_WITH_ENDS, servers=servers)
+    try:
+        behaviour = _without_draws(method, partial(pages.behaviour_of, method, setup))
+        problem = _first(
+            find(behaviour, setup)
+            for find in (
+                pages.greedy_difference,
+                pages.sampled_difference,
+                pages.clock_difference,
+            )
+        )
+        if problem is not None and not pages.is_repeatable(method, setup, behaviour):
+            raise NotRepeatable(NOT_THE_SAME)
+    except NotRepeatable as error:
+        return Checked(None, problem=_why_not_walked(error), how="not run")
+
+    errors, is_right_greedy = [], True
+    for walk, found in zip(setup.walks, behaviour.sampled, strict=True):
+        wanted = pages.target_distribution(walk, temperature=1.0)
+        errors.append(total_variation(found, wanted))
+    if pages.greedy_difference(behaviour, setup) is not None:
+        is_right_greedy = False
+    walked = ", and ".join(walk.words for walk in setup.walks)
+    return Checked(
+        is_lossless=problem is None,
+        problem=problem or "",
+        scope=f"Every outcome was walked of all texts {walked}, greedily and sampling.",
+        largest_error=max(errors),
+        is_lossless_greedy=is_right_greedy,
+        notes=(*_speeds(behaviour, setup), *_late_work(method, setup)),
+    )
+
+
+def _late_work(method: pages.Method, setup: pages.Setup) -> list[str]:
+    """What is said of a method that goes on when the text has ended."""
+    if not pages.works_after_the_end(method, setup):
+        return []
+    return [
+        "It goes on after an end token: it asks a model, or commits, when the text is "
+        "complete. Nothing of that is written, and it takes time."
+    ]
+
+
+def _speeds(behaviour: pages.Behaviour, setup: pages.Setup) -> list[str]:
+    """How fast a method is on the virtual clock: a sentence for each run."""
+    sentences = []
+    for run in behaviour.clock:
+        if run.seconds == 0:
+            return ["It takes no time at all, for it waits for no model."]
+        how = "greedily" if run.temperature == 0 else "at temperature 1"
+        sentences.append(
+            f"On the virtual clock (c = {run.c:g}, alpha = {pages.CLOCK_ALPHA:g}, "
+            f"{setup.words}), {how}: {setup.clock_tokens / run.seconds:.2f} times as "
+            "fast as plain decoding."
+        )
+    return sentences

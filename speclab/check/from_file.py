@@ -1,0 +1,82 @@
+"""A rule of somebody's own file, named as ``path/to/file.py:function``.
+
+So that another project checks its rule in a script or in CI:
+``python -m speclab check kernels/accept.py:accept``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from speclib.errors import BadValue, unknown_name
+
+FORM = "path/to/file.py:function"
+
+
+def load_rule(named: str) -> Callable[..., Any]:
+    """The function that ``named`` stands for; it runs the file.
+
+    Raises BadValue for another form, a file that is not there or that raises an error,
+    and a name that is not in it.
+    """
+    file, _, name = named.rpartition(":")
+    if not file or not name:
+        raise BadValue(f"the rule is {named!r}: write {FORM}")
+    module = _module_of(Path(file))
+    rule = getattr(module, name, None)
+    if rule is None:
+        functions = [key for key, value in vars(module).items() if callable(value)]
+        raise unknown_name(f"no {name!r} in {file}", name, sorted(functions))
+    if not callable(rule):
+        raise BadValue(f"{name} of {file} is no function")
+    found: Callable[..., Any] = rule
+    return found
+
+
+def _module_of(path: Path) -> ModuleType:
+    """The module in a file; what stands beside it can be imported by it."""
+    if not path.is_file():
+        raise BadValue(f"no file {path}: write {FORM}")
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BadValue(f"{path} is no Python file")
+    module = module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    arguments = sys.argv
+    sys.argv = [str(path)]  # a file that reads them is not meant by ours
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise BadValue(f"{path} raises {type(error).__name__}: {error}") from error
+    finally:
+        sys.argv = arguments
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def array_called(name: str) -> Callable[[Any], Any]:
+    """What makes the distributions that a rule is given, by its name.
+
+    ``numpy``, ``list``, ``torch``, or ``module:function`` of any library.
+    """
+    if name == "numpy":
+        return np.array
+    if name == "list":
+        return list
+    module, _, function = ("torch:tensor" if name == "torch" else name).partition(":")
+    try:
+        made: Callable[[Any], Any] = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError):
+        raise BadValue(
+            f"array is {name!r}: give numpy, list, torch, or module:function of a "
+            "library that is installed"
+        ) from None
+    return made

@@ -1,0 +1,268 @@
+"""Mistakes in a rule for drafts in a line, by name, beside the right rule.
+
+Each is a whole rule that makes the mistake. A rule that does the same in every case
+behaves as if it made it, and is told so by this name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from speclab.check.case import Rule
+from speclab.check.coin import Coin, NewCoin, draw
+from speclab.check.mistakes import Mistake
+from speclib.core.sampling import Row, residual
+
+
+def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
+    """Leviathan et al. 2023, Algorithm 1, lines 4-13."""
+    committed: list[int] = []
+    for token, q_row, p_row in zip(drafted, q, p, strict=False):
+        if not coin() < p_row[token] / q_row[token]:
+            replacement = draw(residual(p_row, q_row), coin())
+            return [*committed, replacement]
+        committed.append(token)
+    bonus = draw(p[-1], coin())
+    return [*committed, bonus]
+
+
+# From a row of q, a row of p, and the number that rejected a draft.
+Replacement: TypeAlias = Callable[[Row, Row, Coin, NewCoin], int]
+Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
+
+
+def _from_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return draw(residual(p, q), coin())
+
+
+def _drawn_bonus(p: list[Row], coin: NewCoin) -> list[int]:
+    return [draw(p[-1], coin())]
+
+
+def _variant(
+    accepts: Callable[..., bool] = lambda u, token, q, p: u < p[token] / q[token],
+    replacement: Replacement = _from_the_residual,
+    bonus: Bonus = _drawn_bonus,
+    row_of_test: int = 0,
+    position_of_q: Callable[[int, int], int] = lambda position, gamma: position,
+    tests_with_one_coin: bool = False,
+    ends_at_rejection: bool = True,
+) -> Rule:
+    """``verify`` with a step that is done differently.
+
+    ``row_of_test``: how many rows too late each draft is tested with.
+    ``position_of_q``: which of gamma drafts gives the row of q.
+    """
+
+    def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
+        committed: list[int] = []
+        u = coin()
+        for position, token in enumerate(drafted):
+            p_row = p[position + row_of_test]
+            q_row = q[position_of_q(position, len(drafted))]
+            if position and not tests_with_one_coin:
+                u = coin()
+            if accepts(u, token, q_row, p_row):
+                committed.append(token)
+                continue
+            committed.append(replacement(q_row, p_row, u, coin))
+            if ends_at_rejection:
+                return committed
+        return committed + bonus(p, coin)
+
+    return run
+
+
+def _third_untested(
+    drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
+) -> list[int]:
+    """``verify`` of the first two drafts; the others are committed as they are."""
+    committed = verify(drafted[:2], q[:2], p[:3], coin)
+    if len(drafted) < 3 or len(committed) < 3:
+        return committed
+    return [*drafted, draw(p[-1], coin())]
+
+
+def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Rule:
+    """``verify`` that writes one token more after a replacement.
+
+    ``row_of_bonus(written)``: which row of p it is drawn from.
+    """
+
+    def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
+        committed = verify(drafted, q, p, coin)
+        if len(committed) > len(drafted):
+            return committed
+        return [*committed, draw(p[row_of_bonus(len(committed))], coin())]
+
+    return run
+
+
+def _likeliest_of_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return int(p.argmax())
+
+
+def _likeliest_of_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return int(residual(p, q).argmax())
+
+
+def _from_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+    return draw(p, coin())
+
+
+def _likeliest_bonus(p: list[Row], coin: NewCoin) -> list[int]:
+    return [int(p[-1].argmax())]
+
+
+def _is_likeliest(u: Coin, token: int, q: Row, p: Row) -> bool:
+    return token == int(p.argmax())
+
+
+def _greedy_test(
+    replacement: Replacement = _from_the_residual, bonus: Bonus = _drawn_bonus
+) -> Mistake:
+    return Mistake(
+        "greedy test when sampling",
+        "A draft need not be the target's likeliest token: at temperature 1 the target "
+        "writes other tokens too. With which chance does it keep this one?",
+        _variant(_is_likeliest, replacement, bonus),
+    )
+
+
+def _likeliest_replacement(
+    replacement: Replacement, bonus: Bonus = _drawn_bonus
+) -> Mistake:
+    return Mistake(
+        "likeliest token for a replacement",
+        "A rejected draft is replaced by a token that is drawn. Always the likeliest "
+        "one comes too often: which distribution, and which coin, does it need?",
+        _variant(replacement=replacement, bonus=bonus),
+    )
+
+
+def _bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Mistake:
+    return Mistake(
+        "bonus after a rejection",
+        "Is there a bonus after a replacement, too? The rows beyond a rejected draft "
+        "follow a text that is not written.",
+        _with_bonus_after_a_rejection(row_of_bonus),
+    )
+
+
+MISTAKES = (
+    Mistake(
+        "reused coin",
+        "Do two decisions share a coin? The number that rejected a draft is known to "
+        "be large, so it may not draw the replacement too.",
+        _variant(replacement=lambda q, p, u, coin: draw(residual(p, q), u)),
+    ),
+    Mistake(
+        "one coin for all tests",
+        "Do two decisions share a coin? Each draft needs one of its own.",
+        _variant(tests_with_one_coin=True),
+    ),
+    Mistake(
+        "residual not normalised",
+        "What is left of p after the accepted drafts does not add up to 1: it must be "
+        "divided by its sum before it can be drawn from.",
+        _variant(replacement=lambda q, p, u, coin: draw(np.maximum(p - q, 0), coin())),
+    ),
+    Mistake(
+        "residual from p",
+        "Is the replacement drawn from p itself? Tokens that the draft model proposes "
+        "then come too often: once as accepted drafts, and again as replacements.",
+        _variant(replacement=_from_p),
+    ),
+    Mistake(
+        "non-strict test",
+        "coin() can be 0 exactly. Which of < and <= never accepts a token whose "
+        "p(x) is 0?",
+        _variant(accepts=lambda u, token, q, p: u <= p[token] / q[token]),
+    ),
+    Mistake(
+        "row off by one",
+        "Is each draft tested with the row after it? Row i of p says what the target "
+        "would have written at the position of draft i.",
+        _variant(row_of_test=1),
+    ),
+    Mistake(
+        "q of another place",
+        "Which row of q was each draft drawn from? The first draft's row says nothing "
+        "of the second draft.",
+        _variant(position_of_q=lambda position, gamma: 0),
+    ),
+    Mistake(
+        "q of another place",
+        "Which row of q was each draft drawn from? The last draft's row says nothing "
+        "of the drafts before it.",
+        _variant(position_of_q=lambda position, gamma: gamma - 1),
+    ),
+    Mistake(
+        "q of another place",
+        "Which row of q was the third draft drawn from?",
+        _variant(position_of_q=lambda position, gamma: min(position, 1)),
+    ),
+    Mistake(
+        "later drafts untested",
+        "The first drafts are tested. And the third one?",
+        _third_untested,
+    ),
+    Mistake(
+        "bonus forgotten",
+        "When all drafts are accepted, the target's pass has one row left over: what "
+        "is it for?",
+        _variant(bonus=lambda p, coin: []),
+    ),
+    Mistake(
+        "bonus from the wrong row",
+        "Which row of p follows the last draft?",
+        _variant(bonus=lambda p, coin: [draw(p[-2], coin())]),
+    ),
+    Mistake(
+        "untested drafts",
+        "Are drafts committed without a test?",
+        _variant(accepts=lambda u, token, q, p: True),
+    ),
+    Mistake(
+        "ratio upside down",
+        "Which of the two models has the last word? Look at what is divided by what.",
+        _variant(
+            accepts=lambda u, token, q, p: u * p[token] < q[token] if p[token] else True
+        ),
+    ),
+    Mistake(
+        "q forgotten in the test",
+        "The draft model proposed this token with probability q(x) already: the coin "
+        "should be compared with p(x) / q(x).",
+        _variant(accepts=lambda u, token, q, p: u < p[token]),
+    ),
+    _greedy_test(),
+    _greedy_test(_from_p),
+    _greedy_test(_likeliest_of_p),
+    _greedy_test(_likeliest_of_the_residual),
+    _greedy_test(bonus=_likeliest_bonus),
+    _greedy_test(_from_p, _likeliest_bonus),
+    _greedy_test(_likeliest_of_p, _likeliest_bonus),
+    _greedy_test(_likeliest_of_the_residual, _likeliest_bonus),
+    _likeliest_replacement(_likeliest_of_p),
+    _likeliest_replacement(_likeliest_of_the_residual),
+    _likeliest_replacement(_likeliest_of_p, _likeliest_bonus),
+    _likeliest_replacement(_likeliest_of_the_residual, _likeliest_bonus),
+    Mistake(
+        "likeliest token for the bonus",
+        "When all drafts pass, the last row of p gives one token more. Is it drawn, or "
+        "always the likeliest?",
+        _variant(bonus=_likeliest_bonus),
+    ),
+    _bonus_after_a_rejection(lambda written: written),
+    _bonus_after_a_rejection(lambda written: -1),
+    Mistake(
+        "going on after a rejection",
+        "The drafts after a rejected one follow a text that is not written: what "
+        "became of them?",
+        _variant(ends_at_rejection=False),
+    ),
+)

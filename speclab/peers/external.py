@@ -1,0 +1,283 @@
+"""Decoding by others on the same pair, to stand beside our methods: measured only.
+
+    with External("transformers-assisted", pair) as peer:
+        answer = peer.decode("def fib(n):", max_new_tokens=64)  # .text, .tokens, .stats
+
+A peer runs in one process of its own, target and draft in turns, greedily. It is no
+method: it knows no World and leaves no trace. So of ``Stats`` it has the counts, the
+times of commits and the passes; the devices' busy seconds and steps stay 0.
+
+Knows no torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+
+from speclib.arguments import Count, Seconds, checked
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.decoding.encode import encode
+from speclib.errors import BadValue, unknown_name
+from speclib.models import preflight
+from speclib.models.dtypes import check_dtype
+from speclib.models.open_pair import OpenPair, open_pair
+from speclib.trace.metrics import Stats
+from speclib.worlds.devices import DeviceLost
+from speclib.worlds.owner import Owner
+from speclib.worlds.worker import Failure, pin
+from speclib.worlds.worker_process import Worker
+
+
+class Peer(NamedTuple):
+    """Somebody else's decoding.
+
+    ``drafts``: whether it runs the pair's draft. ``settings``: its parameters by their
+    names in transformers' GenerationConfig, with their defaults.
+    """
+
+    about: str
+    drafts: bool = False
+    settings: Mapping[str, Any] = {}
+
+
+EXTERNAL = {
+    "transformers-plain": Peer("transformers' generate, one token per pass"),
+    "transformers-assisted": Peer(
+        "transformers' assisted generation (Gante 2023)",
+        True,
+        {
+            "num_assistant_tokens": 20,
+            "num_assistant_tokens_schedule": "constant",
+            "assistant_confidence_threshold": 0.4,
+        },
+    ),
+    "transformers-prompt-lookup": Peer(
+        "transformers' prompt lookup (Saxena 2023)",
+        False,
+        {"prompt_lookup_num_tokens": 10, "max_matching_ngram_size": 2},
+    ),
+}
+
+
+class Answer(NamedTuple):
+    """What a peer decoded: the new tokens and their text; counts and seconds."""
+
+    text: str
+    tokens: tuple[int, ...]
+    stats: Stats
+
+
+class PeerSetup(NamedTuple):
+    """What a peer's process needs to know, besides the pair."""
+
+    dtype: str
+    threads: int
+    packed: bool
+    drafts: bool
+    end_tokens: frozenset[int]
+    settings: dict[str, Any]
+    rules: dict[str, Any]
+
+
+class External:
+    """A peer on ``pair``, open until ``close()``.
+
+    name        one of EXTERNAL
+    threads     of its process, by default as many as the pair's place says; one is
+                pinned to the target's core, more are free
+    packed      our packed linear layers; False: torch's own, as users of transformers
+                have them
+    timeout     seconds that a request may take; ``start_timeout``: seconds that
+                building the models may take
+    settings    the peer's own, see EXTERNAL
+
+    Raises SpeclibError for what is unknown or does not fit here, and DeviceLost with
+    the cause for a process that died or gave no answer in time. The next request then
+    has a new process, as it has after an interrupt.
+    """
+
+    kind = "measured"
+
+    @checked
+    def __init__(
+        self,
+        name: str,
+        pair: Pair,
+        *,
+        dtype: str = "auto",
+        threads: Count | None = None,
+        packed: bool = True,
+        timeout: Seconds = 600.0,
+        start_timeout: Seconds = 300.0,
+        **settings: Any,
+    ):
+        peer = _find_peer(name, settings)
+        self._opened = open_pair(pair)
+        _check_pair(name, peer, self._opened)
+        self._opened.generation_settings.check(pair.target.model, sampling=False)
+        _check_memory(peer, self._opened, dtype)
+        self.name, self.pair = name, pair
+        self.timeout, self.start_timeout = timeout, start_timeout
+        self._setup = PeerSetup(
+            dtype,
+            threads or pair.place.threads,
+            packed,
+            peer.drafts,
+            self._opened.end_tokens,
+            {**peer.settings, **settings},
+            self._opened.generation_settings.for_generate,
+        )
+        self._owner = Owner()
+        self._worker: Worker | None = None
+        self._running_worker()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The number of the peer's process; none while it is closed or lost."""
+        return () if self._worker is None else self._worker.pids
+
+    @checked
+    def decode(self, prompt: Any, *, max_new_tokens: Count = 64) -> Answer:
+        """Decodes ``prompt`` (a str, or chat messages) greedily.
+
+        It reads a prompt as ``speclib.decode`` does.
+        """
+        prompt_ids = encode(prompt, self._opened, max_new_tokens)
+        self._owner.take()
+        try:
+            worker = self._running_worker()
+            # A process that is gone is noticed when its answer is awaited.
+            with contextlib.suppress(ConnectionError):
+                worker.pipe.send((prompt_ids, max_new_tokens))
+            tokens, stats = self._receive(worker, "failed on", self.timeout)
+        finally:
+            self._owner.give_back()
+        tokenizer = self._opened.tokenizer
+        text = str(tokenizer.decode(list(tokens), skip_special_tokens=True))
+        return Answer(text, tokens, stats)
+
+    def _running_worker(self) -> Worker:
+        """The peer's process; a new one where there is none."""
+        if self._worker is None:
+            self._worker = Worker(self.name, self.pair, generate, self._setup)
+            self._receive(
+                self._worker, "could not build", self.start_timeout, "start_timeout"
+            )
+        return self._worker
+
+    def _receive(
+        self,
+        worker: Worker,
+        problem: str,
+        seconds: float,
+        seconds_setting: str = "timeout",
+    ) -> Any:
+        """The next message of the process.
+
+        Raises DeviceLost where none comes in ``seconds`` (which ``seconds_setting``
+        sets), or where it is a failure, of which ``problem`` says what failed.
+        """
+        try:
+            message = worker.receive(seconds, seconds_setting)
+        except DeviceLost as error:
+            self._worker = None
+            raise DeviceLost(
+                f"peer {self.name!r} on pair {self.pair.name!r} was lost: {error}"
+            ) from None
+        except BaseException:
+            # An interrupt: the answer that comes later would pass for the next one's.
+            self._end_process()
+            raise
+        if isinstance(message, Failure):
+            self._end_process()
+            raise DeviceLost(
+                f"peer {self.name!r} {problem} pair {self.pair.name!r}: {message.cause}"
+            )
+        return message
+
+    def close(self) -> None:
+        """Ends the peer's process, for good."""
+        self._owner.close()
+        if self._owner.is_here:
+            self._end_process()
+
+    def _end_process(self) -> None:
+        """Ends it; the next request has a new one."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+    def __enter__(self) -> Self:
+        self._owner.check()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _find_peer(name: str, settings: Mapping[str, Any]) -> Peer:
+    """The peer called ``name``. Raises SpeclibError for one or a setting not known."""
+    if name not in EXTERNAL:
+        raise unknown_name(f"unknown peer {name!r}", name, EXTERNAL)
+    peer = EXTERNAL[name]
+    for setting in settings:
+        if setting not in peer.settings:
+            raise unknown_name(
+                f"peer {name!r} has no parameter {setting!r}", setting, peer.settings
+            )
+    return peer
+
+
+def _check_pair(name: str, peer: Peer, opened: OpenPair) -> None:
+    """Raises SpeclibError for a pair that transformers cannot run."""
+    pair = opened.pair
+    if opened.is_toy:
+        raise BadValue(f"peer {name!r} needs real models; pair {pair.name!r} is a toy")
+    draft_runtime = opened.runtime("draft")
+    if peer.drafts and draft_runtime != "torch":
+        raise BadValue(
+            f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
+            f"{draft_runtime}: give its twin, as embedded/duo-torch"
+        )
+
+
+def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
+    """Raises SpeclibError for models that this machine has no place or memory for."""
+    check_dtype(dtype)
+    pair, place = opened.pair, opened.place
+    if not peer.drafts:  # then the draft is not loaded
+        pair = pair.model_copy(update={"draft": ModelSpec(model="toy")})
+        place = place.model_copy(update={"draft": place.target})
+    preflight.check(pair, place, dtype, in_one_process=True)
+
+
+def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
+    """Builds a peer's models in its process.
+
+    Returns what answers a message: the prompt's token ids, and the most new tokens.
+    """
+    opened = open_pair(pair)
+    pinned = opened.place.of("target") if setup.threads == 1 else ()
+    pin(pinned, setup.threads)
+    from speclab.peers.transformers_generate import Transformers
+
+    target = _build(opened, "target", setup)
+    draft = _build(opened, "draft", setup) if setup.drafts else None
+    peer = Transformers(target, draft, setup.end_tokens, setup.settings, setup.rules)
+
+    def answer(message: Any, pipe: object) -> Any:
+        return peer(message)
+
+    return answer
+
+
+def _build(opened: OpenPair, role: Literal["draft", "target"], setup: PeerSetup) -> Any:
+    return opened.build(role, setup.dtype, packed=setup.packed)

@@ -1,0 +1,139 @@
+"""What the KV caches of the devices hold, from event to event.
+
+An operation keeps the first slots of its device's cache, cuts the others off, and adds
+a slot for each token that it is fed. So a trace tells what every cache holds::
+
+    before      a b c d e x y     the text goes on with d e f: x and y are stale
+    cut         a b c d e
+    afterwards  a b c d e f g
+
+Knows no method, model or clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from speclib.errors import BadValue
+from speclib.trace.events import COMMIT, Event, Trace
+
+EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
+OF_THE_PROMPT = -1  # stands for a token of the prompt, which a trace need not know
+
+
+class Slot(NamedTuple):
+    """A slot of a KV cache: the token that was fed, and the kind of pass it was."""
+
+    token: int
+    kind: str
+
+
+class CacheMoment(NamedTuple):
+    """All KV caches at the moment at which an event ends.
+
+    event        an operation, or a commit
+    text_length  tokens of the text, prompt included
+    kinds        by device, the kind of every slot: "exact"; "fuzzy", where a pass of
+                 EasySpec's draft has filled it; "stale", where a token differs from the
+                 text, and after that
+    cut          slots that the operation cut off before it added its own
+    added        slots that it added
+    """
+
+    event: Event
+    text_length: int
+    kinds: dict[str, tuple[str, ...]]
+    cut: int = 0
+    added: int = 0
+
+
+def cache_moments(trace: Trace) -> list[CacheMoment]:
+    """A moment for each operation and each commit, in the order of their ends.
+
+    Raises BadValue for a trace with trees or several sequences of drafts: the slots of
+    those do not follow the positions of the text.
+    """
+    _check_lines(trace)
+    text = [OF_THE_PROMPT] * trace.prompt_length
+    text_lengths = [len(text)]  # after so many rounds
+    caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
+    # By device and position in the text: the token that it drafted last.
+    drafted: dict[str, dict[int, int]] = {device: {} for device in trace.devices}
+    moments = []
+    for event in trace.events:
+        if event.op == COMMIT:
+            text += event.tokens
+            text_lengths.append(len(text))
+            moments.append(CacheMoment(event, len(text), _kinds(caches, text)))
+            continue
+        if event.device not in caches:
+            continue
+
+        cache = caches[event.device]
+        cut = len(cache) - event.kept
+        fuzzy = event.payload.fuzzy_slots
+        text_then = text[: text_lengths[event.round]]
+        tokens = _fed_tokens(event, text_then, drafted[event.device])
+        kinds = [EXACT] * (len(tokens) - fuzzy) + [FUZZY] * fuzzy
+        cache[event.kept :] = map(Slot, tokens, kinds)
+        if event.is_drafting:
+            own_drafts = enumerate(event.tokens, start=event.text_length)
+            drafted[event.device].update(own_drafts)
+        moment = CacheMoment(event, len(text), _kinds(caches, text), cut, len(tokens))
+        moments.append(moment)
+
+        if fuzzy and event.payload.drops_fuzzy_slots:
+            del cache[-fuzzy:]
+    return moments
+
+
+def _check_lines(trace: Trace) -> None:
+    for event in trace.operations:
+        if not event.payload.is_line(event.tokens):
+            method = trace.meta.get("method", "this method")
+            raise BadValue(
+                f"{method} has a tree or several sequences of drafts, and KV caches "
+                "are shown for a single line of them: give width=1 or k=1 where the "
+                "method has such a setting, or take another method"
+            )
+
+
+def _fed_tokens(
+    event: Event, text: Sequence[int], drafted: Mapping[int, int]
+) -> list[int]:
+    """The tokens that an operation was fed.
+
+    ``text``: as it was when the operation was asked for. A scoring says itself what it
+    was fed. A drafting goes on from the text, and from drafts that are not tested yet;
+    then it feeds its own drafts, but for the last one.
+    """
+    if not event.is_drafting:
+        return list(event.tokens[: event.fed])
+    tokens = []
+    for position in range(event.kept, event.text_length):
+        token = text[position] if position < len(text) else drafted[position]
+        tokens.append(token)
+    return tokens + list(event.tokens[: event.drafts_fed])
+
+
+def _kinds(
+    caches: Mapping[str, Sequence[Slot]], text: Sequence[int]
+) -> dict[str, tuple[str, ...]]:
+    """The kind of every slot, as the text is now."""
+    kinds = {}
+    for device, cache in caches.items():
+        right = _common_length(cache, text)
+        own_kinds = [slot.kind for slot in cache]
+        if right < min(len(cache), len(text)):
+            own_kinds[right:] = [STALE] * (len(cache) - right)
+        kinds[device] = tuple(own_kinds)
+    return kinds
+
+
+def _common_length(cache: Sequence[Slot], text: Sequence[int]) -> int:
+    """How many slots hold the tokens of the text before the first that does not."""
+    for length, (slot, token) in enumerate(zip(cache, text, strict=False)):
+        if token not in (slot.token, OF_THE_PROMPT):
+            return length
+    return min(len(cache), len(text))

@@ -1,0 +1,170 @@
+"""All categories together: seeded tasks for training, and those that are held out.
+
+Training draws tasks for ever from one seed, and leaves out every task whose question is
+held out. Knows nothing of tokens.
+
+Held out are the shipped prompts and the tasks of the datastore. The first twelve
+prompts of a category were so from the start. All others came when the embedded models
+had been trained, and are questions that no training had drawn: so the text that they
+were trained on is still the one that ``tasks`` draws. ``data/corpus/held_out.toml``
+lists the draws that training had drawn, too; they are passed over.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import count as numbers
+from typing import TypeAlias
+
+from speclab.training.tasks import arithmetic, code, frames, reasoning
+from speclab.training.tasks.tasks import Task, data
+
+Generator: TypeAlias = Callable[[random.Random], Task]
+
+
+def _generators(held_out: bool = False) -> dict[str, Generator]:
+    """What draws a task of each category that is trained.
+
+    ``held_out``: with names, facts and numbers that training never draws, in categories
+    of which it has drawn nearly all questions.
+    """
+    kinds_of = reasoning.HELD_OUT_KINDS_OF if held_out else reasoning.KINDS_OF
+    generators: dict[str, Generator] = {
+        "humaneval": code.task,
+        "coding": code.dialogue,
+        "gsm8k": partial(arithmetic.task, language="en"),
+    }
+    for language in arithmetic.LANGUAGES:
+        if language != "en":  # which is among the MGSM languages, but trained as gsm8k
+            story = partial(arithmetic.task, language=language)
+            generators[f"mgsm_{language}"] = story
+    for category in reasoning.KINDS_OF:
+        generators[category] = partial(
+            reasoning.task, category=category, kinds_of=kinds_of
+        )
+    for category in frames.categories():
+        generators[category] = partial(
+            frames.task, category=category, held_out=held_out
+        )
+    return generators
+
+
+GENERATORS = _generators()
+HELD_OUT_GENERATORS = _generators(held_out=True)
+SHIPPED_ONLY: dict[str, Generator] = {
+    "mgsm_en": partial(arithmetic.task, language="en")
+}
+CATEGORIES = (*GENERATORS, *SHIPPED_ONLY)
+SHIPPED_SEED, SHIPPED = 20_000, 96
+FIRST = 12  # of the shipped prompts: they were held out from the start
+DATASTORE_SEED, DATASTORE_DRAWS = 30_000, 2_150
+
+# Tasks drawn of each category, relative to one MGSM language. The ten languages share
+# their arithmetic; code and translation have the largest space of questions.
+WEIGHT = {
+    "humaneval": 4,
+    "gsm8k": 3,
+    "translation": 3,
+    "coding": 2,
+    "summarization": 2,
+    "rag": 2,
+    "reasoning": 2,
+    "math": 2,
+    "extraction": 2,
+}
+
+# The second pass: what has to be copied from far back in the prompt is learnt last.
+COPYING = {
+    "translation": 10,
+    "rag": 6,
+    "summarization": 6,
+    "extraction": 4,
+    "reasoning": 4,
+    "stem": 2,
+    "writing": 4,
+    "roleplay": 2,
+    "humaneval": 4,
+    "gsm8k": 3,
+    "math": 2,
+}
+
+
+def shipped(category: str, count: int = SHIPPED) -> list[Task]:
+    """The first ``count`` of the tasks of ``category`` that ``data/prompts`` holds."""
+    return list(_shipped(category)[:count])
+
+
+@cache
+def _shipped(category: str) -> tuple[Task, ...]:
+    """All of them: no question comes twice."""
+    rng = random.Random(f"{SHIPPED_SEED} {category}")
+    task_of_key: dict[str, Task] = {}
+    generate = {**GENERATORS, **SHIPPED_ONLY}[category]
+    while len(task_of_key) < FIRST:
+        task = generate(rng)
+        task_of_key.setdefault(task.key, task)
+
+    generate = {**HELD_OUT_GENERATORS, **SHIPPED_ONLY}[category]
+    drawn_in_training = _drawn_in_training(category)
+    for number in numbers():
+        if len(task_of_key) == SHIPPED:
+            break
+        task = generate(rng)
+        if number not in drawn_in_training:
+            task_of_key.setdefault(task.key, task)
+    return tuple(task_of_key.values())
+
+
+@cache
+def datastore_tasks() -> tuple[Task, ...]:
+    """About 2,000 tasks of all categories that are neither trained on nor shipped.
+
+    They are of the same kinds as those, and have the same sentences with other facts.
+    """
+    rng = random.Random(DATASTORE_SEED)
+    names, weights = _weighted_categories(WEIGHT)
+    drawn_in_training = _drawn_in_training("datastore")
+    shipped_keys = _shipped_keys()
+    chosen = []
+    for number in range(DATASTORE_DRAWS):
+        name = rng.choices(names, weights)[0]
+        task = HELD_OUT_GENERATORS[name](rng)
+        if number not in drawn_in_training and task.key not in shipped_keys:
+            chosen.append(task)
+    return tuple(chosen)
+
+
+def _drawn_in_training(what: str) -> frozenset[int]:
+    """The numbers of those draws that an embedded model was trained on, too."""
+    return frozenset(data("held_out")["drawn_in_training"].get(what, ()))
+
+
+def held_out() -> set[str]:
+    """The keys of all tasks that training must not draw."""
+    return _shipped_keys() | {task.key for task in datastore_tasks()}
+
+
+def _shipped_keys() -> set[str]:
+    keys: set[str] = set()
+    for category in (*GENERATORS, *SHIPPED_ONLY):
+        keys.update(task.key for task in shipped(category))
+    return keys
+
+
+def _weighted_categories(weight: dict[str, int]) -> tuple[list[str], list[int]]:
+    """The categories that are trained, and how often each is drawn."""
+    names = list(GENERATORS)
+    return names, [weight.get(name, 1) for name in names]
+
+
+def tasks(seed: int, weight: dict[str, int] = WEIGHT) -> Iterator[Task]:
+    """An endless seeded stream of training tasks, never one that is held out."""
+    rng, held = random.Random(seed), held_out()
+    names, weights = _weighted_categories(weight)
+    while True:
+        name = rng.choices(names, weights)[0]
+        task = GENERATORS[name](rng)
+        if task.key not in held:
+            yield task

@@ -1,0 +1,119 @@
+"""``python -m speclab check``: a rule of somebody's own file, from a command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+RULES = """
+from helper import one_more
+from speclib import draw
+
+def right(drafted, q, p, coin):
+    return [draw(p[0], coin())]
+
+def wrong(drafted, q, p, coin):
+    return [drafted[0]]
+
+def raises(drafted, q, p, coin):
+    return [1 / 0]
+
+def of_a_sure_draft(drafted, q, p, coin):
+    return [drafted[0]] if coin() < p[0][drafted[0]] else [1 - drafted[0]]
+
+number = 3
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    (tmp_path / "rules.py").write_text(RULES)
+    (tmp_path / "helper.py").write_text("one_more = 1\n")
+    return tmp_path / "rules.py"
+
+
+def run(*words: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "speclab", "check", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "name, code, says",
+    [
+        ("right", 0, "Lossless."),
+        ("wrong", 1, "Not lossless."),
+        ("raises", 2, "ZeroDivisionError in your line `return [1 / 0]`"),
+    ],
+)
+def test_a_rule_of_a_file_is_checked_and_the_code_says_what_came_out(
+    rules, name, code, says
+):
+    ran = run(f"{rules}:{name}")
+    assert (ran.returncode, ran.stderr) == (code, "")
+    assert says in ran.stdout
+
+
+def test_how_drafts_were_chosen_is_an_option(rules):
+    two_tokens = f"{rules}:of_a_sure_draft", "--vocab", "2", "--gamma", "1"
+    assert run(*two_tokens, "--drawn", "argmax").returncode == 0
+    assert run(f"{rules}:wrong", "--drawn", "argmax").returncode == 1
+    ran = run(f"{rules}:right", "--drawn", "nonsense")
+    assert ran.returncode == 2
+    assert ran.stderr == "error: drawn is 'nonsense': give 'q', 'argmax' or 'top-k'\n"
+
+
+def test_options_are_those_of_check_and_a_method_has_a_name(rules):
+    assert (
+        "8 tokens, 1 drafted"
+        in run(f"{rules}:right", "--gamma", "1", "--vocab", "8").stdout
+    )
+    assert run("autoregressive").stdout.startswith("Lossless.")
+    assert run(f"{rules}:right", "--array", "list", "--shape", "line").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (("nowhere.py:rule",), "no file nowhere.py"),
+        ((":rule",), "write path/to/file.py:function"),
+        (("pearls",), "no method 'pearls'; known: "),
+        (("rules.py",), "the rule is 'rules.py': write path/to/file.py:function"),
+        (("RULES:rihgt",), "no 'rihgt' in"),
+        (("RULES:number",), "is no function"),
+        (("RULES:right", "--array", "jax"), "array is 'jax'"),
+        (("RULES:right", "--shape", "lin"), "no shape 'lin'"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_to_give(rules, words, says):
+    ran = run(*(word.replace("RULES", str(rules)) for word in words))
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+
+
+@pytest.mark.parametrize(
+    "top", ["raise SystemExit(0)", "import argparse; argparse.ArgumentParser().exit()"]
+)
+def test_a_file_that_ends_the_process_is_no_rule_that_holds(tmp_path, top):
+    """Exit code 0 is a verdict, and a file has none to give."""
+    (tmp_path / "script.py").write_text(f"{top}\n")
+    ran = run(f"{tmp_path / 'script.py'}:rule")
+    assert ran.returncode == 2
+    assert "raises SystemExit" in ran.stderr
+
+
+def test_a_file_does_not_read_our_arguments(tmp_path):
+    rule = "def right(drafted, q, p, coin):\n    return [draw(p[0], coin())]\n"
+    top = "import sys\nfrom speclib import draw\nassert len(sys.argv) == 1\n"
+    (tmp_path / "script.py").write_text(top + rule)
+    assert run(f"{tmp_path / 'script.py'}:right", "--gamma", "1").returncode == 0
+
+
+def test_a_file_that_raises_says_so(tmp_path):
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    ran = run(f"{tmp_path / 'broken.py'}:rule")
+    assert ran.returncode == 2
+    assert "raises ModuleNotFoundError" in ran.stderr

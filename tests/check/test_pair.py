@@ -1,0 +1,142 @@
+"""A pair: does its draft write with a KV cache what it writes without one?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import speclib
+from speclib import SpeclibError, check
+
+pytest.importorskip("torch")
+
+from speclab.check.pair import check_draft  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
+
+PROMPT = 'def mean(numbers):\n    """The mean of a list of numbers."""\n'
+TOKENS = 48
+
+
+@pytest.fixture(scope="module")
+def models():
+    """The embedded target and its draft, at the size that they were trained at."""
+    opened = open_pair(speclib.load_pair("embedded/llama-7b-70b"))
+    draft = opened.build("draft", dilated=False)
+    target = opened.build("target", dilated=False)
+    opened.set_threads()
+    return draft, target, tuple(opened.tokenizer(PROMPT)["input_ids"])
+
+
+def checked(models, **settings):
+    draft, target, prompt = models
+    return check_draft(draft, target, prompt, TOKENS, **settings)
+
+
+def cut_by(tokens_more):
+    """``HFModel.cut`` that takes off more tokens than it should; below 0: fewer."""
+
+    def cut(self, length):
+        for layer in self.cache.layers:
+            surplus = layer.get_seq_length() - length
+            if surplus > 0 and surplus + tokens_more > 0:
+                layer.crop(-(surplus + tokens_more))
+        self.prefix.cut(length)
+
+    return cut
+
+
+def test_a_draft_of_ours_writes_the_same_without_its_cache(models):
+    answer = checked(models)
+    assert answer, answer
+    assert answer.fed == answer.needed
+    assert len(answer.acceptance) == 4
+    assert all(0 < share <= 1 for share in answer.acceptance)
+    assert repr(answer).startswith("The draft writes with its cache what it writes")
+    assert "Accepted of the tested drafts, in each quarter of the text: 0." in repr(
+        answer
+    )
+
+
+@pytest.mark.parametrize("tokens_more", [1, -1, 2, -2])
+def test_a_cache_that_is_cut_too_far_or_too_little_is_found(
+    models, monkeypatch, tokens_more
+):
+    draft, _, _ = models
+    monkeypatch.setattr(draft, "cut", cut_by(tokens_more).__get__(draft))
+    answer = checked(models)
+    assert answer.is_lossless is False
+    assert "and without a cache with" in answer.problem
+    assert repr(answer).startswith("The draft's cache is cut wrongly.")
+
+
+def test_a_cache_that_keeps_too_little_costs_passes_and_is_found(models, monkeypatch):
+    draft, _, _ = models
+    keep = type(draft.prefix).keep
+
+    def keeps_half(self, text, last=0):
+        return (
+            keep(self, text, last) // 2
+            if self is draft.prefix
+            else keep(self, text, last)
+        )
+
+    monkeypatch.setattr(type(draft.prefix), "keep", keeps_half)
+    answer = checked(models)
+    assert answer.is_lossless is False
+    assert answer.fed > 2 * answer.needed
+    assert "That costs time and no token." in answer.problem
+
+
+def test_a_perfect_draft_is_always_accepted(models):
+    _, target, prompt = models
+    opened = open_pair(speclib.load_pair("embedded/llama-7b-70b"))
+    draft = opened.build("target", dilated=False)
+    answer = check_draft(draft, target, prompt, TOKENS)
+    assert answer
+    assert answer.acceptance == (1, 1, 1, 1)
+
+
+def test_where_there_is_no_time_one_window_is_seen_and_no_share_told(models):
+    answer = checked(models, seconds=1e-6)
+    assert answer.acceptance == ()
+    assert "1 windows of 4 drafts" in answer.scope
+
+
+@pytest.mark.slow
+def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
+    command = [sys.executable, "-m", "speclib", "check", "embedded/once"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("The draft writes with its cache what it writes")
+    assert "in each quarter of the text" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "pair, settings, says",
+    [
+        ("toy", {}, "a toy has no KV cache"),
+        ("embedded/eagle", {}, "EAGLE's head is no model"),
+        ("embedded/nope", {}, "no method 'embedded/nope'.*a pair has a name as"),
+        (
+            "embedded/once",
+            {"gamma": 3},
+            "gamma and vocab are of a line; this is a pair",
+        ),
+        ("embedded/once", {"drawn": "argmax"}, "drawn is of a rule; this is a pair"),
+        ("embedded/once", {"put_back": True}, "put_back is of candidates and trees"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_pair_is_told(pair, settings, says):
+    with pytest.raises(SpeclibError, match=says):
+        check(pair, **settings)
+
+
+def test_a_check_of_a_rule_needs_no_torch():
+    code = (
+        "import sys, speclib\n"
+        "speclib.check(lambda drafted, q, p, coin: [0])\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
