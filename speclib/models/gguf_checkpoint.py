@@ -1,0 +1,105 @@
+"""A checkpoint folder made of a GGUF file, whose weights are no longer quantised.
+
+    file.gguf  ->  model.safetensors, config.json, tokenizer.json, ...
+
+transformers reads the file, with the package gguf for its quantised numbers. What comes
+out is a checkpoint like any other: it computes what the file says, in a number format
+that torch has. The file itself may be a draft in llama.cpp beside it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from speclib.errors import BadValue, SpeclibError, how_to_install, is_installed
+
+from .dtypes import TORCH_NAMES, check_dtype
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+MAGIC = b"GGUF"  # how every such file begins
+
+
+def convert(file: Path, folder: Path, dtype: str = "float32") -> None:
+    """Makes the checkpoint ``folder`` of a GGUF ``file``, whole or not at all.
+
+    dtype: of the stored weights. float32 holds what the file says; in bfloat16 they are
+    rounded once more, and take half the room.
+
+    Raises BadValue where the file is none, is damaged, or of an architecture that
+    transformers does not read from GGUF files; MissingExtra without the libraries; and
+    SpeclibError where nothing can be written.
+    """
+    check_dtype(dtype)
+    _check(file)
+    network, tokenizer = _read(file, dtype)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        tokenizer.save_pretrained(unfinished)
+        _save(network, unfinished)
+        unfinished.chmod(0o755)  # a temporary folder is its owner's alone
+        unfinished.rename(folder)
+    except OSError as error:
+        raise SpeclibError(
+            f"{folder} cannot be written: {error.strerror or error}"
+        ) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _check(file: Path) -> None:
+    if not is_installed("gguf"):
+        raise SpeclibError(f"reading {file} needs gguf: {how_to_install('models')}")
+    try:
+        with file.open("rb") as opened:
+            begins = opened.read(len(MAGIC))
+    except OSError as error:
+        raise BadValue(f"{file} cannot be read: {error.strerror}") from error
+    if begins != MAGIC:
+        raise BadValue(
+            f"{file} is no GGUF file: it begins with {begins!r}, not {MAGIC!r}. "
+            "A checkpoint of safetensors needs no conversion: give its folder"
+        )
+
+
+def _read(file: Path, dtype: str) -> tuple[PreTrainedModel, Any]:
+    """The file's network, in ``dtype``, and its tokenizer."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    options = {"gguf_file": file.name, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **options)
+        network = AutoModelForCausalLM.from_pretrained(
+            str(file.parent), dtype=getattr(torch, TORCH_NAMES[dtype]), **options
+        )
+    except Exception as error:  # a damaged file makes its reader raise anything
+        raise BadValue(
+            f"{file} cannot be read by transformers ({type(error).__name__}: {error}). "
+            "It may be damaged: compare its checksum with its source; or give a "
+            "checkpoint of safetensors in its place"
+        ) from error
+    return network, tokenizer
+
+
+def _save(network: PreTrainedModel, folder: Path) -> None:
+    """The weights and the configurations; tied weights are stored once."""
+    from safetensors.torch import save_file
+
+    network.tie_weights()
+    weights = network.state_dict()
+    if network.config.tie_word_embeddings:
+        weights.pop("lm_head.weight", None)
+    contiguous = {name: weight.contiguous() for name, weight in weights.items()}
+    path = folder / "model.safetensors"
+    save_file(contiguous, path, metadata={"format": "pt"})
+    path.chmod(0o644)  # as every other file; safetensors makes it its owner's alone
+    if hasattr(network.config, "quantization_config"):
+        del network.config.quantization_config
+    network.config.save_pretrained(folder)
+    network.generation_config.save_pretrained(folder)

