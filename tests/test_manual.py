@@ -11,7 +11,6 @@ from speclib.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")))
-LOG = tuple(sorted(ROOT.glob("docs/log/*.md")))
 
 
 def name_of(page: Path) -> str:
@@ -54,7 +53,7 @@ def anchors_of(page: Path) -> set[str]:
     return anchors
 
 
-@pytest.mark.parametrize("page", [*PAGES, *LOG], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
     for link in links_of(page):
         file, _, anchor = link.partition("#")
@@ -74,12 +73,6 @@ def test_every_method_is_in_the_manuals_table_of_methods():
     rows = table.split("\n\n")[0].splitlines()
     for name in METHODS:
         assert any(f"`{name}`" in row.split("|")[1] for row in rows[3:]), name
-
-
-def test_the_log_leads_to_every_day():
-    index = ROOT / "docs" / "log" / "README.md"
-    days = {page.name for page in LOG} - {index.name}
-    assert days <= set(links_of(index))
 
 
 # -- code ------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Acceptance rates of virtual runs, each solved from one printed number.
 
 Everything else that a virtual table shows is prediction. The formulas that are inverted
-here are those of ``speclib.theory``.
+here are those of ``speclab.theory``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ that move on its pages are computed, on the virtual clock.
 ``index.html``          what this is, a race that moves, three ways to go on
 ``lessons/``            the lessons, and the page for lecturers
 ``reports/``            all claims, a page per paper, the audit, the ledger
-``manual/``             README, the pages under docs, the log
+``manual/``             README, the pages under docs
 ``api/``                a page per folder of both packages, where pdoc is installed
 ======================  ==============================================================
 """
@@ -213,9 +213,6 @@ def list_sources() -> list[Source]:
     ]
     for path in sorted((root / "docs").glob("*.md")):
         sources.append(Source(path, f"manual/{path.stem}.html"))
-    for path in sorted((root / "docs" / "log").glob("*.md")):
-        stem = "index" if path.stem == "README" else path.stem
-        sources.append(Source(path, f"manual/log/{stem}.html"))
     for path in sorted((root / "notebooks" / "learn").glob("*.ipynb")):
         sources.append(Source(path, f"lessons/{path.stem}.html"))
     for path in sorted(_reports().glob("*.md")):

@@ -46,9 +46,7 @@ def dsi(
     tokens a drafter writes per operation; None is ``lookahead``.
 
     Whatever ends at the same moment is known before anything is decided there; the
-    paper leaves that order open. (What order and blocks cost stands in
-    docs/log/2026-11-22.md, "What ends at the same moment" and "A block that a target
-    has contradicted".)
+    paper leaves that order open. (docs/decisions.md says what order and blocks cost.)
 
     With ``lookahead`` 1, one server and ``block`` 1 this is AMUSD (McDanel 2024,
     arXiv:2410.17375): a draft that never waits, and one target that scores whatever

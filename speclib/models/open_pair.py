@@ -190,7 +190,7 @@ class OpenPair:
 
         By itself it takes one for each core, and each waits for the others in a loop
         that keeps its core busy. Where another program has a core, a pass of a small
-        model then takes more than ten times as long (see docs/log/2026-11-25.md). A
+        model then takes more than ten times as long (see docs/decisions.md). A
         pair that says how many threads a device has gets no more of them, and any other
         pair as many as torch took at first. Call it when the models are loaded, since
         they bring torch.

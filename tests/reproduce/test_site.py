@@ -109,12 +109,11 @@ def test_no_page_names_the_folder_in_which_it_was_made(site, pages):
         assert str(paths.ROOT) not in path.read_text("utf-8"), path
 
 
-def test_lessons_texts_reports_and_the_log_each_have_a_page(site, pages):
+def test_lessons_texts_and_reports_each_have_a_page(site, pages):
     names = {path.relative_to(site).as_posix() for path in pages}
     for folder, pattern, part in (
         ("notebooks/learn", "*.ipynb", "lessons"),
         ("docs", "*.md", "manual"),
-        ("docs/log", "2*.md", "manual/log"),
         ("reports", "*.md", "reports"),
     ):
         stems = [path.stem for path in (paths.ROOT / folder).glob(pattern)]
@@ -200,7 +199,7 @@ def test_a_docstring_keeps_the_lines_that_stand_in_columns():
 def test_the_frame_of_a_page_in_a_folder_leads_up():
     parts = [site_module.Part("Manual", "manual/index.html")]
     page = "<head></head><body><main>x</main></body>"
-    html = dressed(page, "manual/log/day.html", parts)
+    html = dressed(page, "manual/more/page.html", parts)
     assert 'href="../../index.html"' in html
     assert '<a href="../index.html" aria-current="true">Manual</a>' in html
 
@@ -287,7 +286,7 @@ ONE_OF_EACH_KIND = (
     "reports/audit.html",
     "manual/index.html",
     "manual/teach.html",
-    "manual/log/2026-11-25.html",
+    "manual/decisions.html",
     "api/index.html",
     "api/speclib.core.html",
 )

@@ -77,7 +77,7 @@ def test_a_head_that_lacks_something_is_an_error_that_names_the_lesson(part):
             '<a href="../learn/20_pearl.ipynb"><code>20_pearl.ipynb</code></a>',
             '<a href="20_pearl.html"><code>20_pearl.ipynb</code></a>',
         ),
-        ('<a href="../../docs/log/README.md">the log</a>', "the log"),
+        ('<a href="../../docs/decisions.md">Decisions</a>', "Decisions"),
         ('<a href="https://x.org/a">x</a>', '<a href="https://x.org/a">x</a>'),
         ('<a href="#here">x</a>', '<a href="#here">x</a>'),
     ],
