@@ -14,6 +14,9 @@ import speclib
 from speclib.core.sampling import Sampler
 from speclib.decoding.replay import Silent
 from speclib.errors import BadCall, BadValue, SpeclibError, UnknownName
+from speclib.trace.events import Trace
+from speclib.trace.metrics import stats
+from speclib.worlds.virtual import Virtual
 
 SURROGATE = "half a character: \ud800"
 SECONDS = 30.0  # a busy machine is slow, and five of these ran for over a minute
@@ -29,11 +32,11 @@ def decode_dsi(**values: Any) -> object:
     return decode(method="dsi", **values)
 
 
-def virtual(models: Any = None, latency: Any = None, **values: Any) -> speclib.Virtual:
+def virtual(models: Any = None, latency: Any = None, **values: Any) -> Virtual:
     """A virtual world of models that cannot say anything."""
     if models is None:
         models = {"draft": Silent(3), "target": Silent(3)}
-    return speclib.Virtual(models, latency or speclib.Latency.ratio(3), **values)
+    return Virtual(models, latency or speclib.Latency.ratio(3), **values)
 
 
 def decode_in_a_world_without_a_pair() -> object:
@@ -189,9 +192,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     # simulate and compare
     (speclib.simulate, {"alhpa": 0.8}, r"'pearl' has no parameter 'alhpa'.*'alpha'\?"),
     (speclib.compare, {"method": "tree", "budgt": 3}, "'tree' has no .*'budget'"),
-    (speclib.simulate, {"target": 0}, "target is 0: give a number above 0"),
-    (speclib.simulate, {"target": math.inf}, "target is inf"),
-    (speclib.simulate, {"target": "fast"}, "target is 'fast'"),
     (speclib.simulate, {"c": "5"}, "c is '5': give 0.0001 or more, up to 1,000,000"),
     (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give 0.0001 or more"),
     (speclib.simulate, {"c": 1e300}, "c is 1e[+]300: give .* up to 1,000,000"),
@@ -207,7 +207,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (
         speclib.simulate,
         {"method": "lookahead", "alpha": 0.8},
-        "'lookahead' has no draft model, so that alpha would have no effect",
+        "'lookahead' has no draft model: leave out alpha",
     ),
     (speclib.simulate, {"tokens": 0}, "tokens is 0"),
     (speclib.simulate, {"tokens": "32"}, "tokens is '32'"),
@@ -262,7 +262,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.Latency.ratio, {"c": 0}, "c is 0: give 0.0001 or more"),
     (speclib.Latency.ratio, {"c": "5"}, "c is '5'"),
     (speclib.Latency.ratio, {"c": math.nan}, "c is nan"),
-    (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1"),
+    (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1: .* above 0"),
+    (speclib.Latency.ratio, {"c": 5, "target": math.inf}, "target is inf"),
+    (speclib.Latency.ratio, {"c": 5, "target": "fast"}, "target is 'fast'"),
+    (speclib.Latency.ratio(5).lengthened, {"share": -1}, "share is -1"),
+    (speclib.Latency.ratio(5).sharing, {"stages": 1}, "stages is 1"),
     # worlds
     (open_toys, {"world": "virtua"}, "unknown world 'virtua'"),
     (open_toys, {"world": None}, "world is None"),
@@ -334,10 +338,10 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.heat, {"panels": {"a": {"b": ["x"]}}, "title": "t"}, "give numbers"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
     (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
-    (speclib.stats, {"trace": "a.json"}, "trace is 'a.json'"),
-    (speclib.Trace.from_json, {"text": "{"}, "the text is no trace"),
-    (speclib.Trace.from_json, {"text": "[]"}, "the text is no trace"),
-    (speclib.Trace.from_json, {"text": 3}, "text is 3"),
+    (stats, {"trace": "a.json"}, "trace is 'a.json'"),
+    (Trace.from_json, {"text": "{"}, "the text is no trace"),
+    (Trace.from_json, {"text": "[]"}, "the text is no trace"),
+    (Trace.from_json, {"text": 3}, "text is 3"),
     (virtual, {"models": {}}, "a world needs a 'draft' and a 'target'"),
     (virtual, {"models": 3}, "models is 3"),
     (virtual, {"latency": 3}, "latency is 3"),

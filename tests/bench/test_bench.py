@@ -23,15 +23,16 @@ from speclib.errors import SpeclibError
 from speclib.models.open_pair import OpenPair
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats
+from speclib.worlds.virtual import Virtual
 
 TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 
 
-def open_toy_world(alpha: float, latency: Latency) -> speclib.Virtual:
+def open_toy_world(alpha: float, latency: Latency) -> Virtual:
     """An open virtual world, as ``decode`` takes it."""
     models = {"draft": Toy(alpha), "target": Toy()}
     toys = OpenPair(speclib.load_pair("toy"))
-    return speclib.Virtual(models, latency, cancel="after-op", opened=toys)
+    return Virtual(models, latency, cancel="after-op", opened=toys)
 
 
 # -- rows -----------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (dict(prompts=[]), "no prompts"),
+        (dict(prompts=[]), r"prompts is \[\]"),
         (dict(prompts="one text"), "give a list"),
         (dict(batch=0), "batch is 0"),
         (dict(method="dsi"), "one at a time"),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 import speclib
-from speclib import DeviceLost, SpeclibError, compare, simulate
+from speclib import Latency, SpeclibError, compare, simulate
 from speclib.methods import takes_gamma
+from speclib.worlds.world import DeviceLost
 
 
 def settings(result) -> dict:
@@ -29,7 +30,7 @@ def settings(result) -> dict:
         ({"c": 10}, 7, 2),
         ({"c": 0.5}, 1, 1),
         # 1 / (1 / 49) is 49.00000000000001 in floating point.
-        ({"c": 49, "target": 1.0, "servers": 49}, 49, 1),
+        ({"latency": Latency.ratio(49), "servers": 49}, 49, 1),
     ],
 )
 def test_counts_left_out_are_those_that_keep_up(given, servers, lookahead):
