@@ -259,7 +259,9 @@ def simulate(grid: Grid, values: Values, seed: int) -> list[Contestant]:
     what: dict[str, Any] = dict(tokens=grid.tokens, seed=seed, latency=latency)
     for name in OF_THE_DRAFT & settings.keys():
         what[name] = settings[name]
-    of_methods = {k: v for k, v in settings.items() if k in settings_of_methods()}
+    of_methods: dict[str, Any] = {}
+    for name in settings_of_methods() & settings.keys():
+        of_methods[name] = settings[name]
     *others, own = compare(grid.method, **what, **of_methods)
     for method in grid.beside:
         others.append(one_run(method, **what))
