@@ -176,7 +176,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode_dsi, {"servers": 10**9}, "servers is 1000000000"),
     (decode_dsi, {"test": "luck"}, "'luck'"),
     (decode_in_a_world_without_a_pair, {}, "this world has models but no pair"),
-    (speclib.decode, {}, r"decode\(\) lacks the argument 'prompt'"),
+    (speclib.decode, {}, r"decode\(\): missing a required argument: 'prompt'"),
     # method settings
     (decode, {"method": "tree", "width": 1.5}, "width is 1.5"),
     (decode, {"method": "tree", "width": "2"}, "width is '2'"),
@@ -192,8 +192,8 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     # simulate and compare
     (speclib.simulate, {"alhpa": 0.8}, r"'pearl' has no parameter 'alhpa'.*'alpha'\?"),
     (speclib.compare, {"method": "tree", "budgt": 3}, "'tree' has no .*'budget'"),
-    (speclib.simulate, {"c": "5"}, "c is '5': give 0.0001 or more, up to 1,000,000"),
-    (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give 0.0001 or more"),
+    (speclib.simulate, {"c": "5"}, "c is '5': give a number of 0.0001 or more, up to 1,000,000"),
+    (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give a number of 0.0001 or more"),
     (speclib.simulate, {"c": 1e300}, "c is 1e[+]300: give .* up to 1,000,000"),
     (speclib.simulate, {"c": 0}, "c is 0"),
     (speclib.simulate, {"c": -1}, "c is -1"),
@@ -201,7 +201,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.simulate, {"c": None}, "c is None"),
     (speclib.simulate, {"c": 1e6}, "gamma='auto' is 1,000,000 where c"),
     (simulate_dsi, {"c": 1e6}, "lookahead='auto' is 142,858 where c"),
-    (speclib.simulate, {"alpha": 1.5}, "alpha is 1.5: give 0 or more, up to 1"),
+    (speclib.simulate, {"alpha": 1.5}, "alpha is 1.5: give a number of 0 or more, up to 1"),
     (speclib.simulate, {"alpha": math.nan}, "alpha is nan"),
     (speclib.simulate, {"alpha": "0.8"}, "alpha is '0.8'"),
     (
@@ -238,7 +238,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.load_pair, {"name": 3}, "name is 3"),
     (speclib.load_pair, {"name": "x" * 5000}, "no pair 'xxx"),
     (speclib.load_pair, {"name": "\0"}, "no pair"),
-    (speclib.pair, {"target": "toy"}, r"pair\(\) lacks the argument 'draft'"),
+    (speclib.pair, {"target": "toy"}, r"pair\(\): missing a required argument: 'draft'"),
     (speclib.pair, {"target": 3, "draft": "toy"}, "target is 3"),
     (speclib.pair, {"target": {}, "draft": "toy"}, "'target.model' is missing"),
     (speclib.pair, {"target": "toy", "draft": "zoo/target"}, "a toy only"),
@@ -256,10 +256,10 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (own_pair, {"place": {"draft": ["core:x"]}}, "give core:N, cpu or cuda:N"),
     (own_pair, {"name": 3}, "name is 3"),
     (speclib.load_pair, {"name": ""}, "no pair ''; of .* known the nearest are: "),
-    (rows_of_one_shape, {"count": 10**9}, "count is 1000000000: .* from 1 to 4,096"),
+    (rows_of_one_shape, {"count": 10**9}, "count is 1000000000: .* up to 4,096"),
     (speclib.load_latency, {"name": "nowhere"}, "no latency file 'nowhere'; of .*All"),
     (speclib.load_latency, {"name": None}, "name is None"),
-    (speclib.Latency.ratio, {"c": 0}, "c is 0: give 0.0001 or more"),
+    (speclib.Latency.ratio, {"c": 0}, "c is 0: give a number of 0.0001 or more"),
     (speclib.Latency.ratio, {"c": "5"}, "c is '5'"),
     (speclib.Latency.ratio, {"c": math.nan}, "c is nan"),
     (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1: .* above 0"),
@@ -275,7 +275,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (open_toys, {"dtype": "int3"}, "unknown dtype 'int3'"),
     (open_toys, {"latency": "nowhere"}, "no latency file 'nowhere'"),
     (open_toys, {"latency": ""}, "no latency file ''"),
-    (open_toys, {"servers": 10**6}, "servers is 1000000: .* from 1 to 1,000"),
+    (open_toys, {"servers": 10**6}, "servers is 1000000: .* up to 1,000"),
     (open_toys, {"cancel": "later"}, "cancel is 'later'"),
     (open_toys, {"cancel": ""}, "cancel is ''"),
     (open_toys, {"speed": 3}, r"open_world\(\) has no argument 'speed'; known: world"),
@@ -286,10 +286,10 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (start_toys, {"servers": 1.5}, "servers is 1.5"),
     (start_toys, {"dtype": "int3"}, "unknown dtype 'int3'"),
     (start_toys, {"cancel": "later"}, "cancel is 'later'"),
-    (start_toys, {"servers": 10**6}, "servers is 1000000: .* from 1 to 1,000"),
+    (start_toys, {"servers": 10**6}, "servers is 1000000: .* up to 1,000"),
     (start_toys, {"cancel": ""}, "cancel is ''"),
-    (start_toys, {"start_timeout": 1e-9}, "start_timeout is 1e-09: give 0.001 or more"),
-    (start_toys, {"timeout": 1e-9}, "timeout is 1e-09: give 0.001 or more"),
+    (start_toys, {"start_timeout": 1e-9}, "start_timeout is 1e-09: give a number of 0.001 or more"),
+    (start_toys, {"timeout": 1e-9}, "timeout is 1e-09: give a number of 0.001 or more"),
     (start_toys, {"timeout": 0}, "timeout is 0"),
     (start_toys, {"timeout": "long"}, "timeout is 'long'"),
     (start_toys, {"emulate": "pearl/llama2-7-70"}, "emulate is 'pearl/llama2-7-70'"),
@@ -382,7 +382,7 @@ def test_python_s_own_handlers_understand_the_errors():
         speclib.simulate(alpha=2)
     with pytest.raises(LookupError, match="unknown method 'perl'"):
         speclib.simulate("perl")
-    with pytest.raises(TypeError, match=r"decode\(\) lacks the argument 'prompt'"):
+    with pytest.raises(TypeError, match=r"decode\(\): missing a required argument: 'prompt'"):
         speclib.decode()
     assert issubclass(UnknownName, BadValue)
     assert issubclass(BadCall, SpeclibError)

@@ -13,12 +13,13 @@ from functools import cache
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
+from annotated_types import MinLen
+
 from speclib.arguments import (
     Number,
     Ratio,
     Seed,
     Share,
-    ShareOrShares,
     Whole,
     checked,
 )
@@ -72,6 +73,7 @@ def script_of(text: str) -> Script:
 
 Tokens = Annotated[int, Whole(least=1, most=CONTEXT - 1)]
 Requests = Annotated[int, Whole(least=1, most=10_000)]
+Shares = Annotated[Sequence[Share], MinLen(1)]
 AtLeastZero = Annotated[float, Number(least=0)]
 
 
@@ -80,7 +82,7 @@ def simulate(
     method: str = "pearl",
     *,
     c: Ratio = 5.0,
-    alpha: ShareOrShares | None = None,
+    alpha: Share | Shares | None = None,
     tokens: Tokens = 32,
     latency: str | Latency | None = None,
     seed: Seed = 0,
@@ -237,7 +239,7 @@ def _what_if(
     method: str,
     *,
     c: Ratio = 5.0,
-    alpha: ShareOrShares | None = None,
+    alpha: Share | Shares | None = None,
     tokens: Tokens = 32,
     latency: str | Latency | None = None,
     gamma: Any = "auto",

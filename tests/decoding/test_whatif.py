@@ -153,7 +153,7 @@ def test_bad_settings_are_named_with_the_known():
             {"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
             "no device 'target-2' to lose; known: draft, target",
         ),
-        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give 0"),
+        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give a number of 0"),
         ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),
         ({"method": "ds"}, "unknown method 'ds'"),
     ]:
