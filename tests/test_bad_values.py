@@ -192,7 +192,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     # simulate and compare
     (speclib.simulate, {"alhpa": 0.8}, r"'pearl' has no parameter 'alhpa'.*'alpha'\?"),
     (speclib.compare, {"method": "tree", "budgt": 3}, "'tree' has no .*'budget'"),
-    (speclib.simulate, {"c": "5"}, "c is '5': give a number of 0.0001 or more, up to 1,000,000"),
+    (
+        speclib.simulate,
+        {"c": "5"},
+        "c is '5': give a number of 0.0001 or more, up to 1,000,000",
+    ),
     (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give a number of 0.0001 or more"),
     (speclib.simulate, {"c": 1e300}, "c is 1e[+]300: give .* up to 1,000,000"),
     (speclib.simulate, {"c": 0}, "c is 0"),
@@ -201,7 +205,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.simulate, {"c": None}, "c is None"),
     (speclib.simulate, {"c": 1e6}, "gamma='auto' is 1,000,000 where c"),
     (simulate_dsi, {"c": 1e6}, "lookahead='auto' is 142,858 where c"),
-    (speclib.simulate, {"alpha": 1.5}, "alpha is 1.5: give a number of 0 or more, up to 1"),
+    (
+        speclib.simulate,
+        {"alpha": 1.5},
+        "alpha is 1.5: give a number of 0 or more, up to 1",
+    ),
     (speclib.simulate, {"alpha": math.nan}, "alpha is nan"),
     (speclib.simulate, {"alpha": "0.8"}, "alpha is '0.8'"),
     (
@@ -238,7 +246,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.load_pair, {"name": 3}, "name is 3"),
     (speclib.load_pair, {"name": "x" * 5000}, "no pair 'xxx"),
     (speclib.load_pair, {"name": "\0"}, "no pair"),
-    (speclib.pair, {"target": "toy"}, r"pair\(\): missing a required argument: 'draft'"),
+    (
+        speclib.pair,
+        {"target": "toy"},
+        r"pair\(\): missing a required argument: 'draft'",
+    ),
     (speclib.pair, {"target": 3, "draft": "toy"}, "target is 3"),
     (speclib.pair, {"target": {}, "draft": "toy"}, "'target.model' is missing"),
     (speclib.pair, {"target": "toy", "draft": "zoo/target"}, "a toy only"),
@@ -288,7 +300,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (start_toys, {"cancel": "later"}, "cancel is 'later'"),
     (start_toys, {"servers": 10**6}, "servers is 1000000: .* up to 1,000"),
     (start_toys, {"cancel": ""}, "cancel is ''"),
-    (start_toys, {"start_timeout": 1e-9}, "start_timeout is 1e-09: give a number of 0.001 or more"),
+    (
+        start_toys,
+        {"start_timeout": 1e-9},
+        "start_timeout is 1e-09: give a number of 0.001 or more",
+    ),
     (start_toys, {"timeout": 1e-9}, "timeout is 1e-09: give a number of 0.001 or more"),
     (start_toys, {"timeout": 0}, "timeout is 0"),
     (start_toys, {"timeout": "long"}, "timeout is 'long'"),
@@ -382,7 +398,9 @@ def test_python_s_own_handlers_understand_the_errors():
         speclib.simulate(alpha=2)
     with pytest.raises(LookupError, match="unknown method 'perl'"):
         speclib.simulate("perl")
-    with pytest.raises(TypeError, match=r"decode\(\): missing a required argument: 'prompt'"):
+    with pytest.raises(
+        TypeError, match=r"decode\(\): missing a required argument: 'prompt'"
+    ):
         speclib.decode()
     assert issubclass(UnknownName, BadValue)
     assert issubclass(BadCall, SpeclibError)

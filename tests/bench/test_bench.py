@@ -12,11 +12,12 @@ from typing import NamedTuple
 import pytest
 
 import speclib
+from speclab import machine_facts
 from speclab.bench import contention, orchestration, rates, speedups, vocabularies
 from speclab.bench.bench_rows import COLUMNS, BenchRow, Size, median_row
 from speclab.bench.races import race
 from speclab.bench.run_bench import run_bench
-from speclib import machine, paths
+from speclib import paths
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
@@ -63,7 +64,7 @@ def test_a_row_names_machine_and_load():
     shown = BenchRow("x", 1.5, "ratio", 1.25).as_dict()
     assert tuple(shown) == COLUMNS
     assert shown["aim"] == "at least 1.25"
-    assert machine.name() in shown["note"]
+    assert machine_facts.name() in shown["note"]
     assert "load " in shown["note"]
 
 
