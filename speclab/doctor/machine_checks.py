@@ -23,9 +23,9 @@ from speclab import machine_facts
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
 from speclib.errors import SpeclibError, how_to_install
-from speclib.installed import IS_CHECKOUT
 from speclib.models import gpus, vocabulary, zoo
 from speclib.models.open_pair import open_pair
+from speclib.paths import IS_CHECKOUT
 
 GB = 1e9  # bytes
 LEAST_PYTHON = (3, 11)
