@@ -46,8 +46,6 @@ WITHOUT_DATA = (
     "SPECLIB_HOME name one"
 )
 
-# Official benchmark files, which are measured instead of our own prompts.
-OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")
 
 CITATION = (CHECKOUT if IS_CHECKOUT else DATA_OF_WHEEL) / "CITATION.cff"
 STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
