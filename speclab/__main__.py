@@ -10,16 +10,11 @@ def main() -> None:
     that is missing, and an interrupt, from the first import on.
     """
     try:
-        from speclib import __all__ as functions
         from speclib.errors import SpeclibError, explained
-        from speclib.public_names import COMMANDS_OF_SPECLAB, unknown_command
     except KeyboardInterrupt:
         _end_interrupted()
 
     try:
-        word = sys.argv[1] if len(sys.argv) > 1 else "--help"
-        if not word.startswith("-") and word not in COMMANDS_OF_SPECLAB:
-            raise unknown_command("speclab", word, functions)
         from speclab.cli import app
 
         app()

@@ -9,9 +9,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-import speclib
 from speclib.errors import SpeclibError
-from speclib.public_names import COMMANDS, unknown_command
 from speclib.version import VERSION
 
 ELSEWHERE = "more commands are in speclab: `python -m speclab`"
@@ -20,10 +18,6 @@ INTERRUPTED = "\ninterrupted: run the same again, and it goes on from there"
 
 def main(words: Sequence[str] | None = None) -> None:
     """Runs the command in ``words``; None: the command line."""
-    words = sys.argv[1:] if words is None else words
-    if words and words[0] not in COMMANDS and not words[0].startswith("-"):
-        _end_with(str(unknown_command("speclib", words[0], speclib.__all__)))
-
     parser = _parser()
     command = parser.parse_args(words)
     if command.name is None:
@@ -32,7 +26,8 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         _fetch(command.source)
     except SpeclibError as error:
-        _end_with(str(error))
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)
@@ -62,11 +57,6 @@ def _fetch(source: str | None) -> None:
     from speclib.models.fetch import fetch
 
     fetch(source)
-
-
-def _end_with(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(2)
 
 
 if __name__ == "__main__":

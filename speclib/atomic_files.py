@@ -16,16 +16,6 @@ from speclib.errors import SpeclibError
 MODE = 0o644  # of a new file: all may read it
 NAME_SHOWN = 100  # characters of a file's name in that of its temporary file
 
-# What to do where the system refuses a write; else another path is needed.
-ADVICE = {
-    errno.ENOSPC: "Free space",
-    errno.EDQUOT: "Free space",
-    errno.EFBIG: "Free space",
-    errno.EACCES: "Give permission",
-    errno.EPERM: "Give permission",
-    errno.EROFS: "Give permission",
-}
-
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write the whole file or nothing, whatever interrupts it.
@@ -33,31 +23,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises SpeclibError, naming the file, if it cannot be written: on a full disk, for
     instance. The file is then as it was before.
     """
-    with _naming(path):
+    with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_or_nothing(path) as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
-
-
-def append_line(path: Path, line: str, header: str) -> None:
-    """Append a whole line to a text file; a new file begins with ``header``.
-
-    What a killed process left of its last line is removed first. Raises SpeclibError,
-    naming the file, if it cannot be written; the file is then as it was before.
-    """
-    with _naming(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "a+b") as file:
-            file.seek(0)
-            content = file.read()
-            whole = content.rfind(b"\n") + 1
-            file.truncate(whole)
-            try:
-                file.write(((header if not whole else "") + line).encode("utf-8"))
-                file.flush()
-            except OSError:
-                file.truncate(whole)
-                raise
 
 
 @contextlib.contextmanager
@@ -68,7 +37,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
     is raised before, all in ``folder`` is as it was. Raises SpeclibError, naming the
     folder, where the system does not let it be written.
     """
-    with _naming(folder):
+    with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as temporary:
             yield Path(temporary)
@@ -78,19 +47,15 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """In here an error of the system's names ``path`` and says that it is as before."""
     try:
         yield
     except OSError as error:
-        is_there = os.path.exists(path)
-        left = f"{path.name} is as it was" if is_there else "nothing was written"
-        advice = ADVICE.get(error.errno or 0, "Give another path")
-        reason = error.strerror or str(error)
-        if isinstance(error, FileExistsError | NotADirectoryError):
-            reason = f"{path.parent} is no folder"
+        left = "is as it was" if os.path.exists(path) else "was not written"
         raise SpeclibError(
-            f"cannot write {path}: {reason}; {left}. {advice}, then run again"
+            f"cannot write {path}: {error.strerror or error}; {path.name} {left}. Free "
+            "space, give permission or another path, then run again"
         ) from error
 
 
@@ -138,3 +103,11 @@ def _writer_is_gone(temporary: Path) -> bool:
         except ProcessLookupError:
             return True
     return False
+
+
+def cannot_write(path: Path, error: OSError) -> SpeclibError:
+    """The error where nothing can be written to ``path``, below ``paths.HOME``."""
+    return SpeclibError(
+        f"cannot write {path}: {error.strerror}. Set SPECLIB_HOME to a folder that you "
+        "may write to: reports, caches and locks then go there"
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from speclib import installed
+from speclib import paths
 
 
 class SpeclibError(Exception):
@@ -40,34 +40,30 @@ class NoProcesses(SpeclibError, ImportError):
     """Worker processes, which this Python cannot start; the message says what can."""
 
 
-# Libraries that come with an extra of ours: import name -> (name in words, extra, what
-# installs it in a checkout).
+# Libraries that come with an extra of ours: import names, by extra.
 EXTRAS = {
-    "ray": ("Ray", "cluster", "`make cluster`"),
-    "torch": ("PyTorch", "models", "`make setup`"),
-    "transformers": ("transformers", "models", "`make setup`"),
-    "accelerate": ("accelerate", "models", "`make setup`"),
-    "safetensors": ("safetensors", "models", "`make setup`"),
-    "tokenizers": ("tokenizers", "models", "`make setup`"),
-    "anywidget": ("anywidget", "timeline", "`make setup`"),
-    "ipywidgets": ("ipywidgets", "timeline", "`make setup`"),
-    "traitlets": ("traitlets", "timeline", "`make setup`"),
-    "fontTools": ("fontTools", "timeline", "`make setup`"),
-    "font_source_sans_pro": ("a font", "timeline", "`make setup`"),
-    "resvg_py": ("resvg", "timeline", "`make setup`"),
-    "nbformat": ("nbformat", "notebooks", "`make setup`"),
-    "nbclient": ("nbclient", "notebooks", "`make setup`"),
-    "nbconvert": ("nbconvert", "notebooks", "`make setup`"),
-    "papermill": ("papermill", "notebooks", "`make setup`"),
-    "filelock": ("filelock", "lab", "`make setup`"),
-    "jinja2": ("Jinja", "lab", "`make setup`"),
-    "mistune": ("mistune", "lab", "`make setup`"),
-    "pandas": ("pandas", "lab", "`make setup`"),
-    "plotly": ("plotly", "lab", "`make setup`"),
-    "rich": ("rich", "lab", "`make setup`"),
-    "scipy": ("SciPy", "lab", "`make setup`"),
-    "tqdm": ("tqdm", "lab", "`make setup`"),
-    "typer": ("typer", "lab", "`make setup`"),
+    "cluster": {"ray"},
+    "models": {"torch", "transformers", "accelerate", "safetensors", "tokenizers"},
+    "timeline": {
+        "anywidget",
+        "ipywidgets",
+        "traitlets",
+        "fontTools",
+        "font_source_sans_pro",
+        "resvg_py",
+    },
+    "notebooks": {"nbformat", "nbclient", "nbconvert", "papermill"},
+    "lab": {
+        "filelock",
+        "jinja2",
+        "mistune",
+        "pandas",
+        "plotly",
+        "rich",
+        "scipy",
+        "tqdm",
+        "typer",
+    },
 }
 
 
@@ -92,7 +88,12 @@ def can_start_processes() -> bool:
 def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
     """The error for ``what`` needs a module that is not here, and what helps.
 
-    ``error`` says which module; None where nothing is known of it.
+    ``error`` says which module; None if it comes neither with Python nor with an extra
+    of ours::
+
+        speclib.Cluster needs ray, which is not installed: `make cluster` installs it,
+        or, in the checkout, `pip install -e '.[cluster]'`
+
     """
     if error.name in OF_PROCESSES:
         return NoProcesses(
@@ -100,40 +101,34 @@ def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
             'start them with: on Windows use WSL; anywhere, world="virtual" and '
             "speclib.simulate run without them"
         )
-    return missing_extra(what, error)
-
-
-def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtra | None:
-    """The error for ``what`` needs a library that comes with an extra of ours.
-
-    ``error`` says which library could not be imported; None where it is another one::
-
-        speclib.Cluster needs Ray, which is not installed: `make cluster` installs it,
-        or, in the checkout, `pip install -e '.[cluster]'`
-
-    """
     library = (error.name or "").split(".")[0]
-    if library not in EXTRAS:
-        return None
-    in_words, extra, command = EXTRAS[library]
-    if what.startswith("speclab") and extra == "timeline":
-        extra = "lab"  # which has it, and what else the workbench needs
-    return MissingExtra(
-        f"{what} needs {in_words}, which is not installed: "
-        f"{how_to_install(extra, command)}"
-    )
+    for extra, libraries in EXTRAS.items():
+        if library in libraries:
+            if what.startswith("speclab") and extra == "timeline":
+                extra = "lab"  # which has it, and what else the workbench needs
+            return MissingExtra(
+                f"{what} needs {library}, which is not installed: "
+                f"{how_to_install(extra)}"
+            )
+    return None
 
 
-def how_to_install(extra: str, command: str = "`make setup`") -> str:
-    """What installs an extra of ours: in a checkout a ``command``, elsewhere pip.
+def how_to_install(extra: str) -> str:
+    """What installs an extra of ours: in a checkout `make`, elsewhere pip.
 
     In a checkout it names no project of the package index, which may have another one
     of our name.
     """
-    if installed.IS_CHECKOUT:
+    if paths.IS_CHECKOUT:
+        command = "`make cluster`" if extra == "cluster" else "`make setup`"
         in_checkout = f"`pip install -e '.[{extra}]'`"
         return f"{command} installs it, or, in the checkout, {in_checkout}"
-    return f"`pip install '{installed.name_on_index()}[{extra}]'` installs it"
+
+    from importlib.metadata import packages_distributions  # only a mistake needs it
+
+    package = paths.PACKAGE.name
+    name_on_index = packages_distributions().get(package, [package])[0]
+    return f"`pip install '{name_on_index}[{extra}]'` installs it"
 
 
 @contextmanager
@@ -194,19 +189,17 @@ def unknown_name(
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, whatever its case; None if none is like it."""
-    like_it = _most_like(name, known, count=1, least_alike=0.6)
+    like_it = nearest_names(name, known, count=1, least_alike=0.6)
     return like_it[0] if like_it else None
 
 
-def nearest_names(name: object, known: Iterable[str]) -> list[str]:
-    """The few known names most like ``name``, the nearest first, however unlike it."""
-    return _most_like(name, known, count=NEAREST, least_alike=0.0)
-
-
-def _most_like(
-    name: object, known: Iterable[str], count: int, least_alike: float
+def nearest_names(
+    name: object, known: Iterable[str], count: int = NEAREST, least_alike: float = 0.0
 ) -> list[str]:
-    """Known names in the order of their likeness, from 0 to 1; upper case is lower."""
+    """The ``count`` known names most like ``name``, the nearest first.
+
+    ``least_alike``: from 0 to 1; upper case is lower.
+    """
     from difflib import get_close_matches  # only a mistake needs it
 
     by_lower_case = {word.lower(): word for word in known}

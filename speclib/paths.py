@@ -1,5 +1,8 @@
 """Where the project's files are. Knows no formats: only folders.
 
+    PACKAGE the code. In a checkout its data is beside it, in ``data/`` and
+            ``notebooks/``; a wheel has the small files within it, in ``_data``:
+            setup.py copies them when a wheel is built
     ROOT    what is read: data and notebooks. The checkout, or what a wheel has of it
     HOME    what is written: reports, caches and locks. The checkout too, or ~/.speclib
             where a wheel is installed, unless SPECLIB_HOME names another folder, as for
@@ -14,10 +17,13 @@ which everything is read there as well.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from speclib.errors import SpeclibError
-from speclib.installed import CHECKOUT, DATA_OF_WHEEL, IS_CHECKOUT
+PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parent
+DATA_OF_WHEEL = PACKAGE / "_data"
+IS_CHECKOUT = not DATA_OF_WHEEL.is_dir()
 
 
 def _usual_home() -> Path:
@@ -40,13 +46,12 @@ WITHOUT_DATA = (
     "SPECLIB_HOME name one"
 )
 
-# Official benchmark files, which are measured instead of our own prompts.
-OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")
+
+CITATION = (CHECKOUT if IS_CHECKOUT else DATA_OF_WHEEL) / "CITATION.cff"
+STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
 
 
-def cannot_write(path: Path, error: OSError) -> SpeclibError:
-    """The error where nothing can be written to ``path``, which is below ``HOME``."""
-    return SpeclibError(
-        f"cannot write {path}: {error.strerror}. Set SPECLIB_HOME to a folder that you "
-        "may write to: reports, caches and locks then go there"
-    )
+def stated_address(citation: str) -> str:
+    """The address of the repository that a CITATION.cff states; "" without one."""
+    found = STATED.search(citation)
+    return found[1] if found else ""

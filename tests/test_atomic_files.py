@@ -103,9 +103,9 @@ def test_what_keeps_a_file_from_being_written_is_told_with_what_helps(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     for name, says in {
-        "folder": "Is a directory; folder is as it was. Give another path",
-        "file/a.csv": "/file is no folder; nothing was written. Give another path",
-        "a" * 300: "File name too long; nothing was written. Give another path",
+        "folder": "Is a directory; folder is as it was. Free space, ",
+        "file/a.csv": "a.csv was not written. Free space, ",
+        "a" * 300: "File name too long; ",
     }.items():
         with pytest.raises(SpeclibError, match=f"cannot write .*: .*{says}"):
             write_atomically(tmp_path / name, "new")
@@ -183,7 +183,7 @@ def test_every_file_that_is_written_over_is_written_whole():
     found = set()
     for package in ("speclib", "speclab"):
         for path in (ROOT / package).rglob("*.py"):
-            if path.name == "atomic_files.py":
+            if path.name in ("atomic_files.py", "append_line.py"):
                 continue
             name = path.relative_to(ROOT).as_posix()
             found |= {(name, call) for call in direct_writes(path)}

@@ -14,6 +14,9 @@ import speclib
 from speclib.core.sampling import Sampler
 from speclib.decoding.replay import Silent
 from speclib.errors import BadCall, BadValue, SpeclibError, UnknownName
+from speclib.trace.events import Trace
+from speclib.trace.metrics import stats
+from speclib.worlds.virtual import Virtual
 
 SURROGATE = "half a character: \ud800"
 SECONDS = 30.0  # a busy machine is slow, and five of these ran for over a minute
@@ -29,11 +32,11 @@ def decode_dsi(**values: Any) -> object:
     return decode(method="dsi", **values)
 
 
-def virtual(models: Any = None, latency: Any = None, **values: Any) -> speclib.Virtual:
+def virtual(models: Any = None, latency: Any = None, **values: Any) -> Virtual:
     """A virtual world of models that cannot say anything."""
     if models is None:
         models = {"draft": Silent(3), "target": Silent(3)}
-    return speclib.Virtual(models, latency or speclib.Latency.ratio(3), **values)
+    return Virtual(models, latency or speclib.Latency.ratio(3), **values)
 
 
 def decode_in_a_world_without_a_pair() -> object:
@@ -173,7 +176,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode_dsi, {"servers": 10**9}, "servers is 1000000000"),
     (decode_dsi, {"test": "luck"}, "'luck'"),
     (decode_in_a_world_without_a_pair, {}, "this world has models but no pair"),
-    (speclib.decode, {}, r"decode\(\) lacks the argument 'prompt'"),
+    (speclib.decode, {}, r"decode\(\): missing a required argument: 'prompt'"),
     # method settings
     (decode, {"method": "tree", "width": 1.5}, "width is 1.5"),
     (decode, {"method": "tree", "width": "2"}, "width is '2'"),
@@ -189,11 +192,12 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     # simulate and compare
     (speclib.simulate, {"alhpa": 0.8}, r"'pearl' has no parameter 'alhpa'.*'alpha'\?"),
     (speclib.compare, {"method": "tree", "budgt": 3}, "'tree' has no .*'budget'"),
-    (speclib.simulate, {"target": 0}, "target is 0: give a number above 0"),
-    (speclib.simulate, {"target": math.inf}, "target is inf"),
-    (speclib.simulate, {"target": "fast"}, "target is 'fast'"),
-    (speclib.simulate, {"c": "5"}, "c is '5': give 0.0001 or more, up to 1,000,000"),
-    (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give 0.0001 or more"),
+    (
+        speclib.simulate,
+        {"c": "5"},
+        "c is '5': give a number of 0.0001 or more, up to 1,000,000",
+    ),
+    (speclib.simulate, {"c": 1e-300}, "c is 1e-300: give a number of 0.0001 or more"),
     (speclib.simulate, {"c": 1e300}, "c is 1e[+]300: give .* up to 1,000,000"),
     (speclib.simulate, {"c": 0}, "c is 0"),
     (speclib.simulate, {"c": -1}, "c is -1"),
@@ -201,13 +205,17 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.simulate, {"c": None}, "c is None"),
     (speclib.simulate, {"c": 1e6}, "gamma='auto' is 1,000,000 where c"),
     (simulate_dsi, {"c": 1e6}, "lookahead='auto' is 142,858 where c"),
-    (speclib.simulate, {"alpha": 1.5}, "alpha is 1.5: give 0 or more, up to 1"),
+    (
+        speclib.simulate,
+        {"alpha": 1.5},
+        "alpha is 1.5: give a number of 0 or more, up to 1",
+    ),
     (speclib.simulate, {"alpha": math.nan}, "alpha is nan"),
     (speclib.simulate, {"alpha": "0.8"}, "alpha is '0.8'"),
     (
         speclib.simulate,
         {"method": "lookahead", "alpha": 0.8},
-        "'lookahead' has no draft model, so that alpha would have no effect",
+        "'lookahead' has no draft model: leave out alpha",
     ),
     (speclib.simulate, {"tokens": 0}, "tokens is 0"),
     (speclib.simulate, {"tokens": "32"}, "tokens is '32'"),
@@ -238,7 +246,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.load_pair, {"name": 3}, "name is 3"),
     (speclib.load_pair, {"name": "x" * 5000}, "no pair 'xxx"),
     (speclib.load_pair, {"name": "\0"}, "no pair"),
-    (speclib.pair, {"target": "toy"}, r"pair\(\) lacks the argument 'draft'"),
+    (
+        speclib.pair,
+        {"target": "toy"},
+        r"pair\(\): missing a required argument: 'draft'",
+    ),
     (speclib.pair, {"target": 3, "draft": "toy"}, "target is 3"),
     (speclib.pair, {"target": {}, "draft": "toy"}, "'target.model' is missing"),
     (speclib.pair, {"target": "toy", "draft": "zoo/target"}, "a toy only"),
@@ -256,13 +268,17 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (own_pair, {"place": {"draft": ["core:x"]}}, "give core:N, cpu or cuda:N"),
     (own_pair, {"name": 3}, "name is 3"),
     (speclib.load_pair, {"name": ""}, "no pair ''; of .* known the nearest are: "),
-    (rows_of_one_shape, {"count": 10**9}, "count is 1000000000: .* from 1 to 4,096"),
+    (rows_of_one_shape, {"count": 10**9}, "count is 1000000000: .* up to 4,096"),
     (speclib.load_latency, {"name": "nowhere"}, "no latency file 'nowhere'; of .*All"),
     (speclib.load_latency, {"name": None}, "name is None"),
-    (speclib.Latency.ratio, {"c": 0}, "c is 0: give 0.0001 or more"),
+    (speclib.Latency.ratio, {"c": 0}, "c is 0: give a number of 0.0001 or more"),
     (speclib.Latency.ratio, {"c": "5"}, "c is '5'"),
     (speclib.Latency.ratio, {"c": math.nan}, "c is nan"),
-    (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1"),
+    (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1: .* above 0"),
+    (speclib.Latency.ratio, {"c": 5, "target": math.inf}, "target is inf"),
+    (speclib.Latency.ratio, {"c": 5, "target": "fast"}, "target is 'fast'"),
+    (speclib.Latency.ratio(5).lengthened, {"share": -1}, "share is -1"),
+    (speclib.Latency.ratio(5).sharing, {"stages": 1}, "stages is 1"),
     # worlds
     (open_toys, {"world": "virtua"}, "unknown world 'virtua'"),
     (open_toys, {"world": None}, "world is None"),
@@ -271,7 +287,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (open_toys, {"dtype": "int3"}, "unknown dtype 'int3'"),
     (open_toys, {"latency": "nowhere"}, "no latency file 'nowhere'"),
     (open_toys, {"latency": ""}, "no latency file ''"),
-    (open_toys, {"servers": 10**6}, "servers is 1000000: .* from 1 to 1,000"),
+    (open_toys, {"servers": 10**6}, "servers is 1000000: .* up to 1,000"),
     (open_toys, {"cancel": "later"}, "cancel is 'later'"),
     (open_toys, {"cancel": ""}, "cancel is ''"),
     (open_toys, {"speed": 3}, r"open_world\(\) has no argument 'speed'; known: world"),
@@ -282,10 +298,14 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (start_toys, {"servers": 1.5}, "servers is 1.5"),
     (start_toys, {"dtype": "int3"}, "unknown dtype 'int3'"),
     (start_toys, {"cancel": "later"}, "cancel is 'later'"),
-    (start_toys, {"servers": 10**6}, "servers is 1000000: .* from 1 to 1,000"),
+    (start_toys, {"servers": 10**6}, "servers is 1000000: .* up to 1,000"),
     (start_toys, {"cancel": ""}, "cancel is ''"),
-    (start_toys, {"start_timeout": 1e-9}, "start_timeout is 1e-09: give 0.001 or more"),
-    (start_toys, {"timeout": 1e-9}, "timeout is 1e-09: give 0.001 or more"),
+    (
+        start_toys,
+        {"start_timeout": 1e-9},
+        "start_timeout is 1e-09: give a number of 0.001 or more",
+    ),
+    (start_toys, {"timeout": 1e-9}, "timeout is 1e-09: give a number of 0.001 or more"),
     (start_toys, {"timeout": 0}, "timeout is 0"),
     (start_toys, {"timeout": "long"}, "timeout is 'long'"),
     (start_toys, {"emulate": "pearl/llama2-7-70"}, "emulate is 'pearl/llama2-7-70'"),
@@ -334,10 +354,10 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.heat, {"panels": {"a": {"b": ["x"]}}, "title": "t"}, "give numbers"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
     (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
-    (speclib.stats, {"trace": "a.json"}, "trace is 'a.json'"),
-    (speclib.Trace.from_json, {"text": "{"}, "the text is no trace"),
-    (speclib.Trace.from_json, {"text": "[]"}, "the text is no trace"),
-    (speclib.Trace.from_json, {"text": 3}, "text is 3"),
+    (stats, {"trace": "a.json"}, "trace is 'a.json'"),
+    (Trace.from_json, {"text": "{"}, "the text is no trace"),
+    (Trace.from_json, {"text": "[]"}, "the text is no trace"),
+    (Trace.from_json, {"text": 3}, "text is 3"),
     (virtual, {"models": {}}, "a world needs a 'draft' and a 'target'"),
     (virtual, {"models": 3}, "models is 3"),
     (virtual, {"latency": 3}, "latency is 3"),
@@ -378,7 +398,9 @@ def test_python_s_own_handlers_understand_the_errors():
         speclib.simulate(alpha=2)
     with pytest.raises(LookupError, match="unknown method 'perl'"):
         speclib.simulate("perl")
-    with pytest.raises(TypeError, match=r"decode\(\) lacks the argument 'prompt'"):
+    with pytest.raises(
+        TypeError, match=r"decode\(\): missing a required argument: 'prompt'"
+    ):
         speclib.decode()
     assert issubclass(UnknownName, BadValue)
     assert issubclass(BadCall, SpeclibError)

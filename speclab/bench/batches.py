@@ -9,10 +9,10 @@ from itertools import product
 from typing import Any
 
 from speclib.data import prompts
+from speclib.data.latency import Latency
 from speclib.data.pairs import load_pair
-from speclib.decoding.batch import decode_batch
-from speclib.decoding.decode import BatchResult
-from speclib.decoding.simulate import simulate
+from speclib.decoding.batch import BatchResult, decode_batch
+from speclib.decoding.simulate import simulate_batch
 from speclib.worlds.lockstep_processes import ProcessLockstep
 
 from .bench_rows import BenchRow, Size, median_row
@@ -80,10 +80,11 @@ def _decode(method: str, world: ProcessLockstep, **settings: Any) -> BatchResult
 
 def of_the_virtual_clock(size: Size) -> Iterator[BenchRow]:
     """A batch as large as any that a slider asks for."""
+    latency = Latency.ratio(5, 0.1).lengthened(0.01)
     taken = []
     for seed in range(size.repeats):
         started = time.perf_counter()
-        simulate("pearl", gamma=4, c=5, batch=LARGEST, per_token=0.01, seed=seed)
+        simulate_batch("pearl", gamma=4, batch=LARGEST, latency=latency, seed=seed)
         taken.append(time.perf_counter() - started)
     yield median_row(
         f"a virtual batch of {LARGEST}",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from speclib import machine
+from speclab import machine_facts
 
 COLUMNS = ("name", "value", "unit", "aim", "holds", "note")
 
@@ -66,8 +66,8 @@ class BenchRow:
     def as_dict(self) -> dict[str, str]:
         """The row's columns, with the machine and its load at this moment."""
         conditions = (
-            f"{machine.name()}, Python {platform.python_version()}, "
-            f"load {machine.load():.2f}"
+            f"{machine_facts.name()}, Python {platform.python_version()}, "
+            f"load {machine_facts.load():.2f}"
         )
         return {
             "name": self.name,

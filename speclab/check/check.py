@@ -114,6 +114,11 @@ def check(
 ) -> Checked:
     """Whether an acceptance rule, or a whole method, loses nothing of the target.
 
+    >>> bool(speclib.check("speculative"))
+    True
+    >>> bool(speclib.check(lambda drafted, q, p, coin: drafted[:1]))
+    False
+
     ``rule`` is a function. By its ``shape`` it is called as
 
         line         rule(drafted, q, p, coin)           -> the committed tokens

@@ -243,6 +243,9 @@ def _each(compute: Callable[[Any], Any], other: Any) -> Any:
 def draw(row: Row, u: Coin | float) -> int:
     """The token of ``row`` [V] that the number ``u`` in [0, 1) picks.
 
+    >>> speclib.draw([0.5, 0.25, 0.25], 0.6)
+    1
+
     It is the first one at which the sum of the probabilities so far exceeds ``u``, and
     the last token where the whole row sums to less. ``row`` is taken as it is: where
     its sum is not 1, neither are the probabilities those of the row.

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from speclab import machine_facts
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
 from speclib.errors import SpeclibError, how_to_install
-from speclib.installed import IS_CHECKOUT
 from speclib.models import gpus, vocabulary, zoo
 from speclib.models.open_pair import open_pair
+from speclib.paths import IS_CHECKOUT
 
 GB = 1e9  # bytes
 LEAST_PYTHON = (3, 11)
@@ -146,7 +147,7 @@ def _packages() -> Iterator[Check]:
     """Each library that computes, and whether its version is the one pinned."""
     pins = read_pins()
     for package in (*MODEL_PACKAGES, "numpy"):
-        installed = machine.version_of(package)
+        installed = machine_facts.version_of(package)
         pinned = pins.get(package, "")
         if not installed:
             yield Check(package, "not installed", "no", how_to_install("models"))
@@ -176,7 +177,7 @@ def read_pins() -> dict[str, str]:
 
 def _llamacpp() -> Check:
     if all(importlib.util.find_spec(package) for package in EXTRA):
-        return Check("llama.cpp", machine.version_of("llama_cpp_python"))
+        return Check("llama.cpp", machine_facts.version_of("llama_cpp_python"))
     return Check(
         "llama.cpp",
         "not installed",
@@ -187,7 +188,7 @@ def _llamacpp() -> Check:
 
 def _ray() -> Check:
     if importlib.util.find_spec("ray"):
-        return Check("Ray", machine.version_of("ray"))
+        return Check("Ray", machine_facts.version_of("ray"))
     return Check(
         "Ray",
         "not installed",
@@ -223,7 +224,7 @@ def _embedded_models() -> Check:
 
 # -- hardware --------------------------------------------------------------------------
 def _cores() -> Check:
-    facts = dict(machine.hardware())
+    facts = dict(machine_facts.hardware())
     found = f"{machine.cores()} of {facts['cpu']}"
     if machine.cores() >= 2:
         return Check("cores", found)
@@ -253,7 +254,7 @@ def _gpus() -> Iterator[Check]:
 
 
 def _bfloat16() -> Check:
-    found = machine.bfloat16_instructions()
+    found = machine_facts.bfloat16_instructions()
     if found:
         names = ", ".join(found)
         amx = "" if any("amx" in name for name in found) else "; no AMX"

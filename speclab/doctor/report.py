@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from speclib import machine
+from speclab import machine_facts
 from speclib.arguments import Count, checked
 from speclib.models.dtypes import check_dtype
 
@@ -60,7 +60,7 @@ def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
     if not pairs_reason:
         pairs = report_pairs(dtype, length, hub_is_silent)
     return Report(
-        machine=machine.name(),
+        machine=machine_facts.name(),
         checks=check_machine(hub_is_silent),
         kinds=check_kinds(default_reason),
         pairs=pairs,

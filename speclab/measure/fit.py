@@ -19,7 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from speclib import machine, paths
+from speclab import machine_facts
+from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.core.counts import nearest_count
 from speclib.core.sampling import Coins, Sampler
@@ -118,7 +119,7 @@ def fit(name: str, dtype: str = "auto") -> Fitted:
     date = datetime.now().isoformat(timespec="seconds")
     fitted = Fitted(file, shape, wanted, ratio.value, ratio.low, ratio.high, date)
     pairs = _stored() | {_key(pair, dtype): asdict(fitted)}
-    content = {"hardware": machine.hardware(), "pairs": pairs}
+    content = {"hardware": machine_facts.hardware(), "pairs": pairs}
     write_atomically(_path(), json.dumps(content, indent=1))
     return fitted
 
@@ -214,7 +215,9 @@ def _stored() -> dict[str, dict[str, Any]]:
         content = json.loads(_path().read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    is_this_one = content["hardware"] == [list(fact) for fact in machine.hardware()]
+    is_this_one = content["hardware"] == [
+        list(fact) for fact in machine_facts.hardware()
+    ]
     return dict(content["pairs"]) if is_this_one else {}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
+from speclab.runs.official_prompts import official_folder
 from speclib.data import prompts
 from speclib.errors import BadValue
 
@@ -28,7 +29,7 @@ def load_prompts(
 ) -> list[Prompt | Turn]:
     """The first ``count`` prompts of a task; "toy" is the toys' own.
 
-    They are official ones where there are any (see ``prompts.folder_to_measure``).
+    They are official ones where there are any (see ``official_folder``).
     Each turn of a dialogue is a prompt. With a ``length``, each is a text of at most so
     many tokens: the prompts of the task one after another, beginning with the first
     one, the second one, and so on.
@@ -40,7 +41,7 @@ def load_prompts(
         return _turns(task, count)
 
     texts = []
-    for prompt in prompts.load(task, folder=prompts.folder_to_measure(task)):
+    for prompt in prompts.load(task, folder=official_folder(task)):
         texts.append(" ".join([prompt.text or "", *prompt.turns]))
 
     cut_texts: list[Prompt | Turn] = []
@@ -58,7 +59,7 @@ def _turns(task: str, count: int) -> list[Prompt | Turn]:
     such a task are then a few of each kind.
     """
     turns: list[Prompt | Turn] = []
-    all_prompts = prompts.load(task, folder=prompts.folder_to_measure(task))
+    all_prompts = prompts.load(task, folder=official_folder(task))
     for prompt in _categories_in_turns(all_prompts):
         turns.append(prompt.input)
         for number in range(1, len(prompt.turns)):

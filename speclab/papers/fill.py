@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from speclab.runs.official_prompts import official_folder
 from speclab.runs.rows import CellRuns, Row, Rows, read_all
 from speclab.runs.spec import Spec, present
 from speclab.runs.this_machine import known_name
 from speclab.runs.values import Value, read_all_values
-from speclib.data import prompts
 from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
 from speclib.methods import about
@@ -348,7 +348,7 @@ def _notes(cell: TableCell, gamma: int | None, how: str) -> list[str]:
 
 def _measured_notes(spec: Spec, runs: CellRuns) -> list[str]:
     pair = load_pair(present(spec.pair))
-    folder = prompts.folder_to_measure(present(spec.task))
+    folder = official_folder(present(spec.task))
     looks_up_ours = about(spec.method).needs_datastore and pair.datastore is None
     notes = [
         f"c {runs.c:.2f}",

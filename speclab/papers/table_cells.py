@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
+from speclab import machine_facts
 from speclab.runs.spec import Spec
-from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.methods import find, parameters, takes_gamma
 
@@ -104,7 +104,7 @@ def _machine_computes(settings: dict[str, Any]) -> bool:
     place = load_pair(settings["pair"]).place
     if place is None:
         return True
-    return machine.computes(settings["dtype"], place.draft + place.target)
+    return machine_facts.computes(settings["dtype"], place.draft + place.target)
 
 
 # -- what is run -----------------------------------------------------------------------

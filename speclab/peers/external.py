@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from speclib.arguments import Count, Seconds, checked
 from speclib.data.pairs import ModelSpec, Pair
-from speclib.decoding.encode import encode
+from speclib.decoding.text_request import encode
 from speclib.errors import BadValue, unknown_name
 from speclib.models import preflight
 from speclib.models.dtypes import check_dtype

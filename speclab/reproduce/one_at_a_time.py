@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from filelock import FileLock, Timeout
 
 from speclib import paths
+from speclib.atomic_files import cannot_write
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
         )
         lock.acquire()
     except OSError as error:
-        raise paths.cannot_write(path, error) from error
+        raise cannot_write(path, error) from error
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+from speclab import machine_facts
 from speclab.papers.ledger import (
     SAME_DEVICES_SUFFIX,
     LedgerLine,
@@ -20,7 +21,7 @@ from speclab.papers.ledger import (
 from speclab.papers.load_papers import load_paper
 from speclab.runs.rows import read, read_all, write
 from speclab.runs.values import append_values, read_all_values, read_values
-from speclib import machine, paths
+from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
 
@@ -133,8 +134,8 @@ def write_index_page(books: Iterable[Book]) -> None:
 
 def describe_machine() -> dict[str, str]:
     """What a reader must know of this machine, by name."""
-    facts = {"machine": machine.name()}
-    for name, fact in machine.environment():
+    facts = {"machine": machine_facts.name()}
+    for name, fact in machine_facts.environment():
         if fact:
             facts[name] = fact
     return facts

@@ -23,11 +23,13 @@ from speclab.views.pages.moving_runs import (
     Values,
 )
 from speclab.views.widgets.draws import CANDIDATES, most_typical
-from speclab.views.widgets.timeline_explorer import expected_speedup
+from speclab.views.widgets.timeline_explorer import TARGET_SECONDS, expected_speedup
+from speclib.data.latency import Latency
 from speclib.decoding.simulate import compare
 from speclib.decoding.simulate import simulate as one_run
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.sayings import speedup_as_drawn
+from speclib.methods import settings_of_methods
 
 ALPHA = "α: how often the draft model is right"
 GAMMA = "γ: drafts per round"
@@ -83,7 +85,7 @@ class Grid(NamedTuple):
         return tuple(dial.first for dial in self.dials)
 
 
-OF_THE_WORLD = {"c", "alpha", "doubt", "network"}  # settings of no method
+OF_THE_DRAFT = {"alpha", "doubt"}  # settings of no method
 COUNTS = {"gamma", "fan"}  # settings that are whole numbers
 TENTHS = tuple(number / 10 for number in range(11))
 TWENTIETHS = tuple(number / 20 for number in range(21))
@@ -252,12 +254,17 @@ def choose_draw(grid: Grid, place_of_alpha: int, alpha: float) -> int:
 def simulate(grid: Grid, values: Values, seed: int) -> list[Contestant]:
     """Plain decoding, speculative decoding, what is beside, and the grid's method."""
     settings = grid.settings(values)
-    *others, own = compare(grid.method, tokens=grid.tokens, seed=seed, **settings)
-    world: dict[str, Any] = {}
-    for name in OF_THE_WORLD & settings.keys():
-        world[name] = settings[name]
+    message = settings.get("network", 0.0)
+    latency = Latency.ratio(settings["c"], TARGET_SECONDS).over_network(0.0, message)
+    what: dict[str, Any] = dict(tokens=grid.tokens, seed=seed, latency=latency)
+    for name in OF_THE_DRAFT & settings.keys():
+        what[name] = settings[name]
+    of_methods: dict[str, Any] = {}
+    for name in settings_of_methods() & settings.keys():
+        of_methods[name] = settings[name]
+    *others, own = compare(grid.method, **what, **of_methods)
     for method in grid.beside:
-        others.append(one_run(method, tokens=grid.tokens, seed=seed, **world))
+        others.append(one_run(method, **what))
     contestants = []
     for result in (*others, own):
         run = timeline_run(result)

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib import paths
-from speclib.atomic_files import append_line
 from speclib.errors import BadValue
 from speclib.trace.metrics import Stats
 
+from .append_line import append_line
 from .spec import Spec
 
 COUNTS = tuple(f.name for f in fields(Stats) if f.name != "requests")

@@ -6,7 +6,8 @@ import json
 import secrets
 from pathlib import Path
 
-from speclib import machine, paths
+from speclab import machine_facts
+from speclib import paths
 from speclib.atomic_files import write_atomically
 
 
@@ -19,8 +20,8 @@ def name_of_this_machine() -> str:
     """
     known = known_name()
     if known is None:
-        known = f"{machine.name()}-{secrets.token_hex(2)}"
-        content = {"hardware": machine.hardware(), "name": known}
+        known = f"{machine_facts.name()}-{secrets.token_hex(2)}"
+        content = {"hardware": machine_facts.hardware(), "name": known}
         write_atomically(_file(), json.dumps(content))
     return known
 
@@ -29,7 +30,9 @@ def known_name() -> str | None:
     """The same; None where nothing was measured here yet."""
     try:
         content = json.loads(_file().read_text("utf-8"))
-        is_this_one = content["hardware"] == [list(fact) for fact in machine.hardware()]
+        is_this_one = content["hardware"] == [
+            list(fact) for fact in machine_facts.hardware()
+        ]
         return str(content["name"]) if is_this_one else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib import paths
-from speclib.atomic_files import append_line
 from speclib.errors import BadValue
+
+from .append_line import append_line
 
 
 @dataclass(frozen=True)

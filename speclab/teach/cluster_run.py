@@ -35,8 +35,8 @@ NOT_RUN_YET = (
 )
 WITHOUT_RAY = (
     "This needs Ray, which is not installed: "
-    f"{how_to_install('cluster', '`make cluster` in a terminal')}. Restart the kernel "
-    "then. Everything else in this lesson works without it."
+    f"{how_to_install('cluster')}. Restart the kernel then. Everything else in this "
+    "lesson works without it."
 )
 SECONDS_TO_ANSWER = 30.0  # a node that is gone is noticed sooner
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
-from speclib.installed import stated_address
-from speclib.paths import ROOT
+from speclib.paths import ROOT, stated_address
 
 from .marked_text import replace_marked
 

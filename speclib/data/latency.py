@@ -35,7 +35,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from speclib.arguments import Number, Ratio, Seconds, checked, shown
+from speclib.arguments import Number, Ratio, Seconds, Whole, checked, shown
 from speclib.data.layer_groups import group_layers
 from speclib.errors import BadValue
 from speclib.operations.operation import Operation, Pass
@@ -207,6 +207,10 @@ NO_TIME = Message()
 class Latency:
     """How long the operations of a pair last.
 
+    >>> latency = speclib.Latency.ratio(c=5, target=0.1)
+    >>> latency.over_network(draft=0, target=0.02).message.target
+    0.02
+
     ``fuzzy``: of the draft's passes in which layers share an input; without it they
     take as long as exact ones. ``shared``: how draft and target share devices; None:
     they have devices of their own. ``message``: what the network takes. ``name``: of
@@ -231,7 +235,8 @@ class Latency:
             name=f"c={c:g}",
         )
 
-    def sharing(self, stages: int) -> Latency:
+    @checked
+    def sharing(self, stages: Annotated[int, Whole(least=2, most=64)]) -> Latency:
         """The same with the draft on devices of a target of so many ``stages``.
 
         Moving the KV cache takes as long as before, or no time.
@@ -244,7 +249,8 @@ class Latency:
         """The same where a message to the draft, and to a target, takes so long."""
         return replace(self, message=Message(draft, target))
 
-    def lengthened(self, share: float) -> Latency:
+    @checked
+    def lengthened(self, share: Wait) -> Latency:
         """Each pass longer by ``share`` of one for every token beyond the first."""
         if not share:
             return self
@@ -390,6 +396,9 @@ FORMAT = (
 @checked
 def load_latency(name: str) -> Latency:
     """Reads ``data/latency/<name>.toml``, or the file of your own that ``name`` is.
+
+    >>> round(speclib.load_latency("pearl/llama2-7-70").c, 2)
+    5.42
 
     A file of your own ends with .toml, as those that `make gpu-check` writes.
     """

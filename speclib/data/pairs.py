@@ -378,7 +378,11 @@ class Pair(BaseModel):
 
 @checked
 def load_pair(name: str) -> Pair:
-    """Reads ``data/pairs/<name>.toml``."""
+    """Reads ``data/pairs/<name>.toml``.
+
+    >>> speclib.load_pair("embedded/llama-7b-70b").target.model
+    'zoo/target'
+    """
     folder = DATA / "pairs"
     advice = "For models of your own: speclib.pair(target=..., draft=...)"
     keys = read_toml(folder, name, f"no pair {shown(name)}", advice)
@@ -400,6 +404,10 @@ def pair(
     **settings: Any,
 ) -> Pair:
     """A pair of your own.
+
+    >>> own = speclib.pair("path/of/a/target", {"model": "a/draft", "mask": 128256})
+    >>> own.draft.mask
+    128256
 
     ``target`` and ``draft``: folders, as texts or Paths, or hub ids, or dicts of all
     that a pair file may say of a model, as {"model": ..., "spread": "tensors"}. Of

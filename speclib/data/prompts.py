@@ -18,16 +18,18 @@ an answer is right.
 from __future__ import annotations
 
 import gzip
-import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Annotated, Any, NamedTuple, TextIO
 
-from speclib import paths
-from speclib.arguments import Whole
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import from_json
+
+from speclib.arguments import Whole, problems_in, shown
 from speclib.errors import BadValue, unknown_name
 from speclib.paths import DATA
 
@@ -126,30 +128,6 @@ def load(
     return tuple(prompts[:n])
 
 
-def folder_to_measure(task: str) -> Path | None:
-    """Where prompts are taken from when a method is measured; None: they are ours.
-
-    The environment variable SPECLIB_PROMPTS names a folder of official files (see
-    ``load``). Tasks that it lacks are ours. Raises BadValue where it is no folder, and
-    where it has no official file at all.
-    """
-    if not paths.OFFICIAL_PROMPTS:
-        return None
-    folder = Path(paths.OFFICIAL_PROMPTS)
-    if not folder.is_dir():
-        raise BadValue(
-            f"SPECLIB_PROMPTS is {str(folder)!r}, which is no folder: name one that "
-            "has official files, or leave it out"
-        )
-    files = {str(locate(name, "").path) for name in (*tasks(), MATH_REASONING)}
-    if not any((folder / file).is_file() for file in files):
-        raise BadValue(
-            f"SPECLIB_PROMPTS is {str(folder)!r}, which has no official file: it may "
-            f"have {', '.join(sorted(files))}; or leave it out"
-        )
-    return folder if locate(task, folder).path.is_file() else None
-
-
 # -- files -----------------------------------------------------------------------------
 class PromptFile(NamedTuple):
     """A file, and the categories of it that are wanted; None: all."""
@@ -200,7 +178,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Prompt]:
     Its ending and the keys of each line say which format it is in.
     """
     path = Path(path)
-    parse = parse_tsv if path.suffix == ".tsv" else parse_json
+    parse = _parse_tsv if path.suffix == ".tsv" else _parse_json
     is_empty = True
     for number, line in lines(path):
         if not line.strip():
@@ -240,112 +218,89 @@ def _open_text(path: Path) -> TextIO:
 
 
 # -- formats ---------------------------------------------------------------------------
-def parse_tsv(path: Path, number: int, line: str) -> Prompt:
-    """One line of MGSM: the question, a tab, the answer as a number."""
-    fields = line.split("\t")
-    if len(fields) != 2 or not fields[0]:
-        raise ValueError(
-            f"expected 'question<tab>number', found {len(fields)} field(s)"
-        )
-    question, answer = fields
-    if not _is_number(answer):
-        raise ValueError(f"expected a number after the tab, found {answer!r}")
-    return Prompt(
-        path.stem, f"{path.stem}/{number}", turns=(question,), reference=answer
-    )
+def _parse_tsv(path: Path, number: int, line: str) -> Prompt:
+    """One line of MGSM: the question, a tab, the answer as a number such as -1,234.5."""
+    found = MGSM.fullmatch(line)
+    if found is None:
+        raise ValueError(f"expected 'question<tab>number', found {shown(line)}")
+    question, answer = found.groups()
+    name = f"{path.stem}/{number}"
+    return Prompt(path.stem, name, turns=(question,), reference=answer)
 
 
-def _is_number(text: str) -> bool:
-    """Whether ``text`` is a number such as -1,234.5."""
-    digits = text.strip().replace(",", "")
-    digits = digits.replace("-", "", 1).replace(".", "", 1)
-    return digits.isdigit()
-
-
-def parse_json(path: Path, number: int, line: str) -> Prompt:
+def _parse_json(path: Path, number: int, line: str) -> Prompt:
     """One line of HumanEval, GSM8K, MT-bench or Spec-Bench."""
     try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"not a JSON object ({error.msg} at column {error.colno})"
-        ) from error
-    except RecursionError as error:
-        raise ValueError("not a JSON object (too deep)") from error
-    if not isinstance(entry, dict):
-        raise ValueError(f"expected a JSON object, found {type(entry).__name__}")
-
-    if "prompt" in entry or "task_id" in entry:
-        return _parse_humaneval(entry)
-    if "question" in entry:
-        return _parse_gsm8k(entry, number)
-    if "turns" in entry:
-        return parse_dialogue(entry)
+        entry = from_json(line)
+    except ValueError as error:
+        raise ValueError(f"not a JSON object ({error})") from error
+    for key, entry_format in FORMATS.items():
+        if isinstance(entry, dict) and key in entry:
+            try:
+                return entry_format.model_validate(entry).as_prompt(number)
+            except ValidationError as error:
+                raise ValueError(problems_in(error, entry_format)) from error
     raise ValueError(
-        f"expected the keys of HumanEval (task_id, prompt), GSM8K (question, answer) "
-        f"or MT-bench (question_id, category, turns), found {sorted(entry)}"
+        "expected the keys of HumanEval (task_id, prompt), GSM8K (question, answer) "
+        f"or MT-bench (question_id, category, turns), found {shown(entry)}"
     )
 
 
-def _parse_humaneval(entry: dict[str, Any]) -> Prompt:
-    check_texts(entry, "task_id", "prompt", "canonical_solution", "test", "entry_point")
-    return Prompt(
-        "humaneval",
-        entry["task_id"],
-        text=entry["prompt"],
-        reference=entry["canonical_solution"],
-        facts={"entry_point": entry["entry_point"], "test": entry["test"]},
-    )
+class HumanEvalEntry(BaseModel):
+    """A line of HumanEval."""
 
+    task_id: str
+    prompt: str
+    canonical_solution: str
+    test: str
+    entry_point: str
 
-def _parse_gsm8k(entry: dict[str, Any], number: int) -> Prompt:
-    check_texts(entry, "question", "answer")
-    if "####" not in entry["answer"]:
-        raise ValueError("expected an answer that ends with '#### number'")
-    return Prompt(
-        "gsm8k",
-        f"gsm8k/{number}",
-        turns=(entry["question"],),
-        reference=entry["answer"],
-    )
-
-
-def parse_dialogue(entry: dict[str, Any]) -> Prompt:
-    """One line of MT-bench or Spec-Bench."""
-    check_texts(entry, "category")
-    turns = entry["turns"]
-    if not _is_list_of_texts(turns):
-        raise ValueError(
-            f"expected 'turns' to be a list of texts, found {str(turns)[:60]!r}"
+    def as_prompt(self, number: int) -> Prompt:
+        """The same as a prompt; ``number``: of its line."""
+        return Prompt(
+            "humaneval",
+            self.task_id,
+            text=self.prompt,
+            reference=self.canonical_solution,
+            facts={"entry_point": self.entry_point, "test": self.test},
         )
-    if "question_id" not in entry:
-        raise ValueError("expected the key 'question_id'")
-
-    return Prompt(
-        entry["category"],
-        str(entry["question_id"]),
-        turns=tuple(turns),
-        reference=_first_reference(entry.get("reference")),
-    )
 
 
-def _first_reference(references: Any) -> Any:
-    """The answer, or the first of a list of them, one per turn; None without one."""
-    if isinstance(references, list):
-        return references[0] if references else None
-    return references if isinstance(references, str) and references else None
+class Gsm8kEntry(BaseModel):
+    """A line of GSM8K; its answer ends with "#### number"."""
+
+    question: str
+    answer: Annotated[str, Field(pattern="####")]
+
+    def as_prompt(self, number: int) -> Prompt:
+        """The same as a prompt; ``number``: of its line."""
+        name = f"gsm8k/{number}"
+        return Prompt("gsm8k", name, turns=(self.question,), reference=self.answer)
 
 
-def _is_list_of_texts(value: object) -> bool:
-    """Whether ``value`` is a list of at least one text, and of nothing else."""
-    if not isinstance(value, list) or len(value) == 0:
-        return False
-    return all(isinstance(entry, str) for entry in value)
+class DialogueEntry(BaseModel):
+    """A line of MT-bench or Spec-Bench; it may have an answer for each turn."""
+
+    question_id: int | str
+    category: str
+    turns: Annotated[tuple[str, ...], Field(min_length=1)]
+    reference: Any = None
+
+    def as_prompt(self, number: int) -> Prompt:
+        """The same as a prompt; ``number``: of its line."""
+        answers = self.reference
+        first = answers[0] if isinstance(answers, list) and answers else answers
+        return Prompt(
+            self.category,
+            str(self.question_id),
+            turns=self.turns,
+            reference=first or None,
+        )
 
 
-def check_texts(entry: dict[str, Any], *keys: str) -> None:
-    """Raises ValueError unless every one of ``keys`` is there and holds a text."""
-    for key in keys:
-        if not isinstance(entry.get(key), str):
-            found = type(entry[key]).__name__ if key in entry else "no such key"
-            raise ValueError(f"expected {key!r} to be a text, found {found}")
+MGSM = re.compile(r"([^\t]+)\t(\s*-?[\d,]*\.?\d+\s*)")
+FORMATS: dict[str, type[HumanEvalEntry | Gsm8kEntry | DialogueEntry]] = {
+    "prompt": HumanEvalEntry,
+    "question": Gsm8kEntry,
+    "turns": DialogueEntry,
+}

@@ -5,7 +5,7 @@ DOOR = (
     "auto_settings",
     "batch",
     "decode",
-    "encode",
     "replay",
     "simulate",
+    "text_request",
 )

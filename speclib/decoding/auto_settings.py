@@ -1,9 +1,9 @@
 """A method's settings: checked once, and every "auto" made a number.
 
 A user may leave three counts of a method to "auto": its draft length, its lookahead and
-its number of target servers. They follow from c = t_target / t_draft: by the papers'
-formulas, but for DSI's lookahead where there are too few servers for a lookahead of 1.
-Knows no method: only their names and what their settings are called.
+its number of target servers. They follow from c = t_target / t_draft by the papers'
+formulas, with one exception: DSI's lookahead with a single server. Knows no method:
+only their names and what their settings are called.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.methods import about, find, parameters
 from speclib.worlds.world import World
-
-from .choose_lookahead import choose_lookahead
 
 AUTO: Literal["auto"] = "auto"
 AutoCount: TypeAlias = int | str  # a number, "auto", or of a gamma also "c-2"
@@ -82,34 +80,21 @@ class RequestedSettings:
             lookahead = 1
         return min(MOST_SERVERS, rounds_up(c / lookahead))
 
-    def servers_up_to(self, most: Callable[[], int]) -> int:
-        """How many target servers to open where they compute.
-
-        As many as were asked for; else as many as ``most()`` says that there can be
-        beside the drafter.
-        """
-        servers = self.counts.get("servers", 1)
-        return servers if isinstance(servers, int) else most()
-
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.
 
-        gamma = round(c), the optimum of PEARL's Theorem 1, but for the methods in
-        its page's ABOUT; servers = ceil(c / lookahead), as far as the world has them.
-        If servers and lookahead are both "auto", all servers are used that the world
-        has.
+        gamma = round(c), the optimum of PEARL's Theorem 1, except for the methods whose
+        page names another; lookahead = ceil(c / servers) and servers =
+        ceil(c / lookahead), up to the servers that the world has. If servers and
+        lookahead are both "auto", all of the world's servers are used.
 
-        Where c servers are there, the lookahead is 1, as the paper's formula
-        ceil(c / servers) says. Where there are fewer, that is the longest lookahead
-        tried, and what is fastest on the virtual clock is taken (see
-        ``choose_lookahead``). With one server the formula is a poor choice: the drafts
-        come when the target's pass is over.
-
-        Where a message to the target takes longer than one to the draft, gamma is as
-        many more drafts as are made meanwhile.
+        Where a message to the target takes longer than one to the draft, gamma grows by
+        the drafts that are made meanwhile.
 
         Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
-        Differences from the papers: DSI's lookahead and messages, as above.
+        Differences from the papers: messages; and DSI's lookahead with one server. Its
+        formula, ceil(c / 1), would have each block of drafts ready just when the
+        target's pass is over, too late for the next one, so the lookahead is 1.
         """
         settings = dict(self.given)
         if "gamma" in self.counts:
@@ -151,9 +136,10 @@ class RequestedSettings:
         lookahead = self.counts["lookahead"]
         if isinstance(lookahead, int):
             return lookahead
-        servers, c = self._resolve_servers(world), world.ratio
-        longest = _sensible("lookahead", rounds_up(c / servers), c)
-        return choose_lookahead(c, longest, servers, world.cancel_policy)
+        servers = self._resolve_servers(world)
+        if servers == 1:
+            return 1
+        return _sensible("lookahead", rounds_up(world.ratio / servers), world.ratio)
 
 
 def request_settings(

@@ -7,12 +7,12 @@ a pass that serves many requests lasts longer, and is shared by all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from speclib.arguments import AnyNumber, Count, Seed, Whole, checked, shown
 from speclib.core.sampling import Coins
-from speclib.data.latency import Latency
+from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.models.open_pair import open_pair
@@ -20,21 +20,40 @@ from speclib.worlds.lockstep import Lockstep, Seat
 from speclib.worlds.lockstep_virtual import VirtualPair
 
 from .auto_settings import RequestedSettings, request_settings
-from .choose_sampler import AskedSampling
-from .decode import (
-    BatchResult,
-    Least,
-    Result,
-    Task,
-    check_settled,
-    decode_in,
-    load_latency_for,
-    pair_of,
-)
-from .encode import encode
+from .decode import Result, check_settled, decode_in, load_latency_for, pair_of
+from .text_request import Least, TextOptions, TextRequest
 
 WORLDS = ("virtual", "emulated", "processes")
 Batch = Annotated[int, Whole(least=1, most=1024)]
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What requests in lock-step gave.
+
+    results  of each request, in the order in which they were given
+    seats    how many were decoded at a time
+    seconds  from the first step to the end of the last
+    """
+
+    results: tuple[Result, ...]
+    seats: int
+    seconds: float
+
+    @property
+    def tokens(self) -> int:
+        """Committed tokens of all requests."""
+        return sum(len(result.tokens) for result in self.results)
+
+    @property
+    def throughput(self) -> float:
+        """Tokens per second, of all requests together."""
+        return self.tokens / self.seconds
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second of a request: all tokens over the seconds of all."""
+        return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
 def in_lockstep(
@@ -82,6 +101,12 @@ def decode_batch(
 ) -> BatchResult:
     """Decodes several prompts at a time, each exactly as the target alone would.
 
+    >>> prompts = ["def gcd(a, b):", "def fib(n):", "def is_prime(n):"]
+    >>> how = dict(pair="embedded/llama-7b-70b", world="virtual", max_new_tokens=4)
+    >>> batch = speclib.decode_batch(prompts, batch=2, method="pearl", gamma=2, **how)
+    >>> batch.seats, [len(result.tokens) for result in batch.results]
+    (2, [4, 4, 4])
+
     prompts   a sequence of prompts, each as of ``decode``
     batch     how many are decoded at a time; None: all. Where there are more prompts, a
               seat whose request ends takes the next one; where there are none left, it
@@ -106,19 +131,28 @@ def decode_batch(
     at a time than there is memory for.
     """
     requested = request_settings(method, gamma, settings, decode_batch)
-    _check(prompts, requested)
+    refuse_servers(requested)
+    is_list = isinstance(prompts, Sequence) and not isinstance(prompts, str | bytes)
+    if not is_list or not prompts:
+        raise BadValue(f"prompts is {shown(prompts)}: give a list of prompts")
+    durations: Durations | None = None
     if isinstance(world, Lockstep):
         world.owner.check()
         check_settled(world.opened, world.dtype, pair, dtype)
-        _check_open_world(world, batch, latency)
-        opened, durations = world.opened, None
-    else:
-        if world not in WORLDS:
-            raise unknown_name(f"unknown world {world!r}", world, WORLDS)
+        if latency is not None or batch not in (None, len(world.seats)):
+            raise BadValue(
+                f"this world was opened with {len(world.seats)} seats, and with its "
+                "own latency: leave batch and latency out, or open another"
+            )
+        opened = world.opened
+    elif world in WORLDS:
         opened = open_pair(pair_of(pair))
         durations = load_latency_for(world, opened.pair, latency)
+    else:
+        raise unknown_name(f"unknown world {world!r}", world, WORLDS)
     requested.check_pair(opened.pair)
-    asked = AskedSampling(
+    options = TextOptions(
+        max_new_tokens,
         temperature,
         top_k,
         top_p,
@@ -126,63 +160,40 @@ def decode_batch(
         presence_penalty,
         frequency_penalty,
         min_new_tokens,
+        ignore_eos,
     )
-    tasks = []
+    requests = []
     for number, prompt in enumerate(prompts):
         try:
-            prompt_ids = encode(prompt, opened, max_new_tokens)
+            requests.append(options.request(prompt, opened, Coins(seed, number)))
         except BadValue as error:
             raise BadValue(f"prompts[{number}]: {error}") from None
-        sampler = asked.sampler(opened, len(prompt_ids), max_new_tokens)
-        coins = Coins(seed, number)
-        tasks.append(Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, None))
 
     if isinstance(world, Lockstep):
-        return _decode_all(world, tasks, requested)
-    seats = min(batch or len(tasks), len(tasks))
+        return _decode_all(world, requests, requested)
+    seats = min(batch or len(requests), len(requests))
     if world == "virtual":
-        if not isinstance(durations, Latency):
-            raise BadValue("several requests at a time need a Latency")
+        assert isinstance(durations, Latency)  # all that ``latency`` may be
         steps = VirtualPair(opened, seats, durations, dtype)
-        return _decode_all(steps, tasks, requested)
+        return _decode_all(steps, requests, requested)
 
     from speclib.worlds.lockstep_processes import ProcessLockstep
 
-    length = max(len(task.prompt) + task.max_new_tokens for task in tasks)
+    length = max(len(request.prompt) + request.limit for request in requests)
     with ProcessLockstep(
         opened, seats, dtype=dtype, length=length, emulate=durations
     ) as devices:
-        return _decode_all(devices, tasks, requested)
+        return _decode_all(devices, requests, requested)
 
 
 def _decode_all(
-    steps: Lockstep, tasks: Sequence[Task], requested: RequestedSettings
+    steps: Lockstep, requests: Sequence[TextRequest], requested: RequestedSettings
 ) -> BatchResult:
     def decode_one(seat: Seat, number: int) -> Result:
-        return decode_in(seat, tasks[number], requested)
+        return decode_in(seat, requests[number], requested)
 
     steps.settle(requested.rests_on_c)
-    return in_lockstep(steps, len(tasks), decode_one)
-
-
-def _check_open_world(world: Lockstep, batch: int | None, latency: object) -> None:
-    """Raises BadValue for what an open world has settled otherwise."""
-    if batch not in (None, len(world.seats)):
-        raise BadValue(
-            f"batch is {batch}, but this world has {len(world.seats)} seats: leave "
-            "batch out, or open a world with as many"
-        )
-    if latency is not None:
-        raise BadValue("latency was settled when this world was opened: leave it out")
-
-
-def _check(prompts: Any, requested: RequestedSettings) -> None:
-    """Raises BadValue for no prompts, and for more than one target."""
-    if isinstance(prompts, str | bytes) or not isinstance(prompts, Sequence):
-        raise BadValue(f"prompts is {shown(prompts)}: give a list of prompts")
-    if not prompts:
-        raise BadValue("there are no prompts: give at least one")
-    refuse_servers(requested)
+    return in_lockstep(steps, len(requests), decode_one)
 
 
 def refuse_servers(requested: RequestedSettings) -> None:
@@ -192,8 +203,3 @@ def refuse_servers(requested: RequestedSettings) -> None:
             f"method {requested.method!r} goes on as soon as one of several devices is "
             "done, and requests in lock-step wait for all: decode them one at a time"
         )
-
-
-def of_first(batch: BatchResult) -> Result:
-    """The first request's result, which knows of the others."""
-    return replace(batch.results[0], batch=batch)

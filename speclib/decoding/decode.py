@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from speclib.arguments import AnyNumber, Count, Seed, Whole, checked
-from speclib.core.sampling import Coins, Sampler
+from speclib.arguments import AnyNumber, Count, Seed, checked
+from speclib.core.sampling import Coins
 from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
@@ -25,16 +24,12 @@ from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
 from .auto_settings import MOST_SERVERS, RequestedSettings, request_settings
-from .choose_sampler import AskedSampling
-from .encode import encode, token_texts
+from .text_request import Least, OnCommit, TextOptions, TextRequest, token_texts
 
 if TYPE_CHECKING:
     from speclib.worlds.cluster.cluster_world import Cluster
-    from speclib.worlds.processes import Processes
 
 WORLDS = ("virtual", "emulated", "processes", "cluster")
-Least: TypeAlias = Annotated[int, Whole(least=0)]
-OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
 
 
 @dataclass
@@ -44,8 +39,7 @@ class Result:
     ``text`` and ``tokens`` are the new, committed ones. ``trace`` is what every device
     did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
     token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
-    it is, where a setting that was "auto" rests on it. ``batch``: what all requests
-    gave, of one that was decoded beside others.
+    it is, where a setting that was "auto" rests on it.
     """
 
     text: str
@@ -54,36 +48,6 @@ class Result:
     trace: Trace
     pieces: dict[int, str]
     cost_ratio: CostRatio | None = None
-    batch: BatchResult | None = None
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """What requests in lock-step gave.
-
-    results  of each request, in the order in which they were given
-    seats    how many were decoded at a time
-    seconds  from the first step to the end of the last
-    """
-
-    results: tuple[Result, ...]
-    seats: int
-    seconds: float
-
-    @property
-    def tokens(self) -> int:
-        """Committed tokens of all requests."""
-        return sum(len(result.tokens) for result in self.results)
-
-    @property
-    def throughput(self) -> float:
-        """Tokens per second, of all requests together."""
-        return self.tokens / self.seconds
-
-    @property
-    def speed(self) -> float:
-        """Tokens per second of a request: all tokens over the seconds of all."""
-        return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
 # -- worlds ----------------------------------------------------------------------------
@@ -100,6 +64,12 @@ def open_world(
 ) -> World:
     """Opens a world of ``pair``, with ``servers`` devices for its target.
 
+    >>> toy = speclib.load_pair("toy")
+    >>> with speclib.open_world("virtual", toy, servers=2) as world:
+    ...     result = speclib.decode("x", world=world, method="dsi")
+    >>> result.trace.devices
+    ['draft', 'target', 'target-2']
+
     ``world`` is one of
 
     - "virtual": tokens are computed inline and undilated, and operations last as long
@@ -110,13 +80,12 @@ def open_world(
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
     ``latency``: durations, or a path under data/latency, instead of the pair's own.
-    ``cancel``: when
-    work ends that nobody wants any more, see World; None is "immediate" in "virtual"
-    and "after-op" in worker processes. Close the world when you are done.
+    ``cancel``: when work ends that nobody wants any more, see World; None is
+    "immediate" in "virtual" and "after-op" in worker processes. Close the world when
+    you are done.
     """
-    simulated_latency = load_latency_for(world, pair, latency)
-    opened = open_pair(pair)
-    return _open(world, opened, simulated_latency, servers, dtype, cancel)
+    durations = load_latency_for(world, pair, latency)
+    return _open(world, open_pair(pair), durations, servers, dtype, cancel)
 
 
 def load_latency_for(
@@ -153,22 +122,19 @@ def _open(
 ) -> World:
     """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
     check_dtype(dtype)
-    is_simulated = world == "virtual"
     if cancel is None:
-        cancel = "immediate" if is_simulated else "after-op"
+        cancel = "immediate" if world == "virtual" else "after-op"
     if world == "cluster":
         cluster = _cluster_class()
         return cluster(opened, servers=servers, cancel=cancel, dtype=dtype)
-    if latency is None or world == "emulated":
-        processes = _processes_class(world)
-        return processes(
-            opened,
-            servers=servers,
-            cancel=cancel,
-            dtype=dtype,
-            emulate=latency,
+    if world != "virtual":
+        with naming_extras(f"world={world!r}"):  # a browser's Python has no processes
+            from speclib.worlds.processes import Processes
+        return Processes(
+            opened, servers=servers, cancel=cancel, dtype=dtype, emulate=latency
         )
 
+    assert latency is not None  # load_latency_for would have raised
     preflight.check_gpus(opened.pair, opened.place, servers)
     models = {}
     for name in device_names(servers):
@@ -187,26 +153,7 @@ def _cluster_class() -> type[Cluster]:
     return Cluster
 
 
-def _processes_class(world: str) -> type[Processes]:
-    """Processes, which is imported where it is used: a browser's Python has none."""
-    with naming_extras(f"world={world!r}"):
-        from speclib.worlds.processes import Processes
-    return Processes
-
-
 # -- one prompt ------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Task:
-    """What is decoded, in whichever world: token ids, and how the next are chosen."""
-
-    prompt: tuple[int, ...]
-    sampler: Sampler
-    coins: Coins
-    max_new_tokens: int
-    ignore_eos: bool
-    on_commit: OnCommit | None
-
-
 @checked
 @naming_extras("decoding with real models")
 def decode(
@@ -233,6 +180,12 @@ def decode(
     **settings: Any,
 ) -> Result:
     """Decodes ``prompt`` with ``method``, exactly as the target alone would.
+
+    >>> how = dict(pair="toy", world="virtual", max_new_tokens=8)
+    >>> pearl = speclib.decode("x", method="pearl", **how)
+    >>> plain = speclib.decode("x", method="autoregressive", **how)
+    >>> pearl.tokens == plain.tokens, pearl.stats.seconds < plain.stats.seconds
+    (True, True)
 
     prompt          a str, or chat messages
     pair            a Pair, or the name of one under data/pairs
@@ -261,7 +214,8 @@ def decode(
     """
     requested = request_settings(method, gamma, settings, decode)
     coins = Coins(seed, request)
-    asked = AskedSampling(
+    options = TextOptions(
+        max_new_tokens,
         temperature,
         top_k,
         top_p,
@@ -269,29 +223,31 @@ def decode(
         presence_penalty,
         frequency_penalty,
         min_new_tokens,
+        ignore_eos,
+        on_commit,
     )
-
-    def task_for(opened: OpenPair) -> Task:
-        requested.check_pair(opened.pair)
-        prompt_ids = encode(prompt, opened, max_new_tokens)
-        sampler = asked.sampler(opened, len(prompt_ids), max_new_tokens)
-        return Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, on_commit)
-
     if isinstance(world, World):
         world.owner.check()
-        check_settled(world.opened, world.dtype, pair, dtype)
-        _check_policy(world, cancel)
-        _check_files(world)
-        return decode_in(world, task_for(_pair_in(world)), requested)
+        opened = _pair_in(world)
+        check_settled(opened, world.dtype, pair, dtype)
+        if cancel not in (None, world.cancel_policy):
+            raise BadValue(
+                f"cancel is {cancel!r}, but this world was opened with "
+                f"{world.cancel_policy!r}: open it with the other, or leave it out"
+            )
+        requested.check_pair(opened.pair)
+        text_request = options.request(prompt, opened, coins)
+        return decode_in(world, text_request, requested)
 
     # What is wrong is said before any worker process is started.
     described = pair_of(pair)
     latency = load_latency_for(world, described)
     opened = open_pair(described)
-    task = task_for(opened)
+    requested.check_pair(opened.pair)
+    text_request = options.request(prompt, opened, coins)
     servers = _servers_for(requested, latency, world, described)
     with _open(world, opened, latency, servers, dtype, cancel) as devices:
-        return decode_in(devices, task, requested)
+        return decode_in(devices, text_request, requested)
 
 
 def pair_of(pair: Pair | str | None) -> Pair:
@@ -316,17 +272,18 @@ def _pair_in(world: World) -> OpenPair:
 
 
 def check_settled(
-    opened: OpenPair | None, own_dtype: str, pair: Pair | str | None, dtype: str
+    opened: OpenPair, own_dtype: str, pair: Pair | str | None, dtype: str
 ) -> None:
-    """Raises BadValue for a pair or a dtype that is not the one of an open world."""
-    if pair is not None and opened is not None:
-        asked, own = pair_of(pair), opened.given
-        if asked != own:
-            raise BadValue(
-                f"pair is {asked.name!r}, but this world was opened for {own.name!r}"
-                f"{_with_differences(asked, own)}: leave pair out, or open a world "
-                "for it"
-            )
+    """Raises BadValue for what an open world has settled otherwise, or lost.
+
+    That is another pair, another dtype, and files that were changed since it read them.
+    """
+    if pair is not None and pair_of(pair) != opened.given:
+        raise BadValue(
+            f"pair is {pair_of(pair).name!r}, but this world was opened for "
+            f"{opened.given.name!r}, which is another: leave pair out, or open a world "
+            "for it"
+        )
     if dtype != "auto":
         check_dtype(dtype)
         if TORCH_NAMES[dtype] != TORCH_NAMES[own_dtype]:
@@ -334,34 +291,6 @@ def check_settled(
                 f"dtype is {dtype!r}, but this world was opened with "
                 f"{TORCH_NAMES[own_dtype]!r}: leave dtype out, or open a world with it"
             )
-
-
-def _with_differences(asked: Pair, own: Pair) -> str:
-    """Where two pairs of one name differ, in brackets."""
-    if asked.name != own.name:
-        return ""
-    fields = [
-        name for name in Pair.model_fields if getattr(asked, name) != getattr(own, name)
-    ]
-    return f" with another {' and '.join(fields)}"
-
-
-def _check_policy(world: World, cancel: str | None) -> None:
-    """Raises BadValue if ``cancel`` is another policy than the open world's own."""
-    if cancel not in (None, world.cancel_policy):
-        raise BadValue(
-            f"cancel is {cancel!r}, but this world was opened with "
-            f"{world.cancel_policy!r}: open it with the other, or leave it out"
-        )
-
-
-def _check_files(world: World) -> None:
-    """Raises BadValue where the models that the world has are not those of today.
-
-    Its weights were read when it was opened. End tokens and tokenizer are read anew
-    when their files change.
-    """
-    opened = _pair_in(world)
     if opened.has_changed():
         raise BadValue(
             f"files of pair {opened.pair.name!r} were changed since this world was "
@@ -373,22 +302,20 @@ def _servers_for(
     requested: RequestedSettings, latency: Durations | None, world: str, pair: Pair
 ) -> int:
     """How many target servers the method's settings ask for in a world."""
-
-    def most_on_this_machine() -> int:
-        return max(1, (os.cpu_count() or 2) - 1)
-
-    def most_in_cluster() -> int:
-        return _cluster_class().most_targets(pair, MOST_SERVERS)
-
     if latency is not None:
         return requested.servers_at(latency.c)
+    servers = requested.counts.get("servers", 1)
+    if isinstance(servers, int):
+        return servers
     if world == "cluster":
-        return requested.servers_up_to(most_in_cluster)
-    return requested.servers_up_to(most_on_this_machine)
+        return _cluster_class().most_targets(pair, MOST_SERVERS)
+    return max(1, (os.cpu_count() or 2) - 1)
 
 
-def decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
-    """Decodes ``task`` in an open world, which stays open."""
+def decode_in(
+    world: World, request: TextRequest, requested: RequestedSettings
+) -> Result:
+    """Decodes ``request`` in an open world, which stays open."""
     opened = _pair_in(world)
     settings = requested.resolve(world)
     ratio = world.cost_ratio if requested.rests_on_c else None
@@ -396,19 +323,19 @@ def decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
     if ratio is not None and ratio.trials:
         measured["cost_ratio"] = asdict(ratio)
     world.begin(
-        task.prompt,
-        sampler=task.sampler,
-        coins=task.coins,
-        limit=task.max_new_tokens,
-        eos=frozenset() if task.ignore_eos else opened.end_tokens,
-        on_commit=task.on_commit,
+        request.prompt,
+        sampler=request.sampler,
+        coins=request.coins,
+        limit=request.limit,
+        eos=request.eos,
+        on_commit=request.on_commit,
     )
     try:
         METHODS[requested.method](world, **settings)
         trace = world.end(
             method=requested.method,
             pair=opened.pair.name,
-            prompt=list(task.prompt),
+            prompt=list(request.prompt),
             **measured,
             **settings,
         )
@@ -416,7 +343,7 @@ def decode_in(world: World, task: Task, requested: RequestedSettings) -> Result:
         world.give_up()
         raise
 
-    tokens = world.text[len(task.prompt) :]
+    tokens = world.text[len(request.prompt) :]
     return Result(
         text=str(opened.tokenizer.decode(list(tokens), skip_special_tokens=True)),
         tokens=tokens,

@@ -52,6 +52,12 @@ def replay(
 ) -> Trace:
     """``trace`` again on the virtual clock.
 
+    >>> run = speclib.simulate("pearl", c=5, alpha=1, tokens=20)
+    >>> twice_as_slow = speclib.Latency.ratio(5, 0.2)
+    >>> again = speclib.replay(run.trace, latency=twice_as_slow)
+    >>> round(again.makespan / run.trace.makespan, 6)
+    2.0
+
     ``method``: a registered name; by default the trace's own. Its settings are those
     that the trace names. ``latency``: operations last as long as it says, which is the
     same run on other devices.

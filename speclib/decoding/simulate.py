@@ -8,24 +8,25 @@ method's own code runs on the virtual clock, so every number is of the kind "vir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
+from annotated_types import MinLen
+
 from speclib.arguments import (
     Number,
     Ratio,
-    Seconds,
     Seed,
     Share,
-    ShareOrShares,
     Whole,
     checked,
 )
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
-from speclib.methods import METHODS, about, parameters
+from speclib.methods import METHODS, about, parameters, settings_of_methods
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
@@ -34,8 +35,8 @@ from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .auto_settings import request_settings
-from .batch import Batch, in_lockstep, of_first, refuse_servers
+from .auto_settings import RequestedSettings, request_settings
+from .batch import Batch, BatchResult, in_lockstep, refuse_servers
 from .decode import Result
 
 TEXT = (
@@ -45,9 +46,8 @@ TEXT = (
     "waiting does . When both work at once nobody waits , and the time of a step is "
     "that of the slower of the two ."
 )
-MOST_STAGES = 64
-MOST_REQUESTS = 10_000
 OF_A_DRAFT = ("alpha", "doubt", "fuzzy", "one_pass")  # arguments that describe one
+TARGET_SECONDS = 0.1  # of a pass, where no latency is given
 CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
 
 
@@ -71,173 +71,212 @@ def script_of(text: str) -> Script:
     return Script(tuple(id_of_word), ids)
 
 
+Tokens = Annotated[int, Whole(least=1, most=CONTEXT - 1)]
+Requests = Annotated[int, Whole(least=1, most=10_000)]
+Shares = Annotated[Sequence[Share], MinLen(1)]
+AtLeastZero = Annotated[float, Number(least=0)]
+
+
 @checked
 def simulate(
     method: str = "pearl",
     *,
-    gamma: Any = "auto",
     c: Ratio = 5.0,
-    alpha: ShareOrShares | None = None,
-    tokens: Annotated[int, Whole(least=1, most=CONTEXT - 1)] = 32,
-    target: Seconds = 0.1,
+    alpha: Share | Shares | None = None,
+    tokens: Tokens = 32,
+    latency: str | Latency | None = None,
     seed: Seed = 0,
-    text: str = TEXT,
     cancel: str = "immediate",
-    lost: dict[str, Annotated[float, Number(least=0)]] | None = None,
-    doubt: Annotated[float, Number(least=0)] = 0.0,
-    fuzzy: Share = 1.0,
-    latency: str | None = None,
-    stages: Annotated[int, Whole(least=2, most=MOST_STAGES)] | None = None,
-    network: Annotated[float, Number(least=0)] = 0.0,
-    per_token: Annotated[float, Number(least=0)] = 0.0,
-    one_pass: bool = False,
-    batch: Batch | None = None,
-    requests: Annotated[int, Whole(least=1, most=MOST_REQUESTS)] | None = None,
+    lost: dict[str, AtLeastZero] | None = None,
     **settings: Any,
 ) -> Result:
-    """Lets ``method`` write ``tokens`` words of ``text`` on the virtual clock.
+    """Lets ``method`` write ``tokens`` words of a text on the virtual clock.
 
-    target    seconds of one target pass
-    c         how many times as fast a draft pass is
-    latency   a path under data/latency; passes then last as that file says, instead
-              of ``c`` and ``target``
-    stages    the draft stands on devices of the target, which is computed in so many
-              stages (see ``Shared``); None: as the latency file says, or on a device
-              of its own
-    network   seconds that a message takes one way between the controller and a target;
-              the draft is on the controller's machine
+    >>> plain = speclib.simulate("autoregressive", tokens=20)
+    >>> pearl = speclib.simulate("pearl", c=5, alpha=1, tokens=20)
+    >>> round(plain.stats.seconds, 2), round(pearl.stats.seconds, 2)
+    (2.0, 0.5)
+
+    c         how many times as fast a draft pass is as a target pass of 0.1 s
     alpha     the probability with which the draft agrees at a word; or a list of them,
               for the first word that it writes after somebody else's, for the second
-              in a row, and so on (see ``trace.acceptance``); None: 0.9
-    doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure of each
-    fuzzy     the share of their agreement that layers on one input keep, see Toy;
-              1: all
+              in a row, and so on; None: 0.9
+    latency   a Latency, or a path under data/latency: passes then last as it says,
+              whatever ``c`` is
     seed      draws the agreements: the same ones for every method and setting
-    per_token by which share of itself each token beyond the first lengthens a pass
-    one_pass  the draft writes all tokens of a window in one pass, as PARD's does (see
-              ``operations.propose``). A list of ``alpha`` then counts from where the
-              pass begins
-    batch     how many requests are decoded at a time, in lock-step over the same
-              devices (see ``worlds.lockstep``). The result is that of the first one,
-              in whose ``batch`` are all of them. None: one request
-    requests  how many there are: a seat whose request ends takes the next one, and
-              stays empty where there is none. None: as many as seats. Request i is
-              the one of ``seed`` + i
     cancel    when work ends that nobody wants any more, see World
     lost      device name -> the second at which it dies
     settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (as many
-              targets) are "auto" where they are left out
+              targets) are "auto" where they are left out. Further ones, for any method:
+
+              text      what is written
+              doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure
+                        of each
+              fuzzy     the share of their agreement that layers on one input keep, see
+                        Toy; 1: all
+              one_pass  the draft writes all tokens of a window in one pass, as PARD's
+                        does (see ``operations.propose``). A list of ``alpha`` then
+                        counts from where the pass begins
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
     ``lost``, for a value that is not of its kind, and for what is said of the draft
     where a method has none (but plain decoding, with which all others are compared).
     """
-    requested = request_settings(method, gamma, settings, simulate)
-    if not about(method).uses_draft and method != "autoregressive":
-        idle = {
-            "alpha": alpha is not None,
-            "doubt": doubt != 0,
-            "fuzzy": fuzzy != 1,
-            "one_pass": one_pass,
-        }
-        refuse_idle(method, [name for name, is_given in idle.items() if is_given])
-    if alpha is None:
-        alpha = 0.9
-    passes = Latency.ratio(c, target)
-    if latency is not None:
-        passes = load_latency(latency)
-    if stages is not None:
-        passes = passes.sharing(stages)
-    if network:
-        passes = passes.over_network(draft=0.0, target=network)
-    passes = passes.lengthened(per_token)
-    mask = BOS if one_pass else None  # no toy ever writes it
-    script = _check_script(script_of(text))
+    what_if = _what_if(
+        method, c=c, alpha=alpha, tokens=tokens, latency=latency, **settings
+    )
+    world = MortalWorld(what_if.models(seed), what_if.latency, cancel, lost or {})
+    return what_if.run_in(world, seed)
 
-    by_place = tuple(alpha) if isinstance(alpha, Sequence) else ()
-    rate = alpha[0] if isinstance(alpha, Sequence) else alpha
-    if by_place and doubt:
-        raise BadValue(
-            f"doubt is {doubt:g} with an alpha for each place: leave out one of the two"
-        )
 
-    def toys(seed: int) -> dict[str, Toy]:
+@checked
+def simulate_batch(
+    method: str = "pearl",
+    *,
+    batch: Batch,
+    requests: Requests | None = None,
+    seed: Seed = 0,
+    **what: Any,
+) -> BatchResult:
+    """The same with ``batch`` requests at a time, in lock-step over the same devices.
+
+    >>> latency = speclib.Latency.ratio(8, 0.1).lengthened(0.01)
+    >>> batch = speclib.simulate_batch("pearl", batch=4, tokens=20, latency=latency)
+    >>> batch.seats, batch.tokens
+    (4, 80)
+
+    requests  how many there are: a seat whose request ends takes the next one, and
+              stays empty where there is none. None: as many as seats. Request i is
+              the one of ``seed`` + i
+    what      what ``simulate`` takes, but for ``cancel`` and ``lost``
+
+    Raises SpeclibError as ``simulate`` does, and for a method whose devices do not wait
+    for each other (DSI).
+    """
+    what_if = _what_if(method, **what)
+    refuse_servers(what_if.requested)
+    count = requests or batch
+    steps = VirtualLockstep(min(batch, count), what_if.latency)
+
+    def decode_one(seat: Seat, number: int) -> Result:
+        steps.give_models(seat, what_if.models(seed + number))
+        return what_if.run_in(seat, seed + number)
+
+    return in_lockstep(steps, count, decode_one)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A method, models that agree as often as they are told, and how long passes last.
+
+    ``alpha``, ``doubt``, ``fuzzy``, ``one_pass``: of the draft, as in ``simulate``.
+    """
+
+    requested: RequestedSettings
+    script: Script
+    tokens: int
+    latency: Latency
+    alpha: float | Sequence[float]
+    doubt: float
+    fuzzy: float
+    one_pass: bool
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """``alpha`` by place; () where one holds for all places."""
+        return tuple(self.alpha) if isinstance(self.alpha, Sequence) else ()
+
+    def models(self, seed: int) -> dict[str, Toy]:
+        """The model of each device."""
         models = {}
-        for name in device_names(requested.servers_at(passes.c)):
-            if name == "draft":
-                models[name] = Toy(
-                    rate,
-                    len(script.words),
-                    seed,
-                    script.ids,
-                    CONTEXT,
-                    doubt=doubt,
-                    fuzzy=fuzzy,
-                    by_place=by_place,
-                    by_masks=one_pass,
-                )
-            else:
-                models[name] = Toy(None, len(script.words), seed, script.ids, CONTEXT)
+        for name in device_names(self.requested.servers_at(self.latency.c)):
+            models[name] = self._draft(seed) if name == "draft" else self._target(seed)
         return models
 
-    def decode_in(world: World, seed: int) -> Result:
-        resolved = requested.resolve(world)
-        world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=tokens)
-        METHODS[method](world, **resolved)
+    def _target(self, seed: int) -> Toy:
+        return Toy(None, len(self.script.words), seed, self.script.ids, CONTEXT)
+
+    def _draft(self, seed: int) -> Toy:
+        return Toy(
+            self.alpha[0] if isinstance(self.alpha, Sequence) else self.alpha,
+            len(self.script.words),
+            seed,
+            self.script.ids,
+            CONTEXT,
+            doubt=self.doubt,
+            fuzzy=self.fuzzy,
+            by_place=self.rates,
+            by_masks=self.one_pass,
+        )
+
+    def run_in(self, world: World, seed: int) -> Result:
+        """Lets the method write in a world that has such models."""
+        world.mask = BOS if self.one_pass else None  # no toy ever writes it
+        method, settings = self.requested.method, self.requested.resolve(world)
+        world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=self.tokens)
+        METHODS[method](world, **settings)
         trace = world.end(
             method=method,
-            c=passes.c,
-            alpha=list(by_place) or alpha,
-            doubt=doubt,
-            fuzzy=fuzzy,
+            c=self.latency.c,
+            alpha=list(self.rates) or self.alpha,
+            doubt=self.doubt,
+            fuzzy=self.fuzzy,
             prompt=[BOS],
-            **resolved,
+            **settings,
         )
-        written = tuple(world.text[1:])
+        words, written = self.script.words, tuple(world.text[1:])
         return Result(
-            text=" ".join(script.words[token] for token in written),
+            text=" ".join(words[token] for token in written),
             tokens=written,
             stats=stats(trace),
             trace=trace,
-            pieces={token: f" {word}" for token, word in enumerate(script.words)},
+            pieces={token: f" {word}" for token, word in enumerate(words)},
         )
 
-    if batch is None and requests is None:
-        world = MortalWorld(toys(seed), passes, cancel, lost or {})
-        world.mask = mask
-        return decode_in(world, seed)
 
-    if lost:
+@checked
+def _what_if(
+    method: str,
+    *,
+    c: Ratio = 5.0,
+    alpha: Share | Shares | None = None,
+    tokens: Tokens = 32,
+    latency: str | Latency | None = None,
+    gamma: Any = "auto",
+    text: str = TEXT,
+    doubt: AtLeastZero = 0.0,
+    fuzzy: Share = 1.0,
+    one_pass: bool = False,
+    **settings: Any,
+) -> WhatIf:
+    """What is simulated, checked: see ``simulate``."""
+    requested = request_settings(method, gamma, settings, _what_if)
+    is_described = alpha is not None or doubt != 0 or fuzzy != 1 or one_pass
+    if is_described and _lacks_a_draft(method):
         raise BadValue(
-            "a device dies beside one request alone: leave out lost or batch"
+            f"method {method!r} has no draft model: leave out {', '.join(OF_A_DRAFT)}"
         )
-    refuse_servers(requested)
-    seats = batch or 1
-    count = requests or seats
-    steps = VirtualLockstep(min(seats, count), passes)
-
-    def decode_one(seat: Seat, number: int) -> Result:
-        steps.give_models(seat, toys(seed + number))
-        seat.mask = mask
-        return decode_in(seat, seed + number)
-
-    return of_first(in_lockstep(steps, count, decode_one))
-
-
-def refuse_idle(method: str, idle: Sequence[str]) -> None:
-    """Raises BadValue for what is said of a draft model where none writes anything."""
-    if idle:
+    if isinstance(alpha, Sequence) and doubt:
         raise BadValue(
-            f"method {method!r} has no draft model, so that {' and '.join(idle)} would "
-            f"have no effect: leave {'it' if len(idle) == 1 else 'them'} out"
+            f"doubt is {doubt:g} with an alpha for each place: leave out one of the two"
         )
-
-
-def _check_script(script: Script) -> Script:
-    """Returns ``script``. Raises BadValue where a draft could not say a wrong word."""
-    if len(script.words) < 3:
+    script = script_of(text)
+    if len(script.words) < 3:  # a draft could not say a wrong word
         raise BadValue("the text has fewer than two different words: give a longer one")
-    return script
+    if latency is None:
+        latency = Latency.ratio(c, TARGET_SECONDS)
+    elif isinstance(latency, str):
+        latency = load_latency(latency)
+    rate = 0.9 if alpha is None else alpha
+    return WhatIf(requested, script, tokens, latency, rate, doubt, fuzzy, one_pass)
+
+
+def _lacks_a_draft(method: str) -> bool:
+    """Whether a draft is not described to ``method``.
+
+    It is to plain decoding, with which all others are compared.
+    """
+    return method != "autoregressive" and not about(method).uses_draft
 
 
 class MortalWorld(Virtual):
@@ -278,56 +317,31 @@ class MortalWorld(Virtual):
 
 
 @checked
-def compare(
-    method: str = "pearl",
-    *,
-    gamma: Any = "auto",
-    without: Any = None,
-    lookahead: Any = "auto",
-    servers: Any = "auto",
-    k: Any = None,
-    first: Any = None,
-    lp: Any = None,
-    width: Any = None,
-    calibrate: Any = None,
-    seed: Seed = 0,
-    **what: Any,
-) -> list[Result]:
+def compare(method: str = "pearl", *, seed: Seed = 0, **what: Any) -> list[Result]:
     """Plain decoding, speculative decoding and ``method`` on the same what-if.
 
+    >>> results = speclib.compare("dsi", c=5, alpha=0.8, gamma=5, lookahead=2)
+    >>> [result.trace.meta["method"] for result in results]
+    ['autoregressive', 'speculative', 'dsi']
+
     They come in this order, for sliders; if ``method`` is one of the first two, it is
-    not repeated. Each setting goes to the methods that have it: ``gamma`` to
-    speculative decoding (PEARL, DuoDecoding), ``without`` to PEARL, ``lookahead`` and
-    ``servers`` to DSI, ``k`` and ``first`` to DuoDecoding, ``lp``, ``width`` and
-    ``calibrate`` to EasySpec (``width`` to tree speculative decoding, too). None leaves
-    a setting to the method. Other settings of ``method`` are taken as they are;
-    ``seed`` and further keywords are ``simulate``'s.
+    not repeated. Each setting goes to the methods that have it, and None leaves it to
+    them; what describes a draft goes to those that have a draft. ``seed`` and further
+    keywords are ``simulate``'s.
     """
     what["seed"] = seed
-    settings = {
-        "gamma": gamma,
-        "without": without,
-        "lookahead": lookahead,
-        "servers": servers,
-        "k": k,
-        "first": first,
-        "lp": lp,
-        "width": width,
-        "calibrate": calibrate,
-    }
-    known = parameters(method) if method in METHODS else []
-    of_this_method = {name: what.pop(name) for name in known if name in what}
-    for name, value in settings.items():
-        if name in known and value is not None:
-            of_this_method[name] = value
-
+    others = [name for name in ("autoregressive", "speculative") if name != method]
     # It comes first, so that what is wrong is said of the method that was asked for.
-    has_draft = method not in METHODS or about(method).uses_draft
-    own = {name: what[name] for name in what if has_draft or name not in OF_A_DRAFT}
-    results = {method: simulate(method, **of_this_method, **own)}
-    if "autoregressive" not in results:
-        results["autoregressive"] = simulate("autoregressive", **what)
-    if "speculative" not in results:
-        results["speculative"] = simulate("speculative", gamma=gamma, **what)
+    results = {name: simulate(name, **_taken(name, what)) for name in (method, *others)}
     in_order = dict.fromkeys(("autoregressive", "speculative", method))
     return [results[name] for name in in_order]
+
+
+def _taken(method: str, what: dict[str, Any]) -> dict[str, Any]:
+    """The keywords in ``what`` that say something to ``method``."""
+    if method not in METHODS:
+        return what
+    idle = settings_of_methods().difference(parameters(method))
+    if _lacks_a_draft(method):
+        idle.update(OF_A_DRAFT)
+    return {k: v for k, v in what.items() if k not in idle and v is not None}

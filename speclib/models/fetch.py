@@ -24,10 +24,9 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 from urllib.response import addinfourl
 
-from speclib import paths
-from speclib.atomic_files import remove_leftovers, whole_or_nothing
+from speclib.atomic_files import cannot_write, remove_leftovers, whole_or_nothing
 from speclib.errors import BadValue, SpeclibError
-from speclib.installed import CITATION, stated_address
+from speclib.paths import CITATION, stated_address
 from speclib.version import VERSION
 
 from . import zoo
@@ -65,7 +64,7 @@ def fetch(source: str | None = None, say: Callable[[str], object] = print) -> li
         else:
             _download_and_unpack(archive, wanted)
     except OSError as error:
-        raise paths.cannot_write(zoo.ZOO, error) from error
+        raise cannot_write(zoo.ZOO, error) from error
 
     size = sum((zoo.ZOO / name).stat().st_size for name in wanted)
     say(f"brought {len(wanted)} files, {size / MB:.1f} MB, all as their checksums say")

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from speclib.data.pairs import ModelSpec
-from speclib.installed import PACKAGE
+from speclib.paths import PACKAGE
 
 from .zoo import CHECKSUMS, load_part
 

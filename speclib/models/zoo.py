@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.installed import IS_CHECKOUT
-from speclib.paths import DATA, MODELS
+from speclib.paths import DATA, IS_CHECKOUT, MODELS
 
 from .file_states import State, remembered, state_of_path
 from .load_errors import CONFIG, path_problem, with_reason

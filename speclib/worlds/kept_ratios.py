@@ -12,6 +12,8 @@ it over.
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -25,6 +27,16 @@ from .cost_ratio import CostRatio
 
 FOLDER = "cost_ratios"
 BUSY = 1.5  # runnable processes per core in the last minute; our own are at most 1
+
+
+def environment() -> tuple[str, ...]:
+    """What a ratio depends on beside models and code."""
+    return (platform.node(), platform.processor(), platform.python_version())
+
+
+def busyness() -> float:
+    """Runnable processes per core in the last minute."""
+    return os.getloadavg()[0] / machine.cores()
 
 
 def key_of(opened: OpenPair, dtype: str, servers: int) -> str | None:
@@ -50,7 +62,7 @@ def key_of(opened: OpenPair, dtype: str, servers: int) -> str | None:
         place.threads,
         TORCH_NAMES[dtype],
         fingerprint.of_code(),
-        machine.environment(),
+        environment(),
     )
     return kept_files.key_of(parts)
 
@@ -83,7 +95,7 @@ def keep(key: str, ratio: CostRatio) -> None:
     Where others compete for the cores all the while, an interval may be narrow about a
     wrong value, and a wrong value that is stored stays wrong.
     """
-    if ratio.is_worth_keeping and machine.load() <= BUSY:
+    if ratio.is_worth_keeping and busyness() <= BUSY:
         save(key, ratio)
 
 

@@ -12,26 +12,28 @@ from typing import NamedTuple
 import pytest
 
 import speclib
+from speclab import machine_facts
 from speclab.bench import contention, orchestration, rates, speedups, vocabularies
 from speclab.bench.bench_rows import COLUMNS, BenchRow, Size, median_row
 from speclab.bench.races import race
 from speclab.bench.run_bench import run_bench
-from speclib import machine, paths
+from speclib import paths
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
 from speclib.models.open_pair import OpenPair
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats
+from speclib.worlds.virtual import Virtual
 
 TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 
 
-def open_toy_world(alpha: float, latency: Latency) -> speclib.Virtual:
+def open_toy_world(alpha: float, latency: Latency) -> Virtual:
     """An open virtual world, as ``decode`` takes it."""
     models = {"draft": Toy(alpha), "target": Toy()}
     toys = OpenPair(speclib.load_pair("toy"))
-    return speclib.Virtual(models, latency, cancel="after-op", opened=toys)
+    return Virtual(models, latency, cancel="after-op", opened=toys)
 
 
 # -- rows -----------------------------------------------------------------------------
@@ -62,7 +64,7 @@ def test_a_row_names_machine_and_load():
     shown = BenchRow("x", 1.5, "ratio", 1.25).as_dict()
     assert tuple(shown) == COLUMNS
     assert shown["aim"] == "at least 1.25"
-    assert machine.name() in shown["note"]
+    assert machine_facts.name() in shown["note"]
     assert "load " in shown["note"]
 
 

@@ -27,6 +27,7 @@ from packaging.requirements import Requirement  # noqa: E402
 from torch.autograd import DeviceType  # noqa: E402
 
 import speclib  # noqa: E402
+from speclab import machine_facts  # noqa: E402
 from speclab.bench.bench_rows import BenchRow  # noqa: E402
 from speclab.bench.exact_outputs import WITH_TREES  # noqa: E402
 from speclab.bench.gpu import (  # noqa: E402
@@ -37,7 +38,7 @@ from speclab.bench.gpu import (  # noqa: E402
     setup,
     speed,
 )
-from speclib import SpeclibError, machine, paths  # noqa: E402
+from speclib import SpeclibError, paths  # noqa: E402
 from speclib.methods import METHODS  # noqa: E402
 from speclib.models import gpus
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
@@ -76,7 +77,7 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
     report = report_in(folder)
     assert [row["name"] for row in report["rows"]] == names
     assert report["under way"] == ""
-    page = (folder / f"{machine.name()}.md").read_text()
+    page = (folder / f"{machine_facts.name()}.md").read_text()
     assert "| target on | core:1 |" in page
 
 

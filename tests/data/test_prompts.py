@@ -100,27 +100,27 @@ def test_a_missing_file_names_the_next_step(tmp_path):
 
 BAD = {
     "not json": ("a.jsonl", "{oops", "not a JSON object"),
-    "a list": ("a.jsonl", "[1]", "expected a JSON object, found list"),
+    "a list": ("a.jsonl", "[1]", "found \\[1\\]"),
     "unknown keys": ("a.jsonl", '{"x": 1}', "expected the keys of HumanEval"),
     "no test": (
         "a.jsonl",
         json.dumps(HUMANEVAL | {"test": None}),
-        "'test' to be a text",
+        "test is None: give a text",
     ),
     "no answer": (
         "a.jsonl",
         '{"question": "q"}',
-        "'answer' to be a text, found no such key",
+        "the key 'answer' is missing",
     ),
-    "no result": ("a.jsonl", '{"question": "q", "answer": "5"}', "#### number"),
+    "no result": ("a.jsonl", '{"question": "q", "answer": "5"}', "####"),
     "turns": (
         "a.jsonl",
         '{"question_id": 1, "category": "qa", "turns": "q"}',
-        "list of texts",
+        "turns is 'q'",
     ),
     "no id": ("a.jsonl", '{"category": "qa", "turns": ["q"]}', "question_id"),
     "no tab": ("a.tsv", "What is 1 + 1?", "question<tab>number"),
-    "no number": ("a.tsv", "What?\ttwo", "found 'two'"),
+    "no number": ("a.tsv", "What?\ttwo", "found .*two"),
 }
 
 

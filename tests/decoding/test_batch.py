@@ -172,7 +172,7 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (dict(prompts=[]), "no prompts"),
+        (dict(prompts=[]), r"prompts is \[\]"),
         (dict(prompts="one text"), "give a list"),
         (dict(batch=0), "batch is 0"),
         (dict(method="dsi"), "one at a time"),
@@ -182,7 +182,7 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
         (dict(dtype="bfloat16", world="processes"), "with_fixed_rows"),
         (dict(temperature=[0.0, 1.0]), "temperature is"),
         (dict(gamma=[2, 3]), "gamma is"),
-        (dict(batch=65, prompts=PROMPTS * 17, world="processes"), "from 1 to 64"),
+        (dict(batch=65, prompts=PROMPTS * 17, world="processes"), "up to 64"),
         (dict(pair="embedded/eagle"), "one place"),
     ],
 )

@@ -16,6 +16,7 @@ from speclib.methods import METHODS, about
 from speclib.models.toy import Random, Toy
 from speclib.trace.events import LOOKUP, Trace
 from speclib.worlds.processes import Processes
+from speclib.worlds.virtual import Virtual
 
 EXACT = Latency(
     Curve(((1, 0.25), (3, 0.5)), 1.0), Curve(((1, 1.5), (9, 3.5)), 4.0)
@@ -151,7 +152,7 @@ def racing(world, n: int):
 @pytest.mark.parametrize("n", [1, 9])
 def test_cancelled_operations_are_cancelled_again(cancel, n, monkeypatch):
     monkeypatch.setitem(METHODS, "racing", racing)
-    world = speclib.Virtual(toys(), EXACT, cancel=cancel)
+    world = Virtual(toys(), EXACT, cancel=cancel)
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=6)
     racing(world, n)
     trace = world.end(method="racing", prompt=[0], n=n)
@@ -161,7 +162,7 @@ def test_cancelled_operations_are_cancelled_again(cancel, n, monkeypatch):
 
 def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
     monkeypatch.setitem(METHODS, "racing", racing)
-    world = speclib.Virtual(toys(), EXACT)
+    world = Virtual(toys(), EXACT)
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=3)
     racing(world, 9)
     trace = world.end(method="racing", prompt=[0], n=9)
@@ -187,7 +188,7 @@ def cancelling(world):
 
 def test_a_device_that_was_lost_before_it_could_stop_is_lost_again(monkeypatch):
     monkeypatch.setitem(METHODS, "cancelling", cancelling)
-    world = speclib.Virtual(toys(), EXACT, cancel="immediate")
+    world = Virtual(toys(), EXACT, cancel="immediate")
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=20)
     cancelling(world)
     trace = world.end(method="cancelling", prompt=[0])

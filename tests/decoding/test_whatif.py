@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 import speclib
-from speclib import DeviceLost, SpeclibError, compare, simulate
+from speclib import Latency, SpeclibError, compare, simulate
 from speclib.methods import takes_gamma
+from speclib.worlds.world import DeviceLost
 
 
 def settings(result) -> dict:
@@ -29,7 +30,7 @@ def settings(result) -> dict:
         ({"c": 10}, 7, 2),
         ({"c": 0.5}, 1, 1),
         # 1 / (1 / 49) is 49.00000000000001 in floating point.
-        ({"c": 49, "target": 1.0, "servers": 49}, 49, 1),
+        ({"latency": Latency.ratio(49), "servers": 49}, 49, 1),
     ],
 )
 def test_counts_left_out_are_those_that_keep_up(given, servers, lookahead):
@@ -152,7 +153,7 @@ def test_bad_settings_are_named_with_the_known():
             {"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
             "no device 'target-2' to lose; known: draft, target",
         ),
-        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give 0"),
+        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give a number of 0"),
         ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),
         ({"method": "ds"}, "unknown method 'ds'"),
     ]:

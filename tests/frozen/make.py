@@ -8,7 +8,7 @@ import hashlib
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import speclib
@@ -71,12 +71,23 @@ def greedy_tokens(prompt, count, method, settings):
     return list(speclib.decode(prompt, method=method, world=world, **request).tokens)
 
 
+def simulated(method, stages=None, per_token=0.0, **settings):
+    """A what-if's results: one, or those of all requests of a batch."""
+    if stages is not None:
+        alone = speclib.Latency.ratio(5.0, 0.1)
+        settings["latency"] = alone.sharing(stages).lengthened(per_token)
+    if "batch" in settings:
+        return speclib.simulate_batch(method, **settings).results
+    return [speclib.simulate(method, **settings)]
+
+
 def trace_hash(method, settings):
     """A hash of every byte of a run's trace, or of those of its requests."""
-    sample = partial(speclib.decode, "a", pair="toy", world="virtual")
-    run = sample if "temperature" in settings else speclib.simulate
-    result = run(method=method, **settings)
-    results = result.batch.results if result.batch else [result]
+    if "temperature" in settings:
+        how = dict(pair="toy", world="virtual", method=method, **settings)
+        results = [speclib.decode("a", **how)]
+    else:
+        results = simulated(method, **settings)
     traces = "\n".join(each.trace.to_json() for each in results)
     return hashlib.sha256(traces.encode()).hexdigest()[:16]
 

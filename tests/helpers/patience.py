@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from speclib import machine
+from speclab import machine_facts
 
 # Seconds that nothing takes which is to happen at once, however busy the machine is.
 HANG = 60.0
@@ -29,4 +29,4 @@ def on_this_machine(seconds: float) -> float:
     Where several processes wait for each core, everything takes so many times as long.
     Where each has a core of its own, a limit is as strict as it is written.
     """
-    return seconds * max(1.0, machine.load())
+    return seconds * max(1.0, machine_facts.load())

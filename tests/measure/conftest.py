@@ -7,8 +7,9 @@ import json
 import pytest
 from helpers.specs import MACHINE
 
+from speclab import machine_facts
 from speclab.runs.rows import Row, read_all
-from speclib import machine, paths
+from speclib import paths
 from speclib.data import latency
 
 
@@ -17,7 +18,7 @@ def rows_folder(own_cache):
     """Where this test's rows are kept; the machine's speed needs no measuring."""
     folder = paths.CACHE / "runs"
     folder.mkdir()
-    content = {"hardware": machine.hardware(), "name": MACHINE}
+    content = {"hardware": machine_facts.hardware(), "name": MACHINE}
     (folder / "machine.json").write_text(json.dumps(content))
     return folder
 

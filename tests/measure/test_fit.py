@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from speclab import machine_facts
 from speclab.measure import fit as fitting
 from speclab.measure.fit import MOST_TRIES, Shape
-from speclib import machine, paths
+from speclib import paths
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.data.toml_files import names_under
@@ -86,7 +87,7 @@ def test_a_pair_that_does_not_ask_for_it_is_refused(name, own_cache):
 def stored(own_cache) -> dict:
     """A draft of 5 layers, fitted on this machine; as the file has it."""
     content = {
-        "hardware": machine.hardware(),
+        "hardware": machine_facts.hardware(),
         "pairs": {
             f"{NAME} float32": {
                 "file": FILE,

@@ -8,7 +8,7 @@ from helpers.specs import measured_spec
 import speclib
 from speclab.measure.measured_prompt import decode_prompt, with_replies
 from speclab.measure.task_prompts import Turn, load_prompts
-from speclib import paths
+from speclab.runs import official_prompts
 from speclib.data import prompts
 from speclib.errors import BadValue
 
@@ -55,27 +55,27 @@ def official_folder(tmp_path, monkeypatch):
     """A folder that has one official file, of German questions."""
     (tmp_path / "mgsm").mkdir()
     (tmp_path / "mgsm" / "mgsm_de.tsv").write_text("Wie viel ist 1 + 1?\t2\n")
-    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", str(tmp_path))
+    monkeypatch.setattr(official_prompts, "OFFICIAL_PROMPTS", str(tmp_path))
     return tmp_path
 
 
 def test_official_prompts_are_measured_where_they_are_there(official_folder):
     (german,) = load_prompts("mgsm_de", None, 1, None)
     assert german == [{"role": "user", "content": "Wie viel ist 1 + 1?"}]
-    assert prompts.folder_to_measure("mgsm_fr") is None
+    assert official_prompts.official_folder("mgsm_fr") is None
     ours = [prompt.messages for prompt in prompts.load("mgsm_fr", 2)]
     assert load_prompts("mgsm_fr", None, 2, None) == ours
 
 
 def test_a_folder_of_official_prompts_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", "/nowhere")
+    monkeypatch.setattr(official_prompts, "OFFICIAL_PROMPTS", "/nowhere")
     with pytest.raises(BadValue, match="is '/nowhere', which is no folder"):
         load_prompts("mgsm_de", None, 1, None)
 
 
 def test_a_folder_without_any_official_prompts_is_named(tmp_path, monkeypatch):
     """A wrong folder would else measure other prompts than one asked for."""
-    monkeypatch.setattr(paths, "OFFICIAL_PROMPTS", str(tmp_path))
+    monkeypatch.setattr(official_prompts, "OFFICIAL_PROMPTS", str(tmp_path))
     with pytest.raises(BadValue, match=r"no official file.*HumanEval\.jsonl\.gz"):
         load_prompts("mgsm_de", None, 1, None)
 

@@ -8,12 +8,14 @@ import pytest
 
 import speclib
 from speclib.data import prompts
+from speclib.data.pairs import Pair
+from speclib.worlds.virtual import Virtual
 
 AFTER_CODE = {"max_new_tokens": 96, "seed": 3}
 
 
 @pytest.fixture(scope="session")
-def embedded_pair() -> speclib.Pair:
+def embedded_pair() -> Pair:
     """The embedded pair whose models are a 7B and a 70B one's stand-ins."""
     pytest.importorskip("torch")
     from speclib.models import zoo
@@ -24,7 +26,7 @@ def embedded_pair() -> speclib.Pair:
 
 
 @pytest.fixture(scope="session")
-def embedded_world(embedded_pair) -> Iterator[speclib.Virtual]:
+def embedded_world(embedded_pair) -> Iterator[Virtual]:
     """A world of it on the virtual clock, open for all tests of a process."""
     with speclib.open_world("virtual", embedded_pair) as world:
         yield world

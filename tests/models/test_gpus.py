@@ -6,7 +6,6 @@ That it helps on a GPU, no test here says.
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -17,7 +16,6 @@ from helpers import snapshots  # noqa: E402
 from helpers.tape import TapeRecorder  # noqa: E402
 
 import speclib  # noqa: E402
-from speclib import machine  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue, SpeclibError  # noqa: E402
@@ -97,14 +95,6 @@ def test_a_dilated_models_memory_is_counted_where_it_is_large():
     stand_in = speclib.load_pair(PAIR).target
     assert preflight.weights_of_layers(stand_in.shape) == pytest.approx(85e6, rel=0.01)
     assert not preflight.may_be_large(stand_in)
-
-
-def test_without_psutil_the_kernel_says_how_much_memory_there_is(monkeypatch):
-    by_psutil = machine.memory()
-    monkeypatch.setitem(sys.modules, "psutil", None)  # so that it cannot be imported
-    by_kernel = machine.memory()
-    assert by_kernel.total == by_psutil.total
-    assert by_kernel.available == pytest.approx(by_psutil.available, rel=0.5)
 
 
 # -- recorded passes are asked for by name ---------------------------------------------

@@ -47,6 +47,7 @@ from speclib.models.parallel.layer_parallel import (  # noqa: E402
 from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
+from speclib.worlds.virtual import Virtual  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceFailed, DeviceLost  # noqa: E402
 
@@ -376,9 +377,7 @@ def draft_tree(world, text, calibrate=True, lp=4):
 
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_ranks_draft_what_one_process_drafts(world, calibrate):
-    alone = speclib.Virtual(
-        {"draft": layered(), "target": plain()}, speclib.Latency.ratio(2)
-    )
+    alone = Virtual({"draft": layered(), "target": plain()}, speclib.Latency.ratio(2))
     begin(world)
     begin(alone)
     texts = [

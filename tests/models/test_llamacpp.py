@@ -26,7 +26,7 @@ from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
-from speclib.decoding.encode import encode  # noqa: E402
+from speclib.decoding.text_request import encode  # noqa: E402
 from speclib.models import hf  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.quantised_model import LlamaCpp  # noqa: E402

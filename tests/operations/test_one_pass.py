@@ -10,6 +10,7 @@ import pytest
 import speclib
 from speclab.traces.acceptance import acceptance
 from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Latency
 from speclib.decoding.replay import replay
 from speclib.errors import BadValue
 from speclib.methods import METHODS, about
@@ -68,7 +69,7 @@ def test_a_draft_that_is_unsure_ends_early_here_too():
 # -- what it takes ---------------------------------------------------------------------
 def test_a_window_takes_one_pass_of_the_draft():
     """Two rounds of five tokens: 0.2 s for four drafts, and a second for the target."""
-    how = dict(gamma=4, c=5, target=1.0, alpha=1.0, tokens=10)
+    how = dict(gamma=4, latency=Latency.ratio(5), alpha=1.0, tokens=10)
     at_once = speclib.simulate("speculative", one_pass=True, **how)
     in_turn = speclib.simulate("speculative", **how)
     assert at_once.stats.seconds == pytest.approx(2 * 1.2)
@@ -79,7 +80,7 @@ def test_a_window_takes_one_pass_of_the_draft():
 
 def test_branches_take_two_passes_however_long_they_are():
     """One over the window and one for all branches; the target waits for neither."""
-    how = dict(gamma=6, c=3, target=1.0, alpha=1.0, doubt=0.5, fan=2)
+    how = dict(gamma=6, latency=Latency.ratio(3), alpha=1.0, doubt=0.5, fan=2)
     run = speclib.simulate("ssd", one_pass=True, tokens=22, **how)
     forks = [e for e in run.trace.operations if e.op == "fork" and e.tokens]
     assert {event.pass_count for event in forks} == {2}

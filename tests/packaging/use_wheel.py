@@ -1,14 +1,14 @@
-"""Uses what a wheel brings without any extra: to be run where it is installed."""
+"""Uses what a wheel brings without any extra: to be run where it is paths."""
 
 import speclib
 from speclab import load_paper
-from speclib import installed, paths
+from speclib import paths
 
-assert not installed.IS_CHECKOUT, f"{installed.PACKAGE} is a checkout"
+assert not paths.IS_CHECKOUT, f"{paths.PACKAGE} is a checkout"
 for folder in (paths.DATA, paths.ROOT):
-    assert folder == installed.DATA_OF_WHEEL, folder
+    assert folder == paths.DATA_OF_WHEEL, folder
 
-plain = speclib.simulate("autoregressive", tokens=32, target=0.1)
+plain = speclib.simulate("autoregressive", tokens=32)
 assert abs(plain.stats.seconds - 3.2) < 1e-9, plain.stats  # 32 passes of 0.1 s
 runs = speclib.compare("pearl", gamma=5, c=5, alpha=0.8)
 assert len({run.text for run in runs}) == 1, "methods write different texts"

@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
+from speclab import machine_facts
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import TableCell, cells_to_run
 from speclab.runs.spec import Spec
-from speclib import machine
 from speclib.data.pairs import load_pair
 from speclib.errors import SpeclibError
 
@@ -61,7 +61,7 @@ def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
     monkeypatch, item, column
 ):
     def dtypes(instructions: str) -> dict[str, str]:
-        monkeypatch.setattr(machine, "cpuinfo", lambda name: instructions)
+        monkeypatch.setattr(machine_facts, "cpuinfo", lambda name: instructions)
         return {cell.column: cell.spec.dtype for cell in cells_of("pearl", item)}
 
     with_bfloat16 = dtypes("avx2 amx_bf16")

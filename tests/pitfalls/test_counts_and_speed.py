@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from speclib import METHODS, acceptance, acceptance_of_log, simulate, stats
+from speclab import acceptance, acceptance_of_log
+from speclib import METHODS, simulate, simulate_batch
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.models.toy import Toy
+from speclib.trace.metrics import stats
 from speclib.worlds.virtual import Virtual
 
 TOYS = {"draft": 1.0, "target": None}  # a draft that is always right
@@ -128,11 +130,12 @@ def test_what_pays_for_one_request_does_not_pay_for_many():
     https://github.com/sgl-project/sglang/issues/4759: throughput falls. Here each token
     beyond the first makes a pass 5 % longer.
     """
-    how = dict(c=8, alpha=0.8, tokens=100, text=WORDS, per_token=0.05)
+    latency = Latency.ratio(8, 0.1).lengthened(0.05)
+    how = dict(latency=latency, alpha=0.8, tokens=100, text=WORDS)
     gain = {}
     for batch in (1, 32):
-        plain = simulate("autoregressive", batch=batch, **how).batch
-        run = simulate("speculative", gamma=4, batch=batch, **how).batch
+        plain = simulate_batch("autoregressive", batch=batch, **how)
+        run = simulate_batch("speculative", gamma=4, batch=batch, **how)
         gain[batch] = run.throughput / plain.throughput
     assert gain[1] > 1.5
     assert gain[32] < 1

@@ -11,11 +11,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from speclib import METHODS, check, draw, stats
+from speclib import METHODS, check, draw
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.methods import about, takes_gamma
 from speclib.models.uncached import Uncached
+from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import outcomes
 from speclib.worlds.virtual import Virtual
 

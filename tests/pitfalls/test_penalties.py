@@ -25,6 +25,7 @@ from helpers.snapshots import (  # noqa: E402
 import speclib  # noqa: E402
 from speclib import METHODS  # noqa: E402
 from speclib.methods import about, takes_gamma  # noqa: E402
+from speclib.worlds.virtual import Virtual  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +57,7 @@ def written_one_by_one(target, ends: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @pytest.fixture(scope="module")
-def world(target, tmp_path_factory) -> Iterator[speclib.Virtual]:
+def world(target, tmp_path_factory) -> Iterator[Virtual]:
     """A pair whose target would end before ``LEAST`` tokens, if it might."""
     without_ends = written_one_by_one(target, ())
     end = without_ends[LEAST // 2]

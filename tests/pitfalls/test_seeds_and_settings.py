@@ -10,6 +10,7 @@ import pytest
 
 import speclib
 from speclib import METHODS, SpeclibError
+from speclib.decoding.decode import Result
 from speclib.methods import about
 
 PROMPT = "3 4"
@@ -30,7 +31,7 @@ def world():
         yield world
 
 
-def decoded(world, method: str, tokens: int = 16, **how) -> speclib.Result:
+def decoded(world, method: str, tokens: int = 16, **how) -> Result:
     return speclib.decode(
         PROMPT, world=world, method=method, max_new_tokens=tokens, **how
     )

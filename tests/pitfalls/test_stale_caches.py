@@ -23,8 +23,10 @@ from helpers.snapshots import (  # noqa: E402
 )
 
 import speclib  # noqa: E402
+from speclib.decoding.decode import Result  # noqa: E402
 from speclib.methods import about, takes_gamma  # noqa: E402
 from speclib.trace.events import Trace  # noqa: E402
+from speclib.worlds.virtual import Virtual  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +59,7 @@ def folders(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def worlds(folders) -> Iterator[dict[str, speclib.Virtual]]:
+def worlds(folders) -> Iterator[dict[str, Virtual]]:
     """A world with the draft, and one where the target drafts for itself."""
     opened = {}
     for name in ("draft", "target"):
@@ -70,7 +72,7 @@ def worlds(folders) -> Iterator[dict[str, speclib.Virtual]]:
         world.close()
 
 
-def decoded(world, method: str) -> speclib.Result:
+def decoded(world, method: str) -> Result:
     settings = dict(about(method).variants[0]) | DRAFTING[method]
     if takes_gamma(method):
         settings["gamma"] = 4

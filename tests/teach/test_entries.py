@@ -14,7 +14,7 @@ from helpers.markdown import marked
 
 from speclab.teach.entries import entries, write_entries
 from speclib import SpeclibError
-from speclib.installed import stated_address
+from speclib.paths import stated_address
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "https://github.com/somebody/some-name"

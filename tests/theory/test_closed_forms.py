@@ -114,13 +114,12 @@ def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, dou
         result = simulate(
             "duodecoding",
             gamma=gamma,
-            c=6.0,
+            latency=Latency.ratio(6.0),
             alpha=alpha,
             doubt=doubt,
             k=k,
             seed=seed,
             tokens=500,
-            target=1.0,
         )
         requests.append(result.stats)
 
@@ -160,8 +159,9 @@ def test_ssds_code_runs_at_the_speed_of_its_formula(gamma, fan, alpha, doubt, c)
     """4,000 tokens leave 2 to 4 %; the toys are seeded."""
     requests = []
     for seed in range(8):
-        how = {"gamma": gamma, "fan": fan, "c": c, "alpha": alpha, "doubt": doubt}
-        result = simulate("ssd", seed=seed, tokens=500, target=1.0, **how)
+        how = {"gamma": gamma, "fan": fan, "alpha": alpha, "doubt": doubt}
+        latency = Latency.ratio(c)
+        result = simulate("ssd", seed=seed, tokens=500, latency=latency, **how)
         requests.append(result.stats)
     speed = theory.ssd_speed(alpha, gamma, 1 / c, 1.0, fan, doubt)
     assert total(requests).decode_speed == pytest.approx(speed, rel=0.06)
@@ -202,10 +202,9 @@ def test_dsis_code_is_within_an_eighth_of_its_formula(alpha, lookahead, servers,
         "dsi",
         lookahead=lookahead,
         servers=servers,
-        c=c,
+        latency=Latency.ratio(c),
         alpha=alpha,
         tokens=1000,
-        target=1.0,
     )
 
     speed = theory.dsi_speed(alpha, lookahead, 1 / c, 1.0, servers)

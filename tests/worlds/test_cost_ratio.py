@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import speclib
-from speclib import machine, paths
+from speclib import paths
 from speclib.decoding.auto_settings import gamma_at
 from speclib.models import fingerprint
 from speclib.models.open_pair import open_pair
@@ -136,7 +136,7 @@ def test_the_ranks_are_those_of_the_binomial_distribution(count, may_miss):
 @pytest.fixture
 def quiet_machine(monkeypatch) -> None:
     """A machine that nobody else uses, whoever does."""
-    monkeypatch.setattr(machine, "load", lambda: 0.5)
+    monkeypatch.setattr(kept_ratios, "busyness", lambda: 0.5)
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_another_place_model_number_of_servers_or_machine_has_another_key(monkey
         key(TOY.model_copy(update={"place": another_place})),
         key(TOY.model_copy(update={"draft": another_draft})),
     ]
-    monkeypatch.setattr(machine, "environment", lambda: (("cpu", "another"),))
+    monkeypatch.setattr(kept_ratios, "environment", lambda: (("cpu", "another"),))
     keys.append(key())
     monkeypatch.undo()
     monkeypatch.setattr(fingerprint, "of_code", lambda: "another")
@@ -269,7 +269,7 @@ def test_what_is_measured_on_a_busy_machine_is_used_and_not_kept(
     measurements, monkeypatch
 ):
     """Three processes for each core."""
-    monkeypatch.setattr(machine, "load", lambda: 3.0)
+    monkeypatch.setattr(kept_ratios, "busyness", lambda: 3.0)
     assert [ratio_in_a_new_world() for _ in range(2)] == [4.2, 7.2]
 
 

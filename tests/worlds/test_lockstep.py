@@ -101,7 +101,7 @@ def test_a_text_that_starts_beside_others_takes_no_less_than_its_prefill():
 @pytest.mark.parametrize("method", ["autoregressive", "speculative", "pearl", "ssd"])
 def test_one_seat_has_the_times_of_a_request_alone(method):
     what = dict(method=method, alpha=0.7, tokens=40, doubt=0.5)
-    (of_seat,) = speclib.simulate(**what, requests=1).batch.results
+    (of_seat,) = speclib.simulate_batch(**what, batch=1).results
     assert of_seat.stats == speclib.simulate(**what).stats
 
 
@@ -114,7 +114,7 @@ def test_each_request_does_in_step_what_it_does_alone(method):
         what = dict(method=method, tokens=20, **settings)
         if about(method).uses_draft:
             what |= dict(alpha=0.7, doubt=0.5)
-        results = speclib.simulate(**what, batch=3, requests=5).batch.results
+        results = speclib.simulate_batch(**what, batch=3, requests=5).results
         assert len(results) == 5
         for number, result in enumerate(results):
             alone = speclib.simulate(**what, seed=number)
@@ -134,7 +134,7 @@ def test_a_seat_takes_the_next_request_or_stays_empty():
 
 
 def test_throughput_is_of_all_and_speed_of_one():
-    batch = speclib.simulate("autoregressive", batch=4, c=5, target=0.1, tokens=8).batch
+    batch = speclib.simulate_batch("autoregressive", batch=4, tokens=8)
     assert batch.tokens == 32
     assert batch.seconds == pytest.approx(0.8)
     assert batch.throughput == pytest.approx(40)
@@ -143,8 +143,9 @@ def test_throughput_is_of_all_and_speed_of_one():
 
 def test_a_pass_costs_more_for_each_token_where_the_what_if_says_so():
     """A tenth of a pass for each token beyond the first: with five requests 1.4."""
-    what = dict(batch=5, c=5, target=0.1, tokens=8, per_token=0.1)
-    batch = speclib.simulate("autoregressive", **what).batch
+    latency = Latency.ratio(5, 0.1).lengthened(0.1)
+    what = dict(batch=5, tokens=8, latency=latency)
+    batch = speclib.simulate_batch("autoregressive", **what)
     assert batch.seconds == pytest.approx(8 * 0.14)
 
 
@@ -155,14 +156,13 @@ def test_a_pass_costs_more_for_each_token_where_the_what_if_says_so():
         (dict(batch=0), "batch is 0"),
         (dict(batch=2, requests=0), "requests is 0"),
         (dict(method="dsi", batch=2), "one at a time"),
-        (dict(batch=2, lost={"draft": 1.0}), "leave out lost or batch"),
-        (dict(batch=2, stages=2), "share devices"),
-        (dict(batch=2, per_token=-1), "per_token is -1"),
+        (dict(batch=2, lost={"draft": 1.0}), "no parameter 'lost'"),
+        (dict(batch=2, latency=Latency.ratio(5).sharing(2)), "share devices"),
     ],
 )
 def test_what_cannot_go_in_step_is_refused(wrong, message):
     with pytest.raises(BadValue, match=message):
-        speclib.simulate(**wrong)
+        speclib.simulate_batch(**wrong)
 
 
 def test_a_page_that_takes_the_first_of_several_is_refused():
@@ -236,4 +236,4 @@ def test_without_threads_it_is_said_what_helps(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(SpeclibError, match="leave out batch"):
-        speclib.simulate(batch=2)
+        speclib.simulate_batch(batch=2)

@@ -96,13 +96,15 @@ def test_no_method_loses_a_token_to_slow_messages(method, temperature, cancel):
 
 def test_a_what_if_may_have_its_targets_on_another_machine():
     """A pass of 0.1 s and two messages of 0.03 s for each token."""
-    trace = speclib.simulate("autoregressive", tokens=10, target=0.1, network=0.03)
+    latency = Latency.ratio(5, 0.1).over_network(draft=0, target=0.03)
+    trace = speclib.simulate("autoregressive", tokens=10, latency=latency)
     assert trace.trace.commits[-1].end == pytest.approx(10 * 0.16)
 
 
 def test_a_server_that_dies_in_a_what_if_is_missed_when_its_answer_is_due():
     """It dies at 0.3 s; what it had sent by then still arrives, 0.02 s later."""
-    setting = {"lookahead": 2, "servers": 3, "alpha": 0.8, "network": 0.02}
+    latency = Latency.ratio(5, 0.1).over_network(draft=0, target=0.02)
+    setting = {"lookahead": 2, "servers": 3, "alpha": 0.8, "latency": latency}
     healthy = speclib.simulate("dsi", **setting)
     dying = speclib.simulate("dsi", **setting, lost={"target-2": 0.3})
     assert healthy.tokens == dying.tokens
@@ -170,17 +172,11 @@ def test_a_message_part_that_cannot_be_is_refused(latency_file, part):
 # -- the manual's table ----------------------------------------------------------------
 def speed(method: str, target: float, network: float) -> float:
     """Tokens per second over eight texts of 400 tokens."""
+    latency = Latency.ratio(5, target).over_network(draft=0, target=network)
     seconds = 0.0
     for seed in range(8):
-        run = speclib.simulate(
-            method,
-            alpha=0.9,
-            c=5,
-            tokens=400,
-            target=target,
-            network=network,
-            seed=seed,
-        )
+        how = dict(alpha=0.9, tokens=400, latency=latency, seed=seed)
+        run = speclib.simulate(method, **how)
         seconds += run.trace.commits[-1].end
     return 8 * 400 / seconds
 

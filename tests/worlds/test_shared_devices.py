@@ -29,10 +29,12 @@ PLAIN = speclib.decode("x", pair=TOY, method="autoregressive", world="virtual")
 NO_TIME = Curve(((1, 0.0),))
 
 
-def seconds_of_pearl(stages: int | None, **what) -> float:
+def seconds_of_pearl(stages: int | None, c=5, target=0.1, gamma=5) -> float:
     """Of three rounds in which all is drafted right; the text goes on after them."""
-    what = {"c": 5, "target": 0.1, "gamma": 5} | what
-    run = speclib.simulate("pearl", alpha=1, tokens=30, stages=stages, **what)
+    latency = Latency.ratio(c, target)
+    if stages is not None:
+        latency = latency.sharing(stages)
+    run = speclib.simulate("pearl", alpha=1, tokens=30, gamma=gamma, latency=latency)
     return run.trace.commits[2].end
 
 
@@ -63,7 +65,8 @@ def test_a_slow_draft_waits_for_the_target_on_its_own_device():
 
 def test_plain_decoding_takes_as_long_on_shared_devices():
     alone = speclib.simulate("autoregressive", tokens=9)
-    shared = speclib.simulate("autoregressive", tokens=9, stages=3)
+    latency = Latency.ratio(5, 0.1).sharing(3)
+    shared = speclib.simulate("autoregressive", tokens=9, latency=latency)
     assert shared.stats.seconds == pytest.approx(alone.stats.seconds)
 
 
@@ -95,7 +98,9 @@ def test_no_method_loses_a_token_on_shared_devices(case, cancel, stages):
 
 
 def test_a_lost_device_gives_its_stage_back():
-    result = speclib.simulate("dsi", stages=2, servers=2, lost={"target-2": 0.05})
+    latency = Latency.ratio(5, 0.1).sharing(2)
+    how = {"servers": 2, "lost": {"target-2": 0.05}}
+    result = speclib.simulate("dsi", latency=latency, **how)
     assert result.tokens == speclib.simulate("autoregressive").tokens
 
 
@@ -230,7 +235,7 @@ def test_a_shared_part_that_cannot_be_is_refused(tmp_path, monkeypatch, part):
 @pytest.mark.parametrize("stages", [0, 1, 65, 2.5, "two"])
 def test_a_number_of_stages_that_cannot_be_is_refused(stages):
     with pytest.raises(BadValue, match="stages"):
-        speclib.simulate(stages=stages)
+        Latency.ratio(5).sharing(stages)
 
 
 def test_who_gives_up_waiting_for_a_stage_leaves_it_to_who_has_it():

@@ -12,7 +12,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from speclib import machine, paths
+from speclab import machine_facts
+from speclib import paths
 from speclib.errors import SpeclibError
 
 from .check import CHECKS, GRACE, chosen, end_by_force_after, gpu_check
@@ -47,7 +48,7 @@ def main() -> int:
         return 2
     end_by_force_after(60 * asked.minutes + GRACE)
     folder = asked.out or paths.REPORTS / "gpu"
-    setup = replace(setup, latency_folder=folder / "latency" / machine.name())
+    setup = replace(setup, latency_folder=folder / "latency" / machine_facts.name())
     return 0 if gpu_check(setup, checks, folder).holds else 1
 
 

@@ -10,8 +10,7 @@ from speclab.bench.bench_rows import BenchRow, join_notes, median_row
 from speclab.bench.exact_outputs import PLAIN
 from speclib.core.sampling import Tokens
 from speclib.data import prompts
-from speclib.decoding.batch import decode_batch
-from speclib.decoding.decode import BatchResult
+from speclib.decoding.batch import BatchResult, decode_batch
 from speclib.methods import parameters
 from speclib.worlds.lockstep_processes import ProcessLockstep
 

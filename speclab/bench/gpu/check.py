@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from speclab import machine_facts
 from speclab.bench.bench_rows import BenchRow
-from speclib import machine, paths
+from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import unknown_name
 
@@ -172,7 +173,7 @@ class Run:
             "stopped": self.outcome.stopped,
             "under way": self.outcome.under_way,
         }
-        name = machine.name()
+        name = machine_facts.name()
         text = json.dumps(report, indent=1)
         write_atomically(self.folder / f"{name}.json", f"{text}\n")
         page = self.folder / f"{name}.md"
@@ -202,7 +203,7 @@ def facts_of_machine(setup: Setup) -> dict[str, str]:
     """What the numbers depend on."""
     from speclab.bench.gpu import device_speed  # brings torch
 
-    facts = dict(machine.environment())
+    facts = dict(machine_facts.environment())
     facts["python"] = platform.python_version()
     facts["cuda"] = device_speed.cuda_version()
     facts["draft on"] = setup.draft

@@ -14,9 +14,9 @@ from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from speclab import machine_facts
 from speclab.bench.bench_rows import BenchRow, join_notes, median_row
 from speclab.bench.exact_outputs import FIXED_ROWS
-from speclib import machine
 from speclib.atomic_files import write_atomically
 from speclib.core.settings import Role
 from speclib.data.latency import load_latency
@@ -144,7 +144,7 @@ def keep_latency(pair: Pair, milliseconds: PassTimes, setup: Setup) -> None:
         if isnan(measured):
             return
         seconds[role] = measured / 1000
-    facts = dict(machine.environment())
+    facts = dict(machine_facts.environment())
     text = latency_file(
         pair,
         seconds,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import speclib
-from speclib.decoding import encode
+from speclib.decoding.text_request import encode
 from speclib.errors import BadValue
 from speclib.models.open_pair import OpenPair
 
@@ -34,7 +34,7 @@ def test_a_chat_goes_through_the_template_with_the_assistants_turn_opened(monkey
         return [1, 2, 3]
 
     use_template(monkeypatch, apply)
-    assert encode.encode(CHAT, TOYS, 5) == (1, 2, 3)
+    assert encode(CHAT, TOYS, 5) == (1, 2, 3)
     assert heard["messages"] == CHAT
     assert heard["add_generation_prompt"]
 
@@ -48,7 +48,7 @@ def test_a_template_that_raises_is_one_line_that_names_the_pair(monkeypatch, err
 
     use_template(monkeypatch, refuse)
     with pytest.raises(BadValue, match="chat template of pair 'toy'") as caught:
-        encode.encode(CHAT, TOYS, 5)
+        encode(CHAT, TOYS, 5)
     assert type(error).__name__ in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -57,11 +57,11 @@ def test_an_empty_chat_is_as_empty_as_an_empty_text(monkeypatch):
     use_template(monkeypatch, lambda messages, **options: [1])
     for prompt in ([], "", ()):
         with pytest.raises(BadValue, match="is empty: give at least one token"):
-            encode.encode(prompt, TOYS, 5)
+            encode(prompt, TOYS, 5)
 
 
 def test_a_prompt_leaves_context_for_the_new_tokens():
     context = TOYS.context
-    assert encode.encode("x", TOYS, context - 1) == (0,)
+    assert encode("x", TOYS, context - 1) == (0,)
     with pytest.raises(BadValue, match=f"exceeds the {context} tokens that pair 'toy'"):
-        encode.encode("x", TOYS, context)
+        encode("x", TOYS, context)

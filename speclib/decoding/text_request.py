@@ -1,0 +1,176 @@
+"""What a world is asked to write: a prompt's token ids, and how the next are chosen.
+
+Knows no world and no method: only a pair's tokenizer, its limits, and what the target's
+files say of sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+from speclib.arguments import Whole, shown
+from speclib.core.penalties import Penalties
+from speclib.core.sampling import Coins, Sampler
+from speclib.errors import BadValue
+from speclib.models.open_pair import OpenPair
+from speclib.trace.events import Trace
+
+Messages: TypeAlias = Sequence[Mapping[str, Any]]  # {"role": ..., "content": ...}
+Least: TypeAlias = Annotated[int, Whole(least=0)]
+OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """A prompt's token ids and how the next are chosen; see ``World.begin``."""
+
+    prompt: tuple[int, ...]
+    sampler: Sampler
+    coins: Coins
+    limit: int
+    eos: frozenset[int]
+    on_commit: OnCommit | None
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What ``decode`` was given of the text that is to be written.
+
+    None: left to the target's generation_config.json.
+    """
+
+    max_new_tokens: int
+    temperature: float
+    top_k: Any
+    top_p: float | None
+    repetition_penalty: float | None
+    presence_penalty: float
+    frequency_penalty: float
+    min_new_tokens: int | None
+    ignore_eos: bool
+    on_commit: OnCommit | None = None
+
+    def request(self, prompt: Any, opened: OpenPair, coins: Coins) -> TextRequest:
+        """The request for a text that begins with ``prompt``, a str or chat messages.
+
+        Raises BadValue for a prompt or an option that is none, and where the target's
+        files ask for what is not here.
+        """
+        prompt_ids = encode(prompt, opened, self.max_new_tokens)
+        return TextRequest(
+            prompt=prompt_ids,
+            sampler=self._sampler(opened, len(prompt_ids)),
+            coins=coins,
+            limit=self.max_new_tokens,
+            eos=frozenset() if self.ignore_eos else opened.end_tokens,
+            on_commit=self.on_commit,
+        )
+
+    def _sampler(self, opened: OpenPair, prompt_length: int) -> Sampler:
+        files = opened.generation_settings
+        files.check(opened.pair.target.model, sampling=self.temperature > 0)
+        least = self.min_new_tokens
+        if least is not None and least > self.max_new_tokens:
+            raise BadValue(
+                f"min_new_tokens is {least}, more than max_new_tokens="
+                f"{self.max_new_tokens}: give at most as many"
+            )
+        repetition = self.repetition_penalty
+        penalties = Penalties(
+            repetition=files.repetition_penalty if repetition is None else repetition,
+            presence=self.presence_penalty,
+            frequency=self.frequency_penalty,
+            prompt_length=prompt_length,
+            shortest=files.shortest(prompt_length, least),
+            ends=opened.end_tokens,
+            suppressed=frozenset(files.suppress_tokens),
+        )
+        top_k = files.top_k if self.top_k is None else self.top_k
+        top_p = files.top_p if self.top_p is None else self.top_p
+        return Sampler(self.temperature, top_k, top_p, penalties)
+
+
+# -- from a prompt to token ids --------------------------------------------------------
+def encode(
+    prompt: str | Messages, opened: OpenPair, max_new_tokens: int
+) -> tuple[int, ...]:
+    """The token ids of ``prompt`` for both models of an open pair.
+
+    A str is tokenised as it is, chat messages by the tokenizer's chat template. Raises
+    BadValue for a prompt that is empty or neither of the two, for one with a token that
+    the target has no row for (the draft may lack it: see ``models.vocabulary``), and
+    for one that leaves no context for ``max_new_tokens`` more tokens.
+    """
+    if isinstance(prompt, str):
+        token_ids = _encode_text(prompt, opened.tokenizer)
+    else:
+        token_ids = _encode_chat(prompt, opened)
+    if len(prompt) == 0 or len(token_ids) == 0:
+        raise BadValue(
+            f"the prompt {prompt!r} is empty: give at least one token of text"
+        )
+    largest = max(token_ids)
+    if largest >= opened.vocab:
+        raise BadValue(
+            f"the prompt has {opened.tokenizer.decode([largest])!r}, which is token "
+            f"{largest} of the tokenizer, but {opened.pair.target.model!r} has rows "
+            f"for {opened.vocab} tokens: leave it out, or give a checkpoint whose "
+            "weights go with its tokenizer"
+        )
+    if len(token_ids) + max_new_tokens > opened.context:
+        why = opened.why_this_context
+        reason = f" ({why})" if why else ""
+        raise BadValue(
+            f"the prompt has {len(token_ids)} tokens; with max_new_tokens="
+            f"{max_new_tokens} it exceeds the {opened.context} tokens that pair "
+            f"{opened.pair.name!r} can hold{reason}: shorten either"
+        )
+    return tuple(token_ids)
+
+
+def _encode_text(text: str, tokenizer: Any) -> list[int]:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadValue(
+            f"the prompt has half of a character (a surrogate) at position "
+            f"{error.start}: give text that can be written as UTF-8"
+        ) from None
+    token_ids: list[int] = tokenizer.encode(text)
+    return token_ids
+
+
+def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
+    advice = 'give a str, or chat messages [{"role": "user", "content": "..."}, ...]'
+    if isinstance(messages, bytes) or not isinstance(messages, Sequence):
+        raise BadValue(f"the prompt is {shown(messages)}: {advice}")
+    for message in messages:
+        if not isinstance(message, Mapping) or "role" not in message:
+            raise BadValue(f"the prompt has {shown(message)} as a message: {advice}")
+
+    tokenizer: Any = opened.tokenizer
+    if not tokenizer.chat_template:
+        raise BadValue(
+            f"pair {opened.pair.name!r} has no chat template: give the prompt as a str"
+        )
+    try:
+        token_ids: list[int] = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+    except Exception as error:  # a template is a program of the model's author
+        raise BadValue(
+            f"the chat template of pair {opened.pair.name!r} does not take these "
+            f"messages ({type(error).__name__}: {error}): give others, or the prompt "
+            "as a str"
+        ) from error
+    return token_ids
+
+
+def token_texts(trace: Trace, tokenizer: Any) -> dict[int, str]:
+    """The text of every token that a trace mentions, by its id."""
+    mentioned: set[int] = set()
+    for event in trace.events:
+        mentioned.update(event.tokens)
+    return {token: tokenizer.decode([token]) for token in sorted(mentioned)}

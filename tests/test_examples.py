@@ -1,0 +1,31 @@
+"""The examples in the docstrings of public names run, and give what they say."""
+
+from __future__ import annotations
+
+from doctest import DocTestFinder, DocTestRunner
+
+import pytest
+
+import speclib
+
+# Names that are no function, worlds of worker processes, and what needs a screen.
+WITHOUT_EXAMPLE = {
+    "METHODS",
+    "SpeclibError",
+    "Processes",
+    "ProcessLockstep",
+    "Cluster",
+    "timeline",
+}
+OF_MODELS = {"decode_batch"}  # which need torch
+
+
+@pytest.mark.parametrize("name", sorted(set(speclib.__all__) - WITHOUT_EXAMPLE))
+def test_the_example_of_a_public_name_runs(name):
+    if name in OF_MODELS:
+        pytest.importorskip("torch")
+    value = getattr(speclib, name)
+    finder = DocTestFinder(recurse=False)
+    (example,) = finder.find(value, name, globs={"speclib": speclib})
+    assert example.examples, f"the docstring of speclib.{name} has no example"
+    assert DocTestRunner().run(example).failed == 0
