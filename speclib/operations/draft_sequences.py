@@ -11,13 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from speclib.core.sampling import Sampler, Tokens
+from speclib.core.sampling import Tokens
 
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
+from .drafting import Drafting
+from .model import GREEDY, Model
+from .operation import Finished, MakeDrafts, Raw, Recording, Request
 from .payload import DraftPayload, OwnEvent
-
-GREEDY = Sampler()
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class DraftedSequences(DraftPayload):
 
 
 @dataclass(frozen=True)
-class DraftSequences(Operation):
+class DraftSequences(Drafting):
     """Draft greedily after ``text``: several sequences where the draft is not sure.
 
     ``n``: tokens in all, the budget. Gives k sequences of n // k tokens each.
@@ -85,7 +84,6 @@ class DraftSequences(Operation):
     Source: DuoDecoding, section 3.2; ``most`` and that k divides n: its published code.
     """
 
-    n: int
     k: int | None = None
     most: int = 8
 
@@ -96,27 +94,11 @@ class DraftSequences(Operation):
     def example(cls, text: Tokens) -> DraftSequences:
         return cls(text, n=4, k=2)
 
-    @property
-    def most_drafts(self) -> int:
-        return self.n
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.n
-
-    def within(self, room: int) -> DraftSequences:
-        return DraftSequences(self.text, min(self.n, room), self.k, self.most)
-
-    def run(self, model: Model, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw:
         """(sequences, [theta, then P_i of each])."""
         if not self.n:
             return Raw((), np.zeros(1))
-        try:
-            return self._draft(model)
-        except Stopped:
-            return None
 
-    def _draft(self, model: Model) -> Raw:
         # The first position: how likely is each token?
         model.rows(self.text, 0, GREEDY)
         chances = model.chances()
@@ -166,7 +148,6 @@ class DraftSequences(Operation):
         return Finished(value, tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
-        payload = event.payload
-        assert isinstance(payload, DraftedSequences)
+        payload: DraftedSequences = event.payload
         numbers = np.array([payload.threshold, *payload.chances])
         return Raw(payload.sequences(event.tokens), numbers)

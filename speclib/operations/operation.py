@@ -28,7 +28,7 @@ import numpy as np
 from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens
 from speclib.core.text import AnyText, begins_with
 
-from .model import Model
+from .model import Model, Stopped
 from .payload import OwnEvent, Payload
 
 
@@ -154,8 +154,8 @@ class Operation(ABC):
         return begins_with(self.text, text)
 
     @abstractmethod
-    def run(self, model: Model, request: Request) -> Raw | None:
-        """Computes it, in the worker; None where it was stopped with nothing."""
+    def run(self, model: Model, request: Request) -> Raw:
+        """Computes it, in the worker; a model that is stopped raises Stopped."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The forward passes of a run that kept and fed so many tokens.
@@ -209,5 +209,9 @@ def perform(operation: Operation, model: Model, request: Request) -> Done:
     if operation.is_empty:
         model.cut(kept)  # nothing is fed that would
     count_before = model.prefix.count
-    raw = operation.run(model, request)
+    raw: Raw | None
+    try:
+        raw = operation.run(model, request)
+    except Stopped:
+        raw = None
     return Done(raw, kept, model.prefix.count - count_before)
