@@ -30,7 +30,6 @@ import numpy.typing as npt
 
 from speclib.errors import BadValue
 
-from .certain_rows import one_hot
 from .penalties import Penalties
 from .text import AnyText
 from .text import Tokens as Tokens
@@ -321,7 +320,9 @@ def ids(drafted: Iterable[Drafted]) -> Tokens:
 
 def certain(tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int) -> Rows:
     """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot."""
-    return one_hot(tokens, vocab)
+    rows = np.zeros((len(tokens), vocab), np.float32)
+    rows[np.arange(len(tokens)), list(tokens)] = 1
+    return rows
 
 
 def residual(p: Row, q: Row) -> Row:

@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from speclib.core.candidate_tree import CandidateTree, depths
+from speclib.core.certain_rows import stacked
 from speclib.core.sampling import Row, Rows, Tokens, certain
 from speclib.core.verification import TEXT
 
@@ -156,8 +157,7 @@ class DraftTree(DraftingByLevel):
                     parents.append(parent.node)
                     q_rows.append(q)
 
-        rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
-        return depth_first(tokens, parents, rows)
+        return depth_first(tokens, parents, stacked(q_rows, model.vocab))
 
     def allot_children(
         self,
