@@ -21,16 +21,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
-from numbers import Integral, Real
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from speclib.errors import BadValue
+from speclib.arguments import Number
 
 from .penalties import Penalties
+from .settings import require_counts, require_number
 from .text import AnyText
 from .text import Tokens as Tokens
 
@@ -67,19 +66,9 @@ class Sampler:
     penalties: Penalties = Penalties()
 
     def __post_init__(self) -> None:
-        if not _is_number(self.temperature) or not 0 <= self.temperature < inf:
-            raise BadValue(
-                f"temperature is {self.temperature!r}: give 0 (greedy) or more, a "
-                "finite number"
-            )
-        if not _is_count(self.top_k):
-            raise BadValue(
-                f"top_k is {self.top_k!r}: give 0 (off) or a positive integer"
-            )
-        if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
-            raise BadValue(
-                f"top_p is {self.top_p!r}: give a number above 0, up to 1 (off)"
-            )
+        require_number("temperature", self.temperature, Number(least=0))
+        require_counts(0, top_k=self.top_k)
+        require_number("top_p", self.top_p, Number(above=0, most=1))
 
     @property
     def greedy(self) -> bool:
@@ -129,15 +118,6 @@ class Sampler:
             np.subtract(logits, logits.max(-1, keepdims=True), out=scores)
             if temperature != 1:
                 scores /= logits.dtype.type(temperature)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return is_whole and value >= 0  # type: ignore[operator]
 
 
 def _one_hot(logits: Rows) -> Rows:

@@ -53,16 +53,6 @@ class DraftedSequences(DraftPayload):
             depths += range(len(sequence))
         return tuple(depths)
 
-    def first_outcomes(self, event: OwnEvent) -> tuple[str, ...]:
-        """What became of each sequence's first token."""
-        length = len(event.tokens) // max(1, self.count)
-        return event.outcome[::length] if length else ()
-
-    def chosen(self, event: OwnEvent) -> int | None:
-        """The sequence that begins with the target's own token, if one does."""
-        outcomes = self.first_outcomes(event)
-        return outcomes.index("accepted") if "accepted" in outcomes else None
-
 
 @dataclass(frozen=True)
 class DraftSequences(Drafting):

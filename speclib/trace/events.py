@@ -119,6 +119,13 @@ class Event(NamedTuple):
         return self.payload.sequences(self.tokens)
 
     @property
+    def first_outcomes(self) -> tuple[str, ...]:
+        """What became of the first token of each drafted sequence."""
+        if not self.tokens:
+            return ()
+        return self.outcome[:: len(self.sequences[0])]
+
+    @property
     def depths(self) -> tuple[int, ...]:
         """How many tokens of its event come before each drafted token on its way."""
         return self.payload.depths(self.tokens)

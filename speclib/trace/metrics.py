@@ -90,7 +90,7 @@ class Stats:
         """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
         Prefill and unverified drafts are included; those beyond the limit only in a
-        trace that ``rounds.cut_at`` cut.
+        trace that was cut out of a longer one.
         """
         return _ratio(self.with_tail, self.with_tail_seconds)
 
