@@ -21,7 +21,7 @@ from speclib.core.verification import TEXT
 from .draft_tree import DraftedTree
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import Finished, MakeDrafts, Raw, Recording, Request
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import OwnEvent
 
 
@@ -157,7 +157,7 @@ class DraftDynamicTree(DraftingByLevel):
         payload = DraftedDynamicTree(parents, fed_drafts, levels=self.n)
         return Finished(tree, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         no_chances = np.empty(len(event.tokens))
         return Raw((event.tokens, event.payload.parents), no_chances)
 

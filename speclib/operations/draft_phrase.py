@@ -15,7 +15,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import Drafting
 from .model import Model
-from .operation import Finished, MakeDrafts, Raw, Recording, Request
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -139,7 +139,7 @@ class DraftPhrase(Drafting):
         fed_beyond_text = max(0, kept + fed - len(self.bare_text))
         return Finished(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         rows = certain(event.tokens, recording.vocab)
         return Raw((event.tokens, event.payload.likeliest), rows)
 

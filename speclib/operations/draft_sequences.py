@@ -15,7 +15,7 @@ from speclib.core.sampling import Tokens
 
 from .drafting import Drafting
 from .model import GREEDY, Model
-from .operation import Finished, MakeDrafts, Raw, Recording, Request
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -137,7 +137,7 @@ class DraftSequences(Drafting):
         )
         return Finished(value, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         payload: DraftedSequences = event.payload
         numbers = np.array([payload.threshold, *payload.chances])
         return Raw(payload.sequences(event.tokens), numbers)

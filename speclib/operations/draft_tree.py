@@ -20,7 +20,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import Finished, MakeDrafts, Pass, Raw, Recording, Request
+from .operation import Finished, MakeDrafts, Pass, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -228,7 +228,7 @@ class DraftTree(DraftingByLevel):
         first_is_exact = self.calibrate or not kept
         return fed_drafts if first_is_exact else fed
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         rows = certain(event.tokens, recording.vocab)
         return Raw((event.tokens, event.payload.parents), rows)
 

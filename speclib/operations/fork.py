@@ -19,7 +19,7 @@ from speclib.core.verification import Outcome
 
 from .drafting import DraftingByLevel
 from .model import Model
-from .operation import Finished, MakeDrafts, Raw, Recording, Request
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 # What was drafted in case of an outcome, for each one that was guessed.
@@ -259,7 +259,7 @@ class Fork(DraftingByLevel):
         )
         return Finished(branches, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         payload: DraftedBranches = event.payload
         rows = certain(event.tokens, recording.vocab)
         if not payload.passes:

@@ -90,8 +90,8 @@ class MakeDrafts(Protocol):
     def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
 
 
-class Recording(Protocol):
-    """What a recorded run's models said, for its replay."""
+class RecordedRun(Protocol):
+    """What the models of a recorded run said, for its replay."""
 
     @property
     def vocab(self) -> int: ...
@@ -187,7 +187,7 @@ class Operation(ABC):
         return self.payload_type()
 
     @abstractmethod
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         """What it gave in a recorded run, where ``event`` shows that something came
         out."""
 

@@ -12,7 +12,7 @@ from speclib.core.text import AnyText, begins_with
 
 from .drafting import Drafting
 from .model import Model, Stopped
-from .operation import Done, Finished, MakeDrafts, Pass, Raw, Recording, Request
+from .operation import Done, Finished, MakeDrafts, Pass, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -156,5 +156,5 @@ class Propose(Drafting):
             payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
         return Finished(make_drafts(tokens, rows), tuple(tokens), payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         return Raw(event.tokens, certain(event.tokens, recording.vocab))

@@ -13,7 +13,7 @@ from speclib.core.sampling import Rows, Tokens
 from speclib.core.text import AnyText, first_tokens
 
 from .model import Model
-from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
+from .operation import Finished, MakeDrafts, Operation, Raw, RecordedRun, Request
 from .payload import OwnEvent, Payload
 
 
@@ -52,7 +52,7 @@ class ScoredTree(Scored):
 
 # -- operations ------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Scoring(Operation):
+class TargetPass(Operation):
     """Give rows [last + 1, V]: a distribution after each of ``texts``."""
 
     payload_type: ClassVar[type[Payload]] = Scored
@@ -64,7 +64,7 @@ class Scoring(Operation):
 
 
 @dataclass(frozen=True)
-class Score(Scoring):
+class Score(TargetPass):
     """Give the distributions after text[:-last] ... text: rows [last + 1, V]."""
 
     candidates: int = 0
@@ -96,12 +96,12 @@ class Score(Scoring):
     def unfinished(self) -> Payload:
         return Scored(self.candidates)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         return Raw(None, recording.target_rows(self.texts, ()))
 
 
 @dataclass(frozen=True)
-class ScoreTree(Scoring):
+class ScoreTree(TargetPass):
     """Give the distributions after a text and after the path to each node of a tree.
 
     ``text`` ends with the tokens of the tree's nodes, in the order of ``parents`` (see
@@ -149,7 +149,7 @@ class ScoreTree(Scoring):
     def unfinished(self) -> Payload:
         return ScoredTree(len(self.parents), self.parents)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         likeliest = event.payload.likeliest
         rows = recording.target_rows(self.texts, likeliest, self.tested)
         return Raw(likeliest, rows)
@@ -189,7 +189,7 @@ class ScoreTreeFeatures(ScoreTree):
         features = None if values is None else Features(kept, values)
         return Finished(RowsAndFeatures(rows, features), tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         """No trace has features: they come back with a width of 0."""
         likeliest, rows = super().recorded(event, recording)
         no_features = np.empty((len(event.tokens), 0))
