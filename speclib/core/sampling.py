@@ -89,7 +89,8 @@ class Sampler:
             assert texts is not None, "penalties depend on the text before a row"
             logits = self.penalties.applied(logits, texts())
         if self.greedy:
-            return _one_hot(logits)
+            likeliest = logits.argmax(-1)
+            return certain(likeliest, logits.shape[-1]).astype(logits.dtype, copy=False)
 
         probabilities = np.empty(logits.shape, logits.dtype)
         rows_at_once = max(1, ENTRIES_AT_ONCE // logits.shape[-1])
@@ -118,13 +119,6 @@ class Sampler:
             np.subtract(logits, logits.max(-1, keepdims=True), out=scores)
             if temperature != 1:
                 scores /= logits.dtype.type(temperature)
-
-
-def _one_hot(logits: Rows) -> Rows:
-    """All mass on each row's first largest entry."""
-    probabilities = np.zeros_like(logits)
-    probabilities[np.arange(len(logits)), logits.argmax(-1)] = 1
-    return probabilities
 
 
 def _ban_all_but_top_k(row: Row, top_k: int) -> None:

@@ -90,10 +90,6 @@ class DraftDynamicTree(DraftingByLevel):
     name: ClassVar[str] = "draft_dynamic_tree"
     payload_type: ClassVar = DraftedDynamicTree
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftDynamicTree:
-        return cls(text, n=2, width=2, budget=3)
-
     @property
     def most_drafts(self) -> int:
         return self.budget

@@ -83,11 +83,6 @@ class DraftPhrase(Drafting):
     payload_type: ClassVar = DraftedPhrase
     gives_distributions: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftPhrase:
-        nodes, parents = (1, 2, 1, 3), (-1, 0, -1, 2)
-        return cls((*text, *nodes), 3, parents, candidates=2, likeliest_count=1)
-
     def within(self, tokens_left: int) -> DraftPhrase:
         """The same: nothing is fed beyond its text."""
         return self

@@ -80,10 +80,6 @@ class DraftSequences(Drafting):
     name: ClassVar[str] = "draft_sequences"
     payload_type: ClassVar = DraftedSequences
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftSequences:
-        return cls(text, n=4, k=2)
-
     def run(self, model: Model, request: Request) -> Raw:
         """(sequences, [theta, then P_i of each])."""
         if not self.n:

@@ -107,10 +107,6 @@ class DraftTree(DraftingByLevel):
     payload_type: ClassVar = DraftedTree
     gives_distributions: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftTree:
-        return cls(text, n=2, width=2)
-
     @property
     def most_drafts(self) -> int:
         return self.n * self.width

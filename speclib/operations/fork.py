@@ -120,10 +120,6 @@ class Fork(DraftingByLevel):
     payload_type: ClassVar = DraftedBranches
     gives_distributions: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls, text: Tokens) -> Fork:
-        return cls(text, n=2, fan=(1, 2)[-len(text) :])
-
     @property
     def last(self) -> int:
         return len(self.fan) - 1

@@ -120,11 +120,6 @@ class Operation(ABC):
     # are each certain of one token, so that this token says it all.
     gives_distributions: ClassVar[bool] = False
 
-    @classmethod
-    @abstractmethod
-    def example(cls, text: Tokens) -> Self:
-        """An ordinary one after ``text``, for tests that try every operation."""
-
     @property
     def last(self) -> int:
         """How many rows are wanted before the one that follows the whole text."""

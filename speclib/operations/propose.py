@@ -68,10 +68,6 @@ class Propose(Drafting):
     payload_type: ClassVar = DraftedInALine
     gives_distributions: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls, text: Tokens) -> Propose:
-        return cls(text, n=3)
-
     def concerns(self, text: AnyText) -> bool:
         """Whether it can still say what may follow ``text``."""
         is_same_way = begins_with(self.text, text) or begins_with(text, self.text)

@@ -71,10 +71,6 @@ class Score(TargetPass):
 
     name: ClassVar[str] = "score"
 
-    @classmethod
-    def example(cls, text: Tokens) -> Score:
-        return cls(text, min(2, len(text) - 1))
-
     @property
     def last(self) -> int:
         return self.candidates
@@ -121,10 +117,6 @@ class ScoreTree(TargetPass):
 
     name: ClassVar[str] = "score_tree"
     payload_type: ClassVar = ScoredTree
-
-    @classmethod
-    def example(cls, text: Tokens) -> ScoreTree:
-        return cls((*text, 1, 2, 1), parents=(-1, 0, -1), likeliest_count=1)
 
     @property
     def last(self) -> int:
