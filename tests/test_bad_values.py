@@ -135,7 +135,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"temperature": None}, "temperature is None"),
     (decode, {"temperature": math.nan}, "temperature is nan"),
     (decode, {"temperature": -0.5}, "temperature is -0.5"),
-    (decode, {"temperature": math.inf}, "temperature is inf.* a finite number"),
+    (decode, {"temperature": math.inf}, "temperature is inf"),
     (decode, {"top_k": math.nan}, "top_k is nan"),
     (decode, {"top_k": "3"}, "top_k is '3'"),
     (decode, {"top_k": 1.5}, "top_k is 1.5"),

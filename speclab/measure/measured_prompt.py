@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from speclab.runs.spec import Spec
+from speclab.traces.cut_traces import cut_at, longest_tail
 from speclib.decoding.decode import Result, decode
 from speclib.trace.metrics import stats
-from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.world import World
 
 from .task_prompts import Prompt, Turn

@@ -4,5 +4,6 @@
 DOOR = (
     "acceptance",
     "caches",
+    "cut_traces",
     "rounds",
 )

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from speclab.traces.cut_traces import cut_at, longest_tail
 from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
-from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.devices import device_names
 from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual

@@ -84,21 +84,6 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
     return tuple(paths_of_rows)
 
 
-def last_paths(text: Tokens, parents: Sequence[int], count: int) -> tuple[Tokens, ...]:
-    """The last ``count`` of ``paths``, without those before them."""
-    start = len(text) - len(parents)
-    bare_text = text[:start]
-    read = []
-    for last_node in range(len(parents) - count, len(parents)):
-        backwards = []
-        node = last_node
-        while node >= 0:
-            backwards.append(text[start + node])
-            node = parents[node]
-        read.append(bare_text + tuple(reversed(backwards)))
-    return tuple(read)
-
-
 def stem(parents: Sequence[int]) -> int:
     """Length of the line that the tree begins with: all that a KV cache keeps."""
     for node, parent in enumerate(parents):

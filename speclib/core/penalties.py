@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from speclib.errors import BadValue
+from speclib.arguments import Number
 
+from .settings import require_number
 from .text import AnyText
 
 Logits = npt.NDArray[np.floating[Any]]
@@ -51,18 +50,9 @@ class Penalties:
     suppressed: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        if not _is_finite(self.repetition) or not self.repetition > 0:
-            raise BadValue(
-                f"repetition_penalty is {self.repetition!r}: give a number above 0; 1 "
-                "is off, and more makes repetitions rarer"
-            )
-        for name in ("presence", "frequency"):
-            value = getattr(self, name)
-            if not _is_finite(value):
-                raise BadValue(
-                    f"{name}_penalty is {value!r}: give a finite number; 0 is off, and "
-                    "more makes repetitions rarer"
-                )
+        require_number("repetition_penalty", self.repetition, Number(above=0))
+        require_number("presence_penalty", self.presence, Number())
+        require_number("frequency_penalty", self.frequency, Number())
 
     def __bool__(self) -> bool:
         """Whether they change anything."""
@@ -95,8 +85,3 @@ class Penalties:
         if len(text) < self.shortest:
             banned |= self.ends
         row[[token for token in banned if token < len(row)]] = -np.inf
-
-
-def _is_finite(value: object) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and isfinite(value)  # type: ignore[arg-type]

@@ -21,17 +21,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
-from numbers import Integral, Real
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from speclib.errors import BadValue
+from speclib.arguments import Number
 
-from .certain_rows import one_hot
 from .penalties import Penalties
+from .settings import require_counts, require_number
 from .text import AnyText
 from .text import Tokens as Tokens
 
@@ -68,19 +66,9 @@ class Sampler:
     penalties: Penalties = Penalties()
 
     def __post_init__(self) -> None:
-        if not _is_number(self.temperature) or not 0 <= self.temperature < inf:
-            raise BadValue(
-                f"temperature is {self.temperature!r}: give 0 (greedy) or more, a "
-                "finite number"
-            )
-        if not _is_count(self.top_k):
-            raise BadValue(
-                f"top_k is {self.top_k!r}: give 0 (off) or a positive integer"
-            )
-        if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
-            raise BadValue(
-                f"top_p is {self.top_p!r}: give a number above 0, up to 1 (off)"
-            )
+        require_number("temperature", self.temperature, Number(least=0))
+        require_counts(0, top_k=self.top_k)
+        require_number("top_p", self.top_p, Number(above=0, most=1))
 
     @property
     def greedy(self) -> bool:
@@ -101,7 +89,8 @@ class Sampler:
             assert texts is not None, "penalties depend on the text before a row"
             logits = self.penalties.applied(logits, texts())
         if self.greedy:
-            return _one_hot(logits)
+            likeliest = logits.argmax(-1)
+            return certain(likeliest, logits.shape[-1]).astype(logits.dtype, copy=False)
 
         probabilities = np.empty(logits.shape, logits.dtype)
         rows_at_once = max(1, ENTRIES_AT_ONCE // logits.shape[-1])
@@ -130,22 +119,6 @@ class Sampler:
             np.subtract(logits, logits.max(-1, keepdims=True), out=scores)
             if temperature != 1:
                 scores /= logits.dtype.type(temperature)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return is_whole and value >= 0  # type: ignore[operator]
-
-
-def _one_hot(logits: Rows) -> Rows:
-    """All mass on each row's first largest entry."""
-    probabilities = np.zeros_like(logits)
-    probabilities[np.arange(len(logits)), logits.argmax(-1)] = 1
-    return probabilities
 
 
 def _ban_all_but_top_k(row: Row, top_k: int) -> None:
@@ -321,7 +294,9 @@ def ids(drafted: Iterable[Drafted]) -> Tokens:
 
 def certain(tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int) -> Rows:
     """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot."""
-    return one_hot(tokens, vocab)
+    rows = np.zeros((len(tokens), vocab), np.float32)
+    rows[np.arange(len(tokens)), list(tokens)] = 1
+    return rows
 
 
 def residual(p: Row, q: Row) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, get_args
 
+from speclib.arguments import Number, Whole
 from speclib.errors import BadValue
 
 Role: TypeAlias = Literal["draft", "target"]  # of a model, and of a device
@@ -15,15 +16,16 @@ EndTokens: TypeAlias = int | Iterable[int]  # that end a text: one, or several
 def require_counts(least: int = 1, **counts: int | None) -> None:
     """Raises BadValue for a count below ``least`` or not whole. None is a default."""
     for name, value in counts.items():
-        if value is None:
-            continue
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole:
+        if value is not None and not Whole(least=least).allows(value):
             raise BadValue(
-                f"{name} is {value!r}: give a whole number, at least {least}"
+                f"{name} is {value!r}: give at least {least}, a whole number"
             )
-        if value < least:
-            raise BadValue(f"{name} is {value}: give at least {least}")
+
+
+def require_number(name: str, value: object, kind: Number) -> None:
+    """Raises BadValue for a value that is no number of this ``kind``."""
+    if not kind.allows(value):
+        raise BadValue(f"{name} is {value!r}: {kind.advice}")
 
 
 def require_bools(**choices: object) -> None:

@@ -140,12 +140,10 @@ def begins_with(text: AnyText, start: AnyText) -> bool:
 class TextMessage(NamedTuple):
     """A text, as far as its receiver lacks it.
 
-    ``begins_log``: the receiver is to begin a log; else it goes on with the one it has.
-    ``start``: how many tokens of the log the receiver has. ``new``: those that follow
-    there. ``shared``, ``tail``: as of Text.
+    ``start``: how many tokens of the log the receiver has; 0: it begins another log.
+    ``new``: those that follow there. ``shared``, ``tail``: as of Text.
     """
 
-    begins_log: bool
     start: int
     new: Tokens
     shared: int
@@ -166,10 +164,9 @@ class TextSender:
         """What is to be sent for ``text``. Nothing is noted before ``note_sent``."""
         if type(text) is not Text:
             text = Text([], 0, text)
-        begins_log = text.log is not self._log
-        start = 0 if begins_log else self._sent
+        start = self._sent if text.log is self._log else 0
         new = tuple(text.log[start : text.shared])
-        return TextMessage(begins_log, start, new, text.shared, text.tail)
+        return TextMessage(start, new, text.shared, text.tail)
 
     def note_sent(self, text: AnyText, message: TextMessage) -> None:
         """Notes that the receiver was sent ``message``, made of ``text``."""
@@ -188,7 +185,7 @@ class TextReceiver:
 
         Raises SpeclibError where it does not go on from what has come here.
         """
-        if message.begins_log:
+        if message.start == 0:
             self._log = []
         if message.start != len(self._log):
             raise SpeclibError(

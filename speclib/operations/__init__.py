@@ -1,6 +1,6 @@
-"""What a device can be asked to do: one file an operation, and one line here.
+"""What a device can be asked to do: one line here for each operation.
 
-Being registered, an operation is tested, traced and drawn in timelines.
+Being registered, an operation is traced and drawn in timelines; with an example it is tested.
 """
 
 from .draft_dynamic_tree import DraftDynamicTree
@@ -10,9 +10,7 @@ from .draft_tree import DraftTree
 from .fork import Fork
 from .operation import Operation
 from .propose import Propose
-from .score import Score
-from .score_tree import ScoreTree
-from .score_tree_features import ScoreTreeFeatures
+from .score import Score, ScoreTree, ScoreTreeFeatures
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
@@ -26,8 +24,6 @@ DOOR = (
     "payload",
     "propose",
     "score",
-    "score_tree",
-    "score_tree_features",
 )
 
 OPERATIONS: dict[str, type[Operation]] = {

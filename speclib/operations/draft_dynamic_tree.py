@@ -16,10 +16,12 @@ import numpy as np
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.features import Features
 from speclib.core.sampling import Row, Rows, Tokens
+from speclib.core.verification import TEXT
 
-from .draft_tree import TEXT, DraftedTree, depth_first, level_rows
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Pass, Raw, Recording, Request
+from .draft_tree import DraftedTree
+from .drafting import DraftingByLevel, depth_first, level_rows
+from .model import Model
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import OwnEvent
 
 
@@ -54,7 +56,7 @@ ROOT = Candidate(TEXT, TEXT, TEXT, 1.0)
 
 
 @dataclass(frozen=True)
-class DraftDynamicTree(Operation):
+class DraftDynamicTree(DraftingByLevel):
     """Draft the ``budget`` likeliest nodes of a tree of ``n`` levels after ``text``.
 
     Gives a CandidateTree whose nodes stand depth first. Two phases:
@@ -81,7 +83,6 @@ class DraftDynamicTree(Operation):
     Draft Trees", section 4.
     """
 
-    n: int
     width: int
     budget: int
     features: Features | None = field(default=None, compare=False, repr=False)
@@ -89,31 +90,17 @@ class DraftDynamicTree(Operation):
     name: ClassVar[str] = "draft_dynamic_tree"
     payload_type: ClassVar = DraftedDynamicTree
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftDynamicTree:
-        return cls(text, n=2, width=2, budget=3)
-
     @property
     def most_drafts(self) -> int:
         return self.budget
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.n
-
     def within(self, tokens_left: int) -> DraftDynamicTree:
-        levels = min(self.n, tokens_left, self.budget)
-        return DraftDynamicTree(
-            self.text, levels, self.width, self.budget, self.features
-        )
+        return super().within(min(tokens_left, self.budget))
 
-    def run(self, model: Model, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw:
         """((tokens, parents), the chance of each node [nodes])."""
-        try:
-            with self._passes_of(model):
-                return self._draft(model, request)
-        except Stopped:
-            return None
+        with self._passes_of(model):
+            return self._draft(model, request)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
         """In here a head reads the features."""
@@ -157,17 +144,6 @@ class DraftDynamicTree(Operation):
             children.append(Candidate(number, token, parent.number, chance))
         return children
 
-    def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The first pass, then one for each further level, taken as alike."""
-        first = len(self.text) - kept
-        later = fed - first
-        if later < 0:
-            return []  # it failed before it had read its text
-        levels = max(0, self.n - 1)
-        start = Pass(fed=first, kept=kept)
-        of_level = later / max(1, levels)
-        return [start, Pass(of_level, kept=len(self.text), times=levels)]
-
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
     ) -> Finished:
@@ -177,10 +153,9 @@ class DraftDynamicTree(Operation):
         payload = DraftedDynamicTree(parents, fed_drafts, levels=self.n)
         return Finished(tree, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
-        payload = event.payload
-        assert isinstance(payload, DraftedDynamicTree)
-        return Raw((event.tokens, payload.parents), np.empty(len(event.tokens)))
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+        no_chances = np.empty(len(event.tokens))
+        return Raw((event.tokens, event.payload.parents), no_chances)
 
 
 def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:

@@ -13,8 +13,9 @@ from speclib.core.sampling import Drafted, Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with, first_tokens
 from speclib.core.verification import TEXT
 
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
+from .drafting import Drafting
+from .model import Model
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -56,7 +57,7 @@ class DraftedPhrase(DraftPayload):
 
 
 @dataclass(frozen=True)
-class DraftPhrase(Operation):
+class DraftPhrase(Drafting):
     """Draft up to ``n`` tokens after a text in one pass, along candidates.
 
     ``text`` ends with the tokens of a tree's nodes, in the order of ``parents`` (see
@@ -75,7 +76,6 @@ class DraftPhrase(Operation):
     """
 
     parents: tuple[int, ...]
-    n: int
     candidates: int = 0
     likeliest_count: int = 0
 
@@ -83,10 +83,9 @@ class DraftPhrase(Operation):
     payload_type: ClassVar = DraftedPhrase
     gives_distributions: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftPhrase:
-        nodes, parents = (1, 2, 1, 3), (-1, 0, -1, 2)
-        return cls((*text, *nodes), parents, n=3, candidates=2, likeliest_count=1)
+    def within(self, tokens_left: int) -> DraftPhrase:
+        """The same: nothing is fed beyond its text."""
+        return self
 
     @property
     def bare_text(self) -> AnyText:
@@ -97,23 +96,11 @@ class DraftPhrase(Operation):
     def last(self) -> int:
         return len(self.parents)
 
-    @property
-    def most_drafts(self) -> int:
-        return self.n
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.n
-
     def concerns(self, text: AnyText) -> bool:
         return begins_with(self.bare_text, text)
 
-    def run(self, model: Model, request: Request) -> Raw | None:
-        try:
-            rows = model.tree(self.text, self.parents, request.sampler)
-        except Stopped:
-            return None
-
+    def run(self, model: Model, request: Request) -> Raw:
+        rows = model.tree(self.text, self.parents, request.sampler)
         tokens: list[int] = []
         q_rows: list[Row] = []
         node: int | None = TEXT
@@ -147,7 +134,7 @@ class DraftPhrase(Operation):
         fed_beyond_text = max(0, kept + fed - len(self.bare_text))
         return Finished(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         rows = certain(event.tokens, recording.vocab)
         return Raw((event.tokens, event.payload.likeliest), rows)
 

@@ -11,13 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from speclib.core.sampling import Sampler, Tokens
+from speclib.core.sampling import Tokens
 
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
+from .drafting import Drafting
+from .model import GREEDY, Model
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
-
-GREEDY = Sampler()
 
 
 @dataclass(frozen=True)
@@ -54,19 +53,9 @@ class DraftedSequences(DraftPayload):
             depths += range(len(sequence))
         return tuple(depths)
 
-    def first_outcomes(self, event: OwnEvent) -> tuple[str, ...]:
-        """What became of each sequence's first token."""
-        length = len(event.tokens) // max(1, self.count)
-        return event.outcome[::length] if length else ()
-
-    def chosen(self, event: OwnEvent) -> int | None:
-        """The sequence that begins with the target's own token, if one does."""
-        outcomes = self.first_outcomes(event)
-        return outcomes.index("accepted") if "accepted" in outcomes else None
-
 
 @dataclass(frozen=True)
-class DraftSequences(Operation):
+class DraftSequences(Drafting):
     """Draft greedily after ``text``: several sequences where the draft is not sure.
 
     ``n``: tokens in all, the budget. Gives k sequences of n // k tokens each.
@@ -85,38 +74,17 @@ class DraftSequences(Operation):
     Source: DuoDecoding, section 3.2; ``most`` and that k divides n: its published code.
     """
 
-    n: int
     k: int | None = None
     most: int = 8
 
     name: ClassVar[str] = "draft_sequences"
     payload_type: ClassVar = DraftedSequences
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftSequences:
-        return cls(text, n=4, k=2)
-
-    @property
-    def most_drafts(self) -> int:
-        return self.n
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.n
-
-    def within(self, room: int) -> DraftSequences:
-        return DraftSequences(self.text, min(self.n, room), self.k, self.most)
-
-    def run(self, model: Model, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw:
         """(sequences, [theta, then P_i of each])."""
         if not self.n:
             return Raw((), np.zeros(1))
-        try:
-            return self._draft(model)
-        except Stopped:
-            return None
 
-    def _draft(self, model: Model) -> Raw:
         # The first position: how likely is each token?
         model.rows(self.text, 0, GREEDY)
         chances = model.chances()
@@ -165,8 +133,7 @@ class DraftSequences(Operation):
         )
         return Finished(value, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
-        payload = event.payload
-        assert isinstance(payload, DraftedSequences)
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+        payload: DraftedSequences = event.payload
         numbers = np.array([payload.threshold, *payload.chances])
         return Raw(payload.sequences(event.tokens), numbers)

@@ -14,14 +14,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from speclib.core.candidate_tree import CandidateTree, depths
-from speclib.core.sampling import Row, Rows, Sampler, Tokens, certain
-from speclib.core.text import AnyText
+from speclib.core.certain_rows import stacked
+from speclib.core.sampling import Row, Rows, Tokens, certain
+from speclib.core.verification import TEXT
 
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Pass, Raw, Recording, Request
+from .drafting import DraftingByLevel, depth_first, level_rows
+from .model import Model
+from .operation import Finished, MakeDrafts, Pass, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
-
-TEXT = -1  # the parent of the first level's nodes
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Parent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DraftTree(Operation):
+class DraftTree(DraftingByLevel):
     """Draft a tree of ``n`` levels after ``text``, one pass a level.
 
     At most ``width`` nodes a level and ``budget`` in all (at least ``n``; None is
@@ -98,7 +98,6 @@ class DraftTree(Operation):
     tree is left open there.
     """
 
-    n: int
     width: int
     budget: int | None = None
     lp: int | None = None
@@ -108,32 +107,17 @@ class DraftTree(Operation):
     payload_type: ClassVar = DraftedTree
     gives_distributions: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls, text: Tokens) -> DraftTree:
-        return cls(text, n=2, width=2)
-
     @property
     def most_drafts(self) -> int:
         return self.n * self.width
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.n
-
     def within(self, tokens_left: int) -> DraftTree:
-        levels = min(self.n, tokens_left)
-        if self.budget is not None:
-            levels = min(levels, self.budget)
-        return DraftTree(
-            self.text, levels, self.width, self.budget, self.lp, self.calibrate
-        )
+        most = tokens_left if self.budget is None else min(tokens_left, self.budget)
+        return super().within(most)
 
-    def run(self, model: Model, request: Request) -> Raw | None:
-        try:
-            with self._passes_of(model):
-                return self._draft(model, request)
-        except Stopped:
-            return None
+    def run(self, model: Model, request: Request) -> Raw:
+        with self._passes_of(model):
+            return self._draft(model, request)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
         """In here the model's passes are fuzzy, where that is asked for."""
@@ -169,8 +153,7 @@ class DraftTree(Operation):
                     parents.append(parent.node)
                     q_rows.append(q)
 
-        rows = np.stack(q_rows) if q_rows else np.empty((0, model.vocab))
-        return depth_first(tokens, parents, rows)
+        return depth_first(tokens, parents, stacked(q_rows, model.vocab))
 
     def allot_children(
         self,
@@ -217,23 +200,11 @@ class DraftTree(Operation):
                 chances = without(token, chances)
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The first pass, then one for each further level.
-
-        Those are taken as alike: what they were fed in all is shared out evenly. Where
-        nothing is cached the first pass is exact in any case.
-        """
-        first = len(self.text) - kept
-        later = fed - first
-        if later < 0:
-            return []  # it failed before it had read its text
-        levels = max(0, self.n - 1)
-        is_exact = self.calibrate or not kept
-        if is_exact:
-            start = Pass(fed=first, kept=kept)
-        else:
-            start = Pass(fed=first, kept=kept, lp=self.lp)
-        of_level = later / max(1, levels)
-        return [start, Pass(of_level, kept=len(self.text), times=levels, lp=self.lp)]
+        """Where nothing is cached the first pass is exact in any case."""
+        passes = super().passes(kept, fed)
+        exact = 1 if self.calibrate or not kept else 0
+        fuzzy = [forward._replace(lp=self.lp) for forward in passes[exact:]]
+        return passes[:exact] + fuzzy
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
@@ -253,11 +224,9 @@ class DraftTree(Operation):
         first_is_exact = self.calibrate or not kept
         return fed_drafts if first_is_exact else fed
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
-        payload = event.payload
-        assert isinstance(payload, DraftedTree)
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         rows = certain(event.tokens, recording.vocab)
-        return Raw((event.tokens, payload.parents), rows)
+        return Raw((event.tokens, event.payload.parents), rows)
 
 
 def without(token: int, chances: Row) -> Row:
@@ -266,31 +235,3 @@ def without(token: int, chances: Row) -> Row:
     rest[token] = 0
     rest /= rest.sum()
     return rest
-
-
-def level_rows(
-    model: Model, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
-) -> Rows:
-    """The draft's rows [new, V] after a tree's last ``new`` nodes; see Model.level.
-
-    Where there is no node yet: [1, V], after the bare text.
-    """
-    if parents:
-        return model.level(text, tuple(parents), new, sampler)
-
-    rows = model.rows(text, 0, sampler)
-    return model.chances()[np.newaxis] if sampler.greedy else rows
-
-
-def depth_first(tokens: list[int], parents: list[int], rows: Rows) -> Raw:
-    """The same tree with its nodes depth first: ((tokens, parents), q rows)."""
-    way_to_node: list[tuple[int, ...]] = []
-    for node, parent in enumerate(parents):
-        way_before = way_to_node[parent] if parent >= 0 else ()
-        way_to_node.append((*way_before, node))
-
-    order = sorted(range(len(tokens)), key=way_to_node.__getitem__)
-    new_number = {node: number for number, node in enumerate(order)}
-    new_tokens = tuple(tokens[node] for node in order)
-    new_parents = tuple(new_number.get(parents[node], TEXT) for node in order)
-    return Raw((new_tokens, new_parents), rows[order])

@@ -6,7 +6,7 @@ Knows no method, and of a model only ``graded`` and ``level``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, TypeAlias
 
@@ -17,8 +17,9 @@ from speclib.core.sampling import Drafted, Row, Rows, Tokens, certain, scaled
 from speclib.core.text import AnyText
 from speclib.core.verification import Outcome
 
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Pass, Raw, Recording, Request
+from .drafting import DraftingByLevel
+from .model import Model
+from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 # What was drafted in case of an outcome, for each one that was guessed.
@@ -79,7 +80,7 @@ class DraftedBranches(DraftPayload):
 
 
 @dataclass(frozen=True)
-class Fork(Operation):
+class Fork(DraftingByLevel):
     """Draft ``n`` tokens for each likely outcome of a test that is under way.
 
     ``text`` ends with the window: drafted tokens that the target is testing. It will
@@ -109,7 +110,6 @@ class Fork(Operation):
     branches, and what is left out of the guesses: its published code.
     """
 
-    n: int
     fan: tuple[int, ...]
     index: int = 0
     factor: float = 1.0
@@ -119,10 +119,6 @@ class Fork(Operation):
     name: ClassVar[str] = "fork"
     payload_type: ClassVar = DraftedBranches
     gives_distributions: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls, text: Tokens) -> Fork:
-        return cls(text, n=2, fan=(1, 2)[-len(text) :])
 
     @property
     def last(self) -> int:
@@ -138,22 +134,19 @@ class Fork(Operation):
 
     def within(self, tokens_left: int) -> Fork:
         """Each branch begins with a guess, which needs a place, too."""
-        return replace(self, n=min(self.n, max(0, tokens_left - 1)))
+        return super().within(max(0, tokens_left - 1))
 
-    def run(self, model: Model, request: Request) -> Raw | None:
+    def run(self, model: Model, request: Request) -> Raw:
         """((outcomes, tokens of each branch), q rows [branches * n, V]).
 
         In place of the first () where nothing was asked, and so nothing read.
         """
         if self.is_empty:
             return Raw((), np.empty((0, model.vocab)))
-        try:
-            outcomes = self._guess(model, request)
-            if not outcomes:
-                return Raw(((), ()), np.empty((0, model.vocab)))
-            return self._draft(outcomes, model, request)
-        except Stopped:
-            return None
+        outcomes = self._guess(model, request)
+        if not outcomes:
+            return Raw(((), ()), np.empty((0, model.vocab)))
+        return self._draft(outcomes, model, request)
 
     def _guess(self, model: Model, request: Request) -> tuple[Outcome, ...]:
         """The likeliest outcomes, by the draft's rows after the window's beginnings."""
@@ -236,22 +229,9 @@ class Fork(Operation):
             return q
         return scaled(row, self.likeliest, self.factor)
 
-    def passes(self, kept: int, fed: int) -> list[Pass]:
-        """One over the window, then one for each level, all of them as wide; with a
-        mask, one for all levels."""
-        first = len(self.text) - kept
-        later = fed - first
-        if later < 0:
-            return []  # it failed before it had read its text
-        passes = [Pass(fed=first, kept=kept)]
-        if later:
-            times = self._level_passes
-            passes.append(Pass(fed=later / times, kept=len(self.text), times=times))
-        return passes
-
     @property
-    def _level_passes(self) -> int:
-        """How many passes write all levels of all branches."""
+    def level_passes(self) -> int:
+        """One for each level of all branches; with a mask, one for all levels."""
         return self.n if self.mask is None else 1
 
     def result(
@@ -271,13 +251,12 @@ class Fork(Operation):
             guesses=tuple(outcome[1] for outcome in outcomes),
             window=self.last,
             fed=kept + fed - len(self.text),
-            passes=1 + (self._level_passes if outcomes else 0),
+            passes=1 + (self.level_passes if outcomes else 0),
         )
         return Finished(branches, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
-        payload = event.payload
-        assert isinstance(payload, DraftedBranches)
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+        payload: DraftedBranches = event.payload
         rows = certain(event.tokens, recording.vocab)
         if not payload.passes:
             return Raw((), rows)

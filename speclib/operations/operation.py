@@ -28,7 +28,7 @@ import numpy as np
 from speclib.core.sampling import CoinTosser, Drafted, Rows, Sampler, Tokens
 from speclib.core.text import AnyText, begins_with
 
-from .model import Model
+from .model import Model, Stopped
 from .payload import OwnEvent, Payload
 
 
@@ -90,8 +90,8 @@ class MakeDrafts(Protocol):
     def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
 
 
-class Recording(Protocol):
-    """What a recorded run's models said, for its replay."""
+class RecordedRun(Protocol):
+    """What the models of a recorded run said, for its replay."""
 
     @property
     def vocab(self) -> int: ...
@@ -119,11 +119,6 @@ class Operation(ABC):
     # Whether its rows are distributions as the sampler shapes them. A greedy sampler's
     # are each certain of one token, so that this token says it all.
     gives_distributions: ClassVar[bool] = False
-
-    @classmethod
-    @abstractmethod
-    def example(cls, text: Tokens) -> Self:
-        """An ordinary one after ``text``, for tests that try every operation."""
 
     @property
     def last(self) -> int:
@@ -154,8 +149,8 @@ class Operation(ABC):
         return begins_with(self.text, text)
 
     @abstractmethod
-    def run(self, model: Model, request: Request) -> Raw | None:
-        """Computes it, in the worker; None where it was stopped with nothing."""
+    def run(self, model: Model, request: Request) -> Raw:
+        """Computes it, in the worker; a model that is stopped raises Stopped."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The forward passes of a run that kept and fed so many tokens.
@@ -187,7 +182,7 @@ class Operation(ABC):
         return self.payload_type()
 
     @abstractmethod
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         """What it gave in a recorded run, where ``event`` shows that something came
         out."""
 
@@ -209,5 +204,9 @@ def perform(operation: Operation, model: Model, request: Request) -> Done:
     if operation.is_empty:
         model.cut(kept)  # nothing is fed that would
     count_before = model.prefix.count
-    raw = operation.run(model, request)
+    raw: Raw | None
+    try:
+        raw = operation.run(model, request)
+    except Stopped:
+        raw = None
     return Done(raw, kept, model.prefix.count - count_before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
@@ -10,17 +10,9 @@ from speclib.core.certain_rows import stacked
 from speclib.core.sampling import Row, Tokens, certain
 from speclib.core.text import AnyText, begins_with
 
+from .drafting import Drafting
 from .model import Model, Stopped
-from .operation import (
-    Done,
-    Finished,
-    MakeDrafts,
-    Operation,
-    Pass,
-    Raw,
-    Recording,
-    Request,
-)
+from .operation import Done, Finished, MakeDrafts, Pass, Raw, RecordedRun, Request
 from .payload import DraftPayload, OwnEvent
 
 
@@ -43,7 +35,7 @@ class DraftedInALine(DraftPayload):
 
 
 @dataclass(frozen=True)
-class Propose(Operation):
+class Propose(Drafting):
     """Draft ``n`` tokens after ``text``. Gives Drafted tokens, each with its q.
 
     ``index`` tells drafters apart: each has coins of its own.
@@ -68,7 +60,6 @@ class Propose(Operation):
     PARallel Draft Model Adaptation", arXiv:2504.18583.
     """
 
-    n: int
     index: int = 0
     confidence: float | None = None
     mask: int | None = None
@@ -76,23 +67,6 @@ class Propose(Operation):
     name: ClassVar[str] = "propose"
     payload_type: ClassVar = DraftedInALine
     gives_distributions: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls, text: Tokens) -> Propose:
-        return cls(text, n=3)
-
-    @property
-    def most_drafts(self) -> int:
-        return self.n
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.n
-
-    def within(self, tokens_left: int) -> Propose:
-        if self.n <= tokens_left:
-            return self
-        return replace(self, n=tokens_left)
 
     def concerns(self, text: AnyText) -> bool:
         """Whether it can still say what may follow ``text``."""
@@ -133,11 +107,7 @@ class Propose(Operation):
         masked = self.text + (mask,) * (self.n - 1)
         asks_for_chances = self.confidence is not None and request.sampler.greedy
         ask = model.graded if asks_for_chances else model.rows
-        try:
-            chances_in_rows = ask(masked, self.n - 1, request.sampler)
-        except Stopped:
-            return Raw((), stacked([], model.vocab))
-
+        chances_in_rows = ask(masked, self.n - 1, request.sampler)
         rows = chances_in_rows
         if asks_for_chances:  # greedy rows are each certain of the likeliest token
             rows = certain(chances_in_rows.argmax(-1).tolist(), model.vocab)
@@ -182,5 +152,5 @@ class Propose(Operation):
             payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
         return Finished(make_drafts(tokens, rows), tuple(tokens), payload)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         return Raw(event.tokens, certain(event.tokens, recording.vocab))

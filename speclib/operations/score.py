@@ -1,18 +1,23 @@
-"""Scoring a text: what the target would write after its last tokens."""
+"""Scoring a text, or a tree of candidates: what the target would write, in one pass."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from speclib.core.sampling import Tokens
+import numpy as np
+
+from speclib.core.candidate_tree import depths, paths
+from speclib.core.features import Features
+from speclib.core.sampling import Rows, Tokens
 from speclib.core.text import AnyText, first_tokens
 
-from .model import Model, Stopped
-from .operation import Finished, MakeDrafts, Operation, Raw, Recording, Request
+from .model import Model
+from .operation import Finished, MakeDrafts, Operation, Raw, RecordedRun, Request
 from .payload import OwnEvent, Payload
 
 
+# -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
     """The event's tokens are those fed; the last ``tested`` are candidates."""
@@ -27,18 +32,44 @@ class Scored(Payload):
 
 
 @dataclass(frozen=True)
-class Score(Operation):
+class ScoredTree(Scored):
+    """As ``Scored``, of a tree.
+
+    ``parents``: see ``core.candidate_tree``. ``best``: what the target found likeliest
+    after each of the last candidates, where a method asked for that.
+    """
+
+    parents: tuple[int, ...] = ()
+    best: Tokens = ()
+
+    @property
+    def likeliest(self) -> Tokens:
+        return self.best
+
+    def is_line(self, tokens: Tokens) -> bool:
+        return depths(self.parents) == tuple(range(len(self.parents)))
+
+
+# -- operations ------------------------------------------------------------------------
+@dataclass(frozen=True)
+class TargetPass(Operation):
+    """Give rows [last + 1, V]: a distribution after each of ``texts``."""
+
+    payload_type: ClassVar[type[Payload]] = Scored
+    gives_distributions: ClassVar[bool] = True
+
+    def is_recorded(self, event: OwnEvent) -> bool:
+        same_text = event.tokens == self.text[event.kept :]
+        return same_text and event.payload.candidates == self.last
+
+
+@dataclass(frozen=True)
+class Score(TargetPass):
     """Give the distributions after text[:-last] ... text: rows [last + 1, V]."""
 
     candidates: int = 0
 
     name: ClassVar[str] = "score"
-    payload_type: ClassVar = Scored
-    gives_distributions: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls, text: Tokens) -> Score:
-        return cls(text, min(2, len(text) - 1))
 
     @property
     def last(self) -> int:
@@ -46,29 +77,112 @@ class Score(Operation):
 
     @property
     def texts(self) -> tuple[AnyText, ...]:
-        """What the rows follow, in their order."""
         first = len(self.text) - self.candidates
         ends = range(first, len(self.text) + 1)
         return tuple(first_tokens(self.text, end) for end in ends)
 
-    def run(self, model: Model, request: Request) -> Raw | None:
-        try:
-            rows = model.rows(self.text, self.candidates, request.sampler)
-        except Stopped:
-            return None
-        return Raw(None, rows)
+    def run(self, model: Model, request: Request) -> Raw:
+        return Raw(None, model.rows(self.text, self.candidates, request.sampler))
 
     def result(
         self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
     ) -> Finished:
-        return Finished(raw.rows, self.text[kept:], Scored(self.candidates))
+        return Finished(raw.rows, self.text[kept:], self.unfinished())
 
     def unfinished(self) -> Payload:
         return Scored(self.candidates)
 
-    def recorded(self, event: OwnEvent, recording: Recording) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         return Raw(None, recording.target_rows(self.texts, ()))
 
-    def is_recorded(self, event: OwnEvent) -> bool:
-        same_text = event.tokens == self.text[event.kept :]
-        return same_text and event.payload.candidates == self.candidates
+
+@dataclass(frozen=True)
+class ScoreTree(TargetPass):
+    """Give the distributions after a text and after the path to each node of a tree.
+
+    ``text`` ends with the tokens of the tree's nodes, in the order of ``parents`` (see
+    ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
+    the bare text.
+
+    ``likeliest_count``: of so many of the last rows only the likeliest token is wanted;
+    it stands in the trace, so that a replay can say it again.
+
+    ``tested``: whether those rows also decide what passes. Along the text that was
+    committed, a replay then says what was committed.
+    """
+
+    parents: tuple[int, ...]
+    likeliest_count: int = 0
+    tested: bool = False
+
+    name: ClassVar[str] = "score_tree"
+    payload_type: ClassVar = ScoredTree
+
+    @property
+    def last(self) -> int:
+        return len(self.parents)
+
+    @property
+    def texts(self) -> tuple[AnyText, ...]:
+        return paths(self.text, self.parents)
+
+    def run(self, model: Model, request: Request) -> Raw:
+        rows = model.tree(self.text, self.parents, request.sampler)
+        last_rows = rows[len(rows) - self.likeliest_count :]
+        likeliest = tuple(last_rows.argmax(-1).tolist())
+        return Raw(likeliest, rows)
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        payload = ScoredTree(len(self.parents), self.parents, raw.small)
+        return Finished(raw.rows, self.text[kept:], payload)
+
+    def unfinished(self) -> Payload:
+        return ScoredTree(len(self.parents), self.parents)
+
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+        likeliest = event.payload.likeliest
+        rows = recording.target_rows(self.texts, likeliest, self.tested)
+        return Raw(likeliest, rows)
+
+
+class RowsAndFeatures(NamedTuple):
+    """What a pass of the target gave.
+
+    ``features``: of all tokens that it fed; None from a model that has none.
+    """
+
+    rows: Rows
+    features: Features | None
+
+
+@dataclass(frozen=True)
+class ScoreTreeFeatures(ScoreTree):
+    """As ``ScoreTree``; also gives the features of the tokens that were fed.
+
+    These are the text's last ones, what the cache lacked, and then the tree's nodes, in
+    their order.
+    """
+
+    name: ClassVar[str] = "score_tree_features"
+
+    def run(self, model: Model, request: Request) -> Raw:
+        """((likeliest tokens, features [fed, width] or None), rows)."""
+        likeliest, rows = super().run(model, request)
+        return Raw((likeliest, model.features_fed()), rows)
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        likeliest, values = raw.small
+        of_tree = Raw(likeliest, raw.rows)
+        rows, tokens, payload = super().result(of_tree, kept, fed, make_drafts)
+        features = None if values is None else Features(kept, values)
+        return Finished(RowsAndFeatures(rows, features), tokens, payload)
+
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+        """No trace has features: they come back with a width of 0."""
+        likeliest, rows = super().recorded(event, recording)
+        no_features = np.empty((len(event.tokens), 0))
+        return Raw((likeliest, no_features), rows)

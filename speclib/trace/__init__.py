@@ -4,5 +4,4 @@
 DOOR = (
     "events",
     "metrics",
-    "rounds",
 )

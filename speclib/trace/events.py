@@ -119,6 +119,13 @@ class Event(NamedTuple):
         return self.payload.sequences(self.tokens)
 
     @property
+    def first_outcomes(self) -> tuple[str, ...]:
+        """What became of the first token of each drafted sequence."""
+        if not self.tokens:
+            return ()
+        return self.outcome[:: len(self.sequences[0])]
+
+    @property
     def depths(self) -> tuple[int, ...]:
         """How many tokens of its event come before each drafted token on its way."""
         return self.payload.depths(self.tokens)
@@ -198,28 +205,14 @@ class Trace:
         lanes = {name: lane for lane, name in enumerate([CONTROLLER, *self.devices])}
         entries: list[dict[str, Any]] = []
         for name, lane in lanes.items():
-            entries.append(
-                {
-                    "ph": "M",
-                    "pid": 0,
-                    "tid": lane,
-                    "name": "thread_name",
-                    "args": {"name": name},
-                }
-            )
+            named = {"ph": "M", "name": "thread_name", "args": {"name": name}}
+            entries.append(named | {"pid": 0, "tid": lane})
         for event in self.events:
             shown = ("tokens", "outcome", "round", "kept", "fed")
-            entries.append(
-                {
-                    "ph": "X",
-                    "pid": 0,
-                    "tid": lanes[event.device],
-                    "name": event.op,
-                    "ts": event.ts * 1e6,
-                    "dur": event.dur * 1e6,
-                    "args": {name: getattr(event, name) for name in shown},
-                }
-            )
+            details = {name: getattr(event, name) for name in shown}
+            lasted = {"ts": event.ts * 1e6, "dur": event.dur * 1e6}
+            drawn = {"ph": "X", "name": event.op, "args": details} | lasted
+            entries.append(drawn | {"pid": 0, "tid": lanes[event.device]})
         write_atomically(Path(path), json.dumps({"traceEvents": entries}))
 
 

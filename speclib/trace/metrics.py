@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 
 from speclib.arguments import checked
 
@@ -90,7 +89,7 @@ class Stats:
         """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
         Prefill and unverified drafts are included; those beyond the limit only in a
-        trace that ``rounds.cut_at`` cut.
+        trace that was cut out of a longer one.
         """
         return _ratio(self.with_tail, self.with_tail_seconds)
 
@@ -138,34 +137,15 @@ class Stats:
         """Seconds of the steps over their number."""
         return _ratio(seconds, self.steps)
 
-    @property
-    def draft_idle(self) -> float:
-        """Share of the request's time in which the draft's device waits."""
-        return 1 - _ratio(self.draft_seconds, self.seconds)
-
-    @property
-    def target_idle(self) -> float:
-        """Share of the request's time in which the target's device waits."""
-        return 1 - _ratio(self.target_seconds, self.seconds)
-
 
 def _ratio(a: float, b: float) -> float:
     return a / b if b else float("nan")
 
 
-_fields = attrgetter(*Stats.__dataclass_fields__)
-
-
-def astuple(stats: Stats) -> tuple[float, ...]:
-    """All fields of ``stats``, in their order."""
-    fields: tuple[float, ...] = _fields(stats)
-    return fields
-
-
 def total(many: Iterable[Stats]) -> Stats:
     """The sums over several requests; the ratios of a sum are micro averages."""
-    columns = zip(*map(astuple, many), strict=True)
-    return Stats(*map(sum, columns))
+    rows = [vars(stats).values() for stats in many]
+    return Stats(*map(sum, zip(*rows, strict=True)))
 
 
 @checked
@@ -177,7 +157,6 @@ def stats(trace: Trace) -> Stats:
     outcomes: list[str] = []  # of lookups too, which no model ran for
     for event in trace.events:
         outcomes += event.outcome
-    times = step_times(trace)
     published = with_tail(trace)
     return Stats(
         requests=1,
@@ -196,12 +175,7 @@ def stats(trace: Trace) -> Stats:
         operations=len(trace.operations),
         caught_up=_caught_up(scorings),
         overruns=sum(event.overrun for event in trace.operations),
-        steps=times.steps,
-        step_seconds=times.step_seconds,
-        step_busy=times.step_busy,
-        step_draft=times.step_draft,
-        step_target=times.step_target,
-        step_verify=times.step_verify,
+        **vars(step_times(trace)),
         with_tail=published.tokens,
         with_tail_seconds=published.seconds,
     )

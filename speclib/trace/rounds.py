@@ -64,7 +64,7 @@ def _busy_seconds(events: list[Event], start: float, end: float) -> float:
 
 # -- the published accounting ----------------------------------------------------------
 class TokensInTime(NamedTuple):
-    """So many tokens, counted at so many seconds."""
+    """A token count at a point in time."""
 
     tokens: int
     seconds: float
@@ -78,8 +78,7 @@ def with_tail(trace: Trace) -> TokensInTime:
     the last one that has tokens.
 
     That code drafts beyond the limit and counts what it drafts there. Our devices draft
-    no further than a request goes. To see the same tail, ask for ``longest_tail`` more
-    tokens and count what ``cut_at`` gives.
+    no further than a request goes: the same tail is in a longer request, cut.
     """
     limit = trace.meta.get("limit", float("inf"))
     committed, at = 0, 0.0
@@ -91,34 +90,6 @@ def with_tail(trace: Trace) -> TokensInTime:
         if committed + tail >= limit:
             return TokensInTime(committed + tail, commit.end)
     return TokensInTime(committed, at)
-
-
-def longest_tail(gamma: int) -> int:
-    """How far drafts of PEARL and DuoDecoding may go beyond a limit.
-
-    One window may await the target while the next is being drafted.
-    """
-    return 2 * gamma
-
-
-def cut_at(trace: Trace, limit: int) -> Trace:
-    """The first ``limit`` tokens of a longer request, as a request of their own.
-
-    Its drafts go beyond the limit. Of the last round only the committed tokens are cut:
-    drafts that it accepted beyond the limit stay accepted.
-    """
-    meta = trace.meta | {"limit": limit}
-    committed = 0
-    for last in trace.commits:
-        if committed + len(last.tokens) >= limit:
-            break
-        committed += len(last.tokens)
-    else:
-        return Trace(trace.events, meta)
-
-    cut = last._replace(tokens=last.tokens[: limit - committed])
-    kept = [event for event in trace.events if event.round <= last.round]
-    return Trace([cut if event is last else event for event in kept], meta)
 
 
 def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
@@ -169,7 +140,7 @@ def _drafted_beside(last_round: list[Event]) -> int:
     tail = 0
     for event in last_round:
         is_beside = event.is_drafting and event.id > target_pass.id
-        if is_beside and "accepted" in _first_outcomes(event):
+        if is_beside and "accepted" in event.first_outcomes:
             tail += len(event.sequences[0]) - 1
     return tail
 
@@ -178,10 +149,3 @@ def _first_pass(events: list[Event]) -> Event | None:
     """The target pass that was asked for first."""
     passes = [event for event in events if event.is_scoring]
     return min(passes, key=lambda event: event.id, default=None)
-
-
-def _first_outcomes(event: Event) -> tuple[str, ...]:
-    """What became of the first token of each drafted sequence."""
-    if not event.tokens:
-        return ()
-    return event.outcome[:: len(event.sequences[0])]

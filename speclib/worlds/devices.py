@@ -23,9 +23,12 @@ from speclib.operations.draft_tree import DraftTree
 from speclib.operations.fork import Branches, Fork
 from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
-from speclib.operations.score import Score
-from speclib.operations.score_tree import ScoreTree
-from speclib.operations.score_tree_features import RowsAndFeatures, ScoreTreeFeatures
+from speclib.operations.score import (
+    RowsAndFeatures,
+    Score,
+    ScoreTree,
+    ScoreTreeFeatures,
+)
 
 Value = TypeVar("Value")
 
@@ -212,7 +215,7 @@ class Device:
         whole = as_text(text) + tuple(tokens)
         useful = self._useful(n, len(text))
         return self.ask(
-            DraftPhrase(whole, tuple(parents), useful, candidates, likeliest_count)
+            DraftPhrase(whole, useful, tuple(parents), candidates, likeliest_count)
         )
 
     def draft_sequences(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speclib.core.certain_rows import CertainRow, CertainRows, one_hot, stacked
-from speclib.core.sampling import Coins, Sampler, residual
+from speclib.core.certain_rows import CertainRows, stacked
+from speclib.core.sampling import Coins, Sampler, certain, residual
 
 TOKENS, VOCAB = (3, 0, 3, 5), 7
 ARRAY = np.eye(VOCAB, dtype=np.float32)[list(TOKENS)]
@@ -21,8 +21,6 @@ def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
     assert rows[4:].argmax(-1).tolist() == []
     assert [rows[2][token] for token in range(VOCAB)] == ARRAY[2].tolist()
     assert rows[-1].argmax() == 5
-    assert not rows.is_made  # all of that without the numbers
-
     assert np.array_equal(rows * 2, ARRAY * 2)
     assert np.array_equal(np.asarray(rows), ARRAY)
     assert np.array_equal(rows[0], ARRAY[0])
@@ -33,17 +31,17 @@ def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
 
 
 @pytest.mark.parametrize("role", ["draft", "target"])
-def test_a_coin_draws_their_token_without_the_numbers(role):
-    row = CertainRow(5, VOCAB)
+def test_a_coin_draws_their_token_without_the_numbers(role, monkeypatch):
+    row = CertainRows(5, VOCAB)
+    monkeypatch.setattr(CertainRows, "__array__", None)
     assert Coins(seed=1).choose(row, 0, role) == 5
-    assert not row.is_made
 
 
 def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
-    certain_rows = [CertainRow(token, VOCAB) for token in TOKENS]
+    certain_rows = [CertainRows(token, VOCAB) for token in TOKENS]
     together = stacked(certain_rows, VOCAB)
-    assert together.tokens == TOKENS
-    assert not together.is_made
+    assert isinstance(together, CertainRows)
+    assert tuple(together.tokens) == TOKENS
     mixed = stacked([*certain_rows[:1], np.full(VOCAB, 1 / VOCAB)], VOCAB)
     assert np.array_equal(mixed[0], ARRAY[0])
     assert mixed.shape == (2, VOCAB)
@@ -53,5 +51,5 @@ def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
 def test_they_are_what_a_greedy_sampler_makes_of_logits():
     logits = np.random.default_rng(1).normal(size=(4, VOCAB)).astype(np.float32)
     expected = Sampler()(logits)
-    assert np.array_equal(one_hot(logits.argmax(-1), VOCAB), expected)
+    assert np.array_equal(certain(logits.argmax(-1), VOCAB), expected)
     assert np.array_equal(CertainRows(logits.argmax(-1).tolist(), VOCAB), expected)

@@ -17,7 +17,7 @@ from speclib.core.verification import Verified, match_tree, offer
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.operations.model import Model
-from speclib.operations.score_tree import ScoreTree
+from speclib.operations.score import ScoreTree
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual

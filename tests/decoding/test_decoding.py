@@ -22,7 +22,7 @@ from speclib.models import toy
         ({"gamma": 2.5}, ["gamma is 2.5"]),
         ({"gamma": "fast"}, ["'fast'", "'auto'"]),
         ({"method": "autoregressive", "gamma": 3}, ["autoregressive", "no gamma"]),
-        ({"temperature": -1.0}, ["temperature is -1.0", "greedy"]),
+        ({"temperature": -1.0}, ["temperature is -1.0", "0 or more"]),
         ({"top_p": 0.0}, ["top_p is 0.0"]),
         ({"top_k": -1}, ["top_k is -1"]),
         ({"max_new_tokens": 0}, ["max_new_tokens is 0"]),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from speclib.operations.draft_sequences import DraftedSequences
 from speclib.operations.draft_tree import DraftedTree
 from speclib.operations.payload import DraftPayload, Payload
-from speclib.operations.score import Scored
-from speclib.operations.score_tree import ScoredTree
+from speclib.operations.score import Scored, ScoredTree
 from speclib.trace.events import Event
 
 

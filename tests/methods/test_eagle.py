@@ -26,7 +26,7 @@ from speclib.models.toy import Random, Toy
 from speclib.operations.draft_dynamic_tree import DraftDynamicTree
 from speclib.operations.draft_tree import DraftTree
 from speclib.operations.operation import Request, perform
-from speclib.operations.score_tree_features import ScoreTreeFeatures
+from speclib.operations.score import ScoreTreeFeatures
 from speclib.trace.metrics import stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.processes import Processes

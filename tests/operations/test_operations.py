@@ -16,8 +16,14 @@ from speclib.drawing.timeline.cells import Cell, cells_of, row_count
 from speclib.methods import METHODS
 from speclib.models.toy import Random
 from speclib.operations import OPERATIONS
+from speclib.operations.draft_dynamic_tree import DraftDynamicTree
+from speclib.operations.draft_phrase import DraftPhrase
+from speclib.operations.draft_sequences import DraftSequences
+from speclib.operations.draft_tree import DraftTree
+from speclib.operations.fork import Fork
 from speclib.operations.operation import Done, Raw, Request, perform
 from speclib.operations.propose import Propose
+from speclib.operations.score import Score, ScoreTree, ScoreTreeFeatures
 from speclib.trace.events import Trace
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
@@ -28,10 +34,27 @@ TEXT = (1, 2, 1, 2, 1)
 KINDS = {"accepted", "rejected", "discarded", "dropped", "score", "unused"}
 
 
-@pytest.fixture(params=OPERATIONS.values(), ids=list(OPERATIONS))
+TREE = (*TEXT, 1, 2, 1)
+PHRASES = (*TEXT, 1, 2, 1, 3)
+
+# An ordinary operation of every name.
+EXAMPLES = {
+    "propose": Propose(TEXT, n=3),
+    "draft_phrase": DraftPhrase(PHRASES, 3, (-1, 0, -1, 2), 2, likeliest_count=1),
+    "draft_sequences": DraftSequences(TEXT, n=4, k=2),
+    "draft_tree": DraftTree(TEXT, n=2, width=2),
+    "draft_dynamic_tree": DraftDynamicTree(TEXT, n=2, width=2, budget=3),
+    "fork": Fork(TEXT, n=2, fan=(1, 2)),
+    "score": Score(TEXT, 2),
+    "score_tree": ScoreTree(TREE, (-1, 0, -1), likeliest_count=1),
+    "score_tree_features": ScoreTreeFeatures(TREE, (-1, 0, -1), likeliest_count=1),
+}
+
+
+@pytest.fixture(params=OPERATIONS)
 def operation(request):
-    """An example of every registered operation: registering is enough to test it."""
-    return request.param.example(TEXT)
+    """An example of every registered operation."""
+    return EXAMPLES[request.param]
 
 
 def device_of(operation) -> str:

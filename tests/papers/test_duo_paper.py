@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns
+from speclab.traces.cut_traces import cut_at, longest_tail
 from speclab.virtual import cells
 from speclib.core.sampling import Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
 from speclib.trace.metrics import stats
-from speclib.trace.rounds import cut_at, longest_tail
 
 LATENCY = "duodecoding/llama2-7b"  # its c is 24
 K_1 = (("k", 1),)

@@ -11,9 +11,9 @@ from helpers.tables import committed, lines_of, verdicts_of
 
 from speclab.papers.pearl_figures import best_lengths, virtual_lengths
 from speclab.papers.table_cells import cells_to_run
+from speclab.traces.cut_traces import cut_at
 from speclab.virtual.cells import example_trace
 from speclib.trace.metrics import stats
-from speclib.trace.rounds import cut_at
 
 
 # -- printed steps ---------------------------------------------------------------------

@@ -314,8 +314,6 @@ def test_every_ratio_of_a_trace_made_by_hand():
         "tpot": 1.5,
         "tokens_per_target_run": 3,
         "device_seconds_per_token": 2,
-        "draft_idle": 2 / 3,
-        "target_idle": 1 / 3,
     }
     assert {k: getattr(s, k) for k in expected} == pytest.approx(expected)
 

@@ -14,13 +14,13 @@ from speclab.audit.quantity import Quantities, Quantity
 from speclab.mutants import AS_PUBLISHED, MUTANTS
 from speclab.papers.load_papers import load_paper
 from speclab.papers.numbers import Number, divide, mean_number
+from speclab.traces.cut_traces import cut_at, longest_tail
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.decoding.simulate import CONTEXT, TEXT, script_of, simulate
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
 from speclib.trace.metrics import Stats, stats, total
-from speclib.trace.rounds import cut_at, longest_tail
 from speclib.worlds.virtual import Virtual
 
 

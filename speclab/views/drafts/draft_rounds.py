@@ -77,8 +77,8 @@ class SequencesRound(NamedTuple):
     @property
     def chosen_sequence(self) -> int | None:
         """Which sequence begins with the target's own token, if one does."""
-        chosen: int | None = self._payload.chosen(self.draft)
-        return chosen
+        outcomes = self.draft.first_outcomes
+        return outcomes.index("accepted") if "accepted" in outcomes else None
 
     @property
     def width(self) -> int:

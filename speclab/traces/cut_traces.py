@@ -1,0 +1,38 @@
+"""A request cut out of a longer one, so that drafts go beyond its limit.
+
+The published code of PEARL and DuoDecoding drafts beyond the limit, and counts what it
+drafts there (see ``speclib.trace.rounds.with_tail``). To see the same tail, ask for
+``longest_tail`` more tokens and count what ``cut_at`` gives.
+"""
+
+from __future__ import annotations
+
+from speclib.trace.events import Trace
+
+
+def longest_tail(gamma: int) -> int:
+    """How far drafts of PEARL and DuoDecoding may go beyond a limit.
+
+    One window may await the target while the next is being drafted.
+    """
+    return 2 * gamma
+
+
+def cut_at(trace: Trace, limit: int) -> Trace:
+    """The first ``limit`` tokens of a longer request, as a request of their own.
+
+    Its drafts go beyond the limit. Of the last round only the committed tokens are cut:
+    drafts that it accepted beyond the limit stay accepted.
+    """
+    meta = trace.meta | {"limit": limit}
+    committed = 0
+    for last in trace.commits:
+        if committed + len(last.tokens) >= limit:
+            break
+        committed += len(last.tokens)
+    else:
+        return Trace(trace.events, meta)
+
+    cut = last._replace(tokens=last.tokens[: limit - committed])
+    kept = [event for event in trace.events if event.round <= last.round]
+    return Trace([cut if event is last else event for event in kept], meta)
