@@ -81,15 +81,15 @@ def _page_of(source: Path, addresses: dict[str, str]) -> str:
     """The HTML of a lesson, or of the text for lecturers."""
     from speclab.views.pages.lessons_page import describe_lesson, lesson_page, text_page
 
-    from .runs_for_pages import places_of_lesson
+    from .races import races_of_lesson
 
     text = source.read_text("utf-8")
     folder = source.parent.relative_to(paths.ROOT).as_posix()
     if source.suffix == ".md":
         return text_page(text, "For lecturers", folder, addresses)
     title = describe_lesson(text, source.name).title
-    moving = places_of_lesson(source.stem)
-    return lesson_page(text, title, folder, addresses, moving)
+    races = races_of_lesson(source.stem)
+    return lesson_page(text, title, folder, addresses, races)
 
 
 def _addresses(sources: dict[Path, Path]) -> dict[str, str]:

@@ -112,7 +112,7 @@ def write_index_page(books: Iterable[Book]) -> None:
     from speclab.views.pages.index import index_page, summary
     from speclab.views.pages.places import find_anchors
 
-    from .runs_for_pages import front_race
+    from .races import FRONT, compute
 
     entries, anchors = [], {}
     for book in books:
@@ -127,7 +127,7 @@ def write_index_page(books: Iterable[Book]) -> None:
         has_audit=(paths.REPORTS / "audit.html").is_file(),
         lessons=list_lessons(),
         lecturers=lecturers_address(),
-        race=front_race(),
+        race=compute(FRONT),
     )
     write_atomically(paths.REPORTS / "index.html", html)
 

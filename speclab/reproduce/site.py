@@ -51,7 +51,7 @@ from speclib.errors import BadValue, SpeclibError
 
 from .api_reference import read_api
 from .publish import items_by_paper
-from .runs_for_pages import front_race, places_of_lesson
+from .races import FRONT, compute, races_of_lesson
 
 MOST_BYTES = 25_000_000  # of the whole site
 MARK = ".speclib-site"  # a file by which a folder is known to be a site of ours
@@ -179,7 +179,7 @@ def _pages(has_api: bool) -> Iterator[tuple[str, str]]:
     papers = {line.paper: load_paper(line.paper) for line in claims}
     yield "lessons/index.html", lessons_page(lessons)
     yield "reports/index.html", report_page(claims, papers)
-    yield "index.html", front_page(front_race(), len(lessons), count_claims(claims))
+    yield "index.html", front_page(compute(FRONT), len(lessons), count_claims(claims))
     if has_api:
         rooms, left_out = read_api()
         for room in rooms:
@@ -190,8 +190,8 @@ def _pages(has_api: bool) -> Iterator[tuple[str, str]]:
 def _page_of_lesson(
     source: Source, notebook: str, lesson: Lesson, addresses: dict[str, str]
 ) -> str:
-    moving = places_of_lesson(source.path.stem)
-    html = lesson_page(notebook, lesson.title, source.folder, addresses, moving)
+    races = races_of_lesson(source.path.stem)
+    html = lesson_page(notebook, lesson.title, source.folder, addresses, races)
     return with_exercise_notes(html, source.path.name)
 
 

@@ -1,11 +1,12 @@
-// What pictures need of the page around them: how wide it is, and names for its sliders. Python
-// puts this before the scripts of the widgets.
+// What pictures need of the page around them: how wide it is, names for its sliders, and the whole
+// screen. Python puts this before the scripts of the widgets.
 
-const LEAST_CHANGE = 8;               // pixels of width for which a picture is laid out anew
+const LEAST_CHANGE = 8;               // pixels of width for which a picture is laid out again
 const REST = 120;                     // milliseconds after which a window is at rest
 
 // Calls `tell` with the pixels that `element` has for a picture, and again when the window
-// has changed and come to rest. Returns a function that ends it.
+// has changed and come to rest. A picture that fills the screen is enlarged as it is. Returns a
+// function that ends it.
 function measureWidth(element, tell) {
   let told = 0;
   let timer = null;
@@ -13,7 +14,8 @@ function measureWidth(element, tell) {
     clearTimeout(timer);
     timer = setTimeout(() => {
       const width = Math.floor(element.getBoundingClientRect().width);
-      if (width === 0 || Math.abs(width - told) < LEAST_CHANGE) return;
+      const isSame = Math.abs(width - told) < LEAST_CHANGE;
+      if (width === 0 || isSame || document.fullscreenElement) return;
       told = width;
       tell(width);
     }, REST);
@@ -24,7 +26,6 @@ function measureWidth(element, tell) {
     observer.disconnect();
   };
 }
-
 
 // Does `work` now and after each change of the page, once it has come to rest. All pictures of a
 // page share one watch of this name.
@@ -49,4 +50,22 @@ function nameSliders() {
       if (name && handle.getAttribute("aria-label") !== name) handle.setAttribute("aria-label", name);
     }
   });
+}
+
+// For a projector: puts a button into `parent` that lets the picture `root`, with the sliders that
+// belong to it, fill the screen. Returns a function that ends it.
+function addLargeButton(parent, root) {
+  if (!document.fullscreenEnabled) return () => {};
+  const stage = () => root.closest(".widget-vbox") ?? root;
+  const isOn = () => document.fullscreenElement === stage();
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "speclib-large";
+  button.title = "Only this picture, as large as the screen; Esc ends it";
+  const label = () => { button.textContent = isOn() ? "Small" : "Large"; };
+  button.onclick = () => (isOn() ? document.exitFullscreen() : stage().requestFullscreen());
+  document.addEventListener("fullscreenchange", label);
+  label();
+  parent.append(button);
+  return () => document.removeEventListener("fullscreenchange", label);
 }

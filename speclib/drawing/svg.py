@@ -8,6 +8,7 @@ it. Knows no data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from xml.sax.saxutils import escape
 from zlib import crc32
 
@@ -21,7 +22,6 @@ NAMESPACE = "http://www.w3.org/2000/svg"  # by which a file is known to be SVG
 PAD = 16  # between a card's edge and what stands on it
 INK = "#1a1a1a"  # what is to be read
 QUIET = "#5a5a5a"  # what stands beside it
-GRID = "#e3e3e3"  # lines that lead from an axis through a chart
 
 # Colours of a timeline's boxes and what belongs to them, by kind. They are Okabe and
 # Ito's, which colour-blind readers can tell apart.
@@ -55,11 +55,6 @@ ESCAPED_QUOTE = {'"': "&quot;"}
 def coordinate(value: float) -> str:
     """A number of pixels with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def point(x: float, y: float) -> str:
-    """Two coordinates as a path or a transformation takes them."""
-    return f"{coordinate(x)} {coordinate(y)}"
 
 
 def tag(name: str, inner: str = "", **attributes: object) -> str:
@@ -97,45 +92,37 @@ def rectangle(
     tip: str = "",
     **attributes: str | float,
 ) -> str:
-    """A rectangle with upper left corner (x, y); its ``tip`` is a tooltip."""
-    return tag(
-        "rect",
-        _tooltip(tip),
-        **_class(kind),
-        x=x,
-        y=y,
-        width=width,
-        height=height,
-        **attributes,
-    )
-
-
-def circle(
-    x: float, y: float, radius: float, *, tip: str = "", **attributes: str | float
-) -> str:
-    """A circle around (x, y); ``tip`` appears under the pointer."""
-    return tag("circle", _tooltip(tip), cx=x, cy=y, r=radius, **attributes)
+    """A rectangle with upper left corner (x, y)."""
+    place = {"x": x, "y": y, "width": width, "height": height}
+    return shape("rect", {**place, **attributes}, kind, tip)
 
 
 def horizontal_line(
     y: float, left: float, right: float, **attributes: str | float
 ) -> str:
-    return tag("line", "", x1=left, x2=right, y1=y, y2=y, **attributes)
+    return shape("line", {"x1": left, "x2": right, "y1": y, "y2": y, **attributes})
 
 
 def vertical_line(
-    x: float, top: float, bottom: float, *, kind: str = "", **attributes: str | float
+    x: float,
+    top: float,
+    bottom: float,
+    *,
+    kind: str = "",
+    tip: str = "",
+    **attributes: str | float,
 ) -> str:
-    return tag(
-        "line",
-        "",
-        **_class(kind),
-        x1=x,
-        x2=x,
-        y1=top,
-        y2=bottom,
-        **attributes,
-    )
+    ends = {"x1": x, "x2": x, "y1": top, "y2": bottom}
+    return shape("line", {**ends, **attributes}, kind, tip)
+
+
+def shape(
+    name: str, attributes: Mapping[str, object], kind: str = "", tip: str = ""
+) -> str:
+    """An element that is no text; its ``tip`` appears under the pointer."""
+    classes = {"cls": kind} if kind else {}
+    tooltip = tag("title", escape(tip)) if tip else ""
+    return tag(name, tooltip, **classes, **attributes)
 
 
 def card(body: str, width: float, height: float, definitions: str = "") -> str:
@@ -156,11 +143,6 @@ def card(body: str, width: float, height: float, definitions: str = "") -> str:
         fill=QUIET,
         style="max-width:100%;height:auto",
     )
-
-
-def inline(svg: str) -> str:
-    """A picture to stand inside a page, where SVG needs no name of its own."""
-    return svg.replace(f' xmlns="{NAMESPACE}"', "", 1)
 
 
 def unique_name(prefix: str, content: object) -> str:
@@ -202,25 +184,3 @@ def hatch(name: str, ground: str, stripe: str, size: int, angle: int = 45) -> st
 def rejected_hatch(name: str, size: int = 6) -> str:
     """The fill of what was rejected: white stripes that fall."""
     return hatch(name, KIND_COLOURS["rejected"], "#fff", size, angle=-45)
-
-
-def dots(name: str, colour: str) -> str:
-    """A fill of dots on white."""
-    ground = tag("rect", width=7, height=7, fill="#fff")
-    dot = tag("circle", cx=3.5, cy=3.5, r=2, fill=colour)
-    return tag(
-        "pattern",
-        ground + dot,
-        id=name,
-        width=7,
-        height=7,
-        patternUnits="userSpaceOnUse",
-    )
-
-
-def _tooltip(tip: str) -> str:
-    return tag("title", escape(tip)) if tip else ""
-
-
-def _class(kind: str) -> dict[str, str]:
-    return {"cls": kind} if kind else {}

@@ -8,13 +8,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.resources import files
 from typing import NamedTuple
 
 from fontTools.ttLib import TTFont
-
-from speclib.errors import BadValue
 
 FONT_SIZE = 14  # pixels, of tokens; headings are larger, nothing is below 13
 FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
@@ -46,10 +43,7 @@ class TextPart(NamedTuple):
 @lru_cache
 def font_files() -> list[str]:
     """Paths of the font's regular and semibold faces."""
-    package = find_spec("font_source_sans_pro")
-    if package is None or package.origin is None:
-        raise BadValue("no font to draw text with: pip install font-source-sans-pro")
-    folder = Path(package.origin).parent / "files"
+    folder = files("font_source_sans_pro") / "files"
     return [str(folder / face) for face in FACES]
 
 
@@ -110,16 +104,6 @@ def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart
             break
         shown.insert(0, part)
     return [TextPart("cut", "…"), *shown]
-
-
-def start_that_fits(text: str, most_width: float) -> str:
-    """As much of a text's start as fits into so many pixels."""
-    shown = ""
-    for letter in text:
-        if text_width(shown + letter) > most_width:
-            break
-        shown += letter
-    return shown
 
 
 @lru_cache(maxsize=1 << 14)

@@ -10,7 +10,7 @@ from helpers.toy_runs import toy_run, toy_runs
 
 from speclib import compare, simulate, timeline
 from speclib.drawing.timeline.run import timeline_run
-from speclib.drawing.timeline.story import story_of
+from speclib.drawing.timeline.sayings import story_of
 from speclib.trace.events import Trace
 
 
@@ -79,5 +79,5 @@ def test_a_saved_page_has_the_player_and_nothing_ends_its_script(tmp_path):
     result = simulate("pearl", text="</script> <b> & so on", tokens=12)
     page = timeline(result).save(tmp_path / "a.html").read_text()
     assert page.count("</script>") == 1
-    (story,) = re.findall(r"mountPlayer\(root, mount\(root\), (.*)\);", page)
+    (story,) = re.findall(r"show\(svg, (.*)\);", page)
     assert json.loads(story)["runs"][0]["label"].startswith("PEARL")

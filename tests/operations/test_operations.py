@@ -12,7 +12,7 @@ import speclib
 from speclib import replay, timeline
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
-from speclib.drawing.timeline.cells import Cell, cells_of, row_count
+from speclib.drawing.timeline.lanes import Cell, cells_of, row_count
 from speclib.methods import METHODS
 from speclib.models.toy import Random
 from speclib.operations import OPERATIONS
@@ -169,7 +169,7 @@ def test_its_event_tells_of_every_token(operation):
 
 
 class Spelling:
-    def label(self, token: int) -> str:
+    def label_of(self, token: int) -> str:
         return str(token)
 
     def spelled(self, tokens) -> str:

@@ -362,7 +362,7 @@ def test_a_value_in_the_text_moves_the_picture_by_mouse_and_by_key(lecture):
     values = page.locator("button[value^='alpha=']")
     assert values.count() == 6
     assert all(values.nth(number).is_enabled() for number in range(6))
-    readout = page.locator(".speclib-stage .widget-readout")
+    readout = page.locator(".widget-vbox:has(> .speclib-toolbar) .widget-readout")
     never = page.locator("button[value='alpha=0']")
     scroll_to(never)
     never.click()
@@ -416,7 +416,7 @@ def test_on_a_projector_at_150_percent_sliders_and_all_runs_are_on_one_screen(le
     page = lecture.page
     whole = page.viewport_size
     page.set_viewport_size({"width": 853, "height": 480})
-    stage = page.locator(".speclib-stage").first
+    stage = page.locator(".widget-vbox:has(> .speclib-toolbar)").first
     large = stage.get_by_role("button", name="Large")
     scroll_to(large)
     large.click()

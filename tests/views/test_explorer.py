@@ -14,10 +14,10 @@ from helpers.toy_runs import toy_run, toy_runs
 
 from speclab import explorer
 from speclab.views.pages.notebook_files import read_notebook
+from speclab.views.widgets.figures import speedup_after_first
 from speclab.views.widgets.timeline_explorer import expected_speedup
 from speclib import SpeclibError, compare, simulate
 from speclib.drawing.timeline.run import timeline_run
-from speclib.drawing.timeline.sayings import speedup
 
 
 def test_an_explorer_of_stored_runs_shows_the_one_that_its_slider_names():
@@ -48,7 +48,9 @@ def test_expected_speedups_are_what_4000_tokens_show(alpha, gamma, c):
     for method in ("speculative", "pearl"):
         run = timeline_run(toy_run(method, gamma=gamma, **long))
         expected = expected_speedup(method, gamma, float(c), alpha)
-        assert speedup(run, [plain, run]) == pytest.approx(expected, rel=0.04)
+        assert speedup_after_first(run, [plain, run]) == pytest.approx(
+            expected, rel=0.04
+        )
 
 
 def test_a_network_makes_a_target_pass_longer_by_a_round_trip():
@@ -223,10 +225,10 @@ def test_a_value_in_the_text_moves_the_sliders():
     """As a button <button value="alpha=1, without=pre-verify"> asks for it."""
     options = {"both kept": None, "pre-verify": "pre-verify"}
     view = explorer(compare, {**SLIDERS, "without": options})
-    assert view.timeline.settable == [*SLIDERS, "without"]
+    assert view.outside.settable == [*SLIDERS, "without"]
     before = view.timeline.svg
     values = {"alpha": "1", "gamma": "7", "without": "pre-verify"}
-    view.timeline.asked_values = {"count": 1, "values": values}
+    view.outside.asked_values = {"count": 1, "values": values}
     assert view.values["alpha"] == 1.0
     assert view.values["gamma"] == 7
     assert view.values["without"] == "pre-verify"
@@ -255,8 +257,8 @@ def test_values_in_the_lessons_texts_are_those_of_a_slider_beside_them():
 
 def test_a_key_draws_anew_as_often_as_it_was_pressed():
     view = explorer(compare, SLIDERS)
-    view.timeline.asked_anew = 3
-    view.timeline.asked_anew = 4
+    view.outside.asked_anew = 3
+    view.outside.asked_anew = 4
     assert view.seed == 4
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from speclab.views.shapes import circle, point
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
@@ -28,10 +29,8 @@ from speclib.drawing.svg import (
     QUIET,
     WRITER_COLOURS,
     card,
-    circle,
     coordinate,
     hatch_patterns,
-    point,
     rectangle,
     tag,
     text_at,

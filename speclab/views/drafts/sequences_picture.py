@@ -22,6 +22,7 @@ trace.
 
 from __future__ import annotations
 
+from speclab.views.shapes import circle, point
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
@@ -29,9 +30,7 @@ from speclib.drawing.svg import (
     QUIET,
     WRITER_COLOURS,
     card,
-    circle,
     hatch_patterns,
-    point,
     rectangle,
     tag,
     text_at,

@@ -22,15 +22,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from speclab.views.shapes import circle, point
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     WRITER_COLOURS,
     card,
-    circle,
     coordinate,
-    point,
     rectangle,
     tag,
     text_at,

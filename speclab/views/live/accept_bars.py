@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from speclab.views.shapes import dots
 from speclab.views.widgets.controls import control, toolbar
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.numbers import percent
@@ -28,7 +29,6 @@ from speclib.drawing.svg import (
     PAD,
     QUIET,
     card,
-    dots,
     horizontal_line,
     rectangle,
     rejected_hatch,

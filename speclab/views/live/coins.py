@@ -20,6 +20,7 @@ from typing import NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
+from speclab.views.shapes import dots
 from speclib.arguments import AnyNumbers, Seed, checked
 from speclib.drawing.svg import (
     INK,
@@ -27,7 +28,6 @@ from speclib.drawing.svg import (
     PAD,
     QUIET,
     card,
-    dots,
     horizontal_line,
     rectangle,
     rejected_hatch,

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from functools import cached_property
 
 from speclab.traces.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
+from speclab.views.shapes import dots, start_that_fits
 from speclib.arguments import checked
 from speclib.drawing.svg import (
     INK,
@@ -23,18 +24,13 @@ from speclib.drawing.svg import (
     PAD,
     QUIET,
     card,
-    dots,
     rectangle,
     rejected_hatch,
     tag,
     text_at,
     unique_name,
 )
-from speclib.drawing.text_in_pictures import (
-    start_that_fits,
-    text_width,
-    token_label,
-)
+from speclib.drawing.text_in_pictures import text_width, token_label
 from speclib.drawing.timeline.run import TimelineRun, timeline_run
 from speclib.trace.events import COMMIT
 

@@ -23,7 +23,7 @@ function render({ model, el }) {
   voice.setAttribute("role", "status");
   root.append(picture, voice);
   el.append(root);
-  const stopProjector = makeLargeButton(el, root);
+  const stopProjector = addLargeButton(root, root);
   let held = null;                    // the handle that is being dragged
 
   let waiting = [];                   // what has happened and is not sent yet
@@ -99,23 +99,6 @@ function render({ model, el }) {
     model.off("change:spoken", speak);
     model.off("change:answered", sendWaiting);
   };
-}
-
-// For a projector: a button that lets the picture, its controls and its sentence fill the screen.
-// Returns a function that ends it.
-function makeLargeButton(el, root) {
-  if (!document.fullscreenEnabled) return () => {};
-  const stage = () => el.closest(".widget-vbox") ?? root;
-  const isOn = () => document.fullscreenElement === stage();
-  const button = document.createElement("button");
-  button.className = "speclib-large";
-  button.title = "Only this picture, as large as the screen; Esc ends it";
-  const label = () => { button.textContent = isOn() ? "Small" : "Large"; };
-  button.onclick = () => (isOn() ? document.exitFullscreen() : stage().requestFullscreen());
-  document.addEventListener("fullscreenchange", label);
-  label();
-  root.append(button);
-  return () => document.removeEventListener("fullscreenchange", label);
 }
 
 export default { render };

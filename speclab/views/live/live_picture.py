@@ -17,7 +17,7 @@ import traitlets
 
 from speclib.drawing import display
 
-WIDTH_SCRIPT = Path(display.__file__).with_name("room.js")
+PAGE_SCRIPT = Path(display.__file__).with_name("room.js")
 SCRIPT = Path(__file__).with_name("live_picture.js")
 STYLE = Path(__file__).with_name("live_picture.css")
 STILL_WIDTH = 900.0  # pixels of the picture where no page says how wide it is
@@ -34,7 +34,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
     called = "picture"
 
-    _esm = WIDTH_SCRIPT.read_text() + SCRIPT.read_text()
+    _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     spoken = traitlets.Unicode().tag(sync=True)

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from speclab.views.shapes import dots
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     card,
-    dots,
     hatch,
     rectangle,
     rejected_hatch,

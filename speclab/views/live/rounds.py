@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from speclab.traces.rounds import WindowRound, window_rounds
+from speclab.views.shapes import start_that_fits
 from speclib.arguments import checked
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
 from speclib.drawing.svg import (
@@ -47,7 +48,6 @@ from speclib.drawing.text_in_pictures import (
     TextPart,
     end_that_fits,
     one_line,
-    start_that_fits,
     text_width,
     token_label,
 )

@@ -21,17 +21,15 @@ from xml.sax.saxutils import escape
 
 from speclab.papers.paper_schema import ENGINE_KINDS
 from speclab.papers.verdicts import OTHER_HARDWARE
+from speclab.views.shapes import GRID, circle, point
 from speclib.drawing.numbers import number
 from speclib.drawing.svg import (
-    GRID,
     INK,
     PAD,
     QUIET,
     card,
-    circle,
     coordinate,
     horizontal_line,
-    point,
     rectangle,
     tag,
     text_at,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from speclab.papers.ledger import VerdictLine
 from speclab.papers.paper_schema import ENGINE_KINDS, KINDS, Paper
 from speclab.papers.table_result import TableResult
+from speclab.views.shapes import inline
 from speclab.views.tables.html import (
     failures_html,
     summary_html,
@@ -22,7 +23,6 @@ from speclab.views.tables.html import (
 )
 from speclab.views.tables.tally import is_own
 from speclab.views.tables.verdicts import SIGNS, Sign
-from speclib.drawing.svg import inline
 
 from .entry import (
     ClaimEntry,
@@ -42,8 +42,8 @@ from .headlines import (
 )
 from .layout import read_file, render
 from .lessons_page import Lesson
-from .moving_runs import Place, moving_figure, moving_scripts
 from .places import Anchors, Link, links_to
+from .race import Race, race_figure
 
 
 def summary(paper: Paper, results: Mapping[str, TableResult]) -> PaperEntry:
@@ -80,15 +80,15 @@ def index_page(
     has_audit: bool = False,
     lessons: Sequence[Lesson] = (),
     lecturers: str = "",
-    race: Place | None = None,
+    race: Race | None = None,
 ) -> str:
     """The index over ``entries``, as ``summary`` makes them.
 
     ``facts`` describe how it was made. ``anchors`` are those in the pages of each
     paper; a paper without any has no page, and nothing leads there. ``has_audit``: the
     audit's page stands beside this one. ``lessons`` are those that have a page, and
-    ``lecturers`` is the address of the page for lecturers. ``race`` are the runs that
-    move on top.
+    ``lecturers`` is the address of the page for lecturers. ``race`` stands on
+    top.
     """
     anchors = anchors or {}
     link = links_to(anchors)
@@ -111,8 +111,7 @@ def index_page(
         has_audit=has_audit,
         lessons=lessons,
         lecturers=lecturers,
-        race=moving_figure(race) if race else "",
-        moving=moving_scripts([race] if race else []),
+        race=race_figure(race) if race else "",
     )
 
 

@@ -19,7 +19,6 @@ TEMPLATES = load_templates(
     HERE / "templates",
     page_style=read_file("page.css"),
     page_script=read_file("page.js"),
-    moving_style=read_file("moving.css"),
     table_style=STYLE,
 )
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from speclib.errors import BadValue
 
-from .moving_runs import Place
 from .notebook import markdown_page, notebook_page
+from .race import Race
 
 NOTE = (
     "Quizzes answer here, and pictures with a Play button move; the rest are stored "
@@ -70,13 +70,13 @@ def lesson_page(
     title: str,
     folder: str,
     addresses: Addresses,
-    moving: Mapping[str, Place] | None = None,
+    races: Mapping[str, Race] | None = None,
 ) -> str:
     """The page of a lesson, a notebook's JSON text that lies in ``folder``.
 
-    ``moving``: runs that move on it, by a piece of their cell's source.
+    ``races``: those that stand in it, by a piece of their cell's source.
     """
-    page = notebook_page(notebook, title, up="../", note=NOTE, moving=moving)
+    page = notebook_page(notebook, title, up="../", note=NOTE, races=races)
     return with_links(page, folder, addresses)
 
 

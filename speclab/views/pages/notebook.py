@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speclab.views.anchors import as_markdown_anchor
 
 from .layout import render
-from .moving_runs import Place, moving_figure, moving_scripts
 from .notebook_files import PLOTLY, WIDGET, parse_notebook
+from .race import Race, race_figure
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -79,38 +79,32 @@ def notebook_page(
     title: str,
     up: str = "",
     note: str = "",
-    moving: Mapping[str, Place] | None = None,
+    races: Mapping[str, Race] | None = None,
     front: str = "",
 ) -> str:
     """The page of an executed notebook (its JSON text), with a table of contents.
 
     up      from the folder of the page to that of the reports, such as "../"
     note    a sentence for the reader, beside the table of contents
-    moving  runs that move on the page, by a piece of the source of a cell: they stand
-            in place of what that cell put out, or below it if it is a text
+    races   by a piece of the source of a cell: each replaces what that cell put out
     front   the item whose chart stands below the title, too; the first one that has a
             chart, if that has none
     """
     notebook = parse_notebook(executed)
-    waiting = dict(moving or {})  # for their cells
-    placed = []
+    waiting = dict(races or {})
     cells = []
     for cell in _cells_to_show(notebook):
         source = "".join(cell.source)
-        place = _take_place(source, waiting)
-        if place is not None:
-            placed.append(place)
         if cell.cell_type == "markdown":
-            figure = moving_figure(place) if place else ""
-            cells.append(Cell(html=_render_markdown(source) + figure))
+            cells.append(Cell(html=_render_markdown(source)))
         elif cell.cell_type == "code" and source.strip():
             outputs = _outputs(cell)
-            if place is not None:
-                outputs = (Output(html=moving_figure(place, _still(outputs))),)
+            for piece in [piece for piece in waiting if piece in source]:
+                race = waiting.pop(piece)
+                outputs = (Output(html=race_figure(race, _still(outputs))),)
             cells.append(Cell(code=source, outputs=outputs))
     cells = _with_front_chart(cells, front)
-    scripts = moving_scripts(placed)
-    return _render_cells(cells, title, up=up, note=note, moving=scripts)
+    return _render_cells(cells, title, up=up, note=note)
 
 
 def _with_front_chart(cells: list[Cell], front: str) -> list[Cell]:
@@ -141,14 +135,6 @@ def _with_front_chart(cells: list[Cell], front: str) -> list[Cell]:
         sentence += f"<details>{summary}<ul>{others}</ul></details>"
     lead = Cell(html=sentence, outputs=(charts[chosen],))
     return [Cell(html=title + end_of_title), lead, Cell(html=rest), *cells[1:]]
-
-
-def _take_place(source: str, waiting: dict[str, Place]) -> Place | None:
-    """The runs that belong to a cell with this source; each is taken once."""
-    for piece in waiting:
-        if piece in source:
-            return waiting.pop(piece)
-    return None
 
 
 def _still(outputs: Iterable[Output]) -> str:
@@ -190,7 +176,6 @@ def _render_cells(
     *,
     up: str = "",
     note: str = "",
-    moving: str = "",
 ) -> str:
     headings = _list_headings(cells)[1:]  # the first is the page's title
     return render(
@@ -201,7 +186,6 @@ def _render_cells(
         has_charts=_has_charts(cells),
         up=up,
         note=note,
-        moving=moving,
     )
 
 

@@ -24,8 +24,8 @@ from .entry import PaperEntry, claim_entries, judged_in_file
 from .index import index_page
 from .layout import read_file, render
 from .lessons_page import Addresses, Lesson, is_of_repository
-from .moving_runs import Place, moving_figure, moving_scripts
 from .places import Anchors
+from .race import Race, race_figure
 
 # The frame of the reports has a link of its own to their index.
 HOME_OF_REPORTS = re.compile(r'<a class="home" href="[^"]*">All reports</a>')
@@ -126,7 +126,7 @@ def with_exercise_notes(html: str, notebook: str) -> str:
 
 
 # -- pages of its own ------------------------------------------------------------------
-def front_page(race: Place, lessons: int, claims: int) -> str:
+def front_page(race: Race, lessons: int, claims: int) -> str:
     """The first page: what this is, a race that moves, and three ways to go on.
 
     ``lessons`` and ``claims``: how many there are.
@@ -135,8 +135,7 @@ def front_page(race: Place, lessons: int, claims: int) -> str:
         "site_front.html",
         title="speclib: parallel speculative decoding",
         index_style=read_file("index.css"),
-        race=moving_figure(race),
-        moving=moving_scripts([race]),
+        race=race_figure(race),
         lessons=lessons,
         claims=claims,
     )

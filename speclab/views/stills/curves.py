@@ -21,17 +21,9 @@ from math import ceil, floor, isfinite
 from numbers import Real
 from typing import Any, NamedTuple
 
+from speclab.views.shapes import GRID, circle
 from speclib.arguments import AnyNumber, checked
-from speclib.drawing.svg import (
-    GRID,
-    INK,
-    PAD,
-    circle,
-    coordinate,
-    horizontal_line,
-    tag,
-    text_at,
-)
+from speclib.drawing.svg import INK, PAD, coordinate, horizontal_line, tag, text_at
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 

@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, floor
 
+from speclab.views.shapes import GRID, circle
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.svg import (
-    GRID,
     INK,
     KIND_COLOURS,
     PAD,
-    circle,
     rectangle,
     text_at,
     vertical_line,

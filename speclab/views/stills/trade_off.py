@@ -18,16 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from speclab.views.shapes import GRID, circle
 from speclib.arguments import Number, checked, shown
-from speclib.drawing.svg import (
-    GRID,
-    INK,
-    PAD,
-    circle,
-    horizontal_line,
-    text_at,
-    vertical_line,
-)
+from speclib.drawing.svg import INK, PAD, horizontal_line, text_at, vertical_line
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 

@@ -27,18 +27,9 @@ from typing import Any
 import numpy as np
 
 from speclab.theory.closed_forms import dsi_speed, sd_speed
+from speclab.views.shapes import circle, point
 from speclib.arguments import checked
-from speclib.drawing.svg import (
-    INK,
-    PAD,
-    QUIET,
-    card,
-    circle,
-    point,
-    rectangle,
-    tag,
-    text_at,
-)
+from speclib.drawing.svg import INK, PAD, QUIET, card, rectangle, tag, text_at
 from speclib.errors import BadValue
 
 from .controls import ControlSpec, control, settings_in_words

@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 
 from speclib.drawing.numbers import DASH, percent
 from speclib.drawing.timeline.run import TimelineRun
-from speclib.drawing.timeline.sayings import (
-    idle_shares,
-    speedup,
-    speedup_as_drawn,
-    untested_share,
-)
+from speclib.drawing.timeline.sayings import idle_shares, speedup_as_drawn
 from speclib.errors import unknown_name
 from speclib.trace.metrics import Stats
 
@@ -102,17 +97,36 @@ def figures_of(
         row = RunFigures(
             run=f"{run.label} {run.note}".strip(),
             as_drawn=as_factor(speedup_as_drawn(run, runs)),
-            after_first=as_factor(speedup(run, runs)),
+            after_first=as_factor(speedup_after_first(run, runs)),
             draws=str(ranges[index]) if index < len(ranges) else DASH,
             expected=as_factor(expected),
             over_sd=as_factor(speedup_as_drawn(run, runs, "speculative")),
             accepted=percent(stats.acceptance_rate),
-            discarded=percent(untested_share(run)),
+            discarded=percent(untested_share(stats)),
             device_time=as_factor(_device_time_ratio(stats, plain)),
             waiting=idle_shares(run),
         )
         rows.append(row)
     return rows
+
+
+def speedup_after_first(run: TimelineRun, runs: Sequence[TimelineRun]) -> float:
+    """Speed over plain decoding after the first commit, as papers compare it.
+
+    Not-a-number where ``runs`` has no such run of plain decoding.
+    """
+    for other in runs:
+        is_plain = other.trace.meta.get("method") == "autoregressive"
+        if is_plain and other.kind == run.kind:
+            return run.stats.decode_speed / other.stats.decode_speed
+    return nan
+
+
+def untested_share(stats: Stats) -> float:
+    """Share of the drafts that no target tested; not-a-number without drafts."""
+    if not stats.drafted:
+        return nan
+    return 1 - (stats.accepted + stats.rejected) / stats.drafted
 
 
 def figures_html(rows: list[RunFigures], columns: Sequence[str] = COLUMNS) -> str:

@@ -41,7 +41,7 @@ from speclib.drawing.svg import (
     vertical_line,
 )
 from speclib.drawing.text_in_pictures import text_width
-from speclib.drawing.timeline.drawn_parts import GUTTER, SIDE, TimeAxis
+from speclib.drawing.timeline.axis import GUTTER, SIDE, TimeAxis
 from speclib.errors import unknown_name
 
 from .controls import ControlSpec, control
@@ -223,7 +223,7 @@ def time_axis(y: float, frame: TimeAxis) -> str:
     elements = [
         horizontal_line(y, PLOT_LEFT, PLOT_LEFT + frame.plot, stroke=QUIET),
     ]
-    for offset, label in frame.ticks(1):
+    for offset, label in frame.ticks():
         x = PLOT_LEFT + offset
         elements.append(vertical_line(x, y, y + 5, stroke=QUIET))
         elements.append(text_at(label, x, y + 19, text_anchor="middle"))

@@ -56,6 +56,7 @@ from .figures import (
     figures_in_words,
     figures_of,
 )
+from .outside_controls import OutsideControls
 
 TARGET_SECONDS = 0.1  # of a target pass, unless a control says otherwise
 IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
@@ -177,18 +178,18 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._drawing: asyncio.Task[None] | None = None
 
         self.timeline = Timeline(*self.simulated(), **options)
-        self.timeline.settable = list(self.controls)
-        self.timeline.observe(self._set_as_asked, "asked_values")
+        self.outside = OutsideControls(settable=list(self.controls))
+        self.outside.observe(self._set_as_asked, "asked_values")
         self.figures = widgets.HTML(layout={"width": "100%", "overflow": "auto"})
         self.figures.add_class("speclib-figures")
         self._show_figures()
         if self.draws_anew:
-            self.timeline.observe(self._draw_anew_by_key, "asked_anew")
+            self.outside.observe(self._draw_anew_by_key, "asked_anew")
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
         buttons = [self.draw_button] if self.draws_anew else []
-        super().__init__([toolbar(self.controls, buttons), self.timeline, self.figures])
-        self.add_class("speclib-stage")  # what a projector shows
+        bar = toolbar(self.controls, buttons)
+        super().__init__([bar, self.timeline, self.figures, self.outside])
         self._start_drawing()
 
     @property
@@ -262,7 +263,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     def _set_as_asked(self, _change: object) -> None:
         """A reader clicked on a value in the lesson's text."""
         with suppress(SpeclibError, ValueError):
-            self.set_values(**self.timeline.asked_values["values"])
+            self.set_values(**self.outside.asked_values["values"])
 
     def _simulate_again(self, _change: object) -> None:
         """What was drawn many times belongs to other values: it is drawn again."""

@@ -11,10 +11,11 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from speclab.views.shapes import start_that_fits
 from speclib.arguments import checked
 from speclib.drawing.display import NotebookView
 from speclib.drawing.svg import INK, PAD, card, text_at
-from speclib.drawing.text_in_pictures import one_line, start_that_fits, text_width
+from speclib.drawing.text_in_pictures import one_line, text_width
 from speclib.errors import BadValue
 
 # Pixels of the still picture, of a step in it, and of the letters of its name.

@@ -1,112 +1,112 @@
-"""What stands in the lanes of a timeline: operations, and waiting between them.
+"""What stands in a timeline's lanes: operations and messages, and waiting between them.
 
+A target pass is one cell. What was drafted is a row of cells, one a token::
+
+    a line        | d1 | d2 | d3 | d4 |
+
+    a tree        | d1 | d2 | d3 |          each level's accepted node, or the first one
+                  |    | +2 | +1 |          how many other nodes the level has
+
+    sequences     | a1 | a2 | a3 |          the likeliest on top
+                  | b1 | b2 | b3 |
+
+Cells are in shares of their operation's time; boxes have their place on the time axis.
 Where messages take their time, that is drawn too: the device waits for a question that
-is under way, or for one that cannot be asked before its answer has come.
-
-An operation's cells are in shares of its time (``cells.py``). Here they get their
-position on the time axis and their tooltips.
-
-Knows no operation, no markup, no notebook, and nothing of what is stacked above or
-below.
+is under way. Knows no operation by name, and no markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
-from speclib.drawing.text_in_pictures import one_line, token_label
 from speclib.trace.events import Event
 
-from .cells import Cell, cells_of, row_count
-from .drawn_parts import Box, Lane, TimeAxis
+from .axis import TimeAxis
 from .run import TimelineRun
 
 LEAST_MESSAGE = 0.002  # of the axis: what a message takes to be drawn
+LEAST_WAIT = 1e-6  # the same for waiting
 
 
-class RunWords:
-    """How the tokens of one run are spelled in its lanes."""
+class Cell(NamedTuple):
+    """A part of an operation.
 
-    def __init__(self, run: TimelineRun):
-        self.run = run
+    ``kind``: accepted, rejected, discarded, dropped (of a sequence or a tree that went
+    another way), score, unused. It begins after ``start`` of the operation's time and
+    takes ``share`` of it. It stands in ``row`` of the ``rows`` that share the lane's
+    height. ``tip``: lines that say what it is.
+    """
 
-    def label(self, token: int) -> str:
-        """Short: what fits into a cell."""
-        return token_label(self.run.piece(token))
-
-    def spelled(self, tokens: Sequence[int]) -> str:
-        """All of the tokens' text, on one line."""
-        return one_line("".join(map(self.run.piece, tokens)))
-
-
-def rows_of(events: Iterable[Event]) -> int:
-    """The most rows of cells that an operation needs at once."""
-    return max(map(row_count, events), default=1)
+    kind: str
+    start: float
+    share: float
+    label: str
+    tip: tuple[str, ...]
+    row: int = 0
+    rows: int = 1
 
 
-def lay_out_lane(
-    run: TimelineRun, device: str, y: float, height: float, axis: TimeAxis
-) -> Lane:
-    """The device's operations and, between them, its waiting.
+class Box(NamedTuple):
+    """A rectangle in a lane: a cell, a wait, or a message; pixels.
+
+    ``kind``: that of a cell, or message, idle or lost; it decides the colour. ``label``
+    is written on it, and ``tip`` appears under the pointer.
+    """
+
+    kind: str
+    x: float
+    width: float
+    label: str
+    tip: str
+    row: int = 0
+    rows: int = 1
+
+
+def boxes_of(run: TimelineRun, device: str, axis: TimeAxis) -> list[Box]:
+    """What a device did and, in between, its waiting.
 
     It reaches up to the run's end, or to the moment at which the device was lost.
     """
     end = run.lost.get(device, run.seconds)
-    events = [
-        event
-        for event in run.trace.operations
-        if event.device == device and event.ts < end
-    ]
-    events.sort(key=lambda event: event.ts)
-    useless = passes_without_use(run, device)
-    words = RunWords(run)
-
+    useless = run.passes_without_use(device)
     boxes: list[Box] = []
     free_since = 0.0
-    for event in events:
-        asked = message_boxes(event, "question", event.sent, event.ts, axis)
+    for event in run.operations_of(device):
+        if event.ts >= end:
+            break
+        asked = _message(event, "question", event.sent, event.ts, axis)
+        answered = _message(event, "answer", event.end, event.received, axis)
         begins = event.sent if asked and event.sent is not None else event.ts
-        boxes += waiting_boxes(device, free_since, begins, axis)
-        boxes += asked
-        if event.ts >= axis.span:
-            break  # the axis ends before this
-        free_since = max(free_since, event.end)
-        for cell in cells_of(event, words):
+        boxes += [*_waiting(device, free_since, begins, axis), *asked]
+        for cell in cells_of(event, run):
             if event.id in useless:
                 tip = (*cell.tip, "its result was not used")
                 cell = cell._replace(kind="unused", tip=tip)
-            boxes.append(box_of(cell, event, axis))
-        answered = message_boxes(event, "answer", event.end, event.received, axis)
+            boxes.append(_box_of(cell, event, axis))
         boxes += answered
+        free_since = max(free_since, event.end)
         if answered and event.received is not None:
             free_since = event.received
-    else:
-        boxes += waiting_boxes(device, free_since, end, axis)
 
+    boxes += _waiting(device, free_since, end, axis)
     if end < run.seconds:
         tip_of_loss = f"{device} was lost at {axis.time(end)}"
         width = axis.x(run.seconds - end)
         boxes.append(Box("lost", axis.x(end), width, "lost", tip_of_loss))
-    return Lane(device, y, height, tuple(boxes))
+    return [box for box in boxes if box.x < axis.plot]
 
 
-def passes_without_use(run: TimelineRun, device: str) -> set[int]:
-    """Ids of ``device``'s target passes whose rows nobody used.
-
-    They failed or were cancelled, ended after the last commit, or were of a text that
-    was not to be.
-    """
-    last_commit = max((commit.end for commit in run.trace.commits), default=0.0)
-    in_time = last_commit * (1 + 1e-9)
-    useless = set(run.stale_passes(device))
-    for event in run.trace.operations:
-        if event.is_scoring and (not event.tokens or event.end > in_time):
-            useless.add(event.id)
-    return useless
+def _waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
+    """The rectangle of an idle device; none where it waits too shortly to be seen."""
+    if end - start <= axis.span * LEAST_WAIT:
+        return []
+    tip = f"{device} waits {axis.time(end - start)}\nfrom {axis.time(start)}"
+    return [Box("idle", axis.x(start), axis.x(end - start), "", tip)]
 
 
-def message_boxes(
+def _message(
     event: Event, name: str, start: float | None, end: float | None, axis: TimeAxis
 ) -> list[Box]:
     """The rectangle of a question or an answer; none where it is too short to see."""
@@ -119,15 +119,7 @@ def message_boxes(
     return [Box("message", axis.x(start), axis.x(end - start), "", tip)]
 
 
-def waiting_boxes(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
-    """The rectangle of an idle device; none where it waits too shortly to be seen."""
-    if end - start <= axis.span * 1e-6:
-        return []
-    tip = f"{device} waits {axis.time(end - start)}\nfrom {axis.time(start)}"
-    return [Box("idle", axis.x(start), axis.x(end - start), "", tip)]
-
-
-def box_of(cell: Cell, event: Event, axis: TimeAxis) -> Box:
+def _box_of(cell: Cell, event: Event, axis: TimeAxis) -> Box:
     """A cell of ``event`` on the time axis."""
     start = event.ts + event.dur * cell.start
     lasts = event.dur * cell.share
@@ -138,12 +130,120 @@ def box_of(cell: Cell, event: Event, axis: TimeAxis) -> Box:
         f"starts at {axis.time(start)}, takes {duration(lasts, unit)}",
         f"KV cache: {event.kept} kept, {event.fed} fed",
     ]
-    return Box(
-        cell.kind,
-        axis.x(start),
-        axis.x(lasts),
-        cell.label,
-        "\n".join(tip),
-        cell.row,
-        cell.rows,
-    )
+    place = axis.x(start), axis.x(lasts)
+    return Box(cell.kind, *place, cell.label, "\n".join(tip), cell.row, cell.rows)
+
+
+# -- the cells of an operation ---------------------------------------------------------
+def row_count(event: Event) -> int:
+    """How many rows of cells the operation takes."""
+    return 2 if _is_tree(event) else max(1, len(event.sequences))
+
+
+def cells_of(event: Event, run: TimelineRun) -> list[Cell]:
+    """The cells of one operation; ``run`` spells its tokens."""
+    if event.is_scoring:
+        return [_target_pass(event, run)]
+    if not event.is_drafting:
+        return [Cell("unused", 0.0, 1.0, "", (event.op,))]
+    if not event.tokens:
+        return [Cell("unused", 0.0, 1.0, "", ("drafting, cancelled",))]
+    if _is_tree(event):
+        return _tree(event, run)
+    if len(event.sequences) > 1:
+        return _sequences(event, run)
+    return _line(event.tokens, event.outcome, run)
+
+
+def _is_tree(event: Event) -> bool:
+    """Whether a token of one sequence has others beside it."""
+    levels = 1 + max(event.depths, default=-1)
+    return len(event.sequences) == 1 and len(event.tokens) > levels
+
+
+def _target_pass(event: Event, run: TimelineRun) -> Cell:
+    """One cell, labelled with the drafted text that the pass tests.
+
+    A tree that has several ways is no text: only the number of its candidates fits.
+    """
+    count = event.candidates
+    tested = event.tokens[len(event.tokens) - count :]
+    label = run.spelled(tested).strip("\u00a0")
+    if not event.payload.is_line(tested):
+        label = f"{count} candidates"
+
+    tip: tuple[str, ...] = ("target pass: one row, for the next token",)
+    if tested:
+        tip = (f"target pass: verifies {count} drafted", f"“{run.spelled(tested)}”")
+    return Cell("score", 0.0, 1.0, label, tip)
+
+
+def _line(
+    tokens: Sequence[int], outcomes: Sequence[str], run: TimelineRun
+) -> list[Cell]:
+    """One cell a token, an equal share of the duration each."""
+    cells = []
+    count = len(tokens)
+    for number, (token, outcome) in enumerate(zip(tokens, outcomes, strict=True)):
+        tip = (_drafted(token, outcome, run), f"token {number + 1} of {count}")
+        cells.append(Cell(outcome, number / count, 1 / count, run.label_of(token), tip))
+    return cells
+
+
+def _tree(event: Event, run: TimelineRun) -> list[Cell]:
+    """A cell per level, with the node that was tested, or else with the first one.
+
+    Below it stands how many other nodes the level has. All levels get an equal share of
+    the duration, since nothing tells them apart.
+    """
+    cells: list[Cell] = []
+    levels = 1 + max(event.depths)
+    for level in range(levels):
+        nodes = [node for node, depth in enumerate(event.depths) if depth == level]
+        tested = [node for node in nodes if event.outcome[node] != "discarded"]
+        leading = (tested or nodes)[0]
+        token, outcome = event.tokens[leading], event.outcome[leading]
+        name = f"level {level + 1}"
+        tip: tuple[str, ...] = (_drafted(token, outcome, run), f"{name} of {levels}")
+        place = level / levels, 1 / levels
+        cells.append(Cell(outcome, *place, run.label_of(token), tip, 0, 2))
+
+        others = [event.tokens[node] for node in nodes if node != leading]
+        if others:
+            listed = " |".join(run.spelled([token]) for token in others)
+            tip = (f"{name}, not on the way: {listed}",)
+            cells.append(Cell("dropped", *place, f"+ {len(others)}", tip, 1, 2))
+    return cells
+
+
+def _sequences(event: Event, run: TimelineRun) -> list[Cell]:
+    """A row of cells per sequence, the likeliest on top.
+
+    All sequences share the duration, since nothing says in which order they were
+    written. Those that the target did not choose are ``dropped``.
+    """
+    count = len(event.sequences)
+    length = len(event.tokens) // count
+    first_outcomes = event.outcome[::length]
+    was_tested = first_outcomes[0] != "discarded" or "accepted" in first_outcomes
+    leading = 0
+    if "accepted" in first_outcomes:
+        leading = first_outcomes.index("accepted")
+
+    cells = []
+    for row, tokens in enumerate(event.sequences):
+        outcomes = event.outcome[row * length : (row + 1) * length]
+        note = f"sequence {row + 1} of {count}"
+        if was_tested and row != leading:
+            note += ": the target chose another"
+        for cell in _line(tokens, outcomes, run):
+            kind = cell.kind if row == leading else "dropped"
+            tip = (*cell.tip, note)
+            cells.append(cell._replace(kind=kind, tip=tip, row=row, rows=count))
+    return cells
+
+
+def _drafted(token: int, outcome: str, run: TimelineRun) -> str:
+    """One line on a drafted token."""
+    what_became = "discarded: never tested" if outcome == "discarded" else outcome
+    return f"drafted “{run.spelled([token])}” (id {token}): {what_became}"

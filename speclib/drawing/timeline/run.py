@@ -6,11 +6,12 @@ no picture, clock or notebook.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from speclib.drawing.text_in_pictures import TextPart
+from speclib.drawing.text_in_pictures import TextPart, one_line, token_label
 from speclib.errors import BadValue
 from speclib.methods import about
 from speclib.trace.events import Event, Trace
@@ -91,34 +92,48 @@ class TimelineRun:
         """The token's text, or its id where the text is not known."""
         return self.pieces.get(token, f" {token}")
 
-    def stale_passes(self, device: str) -> set[int]:
-        """Ids of ``device``'s finished target passes whose rows were of no use.
+    def label_of(self, token: int) -> str:
+        """The token's text as it fits into a cell."""
+        return token_label(self.piece(token))
 
-        Such a pass was of a text that was not to be: what stands before the drafts that
-        it tests is not what was committed later. An operation keeps the first tokens of
-        its device's KV cache and adds the tokens that it is fed, so the cache always
-        holds the whole text that the operation reads::
+    def spelled(self, tokens: Sequence[int]) -> str:
+        """All of the tokens' text, on one line."""
+        return one_line("".join(map(self.piece, tokens)))
+
+    def operations_of(self, device: str) -> list[Event]:
+        """What one device did, in the order of beginning."""
+        events = [event for event in self.trace.operations if event.device == device]
+        return sorted(events, key=lambda event: event.ts)
+
+    def passes_without_use(self, device: str) -> set[int]:
+        """Ids of ``device``'s target passes whose rows nobody used.
+
+        They failed or were cancelled, ended after the last commit, or were of a text
+        that was not to be: what stands before the drafts that they test is not what was
+        committed later. An operation keeps the first tokens of its device's KV cache
+        and adds the tokens that it is fed, so the cache always holds the whole text
+        that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
                         ^ prompt_length                 ^ the last event.candidates
         """
-        committed: list[int] = []
-        for commit in self.trace.commits:
-            committed += commit.tokens
+        commits = self.trace.commits
+        committed = [token for commit in commits for token in commit.tokens]
+        last_commit = max((commit.end for commit in commits), default=0.0)
+        in_time = last_commit * (1 + 1e-9)
 
         prompt_length = self.trace.prompt_length
         cache: list[int] = []
-        stale = set()
-        for event in sorted(self.trace.operations, key=lambda event: event.ts):
-            if event.device != device:
-                continue
+        useless = set()
+        for event in self.operations_of(device):
             cache[event.kept :] = event.tokens
-            if not event.is_scoring or not event.tokens:
+            if not event.is_scoring:
                 continue
             before_drafts = cache[prompt_length : len(cache) - event.candidates]
-            if before_drafts != committed[: len(before_drafts)]:
-                stale.add(event.id)
-        return stale
+            is_stale = before_drafts != committed[: len(before_drafts)]
+            if is_stale or not event.tokens or event.end > in_time:
+                useless.add(event.id)
+        return useless
 
     def committed_texts(self) -> list[CommittedText]:
         """Every commit with the text of its tokens, and which model wrote each."""

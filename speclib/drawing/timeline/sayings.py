@@ -1,4 +1,4 @@
-"""What a timeline says about its runs in words: facts beside a panel, a summary.
+"""What a timeline says about its runs in words: facts, a summary, and the story.
 
 Every ratio is one of ``trace.metrics.Stats``; shares of idle time are of the makespan.
 The speed beside a panel is that of what the panel shows: all tokens over the time until
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite, nan
+from typing import NamedTuple
 
 from speclib.drawing.numbers import MILLISECONDS, Unit, duration, number, percent
+from speclib.drawing.text_in_pictures import one_line
 
-from .run import TimelineRun
+from .run import CommittedText, TimelineRun
 
 
 def speedup_as_drawn(
@@ -29,27 +31,6 @@ def speedup_as_drawn(
         if other.trace.meta.get("method") == base and other.kind == run.kind:
             return run.stats.decode_speed_e2e / other.stats.decode_speed_e2e
     return nan
-
-
-def speedup(
-    run: TimelineRun, runs: Sequence[TimelineRun], base: str = "autoregressive"
-) -> float:
-    """Speed of ``run`` over that of ``base`` after the first commit, as in papers.
-
-    Not-a-number where ``runs`` has no such run of ``base``.
-    """
-    for other in runs:
-        if other.trace.meta.get("method") == base and other.kind == run.kind:
-            return run.stats.decode_speed / other.stats.decode_speed
-    return nan
-
-
-def untested_share(run: TimelineRun) -> float:
-    """Share of the drafts that no target tested; not-a-number without drafts."""
-    if not run.stats.drafted:
-        return nan
-    tested = run.stats.accepted + run.stats.rejected
-    return 1 - tested / run.stats.drafted
 
 
 def idle_shares(run: TimelineRun) -> str:
@@ -68,9 +49,7 @@ def idle_shares(run: TimelineRun) -> str:
     return ", ".join(texts)
 
 
-def fact_lines(
-    run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit
-) -> tuple[str, ...]:
+def fact_lines(run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit) -> list[str]:
     """The lines beside a run's panel; the first is the headline."""
     stats = run.stats
     headline = f"{number(stats.decode_speed_e2e)} tok/s"
@@ -82,45 +61,57 @@ def fact_lines(
     if stats.drafted:
         tested = stats.accepted + stats.rejected
         lines.append(f"{stats.accepted} of {tested} tested accepted")
-        lines.append(f"{discarded_tokens(run)} discarded untested")
+        lines.append(f"{stats.drafted - tested} discarded untested")
     lines.append(f"waits: {idle_shares(run)}" if run.devices else "no operations")
     if run.clock_error:
         lines.append(f"clocks agree to ± {duration(run.clock_error, MILLISECONDS)}")
-    return tuple(lines)
-
-
-def summary(runs: Sequence[TimelineRun], unit: Unit) -> str:
-    """All runs in plain text: what a terminal, a test or a diff sees.
-
-    The same for the same traces.
-    """
-    plural = "" if len(runs) == 1 else "s"
-    lines = [f"timeline of {len(runs)} run{plural}"]
-    for run in runs:
-        lines += run_summary(run, unit)
-    return "\n".join(lines)
-
-
-def run_summary(run: TimelineRun, unit: Unit) -> list[str]:
-    """One run's lines of the summary."""
-    stats = run.stats
-    makespan = duration(run.seconds, unit)
-    lines = [
-        f"{run.title}: makespan {makespan} [{run.kind}], {stats.tokens} tokens, "
-        f"{number(stats.decode_speed_e2e)} tok/s in all, "
-        f"{number(stats.decode_speed)} tok/s after the first commit"
-    ]
-    for device in run.devices:
-        idle = run.idle_share(device)
-        lines.append(f"  {device}: busy {percent(1 - idle)}, idle {percent(idle)}")
-    if stats.drafted:
-        lines.append(
-            f"  drafted {stats.drafted}: accepted {stats.accepted}, "
-            f"rejected {stats.rejected}, discarded {discarded_tokens(run)}"
-        )
     return lines
 
 
-def discarded_tokens(run: TimelineRun) -> int:
-    """Drafted tokens that no target tested."""
-    return run.stats.drafted - run.stats.accepted - run.stats.rejected
+def summary(runs: Sequence[TimelineRun], unit: Unit) -> str:
+    """All runs in plain text, the same for the same traces: what a terminal shows."""
+    plural = "" if len(runs) == 1 else "s"
+    lines = [f"timeline of {len(runs)} run{plural}"]
+    for run in runs:
+        facts = ", ".join(fact_lines(run, runs, unit))
+        lines.append(f"{run.title} [{run.kind}]: {facts}")
+    return "\n".join(lines)
+
+
+# -- the story -------------------------------------------------------------------------
+class Moment(NamedTuple):
+    """A commit: its second, the whole text since the prompt, and what happened."""
+
+    seconds: float
+    text: str
+    sentence: str
+
+
+def story_of(run: TimelineRun) -> list[Moment]:
+    """What a player tells of a run: a moment for each commit, in their order."""
+    rejected = run.draft_positions("rejected")
+    position = run.trace.prompt_length
+    text = ""
+    moments = []
+    for number_of_round, committed in enumerate(run.committed_texts(), 1):
+        text += "".join(part.text for part in committed.parts)
+        what_happened = _what_happened(committed, position, rejected)
+        sentence = f"{run.label}, round {number_of_round}: {what_happened}"
+        moments.append(Moment(committed.commit.end, one_line(text), sentence))
+        position += len(committed.parts)
+    return moments
+
+
+def _what_happened(committed: CommittedText, position: int, rejected: set[int]) -> str:
+    """One commit in words; ``position`` is that of its first token."""
+    phrases = []
+    drafts = [part.kind for part in committed.parts].count("draft")
+    if drafts:
+        plural = "" if drafts == 1 else "s"
+        phrases.append(f"{drafts} draft{plural} accepted")
+    for place, part in enumerate(committed.parts, position):
+        if part.kind == "target":
+            is_correction = place in rejected
+            verb = "corrected to" if is_correction else "the target model wrote"
+            phrases.append(f"{verb} “{one_line(part.text.strip())}”")
+    return ", ".join(phrases) or "nothing is certain yet"

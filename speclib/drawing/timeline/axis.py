@@ -1,8 +1,4 @@
-"""What a timeline is made of: the time axis, and the boxes, lines and words along it.
-
-Positions are pixels along the time axis, from its left end. Knows no markup, no
-notebook, and nothing of what is stacked above or below.
-"""
+"""The time axis of a timeline: where a moment stands, and how a time is written."""
 
 from __future__ import annotations
 
@@ -12,59 +8,11 @@ from typing import NamedTuple
 
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, Unit, duration
 from speclib.drawing.svg import PAD
-from speclib.drawing.text_in_pictures import TextPart
 
 GUTTER = 62  # pixels left of the axis, for the names of lanes
-NAME_GAP = 8  # pixels of them between a name and its lane
 SIDE = 222  # pixels right of it, for the facts
 WIDE = 860  # pixels of a picture whose facts fit beside the axis
 TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
-
-
-class Box(NamedTuple):
-    """A rectangle in a lane: an operation, a part of one, or a wait.
-
-    ``kind``: accepted, rejected, discarded, dropped, score, unused, message, idle or
-    lost; it decides the colour. ``label`` is written on it, ``tip`` appears under the
-    pointer. A lane can be divided into ``rows``, one above the other; the box then
-    stands in ``row``, from 0.
-    """
-
-    kind: str
-    x: float
-    width: float
-    label: str
-    tip: str
-    row: int = 0
-    rows: int = 1
-
-
-class Mark(NamedTuple):
-    """A vertical line.
-
-    ``kind``: round, commit or end. ``room``: pixels to the next mark of its kind.
-    """
-
-    kind: str
-    x: float
-    tip: str
-    room: float
-
-
-class TextEnd(NamedTuple):
-    """A piece of the growing text; its last letter ends at ``x``."""
-
-    x: float
-    parts: tuple[TextPart, ...]
-
-
-class Lane(NamedTuple):
-    """One device's row of boxes; ``y`` is its upper edge."""
-
-    name: str
-    y: float
-    height: float
-    boxes: tuple[Box, ...]
 
 
 class Tick(NamedTuple):
@@ -86,7 +34,8 @@ class TimeAxis:
         | PAD | GUTTER |<------------ plot ------------>| SIDE | PAD |
               | names    0          seconds         span  facts |
 
-    In a narrow picture there is no SIDE, and the facts stand above the lanes.
+    In a narrow picture there is no SIDE, and the facts stand above the lanes. An x is
+    in pixels from the left end of the axis.
     """
 
     width: float
@@ -116,11 +65,15 @@ class TimeAxis:
         """A time or a duration in the axis's unit."""
         return duration(seconds, self.unit)
 
-    def ticks(self, zoom: int) -> list[Tick]:
-        """Round times, at least ``TICK_DISTANCE`` apart at this zoom level."""
+    def ticks(self, zoom: int = 1) -> list[Tick]:
+        """Round times, at least ``TICK_DISTANCE`` apart when stretched ``zoom`` times.
+
+        They are 1, 2 or 5 times a power of ten apart.
+        """
         total = self.span * self.unit.per_second
         least_step = total * TICK_DISTANCE / self.plot / zoom
-        step = round_up_to_1_2_5(least_step)
+        power = 10.0 ** floor(log10(least_step))
+        step = next(f * power for f in (1, 2, 5, 10) if f * power >= least_step)
         decimals = max(0, -floor(log10(step * (1 + 1e-9))))
 
         ticks = []
@@ -128,12 +81,3 @@ class TimeAxis:
             x = i * step / total * self.plot
             ticks.append(Tick(x, f"{i * step:.{decimals}f}"))
         return ticks
-
-
-def round_up_to_1_2_5(value: float) -> float:
-    """The next larger number of the form 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** floor(log10(value))
-    for factor in (1, 2, 5):
-        if factor * power >= value * (1 - 1e-9):
-            return factor * power
-    return 10 * power

@@ -1,0 +1,540 @@
+"""The picture of a timeline: where everything stands in it, as SVG.
+
+A timeline has one time axis and, stacked above it, one panel per run::
+
+    label, note                                         headline
+      draft   [ lane                             ]      facts
+      target  [ lane                             ]
+              the text as it grows
+    (the next run's panel)
+              +----------+----------+------------
+                          time in ms
+    legend
+
+In a narrow picture the facts stand in lines between the label and the lanes. Outcomes
+differ in pattern as well as in colour, and tooltips are ``<title>`` elements.
+
+This is the only layout: ``timeline.js`` stretches the picture along its time axis, and
+each element says how. ``data-gap`` are the pixels by which a box is narrower than its
+time. ``data-from`` and ``data-until`` are the zooms between which an element is seen:
+labels that are too wide at first, lines that are too dense, and the growing text and
+the axis's labels, which are there once for each of ``ZOOM_LEVELS``. Hidden, too, is
+the player's cursor. The same traces give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
+from xml.sax.saxutils import escape
+
+from speclib.drawing.numbers import Unit
+from speclib.drawing.svg import (
+    INK,
+    KIND_COLOURS,
+    OUTLINES,
+    PAD,
+    QUIET,
+    WRITER_COLOURS,
+    WRITER_MARKS,
+    card,
+    hatch_patterns,
+    horizontal_line,
+    rectangle,
+    tag,
+    text_at,
+    unique_name,
+    vertical_line,
+)
+from speclib.drawing.text_in_pictures import (
+    FONT_SIZE,
+    TextPart,
+    end_that_fits,
+    one_line,
+    text_width,
+)
+
+from .axis import GUTTER, TimeAxis
+from .lanes import Box, boxes_of, row_count
+from .run import CommittedText, TimelineRun
+from .sayings import fact_lines
+
+Attributes: TypeAlias = dict[str, Any]
+
+ZOOM_LEVELS = (1, 3, 9, 27)  # each three times as large as the one before
+
+# Pixels along the time axis.
+PLOT_LEFT = PAD + GUTTER  # where it begins
+NAME_GAP = 8  # between a lane's name and the lane
+DENSE = 4  # between two lines of a kind, at least
+LABEL_MARGIN = 3  # of a box, which its label leaves free
+MOST_GAP, GAP_SHARE = 1.5, 0.15  # white after a box, and the same as a share of it
+ROUNDING = 1e-6  # by which a mark may stand right of the axis
+TEXT_GAP = 5  # between two pieces of the growing text
+PATIENCE = 200  # of text row after which dense text is cut
+
+# Heights in pixels.
+HEAD_HEIGHT = 25  # of a panel's label, above its lanes
+LANE_HEIGHT = 28
+LANE_GAP = 4
+SEQUENCE_HEIGHT = 19  # of a row in a lane that shows several sequences
+MOST_SEQUENCES = 4  # rows that make a lane higher; further ones make all rows lower
+TEXT_ROW_HEIGHT = 27
+FACT_HEIGHT = 20
+PANEL_GAP = 16
+AXIS_HEIGHT = 44
+LEGEND_GAP = 10  # above the legend
+LEGEND_ROW_HEIGHT = 24
+
+TITLE_SIZE = 17  # of the letters of a run's name and of its headline
+TITLE: Attributes = {"font_size": TITLE_SIZE, "font_weight": "600", "fill": INK}
+TAIL_LETTERS = 70  # of the text so far that a commit's tooltip repeats
+NEVER_LABELLED = ("idle", "lost")
+HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
+
+# What the legend says of each kind of box, and of the text by the model that wrote it.
+MEANINGS = {
+    "accepted": "draft: accepted",
+    "rejected": "rejected",
+    "discarded": "discarded untested",
+    "dropped": "not on the way",
+    "score": "target pass",
+    "unused": "unused",
+    "message": "message under way",
+    "idle": "waiting",
+    "lost": "lost",
+    "draft": "text by the draft model",
+    "target": "text by the target model",
+}
+RARE_KINDS = ("dropped", "unused", "message", "lost")  # named only if they are there
+KEY_WIDTH = 20  # of the legend
+KEY_GAP = 6
+ENTRY_GAP = 18
+
+
+class LineKind(NamedTuple):
+    """How a vertical line is drawn: from ``above`` an edge of a panel's lanes, which is
+    the upper one if it ``crosses`` them, to ``below`` their lower edge; pixels."""
+
+    crosses: bool
+    above: float
+    below: float
+    style: Attributes
+
+
+# Where a round starts, a text was committed (and may be pointed at), and is complete.
+LINE_KINDS = {
+    "round": LineKind(
+        True,
+        3,
+        0,
+        {"stroke": "#000", "stroke_opacity": 0.35, "stroke_dasharray": "2 2"},
+    ),
+    "commit": LineKind(False, 3, 6, {"stroke": INK, "stroke_width": 1.5}),
+    "spot": LineKind(
+        False, 2, 10, {"stroke": INK, "stroke_width": 10, "stroke_opacity": 0}
+    ),
+    "end": LineKind(True, 6, 6, {"stroke": INK, "stroke_width": 3}),
+}
+
+
+class Picture(NamedTuple):
+    """A drawn timeline; width and height in pixels, ``unit`` that of its axis."""
+
+    svg: str
+    width: float
+    height: float
+    unit: Unit
+
+
+class Lane(NamedTuple):
+    """One device's row of boxes; ``y`` is its upper edge."""
+
+    device: str
+    y: float
+    height: float
+    boxes: list[Box]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One run in the timeline, from ``y`` down.
+
+    ``facts``: the lines beside the lanes, the first of them larger, or above the lanes
+    in a narrow picture. ``top`` and ``bottom``: edges of all lanes together.
+    """
+
+    run: TimelineRun
+    axis: TimeAxis
+    facts: list[str]
+    lanes: list[Lane]
+    y: float
+    top: float
+    bottom: float
+
+    @property
+    def end(self) -> float:
+        """Its lower edge."""
+        text_end = self.bottom + TEXT_ROW_HEIGHT
+        facts_height = FACT_HEIGHT * len(self.facts) + 6
+        return text_end if self.axis.is_narrow else max(text_end, self.y + facts_height)
+
+
+def draw_timeline(
+    runs: Sequence[TimelineRun], width: float = 1100, until: float | None = None
+) -> Picture:
+    """The timeline of ``runs``, ``width`` pixels wide.
+
+    ``until``: seconds that the axis shows, at most the longest makespan, which is also
+    the default.
+    """
+    axis = TimeAxis(width, span_of(runs, until))
+    if len({run.kind for run in runs}) > 1:
+        runs = [replace(run, note=f"{run.note} {run.kind}".strip()) for run in runs]
+    panels: list[Panel] = []
+    y: float = PAD
+    for run in runs:
+        panels.append(lay_out_panel(run, runs, y, axis))
+        y = panels[-1].end + PANEL_GAP
+    bottom = panels[-1].end
+
+    patterns = unique_name("s", panels)
+    body = "".join(map(draw_captions, panels))
+    body += draw_plot(panels, axis, bottom, patterns)
+    body += draw_axis(axis, axis_title(runs, axis), bottom + 4)
+    legend, legend_height = draw_legend(panels, bottom + AXIS_HEIGHT, patterns)
+    height = bottom + AXIS_HEIGHT + legend_height + PAD
+    svg = card(body + legend, width, height, definitions=hatch_patterns(patterns))
+    return Picture(svg, width, height, axis.unit)
+
+
+def span_of(runs: Sequence[TimelineRun], until: float | None) -> float:
+    """Seconds of the axis: those of the longest run, ``until`` at most."""
+    longest = max(run.seconds for run in runs)
+    return min(until or longest, longest) or 1.0
+
+
+def lay_out_panel(
+    run: TimelineRun, runs: Sequence[TimelineRun], y: float, axis: TimeAxis
+) -> Panel:
+    """The panel of one of ``runs``; ``y`` is its upper edge."""
+    facts = fact_lines(run, runs, axis.unit)
+    top = y + HEAD_HEIGHT
+    if axis.is_narrow:
+        facts = lines_that_fit(facts, axis.plot)
+        top += FACT_HEIGHT * len(facts)
+
+    lanes = []
+    bottom = top
+    for device in run.devices:
+        events = run.operations_of(device)
+        rows = min(max(map(row_count, events)), MOST_SEQUENCES)
+        height = max(LANE_HEIGHT, SEQUENCE_HEIGHT * rows)
+        lanes.append(Lane(device, bottom, height, boxes_of(run, device, axis)))
+        bottom += height + LANE_GAP
+    bottom = max(bottom, top + LANE_HEIGHT + LANE_GAP)  # also where there is no lane
+    return Panel(run, axis, facts, lanes, y, top, bottom)
+
+
+def lines_that_fit(facts: Sequence[str], most_width: float) -> list[str]:
+    """Facts with dots between them, in as few lines as they take."""
+    lines: list[str] = []
+    for fact in facts:
+        longer = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and text_width(longer) > most_width:
+            lines.append(fact)
+        else:
+            lines[-1:] = [longer]
+    return lines
+
+
+def seen_from(zoom: float) -> Attributes:
+    """The attributes of an element that is hidden below a zoom."""
+    zoom = round(zoom, 2)
+    return {"data_from": zoom, "display": "none"} if zoom > 1 else {}
+
+
+def levels(name: str, bodies: Sequence[str]) -> str:
+    """A group for each zoom level, of which one is seen at a time."""
+    groups = ""
+    for zoom, body in zip(ZOOM_LEVELS, bodies, strict=True):
+        groups += tag("g", body, cls=name, data_until=3 * zoom, **seen_from(zoom))
+    return groups
+
+
+# -- beside the plot -------------------------------------------------------------------
+def draw_captions(panel: Panel) -> str:
+    """The run's name, the names of its lanes and, under them, where its devices are."""
+    run = panel.run
+    name = escape(run.label)
+    if run.note:
+        note = tag("tspan", escape(run.note), fill=QUIET, font_weight="400")
+        name += f" {note}"
+    captions = tag("text", name, x=PLOT_LEFT, y=panel.y + 15, **TITLE)
+
+    right = PLOT_LEFT - NAME_GAP
+    for lane in panel.lanes:
+        y = lane.y + lane.height / 2 + 5
+        name = escape(lane.device)
+        place = run.places.get(lane.device)
+        if place:
+            y -= 7
+            name += tag(
+                "tspan", escape(place), x=right, dy=13, fill=QUIET, font_size=13
+            )
+        captions += tag("text", name, x=right, y=y, text_anchor="end", fill=INK)
+    return captions + draw_facts(panel)
+
+
+def draw_facts(panel: Panel) -> str:
+    """The facts right of the plot, under a headline; in a narrow picture above it."""
+    left: float = PLOT_LEFT
+    facts, y, headline = panel.facts, panel.y + 15, ""
+    if not panel.axis.is_narrow:
+        left += panel.axis.plot + 18
+        headline = text_at(facts[0], left, y, **TITLE)
+        facts, y = facts[1:], y + 2
+    lines = [
+        text_at(fact, left, y + FACT_HEIGHT * number, fill=QUIET)
+        for number, fact in enumerate(facts, 1)
+    ]
+    return headline + "".join(lines)
+
+
+# -- the plot --------------------------------------------------------------------------
+def draw_plot(
+    panels: Sequence[Panel], axis: TimeAxis, height: float, patterns: str
+) -> str:
+    """All that stands along the time axis; what zooming moves past it is cut off."""
+    body = ""
+    for panel in panels:
+        lanes = [draw_lane(lane, patterns) for lane in panel.lanes]
+        committed = panel.run.committed_texts()
+        rows = [draw_growing_text(panel, committed, zoom) for zoom in ZOOM_LEVELS]
+        body += tag(
+            "g",
+            "".join(lanes) + draw_marks(panel, committed) + levels("row", rows),
+            cls="run",
+        )
+
+    hidden: Attributes = {"display": "none", "pointer_events": "none"}
+    veil: Attributes = {"fill": "#fff", "fill_opacity": 0.72, **hidden}
+    cursor: Attributes = {"stroke": INK, "stroke_width": 2, **hidden}
+    body += rectangle(0, 0, axis.plot, height, kind="veil", **veil)
+    body += vertical_line(0, 0, height, kind="cursor", **cursor)
+    size = {"x": PLOT_LEFT, "y": 0, "width": axis.plot, "height": height}
+    return tag("svg", body, cls="plot", overflow="hidden", **size)
+
+
+def draw_lane(lane: Lane, patterns: str) -> str:
+    least_zoom = zoom_of_labels(lane)
+    boxes = [draw_box(box, lane, patterns, least_zoom) for box in lane.boxes]
+    return tag("g", "".join(boxes), cls="lane", data_device=lane.device)
+
+
+def zoom_of_label(box: Box) -> float:
+    """The zoom at which a box's label fits into it."""
+    if not box.label or not box.width:
+        return inf
+    return (text_width(box.label) + LABEL_MARGIN) / box.width
+
+
+def zoom_of_labels(lane: Lane) -> float:
+    """The zoom at which labels fit into half of a lane's boxes.
+
+    Fewer would be stray words.
+    """
+    boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
+    zooms = sorted(map(zoom_of_label, boxes))
+    return zooms[(len(zooms) - 1) // 2] if zooms else inf
+
+
+def draw_box(box: Box, lane: Lane, patterns: str, least_zoom: float) -> str:
+    """A rectangle and its label, if that fits at some zoom."""
+    height = lane.height / box.rows
+    top = lane.y + height * box.row
+    gap = min(MOST_GAP, GAP_SHARE * box.width)
+    drawn = rectangle(
+        box.x,
+        top,
+        box.width - gap,
+        height - (1 if box.rows > 1 else 0),
+        kind=box.kind,
+        tip=box.tip,
+        data_gap=gap,
+        **style_of(box.kind, patterns),
+    )
+    zoom = max(zoom_of_label(box), least_zoom)
+    if height < FONT_SIZE or zoom > ZOOM_LEVELS[-1]:
+        return drawn
+
+    attributes = seen_from(zoom)
+    if box.kind == "rejected":
+        attributes["text_decoration"] = "line-through"
+    return drawn + text_at(
+        box.label,
+        box.x + box.width / 2,
+        top + height / 2 + 5,
+        cls="label",
+        text_anchor="middle",
+        pointer_events="none",
+        fill="#fff" if box.kind in ("score", "lost") else "#000",
+        **attributes,
+    )
+
+
+def style_of(kind: str, patterns: str) -> Attributes:
+    """The colour or pattern of a kind of box, and an outline if it is pale."""
+    fill = f"url(#{patterns}-{kind})" if kind in HATCHED else KIND_COLOURS[kind]
+    if kind not in OUTLINES:
+        return {"fill": fill}
+    return {"fill": fill, "stroke": OUTLINES[kind], "stroke_width": "0.75"}
+
+
+def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
+    """Lines where rounds start and text is committed, and where it is complete.
+
+    A commit's tooltip has the text until then. Work may go on after the last one.
+    """
+    axis, run = panel.axis, panel.run
+    commit_gap = axis.x(run.seconds) / max(1, len(committed))  # in the mean
+    starts: dict[int, float] = {}
+    for event in run.trace.operations:
+        starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
+
+    lines = ""
+    previous_x = 0.0
+    for x in sorted(axis.x(start) for start in starts.values() if start):
+        lines += draw_line(panel, "round", x, min(commit_gap, x - previous_x))
+        previous_x = x
+
+    tail = ""
+    for commit, parts in committed:
+        new_text = "".join(part.text for part in parts)
+        tail = (tail + new_text)[-TAIL_LETTERS:]
+        tip = (
+            f"commit of {len(parts)} at {axis.time(commit.end)}: “{one_line(new_text)}”"
+            f"\n…{one_line(tail)}"
+        )
+        lines += draw_line(panel, "commit", axis.x(commit.end), commit_gap)
+        lines += draw_line(panel, "spot", axis.x(commit.end), commit_gap, tip)
+    return lines + draw_line(panel, "end", axis.x(run.stats.seconds or run.seconds))
+
+
+def draw_line(
+    panel: Panel, kind: str, x: float, gap: float = inf, tip: str = ""
+) -> str:
+    """A line, ``gap`` pixels from the next one of its kind; hidden if that is dense."""
+    if x > panel.axis.plot + ROUNDING or not gap:
+        return ""
+    line = LINE_KINDS[kind]
+    top = (panel.top if line.crosses else panel.bottom) - line.above
+    style = line.style | seen_from(DENSE / gap)
+    return vertical_line(x, top, panel.bottom + line.below, kind=kind, tip=tip, **style)
+
+
+def draw_growing_text(
+    panel: Panel, committed: Sequence[CommittedText], zoom: int
+) -> str:
+    """The committed text at a zoom level, each piece ending where it was committed.
+
+    Commits closer together than their text is wide are joined to the next one, so
+    nothing appears before its own time. Where the text is still too dense after
+    ``PATIENCE`` pixels, its latest words stand for all of it.
+    """
+    axis = panel.axis
+    visible = []
+    for commit, parts in committed:
+        x = axis.x(commit.end)
+        if parts and x <= axis.plot + ROUNDING:
+            visible.append((x * zoom, parts))
+
+    pieces = ""
+    waiting: list[TextPart] = []
+    width = 0.0  # of what is waiting
+    free = 0.0  # where the last piece ended
+    for number, (x, parts) in enumerate(visible, 1):
+        new_parts = [TextPart(part.kind, one_line(part.text)) for part in parts]
+        waiting += new_parts
+        width += sum(text_width(part.text) for part in new_parts)
+        free_width = x - free
+        is_last = number == len(visible)
+        if width > free_width and free_width < PATIENCE and not is_last:
+            continue
+        shown = end_that_fits(waiting, free_width)
+        pieces += draw_text_end(shown, x / zoom, panel.bottom + 20)
+        waiting, width, free = [], 0.0, x + TEXT_GAP
+    return pieces
+
+
+def draw_text_end(parts: Sequence[TextPart], x: float, y: float) -> str:
+    """A piece of text that ends at ``x``, marked by who wrote it; "" for no text."""
+    spans = ""
+    for part in parts:
+        spans += tag("tspan", escape(part.text), **style_of_writer(part.kind))
+    return tag("text", spans, x=x, y=y, text_anchor="end") if spans else ""
+
+
+# -- below the panels ------------------------------------------------------------------
+def axis_title(runs: Sequence[TimelineRun], axis: TimeAxis) -> str:
+    """The unit and the kind of number; kinds never share an axis unnamed."""
+    kinds = ", ".join(dict.fromkeys(run.kind for run in runs))
+    longest = max(run.seconds for run in runs)
+    is_cut_off = longest > axis.span * (1 + 1e-9)
+    warning = "; cut off here, the figures beside it are of whole runs"
+    return f"time in {axis.unit.name} ({kinds}{warning if is_cut_off else ''})"
+
+
+def draw_axis(axis: TimeAxis, title: str, top: float) -> str:
+    """The axis with its labels, and under it what it measures."""
+    labels = []
+    for zoom in ZOOM_LEVELS:
+        ticks = ""
+        for x, label in axis.ticks(zoom):
+            ticks += text_at(label, x, top + 18, text_anchor="middle")
+            ticks += vertical_line(x, top, top + 5, stroke=QUIET)
+        labels.append(ticks)
+
+    body = horizontal_line(top, 0, axis.plot, stroke=QUIET) + levels("ticks", labels)
+    body += text_at(title, axis.plot / 2, top + 38, text_anchor="middle", fill=INK)
+    return tag("g", body, transform=f"translate({PLOT_LEFT} 0)", fill=QUIET)
+
+
+def draw_legend(
+    panels: Sequence[Panel], top: float, patterns: str
+) -> tuple[str, float]:
+    """What the colours of boxes and of the growing text mean, and its height."""
+    lanes = [lane for panel in panels for lane in panel.lanes]
+    kinds = {box.kind for lane in lanes for box in lane.boxes}
+    most_width = panels[0].axis.width - PAD
+
+    legend = ""
+    x: float = PAD
+    y = top + LEGEND_GAP
+    for kind, meaning in MEANINGS.items():
+        if kind in RARE_KINDS and kind not in kinds:
+            continue
+        width = KEY_WIDTH + KEY_GAP + text_width(meaning)
+        if x > PAD and x + width > most_width:
+            x, y = PAD, y + LEGEND_ROW_HEIGHT
+        legend += draw_legend_entry(kind, meaning, x, y, patterns)
+        x += width + ENTRY_GAP
+    return legend, y + LEGEND_ROW_HEIGHT - top
+
+
+def draw_legend_entry(
+    kind: str, meaning: str, x: float, y: float, patterns: str
+) -> str:
+    text_x = x + KEY_WIDTH + KEY_GAP
+    if kind in WRITER_COLOURS:
+        key = text_at("abc", x, y + 13, **style_of_writer(kind))
+        return key + text_at(meaning, text_x, y + 13, fill=WRITER_COLOURS[kind])
+    key = rectangle(x, y, KEY_WIDTH, 16, **style_of(kind, patterns))
+    return key + text_at(meaning, text_x, y + 13, fill=INK)
+
+
+def style_of_writer(kind: str) -> Attributes:
+    """The colour of text by who wrote it, and what tells it apart without colour."""
+    return {"fill": WRITER_COLOURS[kind], **WRITER_MARKS.get(kind, {})}
