@@ -43,7 +43,7 @@ DOOR = (
     "hf",
     "kv_cache",
     "open_pair",
-    "parallel.layer_parallel",
+    "parallel.fuzzy_pass",
     "part",
     "preflight",
     "rank",
