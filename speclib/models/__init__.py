@@ -31,6 +31,7 @@ something is built.
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
+    "batched",
     "checkpoint",
     "complete",
     "dtypes",
@@ -48,7 +49,6 @@ DOOR = (
     "preflight",
     "rank",
     "seats",
-    "side_by_side",
     "toy",
     "vocabulary",
     "zoo",
