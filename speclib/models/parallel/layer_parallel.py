@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from torch import nn
-
 from speclib.core.sampling import Rows, Sampler
 from speclib.models.hf import HFModel, TreeView, network, outline
 from speclib.operations.model import Stopped
 
 from .fuzzy_pass import can_share_inputs, check, fuzzy
-from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined
+from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined, leave_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -187,9 +185,3 @@ def load(
     built = network(spec, dtype, own_place, packed)
     leave_head(built, number)
     return joined(Layered(built, vocab), rank, LeadingDrafter)
-
-
-def leave_head(network: PreTrainedModel, number: int) -> None:
-    """Leaves the head to the first rank: a follower draws no token."""
-    if number != 0:
-        network.set_output_embeddings(nn.Identity())
