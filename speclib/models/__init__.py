@@ -2,7 +2,7 @@
 
 All of them answer the same questions, those of ``speclib.operations.model.Model``:
 
-- ``toy``, ``uncached``: models without weights, for exact acceptance rates;
+- ``toy``: models without weights, for exact acceptance rates;
 - ``hf``: checkpoints that transformers loads and torch computes;
 - ``parallel``: one such checkpoint computed by several processes, or several of its
   layers at once;

@@ -361,10 +361,10 @@ def load(
     """Builds the model of ``spec``; arguments and errors as of ``hf.network``."""
     assert spec.fixed_rows is not None
     network = hf.network(spec, dtype, devices, packed)
-    devices = {weight.device for weight in network.parameters()}
-    if len(devices) > 1:
+    own_devices = {weight.device for weight in network.parameters()}
+    if len(own_devices) > 1:
         raise BadValue(
-            f"fixed_rows beside {spec.model!r} on {len(devices)} GPUs: all slots of "
+            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots of "
             "the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None

@@ -171,6 +171,7 @@ def _add_weights(
         dtype = torch.float32 if weight.dim() == 1 else matrix_dtype
         weight = weight.to(dtype).contiguous()
         llama_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert llama_name is not None, f"a Llama has no {name}"
         writer.add_tensor(llama_name, weight.numpy())
 
 
