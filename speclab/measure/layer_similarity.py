@@ -1,6 +1,6 @@
 """How near fuzzy states are to exact ones, of any model.
 
-Imports torch only when it computes: see ``models.parallel.layer_parallel``.
+Imports torch only when it computes: see ``fuzzy_states``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def similarities(
             draft, or the CPU
 
     Returns one value per layer for each state: {"h", "q", "k", "v", "Attn output":
-    [...]} (see models.parallel.layer_parallel).
+    [...]} (see ``fuzzy_states.compare_states``).
 
     Source: EasySpec, Table 5.
     """
@@ -42,8 +42,9 @@ def similarities(
 
     from speclib.models.hf import network
     from speclib.models.open_pair import open_pair
-    from speclib.models.parallel.layer_parallel import similarities as of_token_ids
     from speclib.models.zoo import tokenizer
+
+    from .fuzzy_states import compare_states
 
     if isinstance(model, str):
         name, default_device = model, "cpu"
@@ -53,7 +54,7 @@ def similarities(
     model_tokenizer = tokenizer(name)
     model_network = network(ModelSpec(model=name), dtype, (device or default_device,))
     token_ids = [model_tokenizer.encode(text) for text in texts]
-    by_text = [of_token_ids(model_network, ids, lp) for ids in token_ids]
+    by_text = [compare_states(model_network, ids, lp) for ids in token_ids]
     return _average_over_positions(by_text, [len(ids) for ids in token_ids])
 
 

@@ -45,7 +45,7 @@ def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
             features = last_features(target, ids[:, :-1])
             wanted = target.lm_head(features).softmax(-1)
         noise = torch.empty_like(features).uniform_(-NOISE, NOISE)
-        predicted = head.predict(ids[:, :-1], features + noise)
+        predicted = predict(head, ids[:, :-1], features + noise)
         rows = target.lm_head(predicted).log_softmax(-1)
 
         distance = F.smooth_l1_loss(predicted, features, reduction="none")
@@ -65,6 +65,21 @@ def last_features(target: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     return features
 
 
+def predict(
+    head: EagleNetwork, tokens: torch.Tensor, features: torch.Tensor
+) -> torch.Tensor:
+    """The features [batch, length, width] that ``head`` predicts after ``tokens``.
+
+    tokens: [batch, length], the beginning of a text. features: [batch, length, width],
+    the target's own of these tokens.
+    """
+    features_before = F.pad(features[:, :-1], (0, 0, 1, 0))
+    joined = head.join(tokens, features_before)
+    output = head.network.base_model(inputs_embeds=joined, use_cache=False)
+    predicted: torch.Tensor = output.last_hidden_state
+    return predicted
+
+
 class FirstDrafts(nn.Module):
     """The head as a model of texts: each token is drafted from the target's features.
 
@@ -78,7 +93,7 @@ class FirstDrafts(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> CausalLMOutput:
         """The logits [batch, length, vocabulary] after each of ``ids``."""
-        predicted = self.head.predict(ids, last_features(self.target, ids))
+        predicted = predict(self.head, ids, last_features(self.target, ids))
         return CausalLMOutput(logits=self.target.lm_head(predicted))
 
 

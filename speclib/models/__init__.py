@@ -2,7 +2,7 @@
 
 All of them answer the same questions, those of ``speclib.operations.model.Model``:
 
-- ``toy``, ``uncached``: models without weights, for exact acceptance rates;
+- ``toy``: models without weights, for exact acceptance rates;
 - ``hf``: checkpoints that transformers loads and torch computes;
 - ``parallel``: one such checkpoint computed by several processes, or several of its
   layers at once;
@@ -31,6 +31,7 @@ something is built.
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
+    "batched",
     "checkpoint",
     "complete",
     "dtypes",
@@ -43,12 +44,11 @@ DOOR = (
     "hf",
     "kv_cache",
     "open_pair",
-    "parallel.layer_parallel",
+    "parallel.fuzzy_pass",
     "part",
     "preflight",
     "rank",
     "seats",
-    "side_by_side",
     "toy",
     "vocabulary",
     "zoo",

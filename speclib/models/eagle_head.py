@@ -45,7 +45,6 @@ from speclib.errors import BadValue
 
 from . import hf, zoo
 from .checkpoint import opened
-from .complete import Differences, Mismatch, problems_of
 from .dilate import Architecture, dilate
 from .packed_linear import pack
 
@@ -66,6 +65,14 @@ class EagleNetwork(nn.Module):
         self.network = network
         self.fc = nn.Linear(2 * width, width, bias=False)
 
+    def own_weights(self) -> dict[str, torch.Tensor]:
+        """The weights that are not the target's, by their names."""
+        return {
+            name: weight
+            for name, weight in self.state_dict().items()
+            if not name.removeprefix("network.").startswith(OF_THE_TARGET)
+        }
+
     def join(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """What the layer reads [..., width].
 
@@ -75,18 +82,6 @@ class EagleNetwork(nn.Module):
         both = torch.cat((embedded, features.to(embedded.dtype)), -1)
         joined: torch.Tensor = self.fc(both)
         return joined
-
-    def predict(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """The features [batch, length, width] that it predicts after ``tokens``.
-
-        tokens: [batch, length], the beginning of a text. features: [batch, length,
-        width], the target's own of these tokens.
-        """
-        features_before = nn.functional.pad(features[:, :-1], (0, 0, 1, 0))
-        joined = self.join(tokens, features_before)
-        output = self.network.base_model(inputs_embeds=joined, use_cache=False)
-        predicted: torch.Tensor = output.last_hidden_state
-        return predicted
 
 
 def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
@@ -122,9 +117,8 @@ def one_layer(config: PretrainedConfig) -> PretrainedConfig:
 def save(head: EagleNetwork, folder: Path) -> None:
     """Writes the head's own weights as bfloat16 into its target's ``folder``."""
     weights = {}
-    for name, weight in head.state_dict().items():
-        if not name.removeprefix("network.").startswith(OF_THE_TARGET):
-            weights[name] = weight.to("cpu", torch.bfloat16).contiguous()
+    for name, weight in head.own_weights().items():
+        weights[name] = weight.to("cpu", torch.bfloat16).contiguous()
     write_atomically(folder / FILE, serialised(weights))
 
 
@@ -140,41 +134,22 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
             "for itself. zoo/target's is trained by `python -m speclab.training head`"
         )
     head = fresh(target, 0)
-    weights = _stored_weights(path)
-    problems = problems_of(_differences(head, weights), "head of this target")
-    if problems:
+    with opened(path) as file:
+        stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    differences = _shapes(stored) ^ _shapes(head.own_weights())
+    if differences:
         raise BadValue(
             f"{path} is no EAGLE head of this target: its weights are others, "
-            f"{problems}. Restore the file, or train it anew by `python -m "
+            f"{sorted(differences)}. Restore the file, or train it anew by `python -m "
             "speclab.training head`"
         )
-    head.load_state_dict(weights, strict=False)
+    head.load_state_dict(stored, strict=False)
     return head.requires_grad_(False).eval()
 
 
-def _stored_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The weights in a file. Raises BadValue if it is not whole."""
-    with opened(path) as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-
-
-def _differences(head: EagleNetwork, stored: Mapping[str, torch.Tensor]) -> Differences:
-    """What tells ``stored`` weights from those that ``head`` has of its own."""
-    own_shapes = {}
-    for name, weight in head.state_dict().items():
-        if not name.removeprefix("network.").startswith(OF_THE_TARGET):
-            own_shapes[name] = tuple(weight.shape)
-
-    mismatched = []
-    for name in sorted(own_shapes.keys() & stored.keys()):
-        shape = tuple(stored[name].shape)
-        if shape != own_shapes[name]:
-            mismatched.append(Mismatch(name, shape, own_shapes[name]))
-    return Differences(
-        missing=sorted(own_shapes.keys() - stored.keys()),
-        unused=sorted(stored.keys() - own_shapes.keys()),
-        mismatched=mismatched,
-    )
+def _shapes(weights: Mapping[str, torch.Tensor]) -> set[tuple[str, tuple[int, ...]]]:
+    """The names of weights with their shapes."""
+    return {(name, tuple(weight.shape)) for name, weight in weights.items()}
 
 
 def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
@@ -274,18 +249,12 @@ class Head(hf.HFModel):
         if incoming is None:
             incoming = self._tensor(np.zeros((len(tokens), self.head.fc.out_features)))
 
-        options = {} if view is None else view.options
-        output = self.network(
-            inputs_embeds=self.head.join(ids, incoming[None]),
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=wanted,
-            **options,
-        )
+        joined = self.head.join(ids, incoming[None])
+        logits = self._compute(wanted, view, inputs_embeds=joined)
         self._predicted = self.hidden[0, -wanted:]
         if self._incoming is not None:
             self.exact = cached + len(tokens)
-        return self.of_pair(output.logits[0])
+        return self.of_pair(logits)
 
 
 def load(

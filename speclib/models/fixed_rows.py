@@ -16,7 +16,6 @@ a GPU alone (see ``recorded_pass``).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,13 +30,7 @@ from speclib.errors import BadValue
 from . import hf
 from .hf import HFModel, TreeView, decoder_layers
 from .kv_cache import enlarged
-from .recorded_pass import (
-    CudaRecorder,
-    RecordedPass,
-    Recorder,
-    can_be_recorded,
-    record,
-)
+from .recorded_pass import CudaRecorder, RecordedPass, record
 
 if TYPE_CHECKING:
     from speclib.data.pairs import ModelSpec
@@ -166,7 +159,7 @@ class FixedRows(HFModel):
         network: PreTrainedModel,
         vocab: int,
         count: int,
-        recorder: Recorder | None = None,
+        recorder: CudaRecorder | None = None,
         first_room: int = FIRST_ROOM,
     ):
         self.count = count
@@ -247,21 +240,10 @@ class FixedRows(HFModel):
         if self.room in self._recordings:
             logits = self._replay(ids, causal)
         else:
-            logits = self._compute(ids, causal, self.count if with_logits else 1)
+            wanted = self.count if with_logits else 1
+            logits = self._compute(wanted, causal, input_ids=ids)
         self.cached += len(block)
         return self.of_pair(logits)
-
-    def _compute(self, ids: torch.Tensor, view: TreeView, wanted: int) -> torch.Tensor:
-        """The logits [wanted, vocab] of a block's last tokens."""
-        output = self.network(
-            input_ids=ids,
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=wanted,
-            **view.options,
-        )
-        logits: torch.Tensor = output.logits[0]
-        return logits
 
     # -- recorded passes ---------------------------------------------------------------
     @property
@@ -291,11 +273,12 @@ class FixedRows(HFModel):
         return recording.logits.clone()
 
     def _record_once(
-        self, ids: torch.Tensor, view: TreeView, recorder: Recorder
+        self, ids: torch.Tensor, view: TreeView, recorder: CudaRecorder
     ) -> None:
         """Sees to it that there is a recording of passes in this room.
 
-        A network that cannot be recorded goes on without recordings.
+        Raises BadValue where a pass reads a number before it can go on, as with dynamic
+        RoPE, which looks at the length of the text.
         """
         if self.room in self._recordings:
             return
@@ -304,17 +287,15 @@ class FixedRows(HFModel):
         layers = decoder_layers(self.network)
         try:
             recorded_pass, logits = record(
-                lambda: self._compute(ids, view, self.count), layers, recorder
+                lambda: self._compute(self.count, view, input_ids=ids),
+                layers,
+                recorder,
             )
         except Exception as error:
-            self.recorder = None
-            self._recordings.clear()  # what the device keeps for them may be gone
-            warnings.warn(
-                f"{hf.named(self.network)} cannot be recorded, so that its passes are "
-                f"launched kernel by kernel: {error}",
-                stacklevel=2,
-            )
-            return
+            raise BadValue(
+                f"the passes of {hf.named(self.network)} cannot be recorded: {error}. "
+                "Leave recorded out"
+            ) from error
         finally:
             self.stopped = stopped
         self._recordings[self.room] = Recording(
@@ -380,31 +361,21 @@ def load(
     """Builds the model of ``spec``; arguments and errors as of ``hf.network``."""
     assert spec.fixed_rows is not None
     network = hf.network(spec, dtype, devices, packed)
-    devices_of_weights = {weight.device for weight in network.parameters()}
-    if len(devices_of_weights) > 1:
+    own_devices = {weight.device for weight in network.parameters()}
+    if len(own_devices) > 1:
         raise BadValue(
-            f"fixed_rows beside {spec.model!r} on {len(devices_of_weights)} GPUs: all "
-            "slots of the cache are on one; leave fixed_rows out, or give it one GPU"
+            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots of "
+            "the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:
-        _check_recordable(spec.model, network)
+        if network.device.type != "cuda":
+            raise BadValue(
+                f"recorded beside {spec.model!r} on the CPU: only a GPU records its "
+                "passes; leave recorded out, or give the model a place such as cuda:0"
+            )
         recorder = CudaRecorder(network.device)
     first_room = spec.first_room or FIRST_ROOM
     model = FixedRows(network, vocab, spec.fixed_rows, recorder, first_room)
     model.prepare()
     return model
-
-
-def _check_recordable(model: str, network: PreTrainedModel) -> None:
-    """Raises BadValue where nothing records the passes of ``network``."""
-    if network.device.type != "cuda":
-        raise BadValue(
-            f"recorded beside {model!r} on the CPU: only a GPU records its passes; "
-            "leave recorded out, or give the model a place such as cuda:0"
-        )
-    if not can_be_recorded(network):
-        raise BadValue(
-            f"recorded beside {model!r}: with dynamic RoPE a pass looks at the length "
-            "of its text, and cannot be recorded; leave recorded out"
-        )

@@ -34,8 +34,8 @@ from speclib.models.dilate import dilated_config
 from speclib.models.dtypes import TORCH_NAMES, check_dtype
 from speclib.models.hf import decoder_layers
 from speclib.models.kv_cache import empty_cache
-from speclib.models.parallel.layer_parallel import leave_head
 from speclib.models.parallel.pipeline import Elsewhere, Pipeline
+from speclib.models.parallel.ranks import leave_head
 from speclib.models.parallel.tensor_parallel import Tensors
 from speclib.models.part import NOWHERE, Part
 from speclib.models.weights import empty_network, move_buffers

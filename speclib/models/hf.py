@@ -315,15 +315,23 @@ class HFModel(Model):
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
         """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
+        ids = torch.tensor([self.fed(tokens)], device=self.network.device)
+        return self.of_pair(self._compute(wanted, view, input_ids=ids))
+
+    def _compute(
+        self, wanted: int, view: TreeView | None, **inputs: torch.Tensor
+    ) -> torch.Tensor:
+        """The network's logits [wanted, its rows] of the last of these inputs."""
         options = {} if view is None else view.options
         output = self.network(
-            input_ids=torch.tensor([self.fed(tokens)], device=self.network.device),
+            **inputs,
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=wanted,
             **options,
         )
-        return self.of_pair(output.logits[0])
+        logits: torch.Tensor = output.logits[0]
+        return logits
 
     def fed(self, tokens: Sequence[int]) -> list[int]:
         """``tokens`` as the network is fed them."""

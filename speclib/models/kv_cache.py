@@ -77,9 +77,9 @@ class Buffer:
 
 
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
-    """``states`` [1, heads, length, channels] with zeros behind, for ``tokens``."""
-    _, heads, length, channels = states.shape
-    larger = states.new_zeros(1, heads, tokens, channels)
+    """``states`` [texts, heads, length, channels] with zeros, for ``tokens``."""
+    texts, heads, length, channels = states.shape
+    larger = states.new_zeros(texts, heads, tokens, channels)
     larger[:, :, :length] = states
     return larger
 

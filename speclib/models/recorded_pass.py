@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -37,36 +37,68 @@ LAYERS_OF_A_PIECE = 4  # at least, where a network has so many
 Output = TypeVar("Output")
 
 
-class Piece(Protocol):
-    """A recording of what was launched on a device between ``begin`` and ``end``."""
+class CudaPiece:
+    """A CUDA graph of what was launched on ``device`` between ``begin`` and ``end``.
+
+    ``pool``: memory that the pieces of a pass share.
+    """
+
+    def __init__(self, device: torch.device, pool: Any):
+        self._device = device
+        self._pool = pool
+        self._graph = torch.cuda.CUDAGraph()
+        self._is_computed = torch.cuda.Event()
 
     def begin(self) -> None:
-        """From now on launches are recorded; whether they are computed too is open."""
+        """From now on launches are recorded, and not computed."""
+        self._graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
 
     def end(self) -> None:
         """Ends the recording."""
+        self._graph.capture_end()
 
     def replay(self) -> None:
         """Launches all of it again."""
+        self._graph.replay()
+        self._is_computed.record(torch.cuda.current_stream(self._device))
 
     def wait(self) -> None:
         """Returns when the device has computed the last replay."""
+        self._is_computed.synchronize()
 
 
-class Recorder(Protocol):
-    """What can record a device."""
+class CudaRecorder:
+    """Records the GPU ``device``, in a stream of its own."""
 
-    def new_piece(self) -> Piece:
+    def __init__(self, device: torch.device):
+        self._device = device
+        self._stream = torch.cuda.Stream(device)
+        self._pool: Any = None
+
+    def new_piece(self) -> CudaPiece:
         """An empty recording, of the pass for which ``setting`` was entered."""
+        return CudaPiece(self._device, self._pool)
 
-    def setting(self) -> AbstractContextManager[None]:
-        """Within it a pass is recorded, after one that is not."""
+    @contextmanager
+    def setting(self) -> Iterator[None]:
+        """Within it a pass is recorded, after one that is not.
+
+        Each pass has another pool: torch gives none up for use twice. Garbage is
+        collected before: a tensor that is freed while a pass is recorded may end the
+        recording.
+        """
+        gc.collect()
+        self._pool = torch.cuda.graph_pool_handle()
+        torch.cuda.synchronize(self._device)
+        with torch.cuda.stream(self._stream):
+            yield
+        torch.cuda.synchronize(self._device)
 
 
 class RecordedPass:
     """A pass in pieces, to be replayed in their order."""
 
-    def __init__(self, pieces: Sequence[Piece]):
+    def __init__(self, pieces: Sequence[CudaPiece]):
         self.pieces = pieces
 
     def replay(self, stopped: Callable[[], bool]) -> None:
@@ -87,7 +119,7 @@ class RecordedPass:
 def record(
     compute: Callable[[], Output],
     layers: Sequence[torch.nn.Module],
-    recorder: Recorder,
+    recorder: CudaRecorder,
 ) -> tuple[RecordedPass, Output]:
     """Records ``compute``, a pass through ``layers``, which are called in this order.
 
@@ -95,7 +127,7 @@ def record(
     before that, for a device chooses its kernels in a first pass, and takes memory for
     what it keeps. An error of ``compute`` is raised as it is.
     """
-    pieces: list[Piece] = []
+    pieces: list[CudaPiece] = []
 
     def begin_piece(*_: object) -> None:
         if pieces:
@@ -127,68 +159,3 @@ def first_layers(layers: int) -> list[int]:
     """With which of so many layers a piece begins; the first begins with layer 0."""
     pieces = max(1, min(MOST_PIECES, layers // LAYERS_OF_A_PIECE))
     return [layers * piece // pieces for piece in range(pieces)]
-
-
-def can_be_recorded(network: torch.nn.Module) -> bool:
-    """Whether the network's passes may be alike for all texts.
-
-    Not with dynamic RoPE: there a pass compares the length of its text with a number.
-    """
-    for module in network.modules():
-        rope_type = getattr(module, "rope_type", None)
-        rope_types = [rope_type]
-        if isinstance(rope_type, dict):  # one for each kind of attention
-            rope_types = list(rope_type.values())
-        if "dynamic" in rope_types:
-            return False
-    return True
-
-
-# -- on a GPU --------------------------------------------------------------------------
-class CudaPiece:
-    """A CUDA graph on ``device``. ``pool``: memory that the pieces of a pass share."""
-
-    def __init__(self, device: torch.device, pool: Any):
-        self._device = device
-        self._pool = pool
-        self._graph = torch.cuda.CUDAGraph()
-        self._is_computed = torch.cuda.Event()
-
-    def begin(self) -> None:
-        self._graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-
-    def end(self) -> None:
-        self._graph.capture_end()
-
-    def replay(self) -> None:
-        self._graph.replay()
-        self._is_computed.record(torch.cuda.current_stream(self._device))
-
-    def wait(self) -> None:
-        self._is_computed.synchronize()
-
-
-class CudaRecorder:
-    """Records the GPU ``device``, in a stream of its own."""
-
-    def __init__(self, device: torch.device):
-        self._device = device
-        self._stream = torch.cuda.Stream(device)
-        self._pool: Any = None
-
-    def new_piece(self) -> CudaPiece:
-        return CudaPiece(self._device, self._pool)
-
-    @contextmanager
-    def setting(self) -> Iterator[None]:
-        """Another pool for each pass: torch gives none up for use twice.
-
-        What nobody holds any more is cleared away before: a tensor that is freed while
-        a pass is recorded may end the recording.
-        """
-        gc.collect()
-        self._pool = torch.cuda.graph_pool_handle()
-        torch.cuda.synchronize(self._device)
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.synchronize(self._device)

@@ -13,7 +13,7 @@ from .dtypes import check_dtype
 from .open_pair import OpenPair
 
 if TYPE_CHECKING:
-    from .side_by_side import Feed, SideBySide
+    from .batched import Feed, SharedNetwork
 
 LOSSLESS = ("auto", "float32", "float64")
 
@@ -25,7 +25,7 @@ def build_seats(
     dtype: str,
     *,
     dilated: bool,
-    ask: Callable[[SideBySide, Feed], Any],
+    ask: Callable[[SharedNetwork, Feed], Any],
 ) -> list[Model]:
     """The models of ``seats`` requests in one process.
 
@@ -36,21 +36,13 @@ def build_seats(
     if opened.is_toy:
         return [opened.build(role, dtype) for _ in range(seats)]
 
+    from .batched import SeatModel, SharedFixedRows, SharedNetwork
     from .fixed_rows import FixedRows
-    from .one_shape import OneShape
-    from .side_by_side import SeatModel, SideBySide
 
     model = opened.build(role, dtype, dilated=dilated)
-    network: SideBySide
-    if isinstance(model, FixedRows):
-        network = OneShape(model, seats)
-    else:
-        network = SideBySide(model, seats)
-
-    def ask_network(feed: Feed) -> Any:
-        return ask(network, feed)
-
-    return [SeatModel(network, seat, ask_network) for seat in range(seats)]
+    kind = SharedFixedRows if isinstance(model, FixedRows) else SharedNetwork
+    network = kind(model, seats)
+    return [SeatModel(network, seat, ask) for seat in range(seats)]
 
 
 def check_seats(opened: OpenPair, dtype: str) -> None:
@@ -64,29 +56,16 @@ def check_seats(opened: OpenPair, dtype: str) -> None:
         return
     if dtype not in LOSSLESS and opened.pair.target.fixed_rows is None:
         raise BadValue(
-            f"dtype is {dtype!r}: in it a text's logits hang on the shape of a pass, "
-            "which changes with the requests beside it. Give 'float32', or a pair with "
+            f"dtype is {dtype!r}: in it a text's logits depend on the shape of a pass, "
+            "which changes with the other requests. Give 'float32', or a pair with "
             "passes of one shape, as load_pair(name).with_fixed_rows(16)"
         )
     for role in ROLES:
-        reason = _why_not_seated(opened, role)
-        if reason:
+        spec = opened.pair.model(role)
+        is_spread = opened.ranks(role) > 1
+        if spec.in_llamacpp or spec.head or spec.recorded or is_spread:
             raise BadValue(
-                f"the {role} of pair {opened.pair.name!r} {reason}: several requests "
-                "at a time need models in torch, each on one place, whose passes are "
-                "not recorded"
+                f"the {role} of pair {opened.pair.name!r} serves one request at a "
+                "time: several need models in torch, each on one place, that are no "
+                "EAGLE heads and whose passes are not recorded"
             )
-
-
-def _why_not_seated(opened: OpenPair, role: Role) -> str:
-    """Why the model of ``role`` cannot serve several requests; "" where it can."""
-    spec = opened.pair.model(role)
-    if spec.in_llamacpp:
-        return "is computed by llama.cpp"
-    if spec.head:
-        return "is an EAGLE head"
-    if opened.ranks(role) > 1:
-        return f"is spread over {opened.ranks(role)} places"
-    if spec.recorded:
-        return "has recorded passes"
-    return ""

@@ -4,24 +4,29 @@
 with it independently at each position, with probability exactly alpha (greedy), or has
 an overlap sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws an
 unrelated distribution for every text, for the exact enumerator and for statistical
-tests. ``Scripted`` repeats an example that a paper prints. This module knows no clock.
+tests. ``Scripted`` repeats an example that a paper prints. All are ``Uncached``: they
+count what a KV cache would hold. This module knows no clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeAlias
+from zlib import crc32
 
 import numpy as np
 
-from speclib.core.candidate_tree import depths
+from speclib.core.candidate_tree import paths, stem
+from speclib.core.features import Features
+from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler, certain
+from speclib.core.text import AnyText
 from speclib.errors import BadValue
-from speclib.operations.model import Stopped, shaped
+from speclib.operations.model import Model, Stopped, shaped
 
 from .known_tokens import known_tokens
-from .uncached import Uncached
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat
@@ -29,6 +34,166 @@ LARGEST_TABLE = 4096  # tokens of a vocabulary whose one-hot rows are in a table
 
 # What a distribution depends on: its text, the sampler, and the kind of pass.
 DistributionKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
+
+
+class Uncached(Model):
+    """A model without weights: everything but its ``rows`` and ``chances``.
+
+    A subclass has these, sets ``vocab``, calls ``reset`` when it is made, and begins
+    its ``rows`` with ``_feed``. ``stopped()`` is asked before each pass; when it says
+    yes, the pass raises Stopped.
+
+    sharing: how many layers share an input in the pass under way; 1 in an exact pass.
+    exact: how many cached tokens, from the first on, come from exact passes.
+    """
+
+    context = 1 << 14
+    sharing = 1
+    _last_pass: tuple[Sequence[int], int, Sequence[int]]  # text, kept, parents
+    _lp = 1  # layers that share an input while it drafts
+    _next_is_exact = False  # the next pass calibrates
+
+    def reset(self) -> None:
+        """Empties the cache."""
+        self.prefix = Prefix()
+        self.exact = 0
+
+    def cut(self, length: int) -> None:
+        """Keeps the first ``length`` tokens of the cache."""
+        self.prefix.cut(length)
+        self.exact = min(self.exact, length)
+
+    @contextmanager
+    def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
+        """Passes in here are fuzzy, as those of ``Layered.drafting``.
+
+        Exact are the first one, with ``calibrate``, and one of whose text nothing is
+        cached.
+        """
+        self._lp = lp
+        self._next_is_exact = calibrate
+        try:
+            yield
+        finally:
+            self._lp = 1
+            self._next_is_exact = False
+            if calibrate:
+                self.cut(self.exact)
+
+    def _feed(self, text: Sequence[int], last: int) -> None:
+        """Counts a pass over ``text`` whose last ``last`` + 1 rows are wanted.
+
+        Raises BadValue for a text that is longer than the context, Stopped when the
+        pass is wanted no more.
+        """
+        if len(text) > self.context:
+            raise BadValue(
+                f"a text of {len(text)} tokens does not fit this toy's context of "
+                f"{self.context}: ask for fewer tokens, or build it with more"
+            )
+        self._pass(text, last)
+
+    def _pass(self, text: Sequence[int], last: int) -> None:
+        kept = self.prefix.keep(text, last)
+        self._last_pass = (text, kept, ())
+        if self.stopped():
+            self.cut(kept)
+            raise Stopped
+
+        is_fuzzy = kept > 0 and not self._next_is_exact
+        self.sharing = self._lp if is_fuzzy else 1
+        self._next_is_exact = False
+        if self.sharing == 1:
+            self.exact = len(text)
+        self.prefix.move(text, kept)
+
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> Rows:
+        """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
+
+        Cached stay the text and the tree's stem.
+        """
+        self._pass(text, len(parents))
+        _, kept, _ = self._last_pass
+        self.cut(len(text) - len(parents) + stem(parents))
+        with self._uncounted():
+            rows = super().tree(text, parents, sampler)
+        self._last_pass = (text, kept, parents)
+        return rows
+
+    def features_fed(self) -> np.ndarray | None:
+        """A feature for each token that the last pass fed, [fed, 1].
+
+        A toy's feature of a token is a checksum of the path up to and with it.
+        """
+        return np.array([[checksum(path)] for path in self._texts_fed()])
+
+    def _texts_fed(self) -> list[AnyText]:
+        """The texts that end with each token which the last pass fed."""
+        text, kept, parents = self._last_pass
+        start = len(text) - len(parents)
+        bare_text = tuple(text[:start])
+        texts: list[AnyText] = [bare_text[: end + 1] for end in range(kept, start)]
+        texts += paths(text, parents)[1 + max(0, kept - start) :]
+        return texts
+
+    @contextmanager
+    def reading(self, text: Sequence[int], features: Features) -> Iterator[None]:
+        """In here it drafts as a head would: what it caches of nodes is forgotten.
+
+        Raises BadValue for features that are not those of this very text.
+        """
+        kept = self.prefix.keep(text)
+        given = features.before(kept, len(text))
+        for index, feature in enumerate(given, kept):
+            wanted = checksum(text[:index]) if index else 0
+            if feature.size and feature.tolist() != [wanted]:
+                raise BadValue(
+                    f"the feature before token {index} is {feature}, but that of this "
+                    f"text is {wanted}: features were mixed up"
+                )
+        try:
+            yield
+        finally:
+            self.cut(len(text))
+
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> Rows:
+        """The rows [new, vocab] of a tree's last level, counted as one pass.
+
+        As of ``HFModel.level``: greedy rows are ``chances``, and cached stay the text
+        and the tree's stem.
+        """
+        with self._uncounted():
+            rows = super().level(text, parents, new, sampler)
+        kept = len(text) - len(parents) + stem(parents)
+        self.prefix.hold(text, kept)
+        self.prefix.count += new
+        if self.sharing == 1:
+            self.exact = len(self.prefix.fed)
+        return rows
+
+    @contextmanager
+    def _uncounted(self) -> Iterator[None]:
+        """What is fed in here does not count.
+
+        Where something was cached, one token stays cached, so that passes are fuzzy in
+        here if they are fuzzy outside.
+        """
+        cached, exact = self.prefix, self.exact
+        self.prefix = Prefix()
+        self.prefix.hold(cached.fed, min(1, len(cached.fed)))
+        try:
+            yield
+        finally:
+            self.prefix, self.exact = cached, exact
+
+
+def checksum(path: Sequence[int]) -> int:
+    """A number that tells ``path`` from others."""
+    return crc32(np.array(path, np.int64).tobytes())
 
 
 class Toy(Uncached):
@@ -196,35 +361,6 @@ class Toy(Uncached):
         positions = range(len(text) - last - 1, len(text))
         return np.array([self._chances_at(position) for position in positions])
 
-    def level(
-        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
-    ) -> Rows:
-        """As of ``Uncached``: what follows a place is the same on all paths.
-
-        So each place is read once. Not where it goes by what the path has.
-        """
-        if self._by_place or self._lp > 1 or sampler.penalties:
-            return super().level(text, parents, new, sampler)
-        if self.stopped():
-            raise Stopped
-
-        start = len(text) - len(parents)
-        places = [start + depth for depth in depths(parents)[-new:]]
-        self._refuse_beyond(1 + max(places))
-        self.sharing = 1
-        row_at = {place: self._row_at(place, sampler) for place in set(places)}
-        self._count_level(text, parents, new)
-        return np.array([row_at[place] for place in places])
-
-    def _row_at(self, position: int, sampler: Sampler) -> Row:
-        """What follows the token at ``position``, as a row of a level."""
-        if sampler.greedy:
-            return self._chances_at(position)
-        distributions = self._sampling_rows(np.array([position]))
-        with np.errstate(divide="ignore"):
-            row: Row = sampler(np.log(distributions))[0]
-        return row
-
     def _chances_at(self, position: int) -> Row:
         """The probabilities [vocab] of what follows the token at ``position``."""
         chosen = int(self._chosen(position))
@@ -354,12 +490,8 @@ class Scripted(Uncached):
         """One-hot rows [last + 1, vocab] of what follows text[:-last] ... text."""
         self._feed(text, last)
         text = tuple(text)
-        rows = np.zeros((last + 1, self.vocab))
         ends = range(len(text) - last, len(text) + 1)
-        for row, end in zip(rows, ends, strict=True):
-            following = self.lines.get(text[:end], BOS)
-            row[following] = 1
-        return rows
+        return certain([self.lines.get(text[:end], BOS) for end in ends], self.vocab)
 
 
 class ToyTokenizer:

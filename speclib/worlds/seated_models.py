@@ -23,7 +23,7 @@ from speclib.operations.operation import Done, Operation, Request, perform
 from .turns import Turn
 
 if TYPE_CHECKING:
-    from speclib.models.side_by_side import Feed, SideBySide
+    from speclib.models.batched import Feed, SharedNetwork
 
 
 class Task(NamedTuple):
@@ -41,7 +41,7 @@ class SeatedModels:
         self, opened: OpenPair, role: Role, seats: int, dtype: str, dilated: bool
     ):
         self._turn: Turn | None = None  # whose seat is running
-        self._network: SideBySide | None = None
+        self._network: SharedNetwork | None = None
         self._feeds: list[tuple[Turn, Feed]] = []  # of the pass that comes
         self._logits: dict[Turn, Any] = {}
         self._models = build_seats(
@@ -72,7 +72,7 @@ class SeatedModels:
                 turn.give_up()
         return outcomes
 
-    def _ask(self, network: SideBySide, feed: Feed) -> Any:
+    def _ask(self, network: SharedNetwork, feed: Feed) -> Any:
         """Called in a seat's turn: its logits, once the pass of all is made."""
         turn = self._turn
         assert turn is not None, "a seat runs in its turn"

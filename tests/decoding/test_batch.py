@@ -11,8 +11,8 @@ import speclib
 from speclib.data.latency import Curve, Latency
 from speclib.data.prompts import load
 from speclib.errors import BadValue, SpeclibError
+from speclib.models.batched import Feed, SharedNetwork
 from speclib.models.open_pair import open_pair
-from speclib.models.side_by_side import Feed, SideBySide
 from speclib.worlds.devices import DeviceFailed, DeviceLost
 from speclib.worlds.lockstep_processes import ProcessLockstep
 
@@ -116,7 +116,7 @@ def test_padding_and_neighbours_change_no_logits():
     """Texts of unequal length, fed unequally, against each text alone."""
     texts = [list(range(3, 3 + length)) for length in (9, 4, 6)]
     model = open_pair(speclib.load_pair(PAIR)).build("target", dilated=False)
-    shared = SideBySide(model, seats=3)
+    shared = SharedNetwork(model, seats=3)
     kept, wanted = (7, 1, 4), (2, 3, 1)
     shared.logits([Feed(n, 0, text[: kept[n]], 1) for n, text in enumerate(texts)])
     feeds = []
@@ -129,7 +129,7 @@ def test_padding_and_neighbours_change_no_logits():
 
 def test_a_seat_that_rests_keeps_its_cache():
     model = open_pair(speclib.load_pair(PAIR)).build("target", dilated=False)
-    shared = SideBySide(model, seats=3)
+    shared = SharedNetwork(model, seats=3)
     text = [5, 9, 4, 7]
     shared.logits([Feed(n, 0, text[:2], 1) for n in range(3)])
     shared.logits([Feed(0, 2, [8, 8, 8, 8], 1), Feed(2, 2, [6], 1)])
@@ -141,8 +141,8 @@ def test_a_seat_that_rests_keeps_its_cache():
 @pytest.mark.parametrize("mistake", ["rows swapped", "caches swapped", "padding seen"])
 def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
     """A planted mistake: the answers above differ then."""
-    right = SideBySide.logits
-    right_mask = SideBySide._mask
+    right = SharedNetwork.logits
+    right_mask = SharedNetwork._mask
     passes = count()
 
     def logits(self, feeds):
@@ -159,8 +159,8 @@ def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
         seen = right_mask(self, positions)
         return torch.zeros_like(seen) if mistake == "padding seen" else seen
 
-    monkeypatch.setattr(SideBySide, "logits", logits)
-    monkeypatch.setattr(SideBySide, "_mask", mask)
+    monkeypatch.setattr(SharedNetwork, "logits", logits)
+    monkeypatch.setattr(SharedNetwork, "_mask", mask)
     how = dict(max_new_tokens=16)
     batch = together("speculative", "virtual", **how)
     written = [result.tokens for result in batch.results]

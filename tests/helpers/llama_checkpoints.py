@@ -6,6 +6,7 @@ Needs torch and transformers: a test imports this after ``pytest.importorskip``.
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 import transformers
@@ -53,3 +54,25 @@ def save_checkpoint(folder: Path, kind=transformers.LlamaForCausalLM, **changes)
 def pair_with(draft: ModelSpec) -> Pair:
     """A pair of zoo/target and ``draft``."""
     return Pair(target=ModelSpec(model="zoo/target"), draft=draft, name="own")
+
+
+def write_with_tokens(model: str, shape, path: Path, quantization: str = "F16") -> str:
+    """Writes a GGUF that has the checkpoint's tokens too, as llama.cpp's tools do."""
+    import gguf
+
+    from speclib.models.llamacpp import export
+    from speclib.models.zoo import locate, tokenizer
+
+    bpe = tokenizer(model)
+
+    def add_tokens(writer: gguf.GGUFWriter, _: str) -> None:
+        add_tokenizer_model(writer, "gpt2")
+        writer.add_tokenizer_pre("gpt-2")
+        writer.add_token_list(bpe.convert_ids_to_tokens(range(len(bpe))))
+        special = gguf.SpecialVocab(locate(model), load_merges=True, n_vocab=len(bpe))
+        special.add_to_gguf(writer, quiet=True)
+
+    add_tokenizer_model = gguf.GGUFWriter.add_tokenizer_model
+    with patch.object(gguf.GGUFWriter, "add_tokenizer_model", add_tokens):
+        export.write(model, shape, path, quantization)
+    return str(path)

@@ -14,8 +14,11 @@ for package in ("llama_cpp", "gguf"):
         package, reason="the extra llamacpp is not installed: make llamacpp"
     )
 
-from helpers.checkpoints import save_tokenizer  # noqa: E402
-from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
+from helpers.llama_checkpoints import (  # noqa: E402
+    pair_with,
+    save_checkpoint,
+    write_with_tokens,
+)
 from helpers.processes import with_files_of_at_most  # noqa: E402
 
 import speclib  # noqa: E402
@@ -69,17 +72,19 @@ def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
     assert export.find_or_write(folder, None, "F16") != first
 
 
-def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
-    card = describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
+def test_a_gguf_with_tokens_is_described_and_one_without_refused(tmp_path):
+    card = describe(write_with_tokens(DRAFT, SHAPE, tmp_path / "a.gguf", "Q5_K_M"))
     own = open_pair(DUO).tokenizer
     assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
     assert card.context == 2048
     assert card.quantization == "Q5_K - Medium"
+    with pytest.raises(SpeclibError, match="has no vocabulary.*the checkpoint"):
+        describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
 
 
 # -- in pairs --------------------------------------------------------------------------
-def test_a_pair_says_what_runs_its_models():
-    path = str(export.find_or_write(DRAFT, SHAPE, "Q8_0"))
+def test_a_pair_says_what_runs_its_models(tmp_path):
+    path = write_with_tokens(DRAFT, SHAPE, tmp_path / "a.gguf", "Q8_0")
     own = pair_with(ModelSpec(model=path))
     torch_duo = speclib.load_pair("embedded/duo-torch")
     assert open_pair(DUO).runtime("draft") == "llama.cpp Q5_K_M"
@@ -89,8 +94,8 @@ def test_a_pair_says_what_runs_its_models():
     assert open_pair(speclib.load_pair("toy")).runtime("draft") == "toy"
 
 
-def test_a_gguf_by_its_path_is_a_draft():
-    path = str(export.find_or_write(DRAFT, SHAPE, "F16"))
+def test_a_gguf_by_its_path_is_a_draft(tmp_path):
+    path = write_with_tokens(DRAFT, SHAPE, tmp_path / "a.gguf")
     own = pair_with(ModelSpec(model=path))
     assert open_pair(own).vocab == 4096
     assert open_pair(own).context == 2048
@@ -101,8 +106,8 @@ def test_a_gguf_by_its_path_is_a_draft():
 # -- refused ---------------------------------------------------------------------------
 def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "m")
-    export.write(folder, None, tmp_path / "other.gguf")
-    own = pair_with(ModelSpec(model=str(tmp_path / "other.gguf")))
+    other = write_with_tokens(folder, None, tmp_path / "other.gguf")
+    own = pair_with(ModelSpec(model=other))
     with pytest.raises(
         SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"
     ):
@@ -115,7 +120,7 @@ def test_a_truncated_gguf_says_so(tmp_path):
     for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
         short.write_bytes(whole[:size])
         with pytest.raises(
-            SpeclibError, match="cannot load .*short.gguf: .+truncated or damaged"
+            SpeclibError, match="cannot load .*short.gguf: .+Give a whole GGUF"
         ):
             LlamaCpp(short, 4096, 2048)
         own = pair_with(ModelSpec(model=str(short)))
@@ -124,11 +129,11 @@ def test_a_truncated_gguf_says_so(tmp_path):
 
 
 def test_what_is_no_gguf_is_named(tmp_path):
-    with pytest.raises(SpeclibError, match="there is no file .*none.gguf"):
-        LlamaCpp(tmp_path / "none.gguf", 16, 16)
     (tmp_path / "odd.gguf").write_bytes(b"PK\3\4 something else")
-    with pytest.raises(SpeclibError, match="odd.gguf is no GGUF: it begins with b'PK"):
-        LlamaCpp(tmp_path / "odd.gguf", 16, 16)
+    (tmp_path / "folder.gguf").mkdir()
+    for name in ("none.gguf", "odd.gguf", "folder.gguf"):
+        with pytest.raises(SpeclibError, match=f"cannot load .*{name}: .+whole GGUF"):
+            LlamaCpp(tmp_path / name, 16, 16)
 
 
 def test_k_quants_want_multiples_of_256_and_say_what_is_not():
@@ -144,14 +149,6 @@ def test_what_the_exporter_does_not_write_is_refused(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
     with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
         export.find_or_write(folder, None, "F16")
-
-    folder, _ = save_checkpoint(tmp_path / "words")
-    save_tokenizer(tmp_path / "words", ["a"])
-    with pytest.raises(SpeclibError, match="no byte-level BPE.*convert_hf_to_gguf"):
-        export.find_or_write(folder, None, "F16")
-
-    with pytest.raises(SpeclibError, match="'some/hub-id' is no folder"):
-        export.find_or_write("some/hub-id", None, "F16")
 
 
 def families() -> list[str]:
@@ -209,22 +206,12 @@ def test_a_full_disk_leaves_no_half_gguf_and_names_the_folder(tmp_path):
         **with_files_of_at_most(100_000),
     )
     assert writing.returncode == 1
-    assert f"cannot write {tmp_path / 'gguf'}: File too large" in writing.stderr
+    assert f"cannot write {tmp_path / 'gguf'}: " in writing.stderr
     assert list((tmp_path / "gguf").iterdir()) == []
 
 
-def test_a_git_lfs_pointer_and_a_folder_are_no_gguf(tmp_path):
-    pointer, folder = tmp_path / "a.gguf", tmp_path / "b.gguf"
-    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d\n")
-    folder.mkdir()
-    with pytest.raises(SpeclibError, match="a.gguf is a Git LFS pointer"):
-        describe(pointer)
-    with pytest.raises(SpeclibError, match="b.gguf is a folder"):
-        describe(folder)
-
-
-def test_a_gguf_is_no_target():
-    path = str(export.find_or_write(DRAFT, None, "F16"))
+def test_a_gguf_is_no_target(tmp_path):
+    path = write_with_tokens(DRAFT, None, tmp_path / "a.gguf")
     own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
     with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
         assert open_pair(own).tokenizer

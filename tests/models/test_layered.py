@@ -34,16 +34,13 @@ from helpers.processes import all_ended, worker_processes  # noqa: E402
 
 import speclab  # noqa: E402
 import speclib  # noqa: E402
+from speclab.measure.fuzzy_states import STATES, compare_states  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins  # noqa: E402
 from speclib.data.layer_groups import group_layers  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.models.parallel.layer_parallel import (  # noqa: E402
-    STATES,
-    Layered,
-    similarities,
-)
+from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
@@ -244,7 +241,7 @@ def test_what_cannot_share_an_input_is_refused_by_name(family, changes, kinds):
     with pytest.raises(SpeclibError, match=message):
         layered(family, **changes)
     with pytest.raises(SpeclibError, match=message):
-        similarities(network(family, **changes), (1, 2), 2)
+        compare_states(network(family, **changes), (1, 2), 2)
 
 
 # -- similarities ----------------------------------------------------------------------
@@ -255,7 +252,7 @@ def cosine(exact, stale):
 
 def test_similarities_compare_what_each_attention_reads_and_says():
     ids = (5, 9, 2, 7, 11, 3)
-    result = similarities(network(), ids, 3)
+    result = compare_states(network(), ids, 3)
     exact, stale = ByHand(network()), ByHand(network())
     exact.feed(ids, APART)
     stale.feed(ids, GROUPS[3])
@@ -281,8 +278,8 @@ def test_similarities_compare_what_each_attention_reads_and_says():
 def test_similarities_of_texts_are_of_their_positions_together(tmp_path):
     pair = pair_over_ranks(tmp_path, 1)
     texts = ["w5 w9 w2 w7", "w11 w3 w8 w8 w1 w4"]
-    first = similarities(network(), [5, 9, 2, 7], 3)
-    second = similarities(network(), [11, 3, 8, 8, 1, 4], 3)
+    first = compare_states(network(), [5, 9, 2, 7], 3)
+    second = compare_states(network(), [11, 3, 8, 8, 1, 4], 3)
     for model in (pair, str(tmp_path)):
         together = speclab.similarities(model, texts, lp=3)
         for state in STATES:
@@ -297,7 +294,7 @@ def test_a_network_is_its_own_again_after_a_fuzzy_pass():
     net, ids = network(), torch.tensor([[5, 9, 2]])
     with torch.inference_mode():
         before = net(ids).logits
-        similarities(net, (5, 9, 2), 4)
+        compare_states(net, (5, 9, 2), 4)
         assert torch.equal(net(ids).logits, before)
 
 

@@ -16,12 +16,12 @@ transformers = pytest.importorskip("transformers")
 from helpers import snapshots  # noqa: E402
 from helpers.tape import Tape, TapeRecorder  # noqa: E402
 
+from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
 from speclib.models.recorded_pass import (  # noqa: E402
     CudaRecorder,
     RecordedPass,
-    can_be_recorded,
     first_layers,
 )
 from speclib.operations.model import Stopped  # noqa: E402
@@ -129,33 +129,28 @@ def test_a_first_long_prompt_is_read_without_recordings_and_a_later_one_with_the
     assert recorder.log.count("replay") == 1 + 13
 
 
-def test_a_network_that_cannot_be_recorded_goes_on_without():
+def test_a_network_that_cannot_be_recorded_is_refused():
     """A tensor's value is read in each pass, which no recording can repeat."""
-    recorder, recorded, plain = both("LlamaConfig")
+    _, recorded, _ = both("LlamaConfig")
     reading = recorded.network.get_decoder().norm
     reading.register_forward_pre_hook(lambda module, args: print(args[0].sum().item()))
-    text = snapshots.prompt(30)
-    with pytest.warns(UserWarning, match="LlamaForCausalLM.* cannot be recorded"):
-        rows = recorded.rows(text, 2, PLAIN)
-    np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
-    assert recorded.recorder is None
-    assert not recorder.log
-    rows = recorded.rows((*text, 1), 0, PLAIN)
-    np.testing.assert_array_equal(rows, plain.rows((*text, 1), 0, PLAIN))
+    with pytest.raises(SpeclibError, match="LlamaForCausalLM.* cannot be recorded"):
+        recorded.rows(snapshots.prompt(30), 2, PLAIN)
 
 
 @pytest.mark.parametrize(
-    "name, rope, can_be",
-    [
-        ("LlamaConfig", {"rope_type": "dynamic", "factor": 2.0}, False),
-        ("LlamaConfig", {"rope_type": "linear", "factor": 2.0}, True),
-        ("GPT2Config", None, True),
-        ("Gemma3TextConfig", None, True),
-    ],
+    "rope_type, is_refused", [("dynamic", True), ("linear", False)]
 )
-def test_dynamic_rope_cannot_be_recorded(name, rope, can_be):
-    changes = {"rope_parameters": rope | {"rope_theta": 10_000.0}} if rope else {}
-    assert can_be_recorded(snapshots.random_network(name, **changes)) == can_be
+def test_dynamic_rope_cannot_be_recorded(rope_type, is_refused):
+    rope = {"rope_type": rope_type, "factor": 2.0, "rope_theta": 10_000.0}
+    _, recorded, plain = both("LlamaConfig", rope_parameters=rope)
+    text = snapshots.prompt(30)
+    if is_refused:
+        with pytest.raises(SpeclibError, match="cannot be recorded"):
+            recorded.rows(text, 2, PLAIN)
+        return
+    rows = recorded.rows(text, 2, PLAIN)
+    np.testing.assert_array_equal(rows, plain.rows(text, 2, PLAIN))
 
 
 # -- pieces ----------------------------------------------------------------------------

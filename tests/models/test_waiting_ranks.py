@@ -21,7 +21,6 @@ from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
 from speclib.models.parallel.ranks import (  # noqa: E402
     Leading,
-    MissedAnother,
     Ranks,
     backend_between,
 )
@@ -51,7 +50,7 @@ def lonely_rank(monkeypatch):
 
     monkeypatch.setattr(distributed, "all_reduce", counted)
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    yield Ranks(0, 1, store, torch.device("cpu"), patience=10.0), sums
+    yield Ranks(Rank(0, 1, 10.0), store, torch.device("cpu")), sums
     distributed.destroy_process_group()
 
 
@@ -113,7 +112,7 @@ def test_a_rank_that_ends_or_misses_another_in_a_pass_is_named_without_a_gpu():
         leader.wait_beside_ranks(lambda: False)
 
     leader, (only,) = leader_of(2)
-    only.send(MissedAnother("the ranks lost each other"))
+    only.send(Failure("the ranks lost each other"))
     with pytest.raises(SpeclibError, match="rank 1 of 2 failed: the ranks lost"):
         leader.wait_beside_ranks(lambda: False)
 

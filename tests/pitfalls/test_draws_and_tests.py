@@ -15,7 +15,7 @@ from speclib import METHODS, check, draw
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.methods import about, takes_gamma
-from speclib.models.uncached import Uncached
+from speclib.models.toy import Uncached
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import outcomes
 from speclib.worlds.virtual import Virtual

@@ -1,5 +1,6 @@
 """Models that llama.cpp computes, on the CPU and quantised.
 
 ``gguf`` opens and describes llama.cpp's files, ``export`` writes a transformers
-checkpoint as one, and ``model`` runs one. All three need the extra ``llamacpp``.
+checkpoint as one, and ``quantised_model`` runs one. All three need the extra
+``llamacpp``.
 """

@@ -1,30 +1,28 @@
 """Llama checkpoints of transformers as GGUF files, dilated and quantised.
 
-A file is written once per content into speclib's cache, whole or not at all, so that
-any number of workers may ask for it at the same time. Token ids are the checkpoint's
-own, and speclib hands over nothing else; how llama.cpp would split a text is only as
-near as its GPT-2 rule. This module knows no worker and no pair.
+A file is written once per checkpoint into speclib's cache, whole or not at all, so that
+any number of workers may ask for it at the same time. It has weights and no tokenizer,
+since llama.cpp is given token ids alone. This module knows no worker and no pair.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from speclib.atomic_files import whole_files
+from speclib.data.pairs import ModelSpec
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.complete import load_network
 from speclib.models.configuration import whole_config
 from speclib.models.dilate import ROTARY, Architecture, dilate
-from speclib.models.zoo import locate, tokenizer
+from speclib.models.fingerprint import of_weights
 from speclib.paths import CACHE
 
 from .gguf import quantise
@@ -38,61 +36,27 @@ except ImportError as error:
     ) from error
 
 FAMILY = "LlamaForCausalLM"
-VERSION = 1  # of what this module writes
+VERSION = 2  # of what this module writes
 UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
-CONTENT = ("*.safetensors", "*.json", "*.jinja")  # files that decide what is written
 
 
 def find_or_write(model: str, shape: Sequence[int] | None, quantization: str) -> Path:
-    """The GGUF of a checkpoint, found in the cache by its content or written there.
+    """The GGUF of a checkpoint, found in the cache or written there.
 
-    model: zoo/<name> or a folder.
+    model: zoo/<name>, a folder or a hub id.
     shape: (layers, width, heads, ffn) to dilate it to; None: as it was trained.
 
     Raises BadValue for what does not fit a GGUF.
     """
-    folder = Path(locate(model))
-    if not (folder / "config.json").is_file():
-        raise BadValue(
-            f"model {model!r} is no folder of a checkpoint: to run it in llama.cpp, "
-            "download it and give its folder, or give a .gguf"
-        )
-    key = _digest(folder, shape, quantization)
-    path = CACHE / "gguf" / f"{folder.name}-{quantization}-{key}.gguf"
-    if not path.exists():
-        _write_whole(model, shape, path, quantization)
-    return path
-
-
-def _write_whole(
-    model: str, shape: Sequence[int] | None, path: Path, quantization: str
-) -> None:
-    """Writes a GGUF to ``path`` in one step: others may write it at the same time."""
-    with whole_files(path.parent) as part:
-        whole = part / path.name
-        if quantization in UNQUANTISED:
-            write(model, shape, whole, quantization)
-            return
-        plain = part / "plain"
-        write(model, shape, plain, quantization)
-        quantise(plain, whole, quantization)
-        plain.unlink()
-
-
-def _digest(folder: Path, shape: Sequence[int] | None, quantization: str) -> str:
-    """A digest of all that decides what is in the file."""
     packages = [(name, version(name)) for name in ("gguf", "llama-cpp-python")]
-    settings = (VERSION, shape, quantization, packages)
-    digest = hashlib.sha256(repr(settings).encode())
-
-    paths: list[Path] = []
-    for pattern in CONTENT:
-        paths += folder.glob(pattern)
-    for path in sorted(paths):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.name} {content}".encode())
-    return digest.hexdigest()[:16]
+    weights = of_weights(ModelSpec(model=model))
+    content = repr((VERSION, shape, quantization, packages, model, weights))
+    key = hashlib.sha256(content.encode()).hexdigest()[:16]
+    path = CACHE / "gguf" / f"{Path(model).name}-{quantization}-{key}.gguf"
+    if not path.exists():
+        with whole_files(path.parent) as folder:
+            write(model, shape, folder / path.name, quantization)
+    return path
 
 
 def write(
@@ -109,38 +73,27 @@ def write(
         network = dilate(network, tuple(shape))
     _check_widths(model, Architecture.of(network.config), quantization)
 
-    writer = gguf.GGUFWriter(path, "llama")
-    _add_config(writer, network, model, quantization)
-    _add_tokens(writer, network.config, model)
-    _add_weights(writer, network, UNQUANTISED.get(quantization, torch.float32))
-    _add_rotary_rates(writer, network)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    if quantization in UNQUANTISED:
+        _write_plain(network, path, quantization)
+        return
+    plain = path.with_suffix(".plain")
+    _write_plain(network, plain, "F32")
+    quantise(plain, path, quantization)
+    plain.unlink()
 
 
 def _check_architecture(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue for a network that is not written here, before it is loaded.
-
-    The family comes first: what another family's configuration has is not known.
-    """
+    """Raises BadValue for a network that is not written here, before it is loaded."""
     family = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]
-    if family != FAMILY:
-        raise _not_written(model, f"a {family}")
-    rotary = config.rope_parameters.get("rope_type")
-    if rotary not in ROTARY or config.hidden_act != "silu":
-        raise _not_written(
-            model, f"a {family} with rope_type {rotary!r} and {config.hidden_act!r}"
+    rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
+    activation = getattr(config, "hidden_act", None)
+    if family != FAMILY or rotary not in ROTARY or activation != "silu":
+        raise BadValue(
+            f"model {model!r} is a {family} with rope_type {rotary!r} and "
+            f"{activation!r}: what is written for llama.cpp here is {FAMILY} with one "
+            f"of {ROTARY} and 'silu'; for others give a .gguf made by llama.cpp's "
+            'convert_hf_to_gguf.py, or runtime = "torch"'
         )
-
-
-def _not_written(model: str, kind: str) -> BadValue:
-    return BadValue(
-        f"model {model!r} is {kind}: what is written for llama.cpp here is {FAMILY} "
-        f"with one of {ROTARY} and 'silu'; for others give a .gguf made by llama.cpp's "
-        'convert_hf_to_gguf.py, or runtime = "torch"'
-    )
 
 
 def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
@@ -148,45 +101,46 @@ def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
 
     llama.cpp would fall back to other formats, tensor by tensor, without a word.
     """
-    block = _block_size(quantization)
+    if quantization in UNQUANTISED:
+        return
+    block = 256 if "_K" in quantization else 32  # weights that are stored together
     row_lengths = {
         "width": sizes.width,
         "heads * head_dim": sizes.heads * sizes.head_dim,
         "ffn": sizes.ffn,
     }
-    alternative = "Q8_0 or F16" if block == 256 else "F16"
     for name, length in row_lengths.items():
         if length % block:
             raise BadValue(
                 f"{quantization} stores blocks of {block} weights, and {name} of "
                 f"{model!r} is {length}: dilate it to a shape = [layers, width, "
-                f"heads, ffn] of multiples of {block}, or choose {alternative}"
+                f"heads, ffn] of multiples of {block}, or choose Q8_0 or F16, whose "
+                "blocks have 32 and 1"
             )
 
 
-def _block_size(quantization: str) -> int:
-    """How many weights of a row a format stores together."""
-    if "_K" in quantization:
-        return 256
-    if quantization in UNQUANTISED:
-        return 1
-    return 32
+def _write_plain(network: PreTrainedModel, path: Path, quantization: str) -> None:
+    """Writes a GGUF that is not quantised: in F32 or F16."""
+    writer = gguf.GGUFWriter(path, "llama")
+    _add_config(writer, network.config, quantization)
+    _add_weights(writer, network, UNQUANTISED[quantization])
+    _add_rotary_rates(writer, network)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def _add_config(
-    writer: gguf.GGUFWriter, network: PreTrainedModel, model: str, quantization: str
+    writer: gguf.GGUFWriter, config: PretrainedConfig, quantization: str
 ) -> None:
     """Adds what the file says of the model's architecture."""
-    config = network.config
     sizes = Architecture.of(config)
-    file_type = gguf.LlamaFileType.ALL_F32
-    if quantization == "F16":
-        file_type = gguf.LlamaFileType.MOSTLY_F16
-
-    writer.add_name(f"{model} {list(sizes.shape)}")
-    writer.add_file_type(file_type)
-    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    is_half = quantization == "F16"
+    types = gguf.LlamaFileType
+    writer.add_file_type(types.MOSTLY_F16 if is_half else types.ALL_F32)
     writer.add_context_length(config.max_position_embeddings)
+    writer.add_tokenizer_model("no_vocab")
     writer.add_vocab_size(sizes.vocab)
     writer.add_block_count(sizes.layers)
     writer.add_embedding_length(sizes.width)
@@ -195,48 +149,8 @@ def _add_config(
     writer.add_head_count_kv(sizes.kv_heads)
     writer.add_key_length(sizes.head_dim)
     writer.add_value_length(sizes.head_dim)
-    writer.add_rope_dimension_count(sizes.head_dim)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-
-
-def _add_tokens(writer: gguf.GGUFWriter, config: PretrainedConfig, model: str) -> None:
-    """Adds the checkpoint's tokens by id, merges, special ids and chat template."""
-    bpe = tokenizer(model)
-    _check_tokenizer(model, json.loads(bpe.backend_tokenizer.to_str()))
-    words = {token_id: word for word, token_id in bpe.get_vocab().items()}
-
-    texts, kinds = [], []
-    for token_id in range(config.vocab_size):
-        texts.append(words.get(token_id, f"[PAD{token_id}]"))
-        if token_id not in words:
-            kinds.append(gguf.TokenType.UNUSED)
-        elif token_id not in bpe.added_tokens_decoder:
-            kinds.append(gguf.TokenType.NORMAL)
-        elif bpe.added_tokens_decoder[token_id].special:
-            kinds.append(gguf.TokenType.CONTROL)
-        else:
-            kinds.append(gguf.TokenType.USER_DEFINED)
-
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(texts)
-    writer.add_token_types(kinds)
-    special = gguf.SpecialVocab(
-        locate(model), load_merges=True, n_vocab=config.vocab_size
-    )
-    special.add_to_gguf(writer, quiet=True)
-
-
-def _check_tokenizer(model: str, description: dict[str, Any]) -> None:
-    """Raises BadValue for a tokenizer that is not written here."""
-    is_bpe = description["model"]["type"] == "BPE"
-    decoder = description.get("decoder") or {}
-    if not is_bpe or decoder.get("type") != "ByteLevel":
-        raise BadValue(
-            f"the tokenizer of {model!r} is no byte-level BPE, the only kind "
-            "written here: give a .gguf made by llama.cpp's convert_hf_to_gguf.py"
-        )
 
 
 def _add_weights(
@@ -257,8 +171,7 @@ def _add_weights(
         dtype = torch.float32 if weight.dim() == 1 else matrix_dtype
         weight = weight.to(dtype).contiguous()
         llama_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        if llama_name is None:
-            raise BadValue(f"llama.cpp has no name for the weight {name!r}")
+        assert llama_name is not None, f"a Llama has no {name}"
         writer.add_tensor(llama_name, weight.numpy())
 
 

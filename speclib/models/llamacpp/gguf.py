@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib.errors import BadValue, SpeclibError
-from speclib.models.load_errors import is_lfs_pointer, lfs_problem
 
 try:
     from llama_cpp import llama_cpp
@@ -28,7 +27,6 @@ except (ImportError, OSError, RuntimeError) as error:
 
 api = llama_cpp  # its functions in C; for the other modules here, too
 
-MAGIC = b"GGUF"
 ERROR = 4  # of ggml's log levels
 
 # g++ 12 drops the writes to what ldtilecfg reads, so a llama.cpp that it built with AMX
@@ -76,9 +74,6 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     Raises BadValue for a file that is missing, no GGUF, or truncated, and for a
     model without a KV cache that can be cut.
     """
-    path = Path(path)
-    _check_is_gguf(path)
-
     params = api.llama_model_default_params()
     params.n_gpu_layers = 0
     params.use_extra_bufts = CAN_REPACK
@@ -89,9 +84,9 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     if not model:
         reason = "; ".join(latest_errors) or "no reason given"
         raise BadValue(
-            f"llama.cpp cannot load {path}: {reason}. It is truncated or damaged, or "
-            "newer than this llama.cpp: get or write it again (in speclib's cache: "
-            "delete it)"
+            f"llama.cpp cannot load {path}: {reason}. Give a whole GGUF that is no "
+            "newer than this llama.cpp: a Git LFS pointer is none, nor is a folder. In "
+            "speclib's cache: delete it, and it is written again"
         )
 
     if not _has_cuttable_cache(model):
@@ -101,25 +96,6 @@ def open_model(path: str | Path, **settings: Any) -> Any:
             "prefix: give a decoder with attention in every layer"
         )
     return model
-
-
-def _check_is_gguf(path: Path) -> None:
-    """Raises BadValue for a file that is missing, or of another format."""
-    if not path.is_file():
-        problem = f"{path} is a folder" if path.is_dir() else f"there is no file {path}"
-        raise BadValue(
-            f"{problem}: give the path of a GGUF, or a checkpoint "
-            'with runtime = "llamacpp", which is written as one'
-        )
-    if is_lfs_pointer(path):
-        raise BadValue(lfs_problem(path))
-    with path.open("rb") as file:
-        beginning = file.read(len(MAGIC))
-    if beginning != MAGIC:
-        raise BadValue(
-            f"{path} is no GGUF: it begins with {beginning!r}, not {MAGIC!r}; give a "
-            "GGUF, or the folder of a transformers checkpoint"
-        )
 
 
 def _has_cuttable_cache(model: Any) -> bool:
@@ -140,6 +116,7 @@ def describe(path: str | Path) -> Card:
 def _describe(path: Path, _changed: int) -> Card:
     model = open_model(path, vocab_only=True)
     try:
+        _check_has_tokens(model, path)
         architecture = _metadata(model, "general.architecture")
         context = _metadata(model, f"{architecture}.context_length")
         file_type = _metadata(model, "general.file_type")
@@ -152,6 +129,16 @@ def _describe(path: Path, _changed: int) -> Card:
         )
     finally:
         api.llama_model_free(model)
+
+
+def _check_has_tokens(model: Any, path: Path) -> None:
+    """Raises BadValue for a GGUF without a vocabulary, as ``export`` writes them."""
+    vocab = api.llama_model_get_vocab(model)
+    if api.llama_vocab_type(vocab) == api.LLAMA_VOCAB_TYPE_NONE:
+        raise BadValue(
+            f"the GGUF {path} has no vocabulary, so that its tokens cannot be compared "
+            "with the target's: give the checkpoint that it was made of"
+        )
 
 
 def _tokens(model: Any) -> tuple[str, ...]:

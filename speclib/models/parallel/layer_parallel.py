@@ -1,9 +1,8 @@
 """Layer-parallel drafting: a model whose passes are fuzzy while it drafts.
 
 This module decides which passes are exact, and whose keys stay cached. What a fuzzy
-pass is, is in ``fuzzy_pass``; how several ranks agree, in ``ranks``. ``similarities``
-measures how near fuzzy passes are to exact ones. The module knows no tree and no
-method.
+pass is, is in ``fuzzy_pass``; how several ranks agree, in ``ranks``. The module knows
+no tree and no method.
 
 Source: EasySpec, section 3.2 (bonus calibration).
 """
@@ -12,17 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from speclib.core.sampling import Rows, Sampler
-from speclib.models.hf import HFModel, TreeView, decoder_layers, network, outline
+from speclib.models.hf import HFModel, TreeView, network, outline
 from speclib.operations.model import Stopped
 
 from .fuzzy_pass import can_share_inputs, check, fuzzy
-from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined
+from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined, leave_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
 class Layered(Ranked):
     """An HFModel that can draft with groups of its layers sharing an input.
 
-    The groups are those of ``theory.layer_groups.group_layers``. Every pass is exact
+    The groups are those of ``data.layer_groups.group_layers``. Every pass is exact
     but within ``drafting``.
 
     exact: how many of the cached tokens, from the first on, have exact keys and values.
@@ -189,95 +185,3 @@ def load(
     built = network(spec, dtype, own_place, packed)
     leave_head(built, number)
     return joined(Layered(built, vocab), rank, LeadingDrafter)
-
-
-def leave_head(network: PreTrainedModel, number: int) -> None:
-    """Leaves the head to the first rank: a follower draws no token."""
-    if number != 0:
-        network.set_output_embeddings(nn.Identity())
-
-
-# -- how near fuzzy passes are ---------------------------------------------------------
-STATES = ("h", "q", "k", "v", "Attn output")
-
-
-@torch.inference_mode()
-def similarities(
-    network: PreTrainedModel, ids: Sequence[int], lp: int
-) -> dict[str, list[float]]:
-    """Cosine similarity of exact and fuzzy states in each layer.
-
-    The result has one list for each of STATES, with one number per layer, averaged over
-    the positions of ``ids``: what attention reads (before its norm), its queries, keys
-    and values (per head, as projected: before a norm of their own, and before the
-    rotation, which changes no cosine), and its output. Both passes are over the whole
-    text: the fuzzy one reads fuzzy keys.
-
-    Source: EasySpec, Table 5, which says neither over which layers nor with which keys.
-    """
-    check(network)
-    batch = torch.tensor([list(ids)], device=network.device)
-    exact_states = _states(network, batch)
-    with fuzzy(network, lp):
-        fuzzy_states = _states(network, batch)
-
-    result = {}
-    for state in STATES:
-        result[state] = [
-            float(torch.cosine_similarity(exact, stale, dim=-1).mean())
-            for exact, stale in zip(
-                exact_states[state], fuzzy_states[state], strict=True
-            )
-        ]
-    return result
-
-
-def _states(
-    network: PreTrainedModel, ids: torch.Tensor
-) -> dict[str, list[torch.Tensor]]:
-    """One pass over ``ids``: each of STATES per layer, [T, heads or 1, channels]."""
-    states: dict[str, list[torch.Tensor]] = {state: [] for state in STATES}
-    width = network.config.hidden_size
-    hooks = []
-    for layer in decoder_layers(network):
-        attention = layer.self_attn
-        head_dim = attention.head_dim
-        hooks += [
-            _keep_input(layer.input_layernorm, states["h"], width),
-            _keep_output(attention.q_proj, states["q"], head_dim),
-            _keep_output(attention.k_proj, states["k"], head_dim),
-            _keep_output(attention.v_proj, states["v"], head_dim),
-            _keep_output(attention.o_proj, states["Attn output"], width),
-        ]
-    try:
-        network(input_ids=ids, use_cache=False)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return states
-
-
-def _keep_input(module: nn.Module, states: list[torch.Tensor], channels: int) -> Any:
-    """Has ``module`` add what it reads to ``states``; returns the hook."""
-
-    def hook(
-        module: nn.Module, arguments: tuple[torch.Tensor, ...], output: Any
-    ) -> None:
-        states.append(_by_channels(arguments[0], channels))
-
-    return module.register_forward_hook(hook)
-
-
-def _keep_output(module: nn.Module, states: list[torch.Tensor], channels: int) -> Any:
-    """Has ``module`` add what it returns to ``states``; returns the hook."""
-
-    def hook(module: nn.Module, arguments: Any, output: torch.Tensor) -> None:
-        states.append(_by_channels(output, channels))
-
-    return module.register_forward_hook(hook)
-
-
-def _by_channels(state: torch.Tensor, channels: int) -> torch.Tensor:
-    """``state`` [1, T, n * channels] in float64, as [T, n, channels]."""
-    by_channels: torch.Tensor = state[0].double().unflatten(-1, (-1, channels))
-    return by_channels

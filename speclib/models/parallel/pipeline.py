@@ -27,7 +27,7 @@ from speclib.models.hf import HFModel, decoder_layers
 from speclib.models.packed_linear import pack
 from speclib.models.weights import fill, open_weights, torch_device
 
-from .ranks import Following, Leading, Ranked, joined
+from .ranks import Following, Leading, Ranked, joined, leave_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -63,8 +63,7 @@ class Pipeline(Ranked):
             next_stage = (index + 1) * size // len(layers)
             if next_stage != stage:
                 layers[index].register_forward_hook(HandOn(self, stage))
-        if number != 0:
-            network.set_output_embeddings(nn.Identity())  # a follower draws no token
+        leave_head(network, number)
 
 
 class Elsewhere(nn.Module):

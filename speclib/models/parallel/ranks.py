@@ -28,60 +28,30 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from enum import IntEnum
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from torch import distributed
+from torch import distributed, nn
 
 from speclib.core.sampling import Row, Rows
-from speclib.core.text import Text, TextMessage, TextReceiver, TextSender
 from speclib.errors import SpeclibError
 from speclib.models.hf import HFModel
-from speclib.models.rank import RankLost
+from speclib.models.rank import Rank, RankLost
 from speclib.operations.model import Model, Stopped
 
 if TYPE_CHECKING:
     # Public as torch.distributed.TCPStore, which mypy cannot tell: hence the ignores.
     from torch._C._distributed_c10d import TCPStore
-
-    from speclib.models.rank import Rank
+    from transformers import PreTrainedModel
 
 GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
+APART = "the ranks lost each other"  # how the error of such a rank begins
 
 
 class RanksApart(SpeclibError):
     """A collective operation failed: some rank is gone, or hangs."""
-
-
-class MissedAnother(NamedTuple):
-    """The answer of a rank that missed another one in a collective operation."""
-
-    cause: str
-
-
-class Fault(IntEnum):
-    """What may be wrong with a rank; the first of these explains the others."""
-
-    ENDED = 0
-    FAILED = 1
-    HUNG = 2
-    MISSED_ANOTHER = 3
-
-
-class Trouble(NamedTuple):
-    """A rank's fault and the message that names it. Compares by the fault first."""
-
-    fault: Fault
-    message: str
-
-    def error(self) -> SpeclibError:
-        """What to raise: RankLost where the rank is gone or hangs."""
-        if self.fault in (Fault.ENDED, Fault.HUNG):
-            return RankLost(self.message)
-        return SpeclibError(self.message)
 
 
 # -- how tensors meet ------------------------------------------------------------------
@@ -111,10 +81,9 @@ ALONE = Alone()
 class Ranks:
     """One of several ranks, connected with the others.
 
-    rank: its number, of ``size``.
+    rank: which of them this is.
     store: where the ranks find each other.
-    device: where their tensors are.
-    patience: seconds that they wait for one that is late.
+    device: where this one's tensors are.
     take_turns: one rank computes at a time, and the others wait for what it hands on.
 
     They have met once, by a sum of nothing, when this returns. To connect takes NCCL
@@ -123,25 +92,25 @@ class Ranks:
 
     def __init__(
         self,
-        rank: int,
-        size: int,
+        rank: Rank,
         store: TCPStore,
         device: torch.device,
-        patience: float,
         take_turns: bool = False,
     ):
-        self.rank = rank
-        self.size = size
-        timeout = timedelta(seconds=patience)
+        self.rank = rank.number
+        self.size = rank.size
+        timeout = timedelta(seconds=rank.patience)
         store.set_timeout(timeout)
-        store.set(f"device of {rank}", _name_of(device))
-        devices = [store.get(f"device of {other}").decode() for other in range(size)]
+        store.set(f"device of {self.rank}", _name_of(device))
+        devices = []
+        for other in range(self.size):
+            devices.append(store.get(f"device of {other}").decode())
         self.backend = backend_between(devices, take_turns)
         distributed.init_process_group(
             self.backend,
             store=store,
-            rank=rank,
-            world_size=size,
+            rank=self.rank,
+            world_size=self.size,
             timeout=timeout,
         )
         self.sum(torch.zeros(1, device=device)).tolist()
@@ -223,7 +192,7 @@ def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
     try:
         collective(*tensors)
     except RuntimeError as error:
-        raise RanksApart(f"the ranks lost each other: {error}") from error
+        raise RanksApart(f"{APART}: {error}") from error
 
 
 # -- who leads and who follows ---------------------------------------------------------
@@ -235,6 +204,16 @@ class Ranked(HFModel):
 
     ranks: Ranks | Alone = ALONE
     take_turns = False
+
+    def meet(self, rank: Rank, store: TCPStore) -> None:
+        """Meets the other ranks in ``store``."""
+        self.ranks = Ranks(rank, store, self.network.device, self.take_turns)
+
+
+def leave_head(network: PreTrainedModel, number: int) -> None:
+    """Leaves the head to the first rank: a follower draws no token."""
+    if number != 0:
+        network.set_output_embeddings(nn.Identity())
 
 
 AnyRanked = TypeVar("AnyRanked", bound=Ranked)
@@ -263,25 +242,18 @@ class Following:
     def __init__(self, model: Ranked, rank: Rank):
         self.model = model
         self.rank = rank
-        self.texts = TextReceiver()
 
-    def __call__(
-        self, message: tuple[Any, ...], pipe: Connection
-    ) -> MissedAnother | None:
-        """Obeys an order, a method's name and its arguments; returns the answer."""
+    def __call__(self, message: tuple[Any, ...], pipe: Connection) -> None:
+        """Obeys an order, a method's name and its arguments."""
         name, *arguments = message
         owner = self if name == "join" else self.model
         try:
-            getattr(owner, name)(*map(self._unpacked, arguments))
-        except RanksApart as error:
-            self._leave_group()
-            return MissedAnother(str(error))
+            getattr(owner, name)(*arguments)
         except Exception as error:
             # Also where one who was aborted with all others cannot say it any more.
             print(f"{self.rank.name} failed: {error}", file=sys.stderr, flush=True)
             self._leave_group()
             raise
-        return None
 
     def _leave_group(self) -> None:
         """Leaves the process group, or the others would go on waiting for this rank.
@@ -294,25 +266,12 @@ class Following:
         with suppress(ValueError, AssertionError):  # there may be none yet
             distributed.destroy_process_group()
 
-    def _unpacked(self, argument: Any) -> Any:
-        """An argument as the leader has it: texts come without what is known here."""
-        if isinstance(argument, TextMessage):
-            return self.texts.unpack(argument)
-        return argument
-
     def join(self, port: int) -> None:
         """Meets the other ranks in the store that the leader has opened at ``port``."""
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
             self.rank.host, port, is_master=False
         )
-        self.model.ranks = Ranks(
-            self.rank.number,
-            self.rank.size,
-            store,
-            self.model.network.device,
-            self.rank.patience,
-            self.model.take_turns,
-        )
+        self.model.meet(self.rank, store)
 
 
 class Leading(Model):
@@ -329,25 +288,23 @@ class Leading(Model):
         self.vocab = model.vocab
         self.context = model.context
         self.prefix = model.prefix  # all ranks' caches hold the same tokens
-        self._senders = [TextSender() for _ in rank.pipes]
-        self._have_answered: set[int] = set()  # ranks whose last answer was read early
+        self._awaited = set(range(1, rank.size))  # ranks that have not answered yet
 
     def meet(self) -> None:
         """Opens the store where the ranks find each other, and waits for them there.
 
         It must be done before the first pass.
         """
-        model, rank = self.model, self.rank
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
-            rank.host, 0, is_master=True, wait_for_workers=False
+            self.rank.host, 0, is_master=True, wait_for_workers=False
         )
         self._send("join", store.port, patience=None)  # they may still be loading
-        device = model.network.device
-        model.ranks = Ranks(
-            0, rank.size, store, device, rank.patience, model.take_turns
-        )
-        if model.ranks.wait_on_device:
-            model.when_launched = lambda: self.wait_beside_ranks(end_of_work_on(device))
+        self.model.meet(self.rank, store)
+        if self.model.ranks.wait_on_device:
+            device = self.model.network.device
+            self.model.when_launched = lambda: self.wait_beside_ranks(
+                end_of_work_on(device)
+            )
 
     def rows(self, *arguments: Any) -> Rows:
         """As of the model."""
@@ -407,13 +364,9 @@ class Leading(Model):
         """
         until = time.monotonic() + self.rank.patience
         while not is_done():
-            for number, pipe in enumerate(self.rank.pipes, 1):
-                if number in self._have_answered or not pipe.poll():
-                    continue
-                trouble = self._trouble_of(number, 0.0)
-                if trouble is not None:
-                    raise trouble.error()
-                self._have_answered.add(number)
+            for number in sorted(self._awaited):
+                if self.rank.pipes[number - 1].poll():
+                    self._read_answer(number)
             if time.monotonic() > until:
                 raise RankLost(
                     f"the ranks' pass is {self.rank.patience:g} s late: one of them "
@@ -428,35 +381,25 @@ class Leading(Model):
         one ended, or has not obeyed in ``patience`` seconds.
         """
         for number, pipe in enumerate(self.rank.pipes, 1):
-            trouble = self._trouble_of(number, patience)
-            if trouble is not None:
-                raise trouble.error()
+            if number in self._awaited:
+                if not pipe.poll(patience):
+                    raise self._hung(number)
+                self._read_answer(number)
             with suppress(ConnectionError):  # noticed when its answer is due
-                _send_order(order, pipe, self._senders[number - 1])
+                pipe.send(order)
+            self._awaited.add(number)
 
-    def _trouble_of(self, number: int, patience: float | None) -> Trouble | None:
-        """Reads a follower's answer; None if it has done what it was told."""
-        if number in self._have_answered:
-            self._have_answered.remove(number)
-            return None
-        pipe = self.rank.pipes[number - 1]
-        name = f"rank {number} of {self.rank.size}"
+    def _read_answer(self, number: int) -> None:
+        """Reads a follower's answer, which is there; raises why it did not obey."""
+        self._awaited.discard(number)
+        name = self._name_of(number)
         try:
-            if not pipe.poll(patience):
-                return Trouble(
-                    Fault.HUNG,
-                    f"{name} hung: it is {self.rank.patience:g} s late. Slow hardware: "
-                    "Processes(timeout=...), of which this is half",
-                )
-            answer = pipe.recv()
-        except (EOFError, ConnectionError):
-            return Trouble(Fault.ENDED, f"{name} ended")
-
-        if not answer:
-            return None
-        missed = isinstance(answer, MissedAnother)
-        fault = Fault.MISSED_ANOTHER if missed else Fault.FAILED
-        return Trouble(fault, f"{name} failed: {answer.cause}")
+            failure = self.rank.pipes[number - 1].recv()
+        except (EOFError, ConnectionError) as error:
+            raise RankLost(f"{name} ended") from error
+        if failure:
+            kind = RanksApart if failure.cause.startswith(APART) else SpeclibError
+            raise kind(f"{name} failed: {failure.cause}")
 
     def _explained(self, error: RanksApart) -> SpeclibError:
         """The error that names the rank which is to blame for ``error``.
@@ -464,24 +407,26 @@ class Leading(Model):
         All ranks that missed another one say so; the one that did not has the reason.
         """
         until = time.monotonic() + min(GRACE, self.rank.patience / 2)
-        troubles = []
-        for number in range(1, self.rank.size):
+        reasons: list[SpeclibError] = []
+        hung: list[SpeclibError] = []
+        for number in sorted(self._awaited):
             time_left = max(0.0, until - time.monotonic())
-            trouble = self._trouble_of(number, time_left)
-            if trouble is not None:
-                troubles.append(trouble)
-        if not troubles:
-            return SpeclibError(str(error))
-        return min(troubles).error()
+            if not self.rank.pipes[number - 1].poll(time_left):
+                hung.append(self._hung(number))
+                continue
+            try:
+                self._read_answer(number)
+            except RanksApart:
+                continue
+            except SpeclibError as reason:
+                reasons.append(reason)
+        return [*reasons, *hung, error][0]
 
+    def _hung(self, number: int) -> RankLost:
+        return RankLost(
+            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. Slow "
+            "hardware: Processes(timeout=...), of which this is half"
+        )
 
-def _send_order(order: Sequence[Any], pipe: Connection, sender: TextSender) -> None:
-    """Sends an order; of a text in it, what the follower lacks."""
-    message = []
-    for argument in order:
-        packed = sender.pack(argument) if isinstance(argument, Text) else argument
-        message.append(packed)
-    pipe.send(message)
-    for argument, packed in zip(order, message, strict=True):
-        if isinstance(argument, Text):
-            sender.note_sent(argument, packed)
+    def _name_of(self, number: int) -> str:
+        return self.rank._replace(number=number).name

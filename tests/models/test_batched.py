@@ -10,9 +10,8 @@ torch = pytest.importorskip("torch")
 
 from helpers.checkpoints import VOCAB, network  # noqa: E402
 
+from speclib.models.batched import Feed, SharedFixedRows  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
-from speclib.models.one_shape import OneShape  # noqa: E402
-from speclib.models.side_by_side import Feed  # noqa: E402
 
 SEATS = 3
 COUNT = 4
@@ -20,8 +19,8 @@ FIRST_ROOM = 16  # so that texts of 60 tokens look at three different numbers of
 LENGTHS = (60, 9, 33)
 
 
-def shared(net) -> OneShape:
-    return OneShape(FixedRows(net, VOCAB, COUNT, first_room=FIRST_ROOM), SEATS)
+def shared(net) -> SharedFixedRows:
+    return SharedFixedRows(FixedRows(net, VOCAB, COUNT, first_room=FIRST_ROOM), SEATS)
 
 
 def texts() -> list[list[int]]:
@@ -29,7 +28,7 @@ def texts() -> list[list[int]]:
     return [[dice.randrange(VOCAB) for _ in range(length)] for length in LENGTHS]
 
 
-def feed_together(world: OneShape, feeds: list[Feed]) -> dict[int, torch.Tensor]:
+def feed_together(world: SharedFixedRows, feeds: list[Feed]) -> dict[int, torch.Tensor]:
     """The wanted logits of each seat, whose blocks go in the same passes."""
     blocks = {feed.seat: list(world.parts(feed)) for feed in feeds}
     found: dict[int, list[torch.Tensor]] = {feed.seat: [] for feed in feeds}

@@ -7,10 +7,21 @@ longest of them, and what is padding nobody sees::
     seat 1    u0 u1          u2 --  --         fed one, and padded
               cached         fed now
 
-So the pass costs as much as if all were fed three. In the cache each seat has slots of
-its own, and the next tokens are written over the padding.
+So the pass costs as much as if all were fed three. In the cache each seat has its own
+slots, and the next tokens are written over the padding.
 
-This module knows no operation and no world.
+In bfloat16 a text has other logits where it is fed in a pass of another shape. So a
+model of fixed rows feeds the same number of tokens of every seat, whoever wants them::
+
+    seat 0    t0 t1 t2 t3    t4 t5  .  .       two tokens in a block of four
+    seat 1    u0 u1          .  .  .  .        it wants nothing in this pass
+    nobody's                 .  .  .  .        what seat 1 is fed goes there
+              cached         fed now
+
+What a request writes then depends neither on the others nor on how many seats are
+taken: it is what it writes alone in a world of as many seats. That holds as far as the
+machine's kernels treat all rows of a block alike; tests/models/test_batched.py looks at
+that. This module knows no operation and no world.
 """
 
 from __future__ import annotations
@@ -29,8 +40,9 @@ from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue
 from speclib.operations.model import Model, shaped
 
+from .fixed_rows import FixedRows, block_at
 from .hf import HFModel, as_rows, check_numbers
-from .kv_cache import STEP
+from .kv_cache import STEP, enlarged
 
 
 class Feed(NamedTuple):
@@ -74,10 +86,13 @@ class SeatedLayer(DynamicLayer):
         """Adds keys and values [texts, heads, fed, channels]; gives those shown."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-            self._keys: torch.Tensor | None = None
-            self._values: torch.Tensor | None = None
-        self._keys = self._with_room(self._keys, key_states)
-        self._values = self._with_room(self._values, value_states)
+            self._keys = self._empty(key_states)
+            self._values = self._empty(value_states)
+        shown = self._places.shown
+        if self._keys.shape[-2] < shown:
+            slots = ceil(shown / STEP) * STEP
+            self._keys = enlarged(self._keys, slots)
+            self._values = enlarged(self._values, slots)
         keys = self._write(self._keys, key_states)
         values = self._write(self._values, value_states)
         return keys, values
@@ -86,18 +101,10 @@ class SeatedLayer(DynamicLayer):
         """Zero: where tokens stand is told to each pass."""
         return 0
 
-    def _with_room(
-        self, cached: torch.Tensor | None, new: torch.Tensor
-    ) -> torch.Tensor:
-        """``cached`` with as many slots as the pass sees, or more."""
-        if cached is not None and cached.shape[-2] >= self._places.shown:
-            return cached
-        _, heads, _, channels = new.shape
-        slots = ceil(self._places.shown / STEP) * STEP
-        larger = new.new_zeros(self._seats, heads, slots, channels)
-        if cached is not None:
-            larger[:, :, : cached.shape[-2]] = cached
-        return larger
+    def _empty(self, states: torch.Tensor) -> torch.Tensor:
+        """A cache without slots for ``states`` [texts, heads, fed, channels]."""
+        _, heads, _, channels = states.shape
+        return states.new_empty(self._seats, heads, 0, channels)
 
     def _write(self, cached: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
         """Puts ``new`` in its slots; gives what the pass sees."""
@@ -109,7 +116,7 @@ class SeatedLayer(DynamicLayer):
         return shown[places.seats]
 
 
-class SideBySide:
+class SharedNetwork:
     """The network of ``model``, for so many ``seats``, in padded passes.
 
     Raises BadValue where its layers see only a window of the text.
@@ -184,14 +191,61 @@ class SideBySide:
         return mask[:, None]
 
 
+class SharedFixedRows(SharedNetwork):
+    """The network of ``model``, for so many ``seats``, in passes of one shape.
+
+    Texts that look at different numbers of slots have their own passes. Raises BadValue
+    as ``SharedNetwork`` does.
+    """
+
+    model: FixedRows
+
+    def __init__(self, model: FixedRows, seats: int):
+        super().__init__(model, seats + 1)
+        self.seats = seats
+        self._nothing = Feed(seat=seats, kept=0, tokens=(), wanted=0)
+
+    def parts(self, feed: Feed) -> Iterator[Feed]:
+        """Its blocks. The logits of its last tokens may come from several of them."""
+        length = len(feed.tokens)
+        first = 0
+        while first < length:
+            slot = feed.kept + first
+            most = block_at(slot, self.model.count, self.model.first_room).most
+            end = min(first + most, length)
+            first_wanted = max(first, length - feed.wanted)
+            wanted = max(0, end - first_wanted)
+            yield Feed(feed.seat, slot, feed.tokens[first:end], wanted)
+            first = end
+
+    def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
+        """As of ``SharedNetwork``, in one pass for each number of slots."""
+        feeds_by_room: dict[int, dict[int, Feed]] = {}
+        for feed in feeds:
+            room = block_at(feed.kept, self.model.count, self.model.first_room).room
+            feeds_by_room.setdefault(room, {})[feed.seat] = feed
+
+        found = {}
+        for room, of_seat in feeds_by_room.items():
+            rows = [of_seat.get(seat, self._nothing) for seat in range(self.seats)]
+            logits = self.compute(rows, self.model.count, room)
+            for feed, own in zip(rows, logits, strict=True):
+                found[feed.seat] = own
+        return [found[feed.seat] for feed in feeds]
+
+
 class SeatModel(Model):
     """What one seat of a network computes with: its own texts and its own cache.
 
-    ``ask(feed)`` gives the logits of a pass that feeds this, and perhaps other seats.
+    ``ask(network, feed)`` gives the logits of a pass that feeds this, and perhaps other
+    seats.
     """
 
     def __init__(
-        self, network: SideBySide, seat: int, ask: Callable[[Feed], torch.Tensor]
+        self,
+        network: SharedNetwork,
+        seat: int,
+        ask: Callable[[SharedNetwork, Feed], torch.Tensor],
     ):
         self.vocab = network.model.vocab
         self.context = network.model.context
@@ -212,7 +266,7 @@ class SeatModel(Model):
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         kept = self.prefix.keep(text, last)
         feed = Feed(self._seat, kept, tuple(text[kept:]), last + 1)
-        logits = [self._ask(part) for part in self._network.parts(feed)]
+        logits = [self._ask(self._network, part) for part in self._network.parts(feed)]
         self._logits = as_rows(torch.cat(logits))
         check_numbers(self._logits.max(-1))
         self.prefix.move(text, kept)
