@@ -164,11 +164,7 @@ class ProcessLockstep(Lockstep):
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
 
-        drafted = cost_ratio.fitting_drafts(self._take_trial)
-        began = self.now
-        return cost_ratio.measure(
-            lambda: self._take_trial(drafted), lambda: self.now - began
-        )
+        return cost_ratio.measure(self._take_trial)
 
     def _take_trial(self, drafted: int) -> Trial:
         """A target pass of all seats, beside ``drafted`` passes of the draft."""

@@ -20,7 +20,6 @@ from speclib.models import preflight
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair
 
-from . import kept_ratios
 from .devices import AnyFuture, Servers
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
@@ -38,8 +37,7 @@ class Processes(RealDevices[Worker]):
     on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
     may take before its device counts as hung; ``start_timeout``: the same for building
     a model. ``emulate``: a latency; then undilated models compute the tokens, and every
-    operation lasts as long as it says. ``remeasure``: measure c = t_target / t_draft
-    anew, and store that, even where an earlier run has stored it (see ``cost_ratio``).
+    operation lasts as long as it says.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is one whose message an interrupt cut. Use it as a
@@ -57,12 +55,9 @@ class Processes(RealDevices[Worker]):
         emulate: Latency | Durations | None = None,
         timeout: Patience = 60.0,
         start_timeout: Patience = 300.0,
-        remeasure: bool = False,
     ):
         check_dtype(dtype)
-        super().__init__(
-            pair, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
-        )
+        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
         shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
@@ -117,6 +112,3 @@ class Processes(RealDevices[Worker]):
 
     def _find_rows(self, left: Array, device: str) -> Rows:
         return left.read(self._shared[device])
-
-    def _key_of_ratio(self) -> str | None:
-        return kept_ratios.key_of(self.opened, self.dtype, len(self.targets))

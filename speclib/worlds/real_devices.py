@@ -33,7 +33,7 @@ from speclib.operations.operation import Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
-from . import cost_ratio, kept_ratios
+from . import cost_ratio
 from .cost_ratio import CostRatio, Trial
 from .devices import (
     AnyFuture,
@@ -107,7 +107,6 @@ class RealDevices(World, Generic[W]):
         emulate: Latency | Durations | None,
         timeout: float,
         start_timeout: float,
-        remeasure: bool,
     ):
         check_dtype(dtype)
         # Two vocabularies, or a model that no method runs: that fails here, and not in
@@ -120,7 +119,6 @@ class RealDevices(World, Generic[W]):
         self._refuse_what_cannot_be()
         self.timeout = timeout
         self.start_timeout = start_timeout
-        self.remeasure = remeasure
 
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each has of the text
@@ -349,24 +347,20 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated passes; else as an earlier run has stored it, or measured.
+        """c of the emulated passes; else as a handful of passes shows it.
 
-        What is measured on an undisturbed machine is stored for later runs, see
-        ``kept_ratios``.
+        They are timed once, before the first request that asks for c, and warm the
+        workers up.
         """
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c)
 
-        key = self._key_of_ratio()
-        if key is None:
-            return self._measure_cost_ratio()
-        if self.remeasure:
-            return kept_ratios.measure_anew(key, self._measure_cost_ratio)
-        return kept_ratios.load_or_measure(key, self._measure_cost_ratio)
-
-    def _key_of_ratio(self) -> str | None:
-        """What the measured c is kept under; None: it is not kept."""
-        return None
+        prompt = (1,) * TEXT_LENGTH
+        self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
+        try:
+            return cost_ratio.measure(self._take_trial)
+        finally:
+            self.give_up()
 
     @property
     def latency(self) -> Durations:
@@ -374,19 +368,6 @@ class RealDevices(World, Generic[W]):
         if self.emulate is not None:
             return self.emulate
         return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
-
-    def _measure_cost_ratio(self) -> CostRatio:
-        """c as passes show it that are made now; the request that ran is over."""
-        prompt = (1,) * TEXT_LENGTH
-        self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
-        try:
-            drafted = cost_ratio.fitting_drafts(self._take_trial)
-            began = self.now
-            return cost_ratio.measure(
-                lambda: self._take_trial(drafted), lambda: self.now - began
-            )
-        finally:
-            self.give_up()
 
     def _take_trial(self, drafted: int) -> Trial:
         """One pass of every target, beside ``drafted`` passes of the draft.

@@ -195,7 +195,7 @@ class Cluster(RealDevices[ActorWorker]):
     Ray decides which node a device is on; all processes of one are on the same node
     where one can take them all. ``address``: the cluster's, as host:port; None: what
     RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
-    are those of Processes; c is measured anew in every world.
+    are those of Processes.
 
     Raises BadValue where there is no cluster, where it is too small for the pair, or
     where a node has another version of speclib; DeviceLost as Processes does. Use it as
@@ -218,9 +218,7 @@ class Cluster(RealDevices[ActorWorker]):
         self._address = address
         self._node_of: dict[str, str] = {}  # also of devices that are lost
         self._clock_of: dict[str, Reading] = {}
-        super().__init__(
-            pair, servers, cancel, dtype, emulate, timeout, start_timeout, False
-        )
+        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
         self._start_missing_workers()
 
     def _refuse_what_cannot_be(self) -> None:
