@@ -25,7 +25,7 @@ _MODULE_OF_NAME = {
     "pair": "speclib.data.pairs",
     "Pair": "speclib.data.pairs",
     "Processes": "speclib.worlds.processes",
-    "ProcessLockstep": "speclib.worlds.lockstep_processes",
+    "ProcessBatch": "speclib.worlds.process_batch",
     "Cluster": "speclib.worlds.cluster.cluster_world",
     "Virtual": "speclib.worlds.virtual",
     "DeviceFailed": "speclib.worlds.world",
@@ -47,7 +47,7 @@ __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray") or not can_start_processes():
     __all__.remove("Cluster")
 if not can_start_processes():
-    for name in ("Processes", "ProcessLockstep"):
+    for name in ("Processes", "ProcessBatch"):
         __all__.remove(name)
 
 

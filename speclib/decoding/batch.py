@@ -16,8 +16,8 @@ from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.models.open_pair import open_pair
-from speclib.worlds.lockstep import Lockstep, Seat
-from speclib.worlds.lockstep_virtual import VirtualPair
+from speclib.worlds.batch_world import BatchWorld, Seat
+from speclib.worlds.virtual_batch import VirtualPairBatch
 
 from .auto_settings import RequestedSettings, request_settings
 from .choose_sampler import AskedSampling
@@ -38,7 +38,7 @@ Batch = Annotated[int, Whole(least=1, most=1024)]
 
 
 def in_lockstep(
-    steps: Lockstep, requests: int, decode_one: Callable[[Seat, int], Result]
+    steps: BatchWorld, requests: int, decode_one: Callable[[Seat, int], Result]
 ) -> BatchResult:
     """Decodes so many requests; ``decode_one(seat, number)`` decodes one in a seat.
 
@@ -75,7 +75,7 @@ def decode_batch(
     min_new_tokens: Least | None = None,
     seed: Seed = 0,
     dtype: str = "auto",
-    world: Lockstep | str = "processes",
+    world: BatchWorld | str = "processes",
     latency: str | Latency | None = None,
     ignore_eos: bool = False,
     **settings: Any,
@@ -88,7 +88,7 @@ def decode_batch(
               stays empty
     gamma     "auto" is round(c), of passes that are fed a token of each seat
     world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
-              ``ProcessLockstep``, whose pair and seats are used
+              ``ProcessBatch``, whose pair and seats are used
     latency   durations, or a path under data/latency, instead of the pair's own, where
               the world goes by them
 
@@ -107,7 +107,7 @@ def decode_batch(
     """
     requested = request_settings(method, gamma, settings, decode_batch)
     _check(prompts, requested)
-    if isinstance(world, Lockstep):
+    if isinstance(world, BatchWorld):
         world.owner.check()
         check_settled(world.opened, world.dtype, pair, dtype)
         _check_open_world(world, batch, latency)
@@ -137,26 +137,26 @@ def decode_batch(
         coins = Coins(seed, number)
         tasks.append(Task(prompt_ids, sampler, coins, max_new_tokens, ignore_eos, None))
 
-    if isinstance(world, Lockstep):
+    if isinstance(world, BatchWorld):
         return _decode_all(world, tasks, requested)
     seats = min(batch or len(tasks), len(tasks))
     if world == "virtual":
         if not isinstance(durations, Latency):
             raise BadValue("several requests at a time need a Latency")
-        steps = VirtualPair(opened, seats, durations, dtype)
+        steps = VirtualPairBatch(opened, seats, durations, dtype)
         return _decode_all(steps, tasks, requested)
 
-    from speclib.worlds.lockstep_processes import ProcessLockstep
+    from speclib.worlds.process_batch import ProcessBatch
 
     length = max(len(task.prompt) + task.max_new_tokens for task in tasks)
-    with ProcessLockstep(
+    with ProcessBatch(
         opened, seats, dtype=dtype, length=length, emulate=durations
     ) as devices:
         return _decode_all(devices, tasks, requested)
 
 
 def _decode_all(
-    steps: Lockstep, tasks: Sequence[Task], requested: RequestedSettings
+    steps: BatchWorld, tasks: Sequence[Task], requested: RequestedSettings
 ) -> BatchResult:
     def decode_one(seat: Seat, number: int) -> Result:
         return decode_in(seat, tasks[number], requested)
@@ -165,7 +165,7 @@ def _decode_all(
     return in_lockstep(steps, len(tasks), decode_one)
 
 
-def _check_open_world(world: Lockstep, batch: int | None, latency: object) -> None:
+def _check_open_world(world: BatchWorld, batch: int | None, latency: object) -> None:
     """Raises BadValue for what an open world has settled otherwise."""
     if batch not in (None, len(world.seats)):
         raise BadValue(

@@ -29,9 +29,10 @@ from speclib.methods import METHODS, about, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
+from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import DeviceLost, Future, device_names
-from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
+from speclib.worlds.virtual_batch import VirtualBatch
 from speclib.worlds.world import World
 
 from .auto_settings import request_settings
@@ -118,7 +119,7 @@ def simulate(
               ``operations.propose``). A list of ``alpha`` then counts from where the
               pass begins
     batch     how many requests are decoded at a time, in lock-step over the same
-              devices (see ``worlds.lockstep``). The result is that of the first one,
+              devices (see ``worlds.batch_world``). The result is that of the first one,
               in whose ``batch`` are all of them. None: one request
     requests  how many there are: a seat whose request ends takes the next one, and
               stays empty where there is none. None: as many as seats. Request i is
@@ -214,7 +215,7 @@ def simulate(
     refuse_servers(requested)
     seats = batch or 1
     count = requests or seats
-    steps = VirtualLockstep(min(seats, count), passes)
+    steps = VirtualBatch(min(seats, count), passes)
 
     def decode_one(seat: Seat, number: int) -> Result:
         steps.give_models(seat, toys(seed + number))

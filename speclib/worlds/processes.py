@@ -44,6 +44,8 @@ class Processes(RealDevices[Worker]):
     context manager, or ``close()`` it.
     """
 
+    seats = 0  # in a batch: how many requests a device serves at a time
+
     @checked
     def __init__(
         self,
@@ -96,6 +98,7 @@ class Processes(RealDevices[Worker]):
             self.dtype,
             self.emulate,
             self.stage_locks,
+            self.seats,
             ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -29,7 +29,7 @@ from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
-from speclib.operations.operation import Raw
+from speclib.operations.operation import Operation, Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
@@ -374,18 +374,30 @@ class RealDevices(World, Generic[W]):
 
         The text is always the same, so that each pass is fed its last token alone.
         """
-        earlier = len(self._events)
-        drafting = self.submit("draft", Propose(self.text, drafted))
-        scoring = [self.submit(t.name, Score(self.text)) for t in self.targets]
-        self.all(drafting, *scoring)
+        operations: dict[str, Operation] = {"draft": Propose(self.text, drafted)}
+        for target in self.targets:
+            operations[target.name] = Score(self.text)
+        for name, operation in operations.items():
+            operations[name] = self._as_timed(operation)
 
-        target_seconds = []
-        for event in self._events[earlier:]:
-            if event.device == "draft":
-                draft_seconds = event.dur / drafted
-            else:
-                target_seconds.append(event.dur)
-        return Trial(target=median(target_seconds), draft=draft_seconds)
+        answers = self.compute_at_once(operations)
+        seconds = {name: taken for name, (_, taken) in answers.items()}
+        draft = seconds.pop("draft")
+        return Trial(target=median(seconds.values()), draft=draft / drafted)
+
+    def _as_timed(self, operation: Operation) -> Operation:
+        """What is timed for c, as devices are asked for it by requests."""
+        return operation
+
+    def compute_at_once(
+        self, operations: Mapping[str, Operation]
+    ) -> dict[str, tuple[Any, float]]:
+        """Has devices compute at the same time; the result and the seconds of each."""
+        earlier = len(self._events)
+        futures = {name: self.submit(name, op) for name, op in operations.items()}
+        self.all(*futures.values())
+        seconds = {event.device: event.dur for event in self._events[earlier:]}
+        return {name: (f.value, seconds[name]) for name, f in futures.items()}
 
     def close(self) -> None:
         """Ends the workers."""

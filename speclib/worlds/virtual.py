@@ -35,7 +35,7 @@ from speclib.operations.model import Model
 from speclib.operations.operation import Done, perform
 
 from .cost_ratio import CostRatio
-from .devices import AnyFuture, Cancelled, cause_of, failed
+from .devices import AnyFuture, Cancelled, failed_by
 from .stages import Stages
 from .world import World
 
@@ -136,8 +136,7 @@ class Virtual(World):
             done = perform(future.op, self.models[future.device], self.request)
         except Exception as raised:  # it comes out when the method waits
             done = Done(None, 0, 0)
-            error = failed(future.device, future.op, cause_of(raised))
-            error.__cause__ = raised  # a traceback then shows where
+            error = failed_by(future.device, future.op, raised)
         steps = steps_of(self.latency, future.device, future.op, done.kept, done.fed)
         self._carry_out(future, steps, done, error)
 
