@@ -20,11 +20,11 @@ from speclib.models import preflight
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair
 
-from .devices import AnyFuture, Servers
+from .devices import Servers
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
 from .worker import Array, device, leave_in_memory
-from .worker_process import CONTEXT, Worker, dismiss
+from .worker_process import CONTEXT, Worker
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
 BYTES_PER_ENTRY = 8
@@ -78,10 +78,6 @@ class Processes(RealDevices[Worker]):
         else:
             preflight.check_gpus(self.pair, place, servers)
 
-    @staticmethod
-    def _dismiss(workers: dict[str, Worker]) -> None:
-        dismiss(workers)
-
     def _start_worker(self, name: str) -> Worker:
         role, index = self.devices[name].role, self.devices[name].index
         ranks = 1 if self.emulate else self.opened.ranks(role, index)
@@ -103,15 +99,9 @@ class Processes(RealDevices[Worker]):
             patience=max(1.0, self.timeout / 2),
         )
 
-    def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
-        future_of_source: dict[Any, AnyFuture] = {}
-        for future in busy:
-            worker = self._workers[future.device]
-            for source in (worker.pipe, *worker.sentinels):
-                future_of_source[source] = future
-
-        ready = wait(list(future_of_source), patience)
-        return future_of_source[ready[0]] if ready else None
+    @staticmethod
+    def _wait(signs: list[Any], patience: float) -> list[Any]:
+        return wait(signs, patience)
 
     def _find_rows(self, left: Array, device: str) -> Rows:
         return left.read(self._shared[device])

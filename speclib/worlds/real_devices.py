@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -48,6 +48,7 @@ from .worker import Certain, Failure, Question, Reply
 from .world import World
 
 TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens
+PATIENCE = 0.5  # seconds in which workers that are let go end by themselves
 
 
 class AnyWorker(Protocol):
@@ -56,6 +57,11 @@ class AnyWorker(Protocol):
     @property
     def has_followers(self) -> bool:
         """Whether further processes compute its model with it."""
+        ...
+
+    @property
+    def signs(self) -> list[Any]:
+        """What becomes ready when it answers, or when one of its processes ends."""
         ...
 
     def ask(self, question: Question) -> None:
@@ -76,6 +82,10 @@ class AnyWorker(Protocol):
         """The numbers of its processes, each on the machine that runs it."""
         ...
 
+    def let_go(self) -> None:
+        """Has it end once it is idle."""
+        ...
+
     def stop(self, patience: float) -> None:
         """Ends it, after at most ``patience`` seconds by force."""
         ...
@@ -92,7 +102,7 @@ class RealDevices(World, Generic[W]):
     an interrupt cut.
 
     A subclass is a way to reach workers. It provides ``_refuse_what_cannot_be``,
-    ``_start_worker``, ``_wait_for_one``, ``_find_rows`` and ``_dismiss``, and calls
+    ``_start_worker``, ``_wait`` and ``_find_rows``, and calls
     ``_start_missing_workers`` when it is ready to.
     """
 
@@ -124,7 +134,7 @@ class RealDevices(World, Generic[W]):
         self._senders: dict[str, TextSender] = {}  # what each has of the text
         self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
         self._broken: dict[str, DeviceFailed] = {}  # why they have no worker until then
-        weakref.finalize(self, _dismiss_own, self.owner, self._dismiss, self._workers)
+        weakref.finalize(self, _dismiss_own, self.owner, self._workers)
         self._zero()
 
     def _refuse_what_cannot_be(self) -> None:
@@ -132,11 +142,6 @@ class RealDevices(World, Generic[W]):
         raise NotImplementedError
 
     # -- workers -----------------------------------------------------------------------
-    @staticmethod
-    def _dismiss(workers: dict[str, W]) -> None:
-        """Stops all ``workers``, and empties the dict."""
-        raise NotImplementedError
-
     def _start_missing_workers(self) -> None:
         """Starts them all at once, and waits until they are ready."""
         missing = self._missing()
@@ -154,7 +159,7 @@ class RealDevices(World, Generic[W]):
                     )
                 self._note_ready(name, answer)
         except BaseException:
-            self._dismiss(self._workers)  # the next request tries again
+            dismiss(self._workers)  # the next request tries again
             raise
 
     @property
@@ -275,6 +280,16 @@ class RealDevices(World, Generic[W]):
 
         ``patience``: seconds.
         """
+        future_of_sign = {}
+        for future in busy:
+            for sign in self._workers[future.device].signs:
+                future_of_sign[sign] = future
+        ready = self._wait(list(future_of_sign), patience)
+        return future_of_sign[ready[0]] if ready else None
+
+    @staticmethod
+    def _wait(signs: list[Any], patience: float) -> list[Any]:
+        """Those of workers' ``signs`` that are ready; none if none is in time."""
         raise NotImplementedError
 
     def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
@@ -402,15 +417,26 @@ class RealDevices(World, Generic[W]):
     def close(self) -> None:
         """Ends the workers."""
         super().close()
-        _dismiss_own(self.owner, self._dismiss, self._workers)
+        _dismiss_own(self.owner, self._workers)
 
 
-def _dismiss_own(
-    owner: Owner, dismiss: Callable[[dict[str, Any]], None], workers: dict[str, Any]
-) -> None:
+def _dismiss_own(owner: Owner, workers: dict[str, Any]) -> None:
     """Ends ``workers``, but not from a forked child: they are its parent's."""
     if owner.is_here:
         dismiss(workers)
+
+
+def dismiss(workers: dict[str, Any]) -> None:
+    """Stops all workers at once.
+
+    The dict is emptied first, so that an interrupt leaves no half-stopped worker in it.
+    """
+    leaving = [workers.pop(name) for name in list(workers)]
+    for worker in leaving:
+        worker.let_go()
+    until = time.monotonic() + PATIENCE
+    for worker in leaving:
+        worker.stop(max(0.0, until - time.monotonic()))
 
 
 def _oldest(busy: list[AnyFuture]) -> AnyFuture:

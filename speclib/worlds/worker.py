@@ -23,9 +23,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,7 +45,6 @@ from speclib.models.rank import Rank, RankLost
 from speclib.operations.model import Model
 from speclib.operations.operation import Done, Operation, Raw, Request, perform
 
-from .clock import Clock, SystemClock
 from .devices import NO_MEMORY, cause_of
 from .seated_models import SeatedModels, Together, passes_of
 from .stage_locks import LOOK_EVERY, StageLocks
@@ -54,6 +55,37 @@ if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 STOP = None
+
+
+# -- time ------------------------------------------------------------------------------
+class Clock(Protocol):
+    """Reads seconds, and lets them pass.
+
+    A worker takes it as an argument, so a test can have it stand still.
+    """
+
+    def now(self) -> float:
+        """Seconds since some moment that is always the same."""
+        ...
+
+    def wait(self, pipe: Connection, seconds: float) -> bool:
+        """Waits at most that many ``seconds`` until something comes through ``pipe``.
+
+        Returns whether something has come.
+        """
+        ...
+
+
+class SystemClock:
+    """The machine's own monotonic clock, which all its processes share."""
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def wait(self, pipe: Connection, seconds: float) -> bool:
+        # select counts in microseconds; the pipe's own poll rounds up to milliseconds
+        ready, _, _ = select.select([pipe], [], [], max(0.0, seconds))
+        return bool(ready)
 
 
 # -- messages --------------------------------------------------------------------------
