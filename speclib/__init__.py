@@ -22,7 +22,7 @@ _MODULE_OF_NAME = {
     "load_pair": "speclib.data.pairs",
     "pair": "speclib.data.pairs",
     "Processes": "speclib.worlds.processes",
-    "ProcessLockstep": "speclib.worlds.lockstep_processes",
+    "ProcessBatch": "speclib.worlds.process_batch",
     "Cluster": "speclib.worlds.cluster.cluster_world",
     "Latency": "speclib.data.latency",
     "load_latency": "speclib.data.latency",
@@ -40,7 +40,7 @@ __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray") or not can_start_processes():
     __all__.remove("Cluster")
 if not can_start_processes():
-    for name in ("Processes", "ProcessLockstep"):
+    for name in ("Processes", "ProcessBatch"):
         __all__.remove(name)
 
 

@@ -13,7 +13,7 @@ WITHOUT_EXAMPLE = {
     "METHODS",
     "SpeclibError",
     "Processes",
-    "ProcessLockstep",
+    "ProcessBatch",
     "Cluster",
     "timeline",
 }

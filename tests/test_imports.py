@@ -355,7 +355,7 @@ del signal.pthread_sigmask
 import speclib
 from speclib import *
 
-of_processes = ("Processes", "ProcessLockstep")
+of_processes = ("Processes", "ProcessBatch")
 for name in (*of_processes, "Cluster"):
     assert name not in dir(speclib), name
 for name in dir(speclib):

@@ -13,7 +13,7 @@ from speclib.data.latency import Latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.batch import BatchResult, decode_batch
 from speclib.decoding.simulate import simulate_batch
-from speclib.worlds.lockstep_processes import ProcessLockstep
+from speclib.worlds.process_batch import ProcessBatch
 
 from .bench_rows import BenchRow, Size, median_row
 from .contention import PAIR
@@ -39,7 +39,7 @@ def of_real_models(size: Size) -> Iterator[BenchRow]:
     with ExitStack() as stack:
         worlds = {}
         for batch in BATCHES:
-            worlds[batch] = stack.enter_context(ProcessLockstep(load_pair(PAIR), batch))
+            worlds[batch] = stack.enter_context(ProcessBatch(load_pair(PAIR), batch))
         for _, batch in product(range(size.repeats), BATCHES):
             throughput = _decode("autoregressive", worlds[batch]).throughput
             plain[batch].append(throughput)
@@ -66,7 +66,7 @@ def of_real_models(size: Size) -> Iterator[BenchRow]:
         )
 
 
-def _decode(method: str, world: ProcessLockstep, **settings: Any) -> BatchResult:
+def _decode(method: str, world: ProcessBatch, **settings: Any) -> BatchResult:
     asked = [prompt.input for prompt in prompts.load(TASK, max(BATCHES))]
     return decode_batch(
         asked,

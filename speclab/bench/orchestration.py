@@ -74,7 +74,7 @@ def cancelled(size: Size) -> Iterator[BenchRow]:
     Real models, dilated, one core each; passes of one token, cancelled at any time
     while they run.
     """
-    with Processes(load_pair(REAL), cancel="immediate", remeasure=True) as world:
+    with Processes(load_pair(REAL), cancel="immediate") as world:
         times = cancel_passes(world, size.repeats * size.operations // 4)
         whole_pass = seconds_of_a_target_pass(world)
     times.sort()

@@ -82,7 +82,7 @@ class Fitted:
     shape   of the draft; ``file``: in the pair's file
     wanted  c of the pair's latency file
     c       as measured with this shape: a median, which lies between ``low`` and
-            ``high`` with a chance of 99 %
+            ``high``, the smallest and the largest ratio that was seen
     date    when it was measured
     """
 

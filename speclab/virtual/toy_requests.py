@@ -17,9 +17,10 @@ from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
+from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import device_names
-from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
+from speclib.worlds.virtual_batch import VirtualBatch
 from speclib.worlds.world import World
 
 IMMEDIATE = "immediate"  # what papers mean by "terminate"
@@ -39,7 +40,7 @@ class ToyCell:
     seed      of the toys and the coins
     cancel    what the world does with a cancelled operation
     doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
-    batch     how many requests are decoded at a time (see ``worlds.lockstep``)
+    batch     how many requests are decoded at a time (see ``worlds.batch_world``)
     with_tail whether there are drafts beyond the last token (see ``rounds.with_tail``)
     """
 
@@ -87,7 +88,7 @@ def trace_request(cell: ToyCell, request: int = 0) -> Trace:
 
 def trace_in_lockstep(cell: ToyCell, numbers: Sequence[int]) -> list[Trace]:
     """Run requests of a cell so many at a time as it says; when one ends, the next."""
-    steps = VirtualLockstep(cell.batch, cell.latency)
+    steps = VirtualBatch(cell.batch, cell.latency)
     waiting = iter(numbers)
     traces: dict[int, Trace] = {}
 

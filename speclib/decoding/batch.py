@@ -16,8 +16,8 @@ from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.models.open_pair import open_pair
-from speclib.worlds.lockstep import Lockstep, Seat
-from speclib.worlds.lockstep_virtual import VirtualPair
+from speclib.worlds.batch_world import BatchWorld, Seat
+from speclib.worlds.virtual_batch import VirtualPairBatch
 
 from .auto_settings import RequestedSettings, request_settings
 from .decode import Result, check_settled, decode_in, load_latency_for, pair_of
@@ -57,7 +57,7 @@ class BatchResult:
 
 
 def in_lockstep(
-    steps: Lockstep, requests: int, decode_one: Callable[[Seat, int], Result]
+    steps: BatchWorld, requests: int, decode_one: Callable[[Seat, int], Result]
 ) -> BatchResult:
     """Decodes so many requests; ``decode_one(seat, number)`` decodes one in a seat.
 
@@ -94,7 +94,7 @@ def decode_batch(
     min_new_tokens: Least | None = None,
     seed: Seed = 0,
     dtype: str = "auto",
-    world: Lockstep | str = "processes",
+    world: BatchWorld | str = "processes",
     latency: str | Latency | None = None,
     ignore_eos: bool = False,
     **settings: Any,
@@ -113,7 +113,7 @@ def decode_batch(
               stays empty
     gamma     "auto" is round(c), of passes that are fed a token of each seat
     world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
-              ``ProcessLockstep``, whose pair and seats are used
+              ``ProcessBatch``, whose pair and seats are used
     latency   durations, or a path under data/latency, instead of the pair's own, where
               the world goes by them
 
@@ -136,7 +136,7 @@ def decode_batch(
     if not is_list or not prompts:
         raise BadValue(f"prompts is {shown(prompts)}: give a list of prompts")
     durations: Durations | None = None
-    if isinstance(world, Lockstep):
+    if isinstance(world, BatchWorld):
         world.owner.check()
         check_settled(world.opened, world.dtype, pair, dtype)
         if latency is not None or batch not in (None, len(world.seats)):
@@ -169,25 +169,25 @@ def decode_batch(
         except BadValue as error:
             raise BadValue(f"prompts[{number}]: {error}") from None
 
-    if isinstance(world, Lockstep):
+    if isinstance(world, BatchWorld):
         return _decode_all(world, requests, requested)
     seats = min(batch or len(requests), len(requests))
     if world == "virtual":
         assert isinstance(durations, Latency)  # all that ``latency`` may be
-        steps = VirtualPair(opened, seats, durations, dtype)
+        steps = VirtualPairBatch(opened, seats, durations, dtype)
         return _decode_all(steps, requests, requested)
 
-    from speclib.worlds.lockstep_processes import ProcessLockstep
+    from speclib.worlds.process_batch import ProcessBatch
 
     length = max(len(request.prompt) + request.limit for request in requests)
-    with ProcessLockstep(
+    with ProcessBatch(
         opened, seats, dtype=dtype, length=length, emulate=durations
     ) as devices:
         return _decode_all(devices, requests, requested)
 
 
 def _decode_all(
-    steps: Lockstep, requests: Sequence[TextRequest], requested: RequestedSettings
+    steps: BatchWorld, requests: Sequence[TextRequest], requested: RequestedSettings
 ) -> BatchResult:
     def decode_one(seat: Seat, number: int) -> Result:
         return decode_in(seat, requests[number], requested)

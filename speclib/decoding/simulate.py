@@ -30,9 +30,10 @@ from speclib.methods import METHODS, about, parameters, settings_of_methods
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
+from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import DeviceLost, Future, device_names
-from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.virtual import Virtual
+from speclib.worlds.virtual_batch import VirtualBatch
 from speclib.worlds.world import World
 
 from .auto_settings import RequestedSettings, request_settings
@@ -156,7 +157,7 @@ def simulate_batch(
     what_if = _what_if(method, **what)
     refuse_servers(what_if.requested)
     count = requests or batch
-    steps = VirtualLockstep(min(batch, count), what_if.latency)
+    steps = VirtualBatch(min(batch, count), what_if.latency)
 
     def decode_one(seat: Seat, number: int) -> Result:
         steps.give_models(seat, what_if.models(seed + number))

@@ -364,8 +364,8 @@ def load(
     own_devices = {weight.device for weight in network.parameters()}
     if len(own_devices) > 1:
         raise BadValue(
-            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots of "
-            "the cache are on one; leave fixed_rows out, or give it one GPU"
+            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots "
+            "of the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from speclib.atomic_files import cannot_write
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import HOME, cannot_write
+from speclib.paths import HOME
 
 from .gguf_checkpoint import convert
 

@@ -2,17 +2,17 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
+    "batch_world",
     "cluster.cluster_world",
     "cluster.nodes",
     "cost_ratio",
     "devices",
     "enumerator",
-    "lockstep",
-    "lockstep_processes",
-    "lockstep_virtual",
     "owner",
+    "process_batch",
     "processes",
     "virtual",
+    "virtual_batch",
     "worker",
     "worker_process",
     "world",

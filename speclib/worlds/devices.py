@@ -118,6 +118,13 @@ def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
     return DeviceFailed(f"device {device!r} failed in {operation.name}: {cause}")
 
 
+def failed_by(device: str, operation: Operation, raised: Exception) -> DeviceFailed:
+    """The same for what was ``raised`` in this process: a traceback shows where."""
+    error = failed(device, operation, cause_of(raised))
+    error.__cause__ = raised
+    return error
+
+
 # More targets than this have never helped anybody: each is a model of its own.
 MOST_TARGETS = 1000
 Servers: TypeAlias = Annotated[int, Whole(least=1, most=MOST_TARGETS)]

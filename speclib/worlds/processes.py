@@ -20,12 +20,11 @@ from speclib.models import preflight
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair
 
-from . import kept_ratios
-from .devices import AnyFuture, Servers
+from .devices import Servers
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
 from .worker import Array, device, leave_in_memory
-from .worker_process import CONTEXT, Worker, dismiss
+from .worker_process import CONTEXT, Worker
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
 BYTES_PER_ENTRY = 8
@@ -38,13 +37,14 @@ class Processes(RealDevices[Worker]):
     on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
     may take before its device counts as hung; ``start_timeout``: the same for building
     a model. ``emulate``: a latency; then undilated models compute the tokens, and every
-    operation lasts as long as it says. ``remeasure``: measure c = t_target / t_draft
-    anew, and store that, even where an earlier run has stored it (see ``cost_ratio``).
+    operation lasts as long as it says.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is one whose message an interrupt cut. Use it as a
     context manager, or ``close()`` it.
     """
+
+    seats = 0  # in a batch: how many requests a device serves at a time
 
     @checked
     def __init__(
@@ -57,12 +57,9 @@ class Processes(RealDevices[Worker]):
         emulate: Latency | Durations | None = None,
         timeout: Patience = 60.0,
         start_timeout: Patience = 300.0,
-        remeasure: bool = False,
     ):
         check_dtype(dtype)
-        super().__init__(
-            pair, servers, cancel, dtype, emulate, timeout, start_timeout, remeasure
-        )
+        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
         shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
@@ -81,10 +78,6 @@ class Processes(RealDevices[Worker]):
         else:
             preflight.check_gpus(self.pair, place, servers)
 
-    @staticmethod
-    def _dismiss(workers: dict[str, Worker]) -> None:
-        dismiss(workers)
-
     def _start_worker(self, name: str) -> Worker:
         role, index = self.devices[name].role, self.devices[name].index
         ranks = 1 if self.emulate else self.opened.ranks(role, index)
@@ -101,22 +94,14 @@ class Processes(RealDevices[Worker]):
             self.dtype,
             self.emulate,
             self.stage_locks,
+            self.seats,
             ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )
 
-    def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
-        future_of_source: dict[Any, AnyFuture] = {}
-        for future in busy:
-            worker = self._workers[future.device]
-            for source in (worker.pipe, *worker.sentinels):
-                future_of_source[source] = future
-
-        ready = wait(list(future_of_source), patience)
-        return future_of_source[ready[0]] if ready else None
+    @staticmethod
+    def _wait(signs: list[Any], patience: float) -> list[Any]:
+        return wait(signs, patience)
 
     def _find_rows(self, left: Array, device: str) -> Rows:
         return left.read(self._shared[device])
-
-    def _key_of_ratio(self) -> str | None:
-        return kept_ratios.key_of(self.opened, self.dtype, len(self.targets))

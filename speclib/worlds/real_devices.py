@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -29,11 +29,11 @@ from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
 from speclib.models.dtypes import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
-from speclib.operations.operation import Raw
+from speclib.operations.operation import Operation, Raw
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
-from . import cost_ratio, kept_ratios
+from . import cost_ratio
 from .cost_ratio import CostRatio, Trial
 from .devices import (
     AnyFuture,
@@ -48,6 +48,7 @@ from .worker import Certain, Failure, Question, Reply
 from .world import World
 
 TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens
+PATIENCE = 0.5  # seconds in which workers that are let go end by themselves
 
 
 class AnyWorker(Protocol):
@@ -56,6 +57,11 @@ class AnyWorker(Protocol):
     @property
     def has_followers(self) -> bool:
         """Whether further processes compute its model with it."""
+        ...
+
+    @property
+    def signs(self) -> list[Any]:
+        """What becomes ready when it answers, or when one of its processes ends."""
         ...
 
     def ask(self, question: Question) -> None:
@@ -76,6 +82,10 @@ class AnyWorker(Protocol):
         """The numbers of its processes, each on the machine that runs it."""
         ...
 
+    def let_go(self) -> None:
+        """Has it end once it is idle."""
+        ...
+
     def stop(self, patience: float) -> None:
         """Ends it, after at most ``patience`` seconds by force."""
         ...
@@ -92,7 +102,7 @@ class RealDevices(World, Generic[W]):
     an interrupt cut.
 
     A subclass is a way to reach workers. It provides ``_refuse_what_cannot_be``,
-    ``_start_worker``, ``_wait_for_one``, ``_find_rows`` and ``_dismiss``, and calls
+    ``_start_worker``, ``_wait`` and ``_find_rows``, and calls
     ``_start_missing_workers`` when it is ready to.
     """
 
@@ -107,7 +117,6 @@ class RealDevices(World, Generic[W]):
         emulate: Latency | Durations | None,
         timeout: float,
         start_timeout: float,
-        remeasure: bool,
     ):
         check_dtype(dtype)
         # Two vocabularies, or a model that no method runs: that fails here, and not in
@@ -120,13 +129,12 @@ class RealDevices(World, Generic[W]):
         self._refuse_what_cannot_be()
         self.timeout = timeout
         self.start_timeout = start_timeout
-        self.remeasure = remeasure
 
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each has of the text
         self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
         self._broken: dict[str, DeviceFailed] = {}  # why they have no worker until then
-        weakref.finalize(self, _dismiss_own, self.owner, self._dismiss, self._workers)
+        weakref.finalize(self, _dismiss_own, self.owner, self._workers)
         self._zero()
 
     def _refuse_what_cannot_be(self) -> None:
@@ -134,11 +142,6 @@ class RealDevices(World, Generic[W]):
         raise NotImplementedError
 
     # -- workers -----------------------------------------------------------------------
-    @staticmethod
-    def _dismiss(workers: dict[str, W]) -> None:
-        """Stops all ``workers``, and empties the dict."""
-        raise NotImplementedError
-
     def _start_missing_workers(self) -> None:
         """Starts them all at once, and waits until they are ready."""
         missing = self._missing()
@@ -156,7 +159,7 @@ class RealDevices(World, Generic[W]):
                     )
                 self._note_ready(name, answer)
         except BaseException:
-            self._dismiss(self._workers)  # the next request tries again
+            dismiss(self._workers)  # the next request tries again
             raise
 
     @property
@@ -277,6 +280,16 @@ class RealDevices(World, Generic[W]):
 
         ``patience``: seconds.
         """
+        future_of_sign = {}
+        for future in busy:
+            for sign in self._workers[future.device].signs:
+                future_of_sign[sign] = future
+        ready = self._wait(list(future_of_sign), patience)
+        return future_of_sign[ready[0]] if ready else None
+
+    @staticmethod
+    def _wait(signs: list[Any], patience: float) -> list[Any]:
+        """Those of workers' ``signs`` that are ready; none if none is in time."""
         raise NotImplementedError
 
     def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
@@ -349,24 +362,20 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated passes; else as an earlier run has stored it, or measured.
+        """c of the emulated passes; else as a handful of passes shows it.
 
-        What is measured on an undisturbed machine is stored for later runs, see
-        ``kept_ratios``.
+        They are timed once, before the first request that asks for c, and warm the
+        workers up.
         """
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c)
 
-        key = self._key_of_ratio()
-        if key is None:
-            return self._measure_cost_ratio()
-        if self.remeasure:
-            return kept_ratios.measure_anew(key, self._measure_cost_ratio)
-        return kept_ratios.load_or_measure(key, self._measure_cost_ratio)
-
-    def _key_of_ratio(self) -> str | None:
-        """What the measured c is kept under; None: it is not kept."""
-        return None
+        prompt = (1,) * TEXT_LENGTH
+        self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
+        try:
+            return cost_ratio.measure(self._take_trial)
+        finally:
+            self.give_up()
 
     @property
     def latency(self) -> Durations:
@@ -375,49 +384,59 @@ class RealDevices(World, Generic[W]):
             return self.emulate
         return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
 
-    def _measure_cost_ratio(self) -> CostRatio:
-        """c as passes show it that are made now; the request that ran is over."""
-        prompt = (1,) * TEXT_LENGTH
-        self.begin(prompt, sampler=Sampler(), coins=Coins(), limit=1)
-        try:
-            drafted = cost_ratio.fitting_drafts(self._take_trial)
-            began = self.now
-            return cost_ratio.measure(
-                lambda: self._take_trial(drafted), lambda: self.now - began
-            )
-        finally:
-            self.give_up()
-
     def _take_trial(self, drafted: int) -> Trial:
         """One pass of every target, beside ``drafted`` passes of the draft.
 
         The text is always the same, so that each pass is fed its last token alone.
         """
-        earlier = len(self._events)
-        drafting = self.submit("draft", Propose(self.text, drafted))
-        scoring = [self.submit(t.name, Score(self.text)) for t in self.targets]
-        self.all(drafting, *scoring)
+        operations: dict[str, Operation] = {"draft": Propose(self.text, drafted)}
+        for target in self.targets:
+            operations[target.name] = Score(self.text)
+        for name, operation in operations.items():
+            operations[name] = self._as_timed(operation)
 
-        target_seconds = []
-        for event in self._events[earlier:]:
-            if event.device == "draft":
-                draft_seconds = event.dur / drafted
-            else:
-                target_seconds.append(event.dur)
-        return Trial(target=median(target_seconds), draft=draft_seconds)
+        answers = self.compute_at_once(operations)
+        seconds = {name: taken for name, (_, taken) in answers.items()}
+        draft = seconds.pop("draft")
+        return Trial(target=median(seconds.values()), draft=draft / drafted)
+
+    def _as_timed(self, operation: Operation) -> Operation:
+        """What is timed for c, as devices are asked for it by requests."""
+        return operation
+
+    def compute_at_once(
+        self, operations: Mapping[str, Operation]
+    ) -> dict[str, tuple[Any, float]]:
+        """Has devices compute at the same time; the result and the seconds of each."""
+        earlier = len(self._events)
+        futures = {name: self.submit(name, op) for name, op in operations.items()}
+        self.all(*futures.values())
+        seconds = {event.device: event.dur for event in self._events[earlier:]}
+        return {name: (f.value, seconds[name]) for name, f in futures.items()}
 
     def close(self) -> None:
         """Ends the workers."""
         super().close()
-        _dismiss_own(self.owner, self._dismiss, self._workers)
+        _dismiss_own(self.owner, self._workers)
 
 
-def _dismiss_own(
-    owner: Owner, dismiss: Callable[[dict[str, Any]], None], workers: dict[str, Any]
-) -> None:
+def _dismiss_own(owner: Owner, workers: dict[str, Any]) -> None:
     """Ends ``workers``, but not from a forked child: they are its parent's."""
     if owner.is_here:
         dismiss(workers)
+
+
+def dismiss(workers: dict[str, Any]) -> None:
+    """Stops all workers at once.
+
+    The dict is emptied first, so that an interrupt leaves no half-stopped worker in it.
+    """
+    leaving = [workers.pop(name) for name in list(workers)]
+    for worker in leaving:
+        worker.let_go()
+    until = time.monotonic() + PATIENCE
+    for worker in leaving:
+        worker.stop(max(0.0, until - time.monotonic()))
 
 
 def _oldest(busy: list[AnyFuture]) -> AnyFuture:

@@ -12,13 +12,28 @@ pass. Then one pass is made for all of them::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+
+from speclib.core.sampling import Tokens
 from speclib.core.settings import Role
 from speclib.models.open_pair import OpenPair
 from speclib.models.seats import build_seats
-from speclib.operations.operation import Done, Operation, Request, perform
+from speclib.operations.operation import (
+    Done,
+    Finished,
+    MakeDrafts,
+    Operation,
+    Pass,
+    Raw,
+    RecordedRun,
+    Request,
+    perform,
+)
+from speclib.operations.payload import OwnEvent, Payload
 
 from .turns import Turn
 
@@ -32,6 +47,35 @@ class Task(NamedTuple):
     seat: int
     operation: Operation
     request: Request
+
+
+@dataclass(frozen=True)
+class Together(Operation):
+    """What several seats ask of one device in a step: an operation like any other.
+
+    Its own text is empty. No trace has it, for the seats' traces have its parts.
+    """
+
+    tasks: tuple[Task, ...] = ()
+
+    name = "together"
+    payload_type = Payload
+
+    @classmethod
+    def example(cls, text: Tokens) -> Self:
+        return cls(text)
+
+    def run(self, model: Any, request: Request) -> Raw:
+        """What came of each task, in their order; ``model``: SeatedModels."""
+        return Raw(model.perform(self.tasks), np.empty(0))
+
+    def result(
+        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
+    ) -> Finished:
+        return Finished(raw.small, (), self.unfinished())
+
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+        raise NotImplementedError("no trace has what a batch asks of a device")
 
 
 class SeatedModels:
@@ -49,7 +93,7 @@ class SeatedModels:
         )
 
     def perform(self, tasks: Sequence[Task]) -> list[Done | Exception]:
-        """Of each task what came of it, or why it failed."""
+        """What came of each task, or why it failed."""
         outcomes: list[Done | Exception] = [Done(None, 0, 0)] * len(tasks)
 
         def perform_one(number: int) -> None:
@@ -90,3 +134,14 @@ class SeatedModels:
         logits = self._network.logits([feed for _, feed in feeds])
         for (turn, _), own in zip(feeds, logits, strict=True):
             self._logits[turn] = own
+
+
+def passes_of(
+    operations: Sequence[Operation], outcomes: Sequence[Done | Exception]
+) -> list[list[Pass]]:
+    """The passes of each operation that did not fail."""
+    passes = []
+    for operation, outcome in zip(operations, outcomes, strict=True):
+        if isinstance(outcome, Done):
+            passes.append(operation.passes(outcome.kept, outcome.fed))
+    return passes

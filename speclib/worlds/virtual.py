@@ -35,8 +35,7 @@ from speclib.operations.model import Model
 from speclib.operations.operation import Done, perform
 
 from .cost_ratio import CostRatio
-from .devices import AnyFuture, Cancelled, cause_of, failed
-from .stages import Stages
+from .devices import AnyFuture, Cancelled, failed_by
 from .world import World
 
 SAME_MOMENT = 1e-9  # of the time since the start; rounding is less
@@ -74,6 +73,30 @@ class Progress:
         if self.since is not None:
             spent += now - self.since
         return spent / (lasts or 1.0)  # it may last no time at all
+
+
+class Stages:
+    """Devices that draft and target share: who computes on each, and who waits.
+
+    A stage computes one step at a time, first come, first served. Among worker
+    processes ``StageLocks`` keeps the same order.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[int, deque[AnyFuture]] = {}
+
+    def enter(self, stage: int, future: AnyFuture) -> bool:
+        """Asks for a stage; whether it is free, so that ``future`` has it now."""
+        queue = self._queues.setdefault(stage, deque())
+        queue.append(future)
+        return queue[0] is future
+
+    def leave(self, stage: int, future: AnyFuture) -> AnyFuture | None:
+        """Gives a stage back, or waits for it no more; who now has it, if new."""
+        queue = self._queues[stage]
+        had_it = queue[0] is future
+        queue.remove(future)
+        return queue[0] if had_it and queue else None
 
 
 class Virtual(World):
@@ -136,8 +159,7 @@ class Virtual(World):
             done = perform(future.op, self.models[future.device], self.request)
         except Exception as raised:  # it comes out when the method waits
             done = Done(None, 0, 0)
-            error = failed(future.device, future.op, cause_of(raised))
-            error.__cause__ = raised  # a traceback then shows where
+            error = failed_by(future.device, future.op, raised)
         steps = steps_of(self.latency, future.device, future.op, done.kept, done.fed)
         self._carry_out(future, steps, done, error)
 

@@ -23,9 +23,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -36,15 +38,15 @@ import numpy as np
 
 from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
-from speclib.data.latency import Step, steps_of
+from speclib.data.latency import Latency, Step, steps_of
 from speclib.models import gpus
 from speclib.models.open_pair import open_pair
 from speclib.models.rank import Rank, RankLost
 from speclib.operations.model import Model
-from speclib.operations.operation import Operation, Raw, Request, perform
+from speclib.operations.operation import Done, Operation, Raw, Request, perform
 
-from .clock import Clock, SystemClock
 from .devices import NO_MEMORY, cause_of
+from .seated_models import SeatedModels, Together, passes_of
 from .stage_locks import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
@@ -53,6 +55,37 @@ if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 STOP = None
+
+
+# -- time ------------------------------------------------------------------------------
+class Clock(Protocol):
+    """Reads seconds, and lets them pass.
+
+    A worker takes it as an argument, so a test can have it stand still.
+    """
+
+    def now(self) -> float:
+        """Seconds since some moment that is always the same."""
+        ...
+
+    def wait(self, pipe: Connection, seconds: float) -> bool:
+        """Waits at most that many ``seconds`` until something comes through ``pipe``.
+
+        Returns whether something has come.
+        """
+        ...
+
+
+class SystemClock:
+    """The machine's own monotonic clock, which all its processes share."""
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def wait(self, pipe: Connection, seconds: float) -> bool:
+        # select counts in microseconds; the pipe's own poll rounds up to milliseconds
+        ready, _, _ = select.select([pipe], [], [], max(0.0, seconds))
+        return bool(ready)
 
 
 # -- messages --------------------------------------------------------------------------
@@ -189,15 +222,17 @@ def device(
     dtype: str,
     latency: Durations | None = None,
     locks: StageLocks | None = None,
+    seats: int = 0,
     rank: Rank | None = None,
     clock: Clock | None = None,
 ) -> Any:
     """Builds the model of device ``name``; returns what performs (operation, request).
 
     ``index``: which of the devices of its ``role``. ``latency``: emulate these
-    durations. ``locks``: of the stages that draft and target share there. ``rank``: of
-    several processes the first performs the operations and tells the others what to do;
-    those answer to it alone. ``clock``: by which it reads and spends time; None: the
+    durations. ``locks``: of the stages that draft and target share there. ``seats``: in
+    a batch, how many requests it serves at a time. ``rank``: of several processes the
+    first performs the operations and tells the others what to do; those answer to it
+    alone. ``clock``: by which it reads and spends time; None: the
     machine's own.
     """
     opened = open_pair(pair)
@@ -205,10 +240,14 @@ def device(
     gpus.prepare_environment()
     gpus.refuse_fork_of_user(places)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    model = opened.build(role, dtype, dilated=latency is None, index=index, rank=rank)
+    clock = clock or SystemClock()
+    is_dilated = latency is None
+    if seats:
+        models = SeatedModels(opened, role, seats, dtype, dilated=is_dilated)
+        return partial(answer_together, models, name, latency, clock)
+    model = opened.build(role, dtype, dilated=is_dilated, index=index, rank=rank)
     if rank and rank.number:
         return model
-    clock = clock or SystemClock()
     texts = TextReceiver()
     return partial(answer, model, texts, leave_rows, name, latency, locks, clock)
 
@@ -268,6 +307,41 @@ def answer(
         if not stopping.has_come:
             rows = _rows_to_send(done.raw, operation, request, leave_rows)
     return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
+
+
+def answer_together(
+    models: SeatedModels,
+    name: str,
+    latency: Durations | None,
+    clock: Clock,
+    question: Question,
+    pipe: Connection,
+) -> Reply:
+    """Performs what all seats of a batch ask; emulated, it lasts as it should."""
+    assert isinstance(question.operation, Together)
+    tasks = question.operation.tasks
+    start = clock.now()
+    outcomes = models.perform(tasks)
+    if isinstance(latency, Latency):
+        passes = passes_of([task.operation for task in tasks], outcomes)
+        ends = start + latency.seconds_together(name, passes)
+        clock.wait(pipe, ends - clock.now())
+    end = clock.now()
+
+    to_send: list[Done | Failure] = []
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            to_send.append(Failure(cause_of(outcome)))
+        elif outcome.raw is not None:
+            small, _ = outcome.raw
+            rows = _rows_to_send(outcome.raw, task.operation, task.request, _with_reply)
+            to_send.append(outcome._replace(raw=Raw(small, rows)))
+    return Reply(start, end, 0, 0, to_send, np.empty(0))
+
+
+def _with_reply(rows: Rows) -> Rows:
+    """Rows that go with the reply."""
+    return rows
 
 
 def _spend(

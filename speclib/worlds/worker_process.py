@@ -143,7 +143,7 @@ class Worker:
         then.
         """
         until = time.monotonic() + timeout
-        ready = wait([self.pipe, *self.sentinels], timeout)
+        ready = wait(self.signs, timeout)
         if any(process.exitcode == 0 for process in self.followers):
             # A follower that ended in order: the first rank will say why.
             still = max(0.0, until - time.monotonic())
@@ -169,9 +169,13 @@ class Worker:
                 break
         return how_it_ended(rank, code, has_followers=self.has_followers)
 
-    def stop(self, patience: float = PATIENCE) -> None:
-        """Closes the pipe, which ends an idle worker; kills one that does not end."""
+    def let_go(self) -> None:
+        """Closes the pipe, which ends an idle worker."""
         self.pipe.close()
+
+    def stop(self, patience: float = PATIENCE) -> None:
+        """Closes the pipe, and kills a worker that does not end by this in time."""
+        self.let_go()
         try:
             self.process.join(patience)
         finally:
@@ -187,9 +191,9 @@ class Worker:
         return tuple(pid for pid in pids if pid is not None)
 
     @property
-    def sentinels(self) -> list[int]:
-        """Ready when one of its processes has ended."""
-        return [process.sentinel for process in self.processes]
+    def signs(self) -> list[Any]:
+        """What becomes ready when it answers, or when one of its processes ends."""
+        return [self.pipe, *(process.sentinel for process in self.processes)]
 
 
 def how_it_ended(rank: int, code: int | None, has_followers: bool) -> str:
@@ -204,19 +208,6 @@ def how_it_ended(rank: int, code: int | None, has_followers: bool) -> str:
             "collective operation; what that rank said is on stderr"
         )
     return f"{which} ended with exit code {code}{why}"
-
-
-def dismiss(workers: dict[str, Worker]) -> None:
-    """Stops all workers at once.
-
-    The dict is emptied first, so that an interrupt leaves no half-stopped worker in it.
-    """
-    leaving = [workers.pop(name) for name in list(workers)]
-    for worker in leaving:
-        worker.pipe.close()
-    until = time.monotonic() + PATIENCE
-    for worker in leaving:
-        worker.stop(max(0.0, until - time.monotonic()))
 
 
 def refuse_daemon() -> None:

@@ -21,7 +21,6 @@ import pytest
 pytest.importorskip("torch")
 
 from helpers import snapshots  # noqa: E402
-from helpers.brief_cost_ratio import measure_c_briefly  # noqa: E402
 from helpers.tape import TapeRecorder  # noqa: E402
 from packaging.requirements import Requirement  # noqa: E402
 from torch.autograd import DeviceType  # noqa: E402
@@ -52,7 +51,6 @@ ON_A_CPU = setup.setup_for("cpu")
 def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
     tmp_path, monkeypatch, own_cache
 ):
-    measure_c_briefly(monkeypatch)  # whatever c is, outputs are the same
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
 
     outcome = check.gpu_check(setup.setup_for("cpu", minutes=60))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from itertools import count
 
 import pytest
@@ -14,7 +16,7 @@ from speclib.errors import BadValue, SpeclibError
 from speclib.models.batched import Feed, SharedNetwork
 from speclib.models.open_pair import open_pair
 from speclib.worlds.devices import DeviceFailed, DeviceLost
-from speclib.worlds.lockstep_processes import ProcessLockstep
+from speclib.worlds.process_batch import ProcessBatch
 
 PAIR = "embedded/llama-7b-70b"
 PROMPTS = [prompt.input for prompt in load("humaneval", 4)]
@@ -76,7 +78,7 @@ def test_real_processes_serve_several_prompts_with_the_same_answers(world):
 
 
 def test_an_open_world_serves_one_call_after_the_other():
-    with ProcessLockstep(speclib.load_pair(PAIR), 2) as world:
+    with ProcessBatch(speclib.load_pair(PAIR), 2) as world:
         how = dict(method="pearl", gamma=3, max_new_tokens=8, world=world)
         first = speclib.decode_batch(PROMPTS, **how)
         again = speclib.decode_batch(PROMPTS, **how)
@@ -196,18 +198,18 @@ def test_seats_for_which_there_is_no_memory_are_refused_before_a_worker_starts()
     """A token of the target takes 12 layers' keys and values of 768 channels in
     float32, and of it a billion are asked for in each seat."""
     with pytest.raises(BadValue, match="caches of 64,000,000,000 tokens.*fewer"):
-        ProcessLockstep(speclib.load_pair(PAIR), 64, length=10**9)
+        ProcessBatch(speclib.load_pair(PAIR), 64, length=10**9)
 
 
 def test_a_worker_that_is_killed_is_named():
-    with ProcessLockstep(speclib.load_pair(PAIR), 2) as steps:
-        steps._workers["target"].process.kill()
+    with ProcessBatch(speclib.load_pair(PAIR), 2) as steps:
+        os.kill(steps.devices.processes["target"][0], signal.SIGKILL)
         with pytest.raises(DeviceLost, match="'target'.*exit code -9"):
             steps.settle(with_c=True)
 
 
 def test_what_fails_in_a_worker_says_why():
-    with ProcessLockstep(speclib.load_pair(PAIR), 1) as steps:
+    with ProcessBatch(speclib.load_pair(PAIR), 1) as steps:
 
         def serve(seat):
             seat.begin((10**6,), sampler=None, coins=None, limit=2)

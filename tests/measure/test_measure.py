@@ -10,7 +10,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from helpers.brief_cost_ratio import measure_c_briefly
 from helpers.patience import wait_until
 from helpers.specs import MACHINE, measured_spec
 
@@ -25,8 +24,8 @@ PEARL, SPECULATIVE = measured_spec("pearl", 2), measured_spec("speculative", 2)
 
 
 @pytest.fixture(autouse=True)
-def _briefly(rows_folder, monkeypatch):
-    measure_c_briefly(monkeypatch)
+def _own_rows(rows_folder):
+    """An empty folder of rows."""
 
 
 def runs_of(rows) -> list[tuple[str, int]]:

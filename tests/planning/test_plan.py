@@ -7,7 +7,6 @@ from math import exp, log, sqrt
 from statistics import mean, stdev
 
 import pytest
-from helpers.brief_cost_ratio import measure_c_briefly
 
 from speclab import plan
 from speclab.planning.plan import Plan, methods_for
@@ -21,12 +20,7 @@ T = 4.302653  # of Student, at 97.5 % with two degrees of freedom
 
 
 # -- what is measured ------------------------------------------------------------------
-@pytest.fixture
-def _own_rows(own_cache, monkeypatch):
-    measure_c_briefly(monkeypatch)
-
-
-@pytest.mark.usefixtures("_own_rows")
+@pytest.mark.usefixtures("own_cache")
 def test_a_plan_follows_from_its_rows_by_hand_and_a_second_one_runs_nothing():
     said: list[str] = []
     asked = dict(methods=["pearl", "dsi"], prompts=3, max_new_tokens=12)
@@ -54,7 +48,7 @@ def test_a_plan_follows_from_its_rows_by_hand_and_a_second_one_runs_nothing():
     assert not said
 
 
-@pytest.mark.usefixtures("_own_rows")
+@pytest.mark.usefixtures("own_cache")
 def test_answers_that_end_with_their_first_commit_have_no_speed():
     with pytest.raises(SpeclibError, match="every answer ended with its first commit"):
         plan("toy", methods=["pearl"], prompts=1, max_new_tokens=1)

@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 from statistics import median
 
 import pytest
-from helpers.brief_cost_ratio import measure_c_briefly
 
 from speclab import teach
 from speclib import SpeclibError, decode
@@ -23,8 +22,7 @@ def test_nothing_runs_before_a_click_and_the_picture_says_so():
     assert "Not run yet" in "".join(ET.fromstring(shown.picture()).itertext())
 
 
-def test_a_plan_is_made_when_somebody_clicks(monkeypatch, own_cache):
-    measure_c_briefly(monkeypatch)
+def test_a_plan_is_made_when_somebody_clicks(own_cache):
     shown = teach.plan_run("toy", prompts=1, max_new_tokens=16)
     assert shown.plan is None
     assert "Not run yet" in repr(shown)
@@ -79,8 +77,7 @@ def test_unknown_names_are_refused_before_anything_runs():
 
 
 @pytest.mark.slow
-def test_a_click_runs_every_method_beside_the_notebook(monkeypatch, own_cache):
-    measure_c_briefly(monkeypatch)  # of which PEARL takes its draft length
+def test_a_click_runs_every_method_beside_the_notebook(own_cache):
     shown = teach.real_run(
         PROMPT, PAIR, methods=("autoregressive", "pearl"), max_new_tokens=8
     )

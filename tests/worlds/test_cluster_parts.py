@@ -8,18 +8,14 @@ import pytest
 
 import speclib
 from speclib.errors import BadValue
+from speclib.models import fingerprint
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
 from helpers.stand_in_for_ray import StandInForRay  # noqa: E402
 
 from speclib.worlds.cluster import clocks, nodes  # noqa: E402
-from speclib.worlds.cluster.actor import Actor  # noqa: E402
-from speclib.worlds.cluster.packed_rows import (  # noqa: E402
-    FewNumbers,
-    pack,
-    unpack,
-)
+from speclib.worlds.cluster.actor import Actor, FewNumbers, pack  # noqa: E402
 from speclib.worlds.worker import Question  # noqa: E402
 
 SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
@@ -68,7 +64,7 @@ def test_what_is_unpacked_is_what_was_packed(likely, dtype):
     rows = np.zeros((3, 30_000), dtype)
     rows[:, :likely] = np.random.default_rng(likely).random((3, likely))
     packed = pack(rows)
-    again = unpack(packed) if isinstance(packed, FewNumbers) else packed
+    again = packed.read() if isinstance(packed, FewNumbers) else packed
     np.testing.assert_array_equal(again, rows)
     assert again.dtype == rows.dtype
 
@@ -87,6 +83,7 @@ class WhetherStopped:
     """A part whose device says of each operation whether STOP had come."""
 
     size = 1
+    code = fingerprint.of_code()
 
     def rank(self, host, pipes) -> None:
         return None

@@ -222,7 +222,7 @@ def test_a_worker_killed_at_the_end_costs_the_finished_output_nothing(world, dev
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_worker_killed_while_c_is_measured_is_named(device, own_cache):
+def test_a_worker_killed_while_c_is_measured_is_named(device):
     with Processes(TOY) as world:
         before = pids(world)
         kill(world, device)

@@ -14,9 +14,10 @@ from speclib.errors import BadValue, SpeclibError
 from speclib.methods import METHODS, about, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Pass
+from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import DeviceFailed
-from speclib.worlds.lockstep import Seat, VirtualLockstep
 from speclib.worlds.turns import Turn
+from speclib.worlds.virtual_batch import VirtualBatch
 
 # A target pass takes 10 s and 1 s for each token fed, one of the draft 2 s.
 LATENCY = Latency(
@@ -29,7 +30,7 @@ IN_STEP = [name for name in METHODS if "servers" not in parameters(name)]
 
 def run(method, requests, seats, latency=LATENCY, alpha=1.0, tokens=8, **settings):
     """Traces of toys that agree as often as ``alpha``, and the clock at the end."""
-    steps = VirtualLockstep(seats, latency)
+    steps = VirtualBatch(seats, latency)
     waiting = iter(range(requests))
     traces = {}
 
@@ -166,7 +167,7 @@ def test_what_cannot_go_in_step_is_refused(wrong, message):
 
 
 def test_a_page_that_takes_the_first_of_several_is_refused():
-    steps = VirtualLockstep(2, LATENCY)
+    steps = VirtualBatch(2, LATENCY)
 
     def serve(seat: Seat) -> None:
         steps.give_models(seat, {"draft": Toy(0.5), "target": Toy()})
@@ -182,7 +183,7 @@ def test_a_failure_in_one_seat_ends_all_and_leaves_no_thread():
         def rows(self, *_):
             raise ValueError("no rows today")
 
-    steps = VirtualLockstep(3, LATENCY)
+    steps = VirtualBatch(3, LATENCY)
 
     def serve(seat: Seat) -> None:
         target = Failing() if seat.number == 1 else Toy()

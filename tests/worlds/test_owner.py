@@ -260,7 +260,7 @@ def in_another_thread(function) -> None:
 
 # -- batches ---------------------------------------------------------------------------
 def test_steps_of_a_batch_have_an_owner_too():
-    with speclib.ProcessLockstep(TOY, 2) as steps:
+    with speclib.ProcessBatch(TOY, 2) as steps:
 
         def batch():
             return speclib.decode_batch(["3", "4"], world=steps, **HOW)

@@ -21,7 +21,7 @@ from speclib.data.latency import Curve, Latency, Shared, load_latency
 from speclib.errors import BadValue
 from speclib.worlds.processes import Processes
 from speclib.worlds.stage_locks import StageLocks
-from speclib.worlds.stages import Stages
+from speclib.worlds.virtual import Stages
 from speclib.worlds.world import DeviceLost
 
 TOY = speclib.load_pair("toy")

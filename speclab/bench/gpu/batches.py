@@ -12,7 +12,7 @@ from speclib.core.sampling import Tokens
 from speclib.data import prompts
 from speclib.decoding.batch import BatchResult, decode_batch
 from speclib.methods import parameters
-from speclib.worlds.lockstep_processes import ProcessLockstep
+from speclib.worlds.process_batch import ProcessBatch
 
 from .exactness import FLOAT32, IN_A_LINE, ONE_SHAPE, TASK, counts_of
 from .setup import Setup
@@ -32,11 +32,11 @@ def exact(setup: Setup) -> Generator[BenchRow]:
     In float32 those of plain decoding alone, and in bfloat16, with passes of one shape,
     those of plain decoding with as many seats.
     """
-    with ProcessLockstep(setup.exact_pair(), 1, dtype="float32") as alone:
+    with ProcessBatch(setup.exact_pair(), 1, dtype="float32") as alone:
         plain = _outputs(alone, PLAIN, setup)
     for arithmetic in (FLOAT32, ONE_SHAPE):
         pair = arithmetic.apply_to(setup.exact_pair())
-        with ProcessLockstep(pair, SEATS, dtype=arithmetic.dtype) as world:
+        with ProcessBatch(pair, SEATS, dtype=arithmetic.dtype) as world:
             methods = IN_STEP
             if arithmetic is FLOAT32:
                 methods = (PLAIN, *IN_STEP)
@@ -54,7 +54,7 @@ def exact(setup: Setup) -> Generator[BenchRow]:
                 )
 
 
-def _outputs(world: ProcessLockstep, method: str, setup: Setup) -> list[Tokens]:
+def _outputs(world: ProcessBatch, method: str, setup: Setup) -> list[Tokens]:
     more_than_seats = [prompt.input for prompt in prompts.load(TASK, SEATS + 2)]
     batch = decode_batch(
         more_than_seats,
@@ -82,7 +82,7 @@ def gains(setup: Setup) -> Generator[BenchRow]:
     )
     one_by_one: list[float] = []
     for seats in setup.batches:
-        with ProcessLockstep(pair, seats, dtype="float32") as world:
+        with ProcessBatch(pair, seats, dtype="float32") as world:
             _race(world, "speculative", 2)
             plain: list[float] = []
             ratios: dict[str, list[float]] = {name: [] for name in RACERS}
@@ -103,7 +103,7 @@ def gains(setup: Setup) -> Generator[BenchRow]:
             yield median_row(name, own_ratios, "ratio", note)
 
 
-def _race(world: ProcessLockstep, method: str, tokens: int) -> BatchResult:
+def _race(world: ProcessBatch, method: str, tokens: int) -> BatchResult:
     """A request for each seat. Its end token is ignored, so no seat is ever empty."""
     asked = [prompt.input for prompt in prompts.load(TASK, len(world.seats))]
     settings: dict[str, Any] = {} if method == PLAIN else {"gamma": GAMMA}

@@ -25,9 +25,11 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Client, Connection, Listener
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import psutil
 import ray
 
+from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models import fingerprint
 from speclib.models.rank import Rank
@@ -41,8 +43,6 @@ from speclib.worlds.worker import (
     attempt,
     device,
 )
-
-from .packed_rows import pack
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
@@ -104,15 +104,33 @@ class Part:
         return answer
 
 
-class Ready(NamedTuple):
-    """What an actor says of itself once its model is built.
+class FewNumbers(NamedTuple):
+    """Rows [n, V] with few numbers other than 0, as ``top_k`` and ``top_p`` leave them.
 
-    ``node``: the number that Ray gave the node. ``code``: a hash of the source that
-    computes there.
+    ``indices``: where these ``numbers`` are when the rows are laid one after another.
     """
 
-    node: str
-    code: str
+    shape: tuple[int, ...]
+    indices: np.ndarray
+    numbers: np.ndarray
+
+    def read(self) -> Rows:
+        """The rows themselves."""
+        rows = np.zeros(self.shape, self.numbers.dtype)
+        rows.ravel()[self.indices] = self.numbers
+        return rows
+
+
+def pack(rows: Rows) -> Rows | FewNumbers:
+    """What is sent of ``rows``: whichever is shorter."""
+    flat = rows.ravel()
+    indices = np.flatnonzero(flat)
+    if flat.size <= np.iinfo(np.int32).max:
+        indices = indices.astype(np.int32)  # as many bytes as a number, or half
+    numbers = flat[indices]
+    if indices.nbytes + numbers.nbytes >= rows.nbytes:
+        return rows
+    return FewNumbers(rows.shape, indices, numbers)
 
 
 class Actor:
@@ -135,11 +153,7 @@ class Actor:
 
     def follow(self, meeting: MeetingPoint, part: Part) -> None:
         """Serves the first rank, until that ends."""
-        if fingerprint.of_code() != part.code:
-            raise SpeclibError(
-                f"node {own_address()} of rank {part.number} has another version of "
-                "speclib: install the same on every node"
-            )
+        _check_version(part)
         _meet_through(own_address())
         with Client((meeting.host, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(part.number)
@@ -155,19 +169,22 @@ class Actor:
         return tuple(pipe_of_rank[number] for number in sorted(pipe_of_rank))
 
     # -- operations --------------------------------------------------------------------
-    def start(self, part: Part) -> Ready | Failure:
-        """Builds the model of a device's only or first rank."""
+    def start(self, part: Part) -> str | Failure:
+        """Builds the model of a device's only or first rank.
+
+        Returns the number that Ray gave its node.
+        """
         pipes: tuple[Connection, ...] = ()
         host = own_address()
         if part.size > 1:
             _meet_through(host)
             pipes = self._accept_followers(part.size - 1)
 
-        answer = attempt(part.start, part.rank(host, pipes), pack)
+        answer = attempt(_start, part, part.rank(host, pipes))
         if isinstance(answer, Failure):
             return answer
         self._answer = answer
-        return Ready(ray.get_runtime_context().get_node_id(), fingerprint.of_code())
+        return str(ray.get_runtime_context().get_node_id())
 
     def perform(self, number: int, question: Question) -> Reply | Failure:
         """The reply to a question; they are numbered from 1 on."""
@@ -202,6 +219,20 @@ class Actor:
     def clock(self) -> float:
         """What this machine's monotonic clock reads, seconds."""
         return time.perf_counter()
+
+
+def _start(part: Part, rank: Rank | None) -> Callable[..., Any]:
+    _check_version(part)
+    return part.start(rank, pack)
+
+
+def _check_version(part: Part) -> None:
+    """Raises SpeclibError if this node computes with another source of speclib."""
+    if fingerprint.of_code() != part.code:
+        raise SpeclibError(
+            f"node {own_address()} has another version of speclib: install the same on "
+            "every node"
+        )
 
 
 def own_address() -> str:

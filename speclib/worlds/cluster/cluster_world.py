@@ -3,7 +3,7 @@
 Ray places the actors, starts them and says when one is lost. What an actor does is what
 a worker process of one machine does (see ``actor``).
 
-Greedy rows travel as their tokens, others whole or as few numbers (``packed_rows``).
+Greedy rows travel as their tokens, others whole or as few numbers.
 The times in a trace are the devices' own readings, laid on the controller's clock (see
 ``clocks``); how sure that is stands in the trace, as ``clock_error``.
 """
@@ -42,10 +42,9 @@ from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import Question, Reply
 
 from . import clocks, nodes
-from .actor import ASIDE, Actor, Part, Ready
+from .actor import ASIDE, Actor, FewNumbers, Part
 from .clocks import Reading
 from .nodes import Need
-from .packed_rows import FewNumbers, unpack
 
 # What Ray calls at the same time: an operation, and what is aside of it.
 REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
@@ -167,9 +166,13 @@ class ActorWorker:
             lambda: float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
         )
 
-    def stop(self, patience: float = 0.0) -> None:
+    def let_go(self) -> None:
         """Ends its actors, and gives their places back."""
         self._give_back()
+
+    def stop(self, patience: float = 0.0) -> None:
+        """The same: Ray ends actors at once."""
+        self.let_go()
 
 
 def give_back(group: Any, actors: list[Any]) -> None:
@@ -183,23 +186,17 @@ def give_back(group: Any, actors: list[Any]) -> None:
             ray.kill(actor)
 
 
-def dismiss(workers: dict[str, ActorWorker]) -> None:
-    """Stops all workers. The dict is emptied first, as an interrupt may come."""
-    for worker in [workers.pop(name) for name in list(workers)]:
-        worker.stop()
-
-
 class Cluster(RealDevices[ActorWorker]):
     """``pair`` on the machines of a Ray cluster: a draft and ``servers`` targets.
 
     Ray decides which node a device is on; all processes of one are on the same node
     where one can take them all. ``address``: the cluster's, as host:port; None: what
     RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
-    are those of Processes; c is measured anew in every world.
+    are those of Processes.
 
-    Raises BadValue where there is no cluster, where it is too small for the pair, or
-    where a node has another version of speclib; DeviceLost as Processes does. Use it as
-    a context manager, or ``close()`` it.
+    Raises BadValue if there is no cluster, or if it is too small for the pair;
+    DeviceLost as Processes does, and if a node has another version of speclib. Use it
+    as a context manager, or ``close()`` it.
     """
 
     @checked
@@ -218,9 +215,7 @@ class Cluster(RealDevices[ActorWorker]):
         self._address = address
         self._node_of: dict[str, str] = {}  # also of devices that are lost
         self._clock_of: dict[str, Reading] = {}
-        super().__init__(
-            pair, servers, cancel, dtype, emulate, timeout, start_timeout, False
-        )
+        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
         self._start_missing_workers()
 
     def _refuse_what_cannot_be(self) -> None:
@@ -262,10 +257,6 @@ class Cluster(RealDevices[ActorWorker]):
                 self._needs[name] = self._needs[name]._replace(together=False)
         return [name for name in self._needs if name in missing]
 
-    @staticmethod
-    def _dismiss(workers: dict[str, ActorWorker]) -> None:
-        dismiss(workers)
-
     def _start_worker(self, name: str) -> ActorWorker:
         role, index = self.devices[name].role, self.devices[name].index
         need = self._needs[name]
@@ -286,9 +277,8 @@ class Cluster(RealDevices[ActorWorker]):
         parts = [replace(part, number=number) for number in range(part.size)]
         return ActorWorker(need, parts)
 
-    def _note_ready(self, name: str, answer: Ready) -> None:
-        node = nodes.names().get(answer.node, answer.node)
-        nodes.check_versions(answer.code, node, fingerprint.of_code())
+    def _note_ready(self, name: str, answer: str) -> None:
+        node = nodes.names().get(answer, answer)
         worker = self._workers[name]
         worker.node = self._node_of[name] = node
         self._clock_of.pop(name, None)  # that of another node, perhaps
@@ -300,16 +290,13 @@ class Cluster(RealDevices[ActorWorker]):
                 f"within {PATIENCE:g} s: the network is too slow"
             )
 
-    def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
-        future_of_sign = {}
-        for future in busy:
-            for sign in self._workers[future.device].signs:
-                future_of_sign[sign] = future
-        ready, _ = ray.wait(list(future_of_sign), timeout=patience)
-        return future_of_sign[ready[0]] if ready else None
+    @staticmethod
+    def _wait(signs: list[Any], patience: float) -> list[Any]:
+        ready, _ = ray.wait(signs, timeout=patience)
+        return list(ready)
 
     def _find_rows(self, left: FewNumbers, device: str) -> Rows:
-        return unpack(left)
+        return left.read()
 
     @property
     def nodes(self) -> dict[str, str]:

@@ -89,18 +89,14 @@ def _check_same(address: str | None) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raises BadValue where nothing listens at ``address``: Ray would wait long."""
+    """Raises BadValue if nothing listens at ``address``: Ray would wait long."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise BadValue(
-            f"the address of a Ray cluster is {address!r}: give host:port, as in "
-            "10.0.0.1:6379"
-        )
     try:
         socket.create_connection((host, int(port)), SECONDS_TO_REACH).close()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise BadValue(
-            f"no Ray cluster answers at {address} ({error}). {HOW_TO_START}"
+            f"no Ray cluster answers at {address} ({error}): give host:port, as in "
+            f"10.0.0.1:6379. {HOW_TO_START}"
         ) from error
 
 
@@ -317,13 +313,4 @@ def check_places(pair: Pair, place: Place) -> None:
         raise BadValue(
             f"pair {pair.name!r} has draft and target share {', '.join(shared)}, but "
             "in a cluster each device has GPUs of its own: give them others in place"
-        )
-
-
-def check_versions(code: str, node: str, own_code: str) -> None:
-    """Raises BadValue where a node computes with another source of speclib."""
-    if code != own_code:
-        raise BadValue(
-            f"node {node!r} has another version of speclib (its source is "
-            f"{code[:8]}, here it is {own_code[:8]}): install the same on every node"
         )

@@ -12,10 +12,9 @@ decoding and PEARL of two requests::
     PEARL   draft    drafts 0 1    drafts 0 1    drafts 0 1    drafts 0 1
             target   passes 0 1    passes 0 1    passes 0 1    passes 0 1
 
-A page may be ahead of the others, as one of SSD is that has found its window: then a
-device does in a step what it is asked by some seats, and the other device what it is
-asked by the others. A seat whose request ends takes the next one, or stays empty where
-there is none.
+A page may be ahead of the others, as SSD's is when it has found its window. One device
+then serves some seats in a step, and the other device serves the others. A seat whose
+request ends takes the next one, or stays empty if there is none.
 
 This is no serving engine: nothing arrives meanwhile, and no pass begins before the
 step's slowest one is over.
@@ -27,13 +26,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from speclib.data.latency import Latency, drafts_beside_a_pass, message_seconds
 from speclib.errors import BadValue
-from speclib.operations.model import Model
-from speclib.operations.operation import Done, perform
+from speclib.operations.operation import Done
 
 from .cost_ratio import CostRatio
-from .devices import AnyFuture, cause_of, device_names, failed
+from .devices import AnyFuture, DeviceFailed, device_names
 from .owner import Owner
 from .turns import Turn
 from .world import World
@@ -46,11 +43,14 @@ class Asked(NamedTuple):
     future: AnyFuture
 
 
-class Answered(NamedTuple):
-    """What came of it; ``done`` gives nothing where there is an ``error``."""
+class Answers(NamedTuple):
+    """What a device gave in a step, in the order in which it was asked.
 
-    done: Done
-    error: Exception | None = None
+    ``seconds``: how long it took for all of it.
+    """
+
+    outcomes: Sequence[Done | DeviceFailed]
+    seconds: float
 
 
 class Seat(World):
@@ -61,13 +61,13 @@ class Seat(World):
     An operation that nobody wants any more still takes its part of the step.
     """
 
-    def __init__(self, steps: Lockstep, number: int, opened: Any = None):
-        self._steps = steps
+    def __init__(self, batch: BatchWorld, number: int, opened: Any = None):
+        self._batch = batch
         self._origin = 0.0
         self._turn: Turn | None = None
         super().__init__(device_names(), "after-op", opened)
         self.number = number
-        self.kind = steps.kind
+        self.kind = batch.kind
 
     def take_turns(self, turn: Turn) -> None:
         """Has the page pause in ``turn`` wherever it waits."""
@@ -77,11 +77,15 @@ class Seat(World):
         """What ``device`` is asked for the step that comes."""
         return self._running[device]
 
-    def answer(self, future: AnyFuture, answered: Answered, seconds: float) -> None:
-        """The step has come to an end, and the device has taken so many ``seconds``."""
-        done = answered.done
+    def answer(
+        self, future: AnyFuture, outcome: Done | DeviceFailed, seconds: float
+    ) -> None:
+        """The step has ended, and the device has taken this many ``seconds``."""
+        error = None
+        if isinstance(outcome, DeviceFailed):
+            error, outcome = outcome, Done(None, 0, 0)
         end = future.start + seconds
-        self._finish(future, done.raw, end, done.kept, done.fed, answered.error)
+        self._finish(future, outcome.raw, end, outcome.kept, outcome.fed, error)
 
     def first(self, *futures: AnyFuture) -> AnyFuture:
         """Raises BadValue: in a step everything ends at once."""
@@ -92,22 +96,22 @@ class Seat(World):
 
     @property
     def now(self) -> float:
-        return self._steps.now - self._origin
+        return self._batch.now - self._origin
 
     def _zero(self) -> None:
-        self._origin = self._steps.now
+        self._origin = self._batch.now
 
     @property
     def vocab(self) -> int:
-        return self._steps.vocab(self)
+        return self._batch.vocab(self)
 
     @property
     def cost_ratio(self) -> CostRatio:
-        return self._steps.cost_ratio
+        return self._batch.cost_ratio
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        return self._steps.drafts_beside_a_pass
+        return self._batch.drafts_beside_a_pass
 
     def _start(self, future: AnyFuture) -> None:
         """It begins with the step."""
@@ -117,7 +121,7 @@ class Seat(World):
         self._turn.pause()
 
 
-class Lockstep:
+class BatchWorld:
     """Leads several seats step by step. A subclass knows the devices and the clock.
 
     seats: one for each request that is decoded at a time. opened: see World.
@@ -143,6 +147,7 @@ class Lockstep:
         self.owner.take()
         turns: list[Turn] = []
         try:
+            self._zero()
             turns += [Turn(partial(serve, seat)) for seat in self.seats]
             for seat, turn in zip(self.seats, turns, strict=True):
                 seat.take_turns(turn)
@@ -154,6 +159,7 @@ class Lockstep:
         finally:
             for turn in turns:
                 turn.give_up()
+            self._end()
             self.owner.give_back()
 
     def _make_step(self) -> None:
@@ -165,17 +171,22 @@ class Lockstep:
                 if future is not None:
                     asked.setdefault(name, []).append(Asked(seat, future))
 
-        outcomes = self._perform(asked)
+        answers = self._perform(asked)
         for name, of_device in asked.items():
-            answers, seconds = outcomes[name]
-            for (seat, future), answered in zip(of_device, answers, strict=True):
-                seat.answer(future, answered, seconds)
+            outcomes, seconds = answers[name]
+            for (seat, future), outcome in zip(of_device, outcomes, strict=True):
+                seat.answer(future, outcome, seconds)
 
-    def _perform(
-        self, asked: Mapping[str, Sequence[Asked]]
-    ) -> dict[str, tuple[list[Answered], float]]:
-        """Of each device its answers, and its seconds; the clock is then at the end."""
+    # -- what a subclass provides ------------------------------------------------------
+    def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
+        """The answers of each device; the clock is then at the step's end."""
         raise NotImplementedError
+
+    def _zero(self) -> None:
+        """Sets the clock to zero, and has the devices ready."""
+
+    def _end(self) -> None:
+        """Called after the last step, however it ended."""
 
     @property
     def now(self) -> float:
@@ -184,7 +195,7 @@ class Lockstep:
 
     def vocab(self, seat: Seat) -> int:
         """How many rows the distributions of a seat have."""
-        raise NotImplementedError
+        return int(self.opened.vocab)
 
     @property
     def cost_ratio(self) -> CostRatio:
@@ -195,86 +206,3 @@ class Lockstep:
     def drafts_beside_a_pass(self) -> float:
         """How many drafts take as long as a target pass, for all seats at a time."""
         return self.cost_ratio.value
-
-
-def answers_of(
-    name: str, asked: Sequence[Asked], outcomes: Sequence[Done | Exception]
-) -> list[Answered]:
-    """What came of the operations of a device, for their seats."""
-    answers = []
-    for (_, future), outcome in zip(asked, outcomes, strict=True):
-        if isinstance(outcome, Done):
-            answers.append(Answered(outcome))
-            continue
-        error = failed(name, future.op, cause_of(outcome))
-        error.__cause__ = outcome
-        answers.append(Answered(Done(None, 0, 0), error))
-    return answers
-
-
-class VirtualLockstep(Lockstep):
-    """Seats on a simulated clock, with passes that last as ``latency`` says.
-
-    ``opened``: see World. Raises BadValue where draft and target share devices there.
-    """
-
-    kind = "virtual"
-
-    def __init__(self, seats: int, latency: Latency, opened: Any = None):
-        self.latency = latency
-        self._now = 0.0
-        self._models: dict[Seat, Mapping[str, Model]] = {}
-        super().__init__(seats, opened)
-
-    def settle(self, with_c: bool) -> None:
-        """Sets the clock to zero."""
-        self._now = 0.0
-
-    def give_models(self, seat: Seat, models: Mapping[str, Model]) -> None:
-        """``models``: device name -> the model that computes the seat's next request.
-
-        On a real machine all seats have the same weights, and a cache each.
-        """
-        self._models[seat] = models
-        seat.context = min(model.context for model in models.values())
-
-    @property
-    def now(self) -> float:
-        return self._now
-
-    def vocab(self, seat: Seat) -> int:
-        return self._models[seat]["target"].vocab
-
-    @property
-    def cost_ratio(self) -> CostRatio:
-        return CostRatio.known(self.latency.c_of_batch(len(self.seats)))
-
-    @property
-    def drafts_beside_a_pass(self) -> float:
-        return drafts_beside_a_pass(self.latency, len(self.seats))
-
-    def _perform(
-        self, asked: Mapping[str, Sequence[Asked]]
-    ) -> dict[str, tuple[list[Answered], float]]:
-        outcomes = {}
-        for name, of_device in asked.items():
-            answers = self._compute_all(name, of_device)
-            passes = []
-            for (_, future), (done, _) in zip(of_device, answers, strict=True):
-                passes.append(future.op.passes(done.kept, done.fed))
-            seconds = self.latency.seconds_together(name, passes)
-            seconds += 2 * message_seconds(self.latency, name)
-            outcomes[name] = answers, seconds
-        self._now += max((seconds for _, seconds in outcomes.values()), default=0.0)
-        return outcomes
-
-    def _compute_all(self, name: str, asked: Sequence[Asked]) -> list[Answered]:
-        """What a device writes for all seats, at once; only durations are simulated."""
-        outcomes: list[Done | Exception] = []
-        for seat, future in asked:
-            try:
-                model = self._models[seat][name]
-                outcomes.append(perform(future.op, model, seat.request))
-            except Exception as raised:  # it comes out when the page waits
-                outcomes.append(raised)
-        return answers_of(name, asked, outcomes)

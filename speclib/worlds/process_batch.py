@@ -1,0 +1,160 @@
+"""Requests in lock-step on real devices of this machine, on the wall-clock.
+
+There is a worker process for the draft and one for the target, each with one copy of
+its weights. In a step each of them performs one operation, ``Together``, which is
+whatever all seats ask of it; messages, clocks and faults are those of ``Processes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from speclib.arguments import Count, Patience, Whole, checked
+from speclib.core.sampling import Coins, Sampler
+from speclib.data.latency import Durations, Latency
+from speclib.data.pairs import Pair
+from speclib.errors import BadValue
+from speclib.models import preflight
+from speclib.models.open_pair import OpenPair
+from speclib.models.seats import check_seats
+from speclib.operations.operation import Done, Operation, Raw
+
+from .batch_world import Answers, Asked, BatchWorld
+from .cost_ratio import CostRatio
+from .devices import DeviceFailed, failed
+from .processes import Processes
+from .seated_models import Task, Together
+from .worker import Certain, Failure
+
+MOST_SEATS = 64
+
+
+class SeatedProcesses(Processes):
+    """A draft and a target that serve several requests at a time.
+
+    ``length``: see ``ProcessBatch``. The other arguments are those of Processes.
+    """
+
+    def __init__(self, pair: Pair | OpenPair, seats: int, length: int, **settings: Any):
+        self.seats = seats
+        self._length = length
+        super().__init__(pair, **settings)
+
+    def _refuse_what_cannot_be(self) -> None:
+        check_seats(self.opened, self.dtype)
+        if self.emulate is None:
+            cached = self.seats * self._length
+            place = self.opened.place
+            preflight.check(self.pair, place, self.dtype, cached=cached)
+
+    def _as_timed(self, operation: Operation) -> Together:
+        """The same operation in every seat at a time."""
+        own = replace(operation, text=tuple(operation.text))
+        tasks = tuple(Task(seat, own, self.request) for seat in range(self.seats))
+        return Together(self.text, tasks)
+
+
+class ProcessBatch(BatchWorld):
+    """``seats`` requests of ``pair`` at a time, in two worker processes.
+
+    ``length``: of the longest text that a seat will hold, in tokens; there must be
+    memory for the keys and values of that many. ``emulate``: a latency; then undilated
+    models compute the tokens, and every step lasts as long as it says. ``timeout``:
+    seconds that a step may take.
+
+    devices: the world that is asked for the steps; see Processes for its faults.
+
+    Raises BadValue for more seats than there may be or than there is memory for, and
+    for models that cannot have several (see ``check_seats``). Use it as a context
+    manager, or ``close()`` it.
+    """
+
+    @checked
+    def __init__(
+        self,
+        pair: Pair | OpenPair,
+        seats: Annotated[int, Whole(least=1, most=MOST_SEATS)],
+        *,
+        dtype: str = "auto",
+        length: Count | None = None,
+        emulate: Latency | Durations | None = None,
+        timeout: Patience = 60.0,
+        start_timeout: Patience = 300.0,
+    ):
+        if emulate is not None and not isinstance(emulate, Latency):
+            raise BadValue("several requests at a time need a Latency to be emulated")
+        self.emulate = emulate
+        self.dtype = dtype
+        self.devices = SeatedProcesses(
+            pair,
+            seats,
+            length or 0,
+            dtype=dtype,
+            emulate=emulate,
+            timeout=timeout,
+            start_timeout=start_timeout,
+        )
+        self.kind = self.devices.kind
+        super().__init__(seats, self.devices.opened)
+
+    @property
+    def now(self) -> float:
+        return self.devices.now
+
+    def settle(self, with_c: bool) -> None:
+        """Times c, if it is wanted and was not timed before."""
+        self.owner.check()
+        if with_c:
+            _ = self.cost_ratio
+
+    def _zero(self) -> None:
+        self.devices.begin((), sampler=Sampler(), coins=Coins(), limit=0)
+
+    def _end(self) -> None:
+        self.devices.give_up()
+
+    def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
+        operations = {}
+        for name, of_device in asked.items():
+            tasks = tuple(Task(s.number, f.op, s.request) for s, f in of_device)
+            operations[name] = Together(self.devices.text, tasks)
+
+        answers = {}
+        for name, (done, seconds) in self.devices.compute_at_once(operations).items():
+            outcomes = []
+            for (_, future), own in zip(asked[name], done, strict=True):
+                outcomes.append(self._outcome(name, future.op, own))
+            answers[name] = Answers(outcomes, seconds)
+        return answers
+
+    def _outcome(
+        self, name: str, operation: Operation, own: Done | Failure
+    ) -> Done | DeviceFailed:
+        """What came of an operation, with its rows made whole again."""
+        if isinstance(own, Failure):
+            return failed(name, operation, own.cause)
+        if own.raw is not None and isinstance(own.raw.rows, Certain):
+            rows = own.raw.rows.read(self.opened.vocab)
+            return own._replace(raw=Raw(own.raw.small, rows))
+        return own
+
+    @property
+    def cost_ratio(self) -> CostRatio:
+        """c of passes that are fed a token of every seat."""
+        if self.emulate is not None:
+            return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
+        return self.devices.cost_ratio
+
+    def close(self) -> None:
+        """Ends the workers, for good. A forked child leaves its parent's alone."""
+        self.owner.close()
+        self.devices.close()
+
+    def __enter__(self) -> ProcessBatch:
+        self.owner.check()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,111 @@
+"""Requests in lock-step on a simulated clock; only durations are simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from speclib.core.settings import ROLES
+from speclib.data.latency import Latency, drafts_beside_a_pass, message_seconds
+from speclib.models.open_pair import OpenPair
+from speclib.operations.model import Model
+from speclib.operations.operation import Done, perform
+
+from .batch_world import Answers, Asked, BatchWorld, Seat
+from .cost_ratio import CostRatio
+from .devices import DeviceFailed, failed_by
+from .seated_models import SeatedModels, Task, passes_of
+
+
+class VirtualBatch(BatchWorld):
+    """Seats on a simulated clock, with passes that last as ``latency`` says.
+
+    Each seat has models of its own (``give_models``). ``opened``: see World. Raises
+    BadValue if draft and target share devices in ``latency``.
+    """
+
+    kind = "virtual"
+
+    def __init__(self, seats: int, latency: Latency, opened: Any = None):
+        self.latency = latency
+        self._now = 0.0
+        self._models: dict[Seat, Mapping[str, Model]] = {}
+        super().__init__(seats, opened)
+
+    def give_models(self, seat: Seat, models: Mapping[str, Model]) -> None:
+        """``models``: device name -> the model that computes the seat's next request.
+
+        On a real machine all seats have the same weights, and a cache each.
+        """
+        self._models[seat] = models
+        seat.context = min(model.context for model in models.values())
+
+    @property
+    def now(self) -> float:
+        return self._now
+
+    def _zero(self) -> None:
+        self._now = 0.0
+
+    def vocab(self, seat: Seat) -> int:
+        return self._models[seat]["target"].vocab
+
+    @property
+    def cost_ratio(self) -> CostRatio:
+        return CostRatio.known(self.latency.c_of_batch(len(self.seats)))
+
+    @property
+    def drafts_beside_a_pass(self) -> float:
+        return drafts_beside_a_pass(self.latency, len(self.seats))
+
+    def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
+        answers = {}
+        for name, of_device in asked.items():
+            computed = self._compute(name, of_device)
+            operations = [future.op for _, future in of_device]
+            passes = passes_of(operations, computed)
+            seconds = self.latency.seconds_together(name, passes)
+            seconds += 2 * message_seconds(self.latency, name)
+
+            outcomes: list[Done | DeviceFailed] = []
+            for operation, outcome in zip(operations, computed, strict=True):
+                if isinstance(outcome, Exception):
+                    outcome = failed_by(name, operation, outcome)
+                outcomes.append(outcome)
+            answers[name] = Answers(outcomes, seconds)
+        self._now += max((each.seconds for each in answers.values()), default=0.0)
+        return answers
+
+    def _compute(self, name: str, asked: Sequence[Asked]) -> list[Done | Exception]:
+        """What a device gives each seat, or why it failed."""
+        outcomes: list[Done | Exception] = []
+        for seat, future in asked:
+            try:
+                model = self._models[seat][name]
+                outcomes.append(perform(future.op, model, seat.request))
+            except Exception as raised:  # it comes out when the page waits
+                outcomes.append(raised)
+        return outcomes
+
+
+class VirtualPairBatch(VirtualBatch):
+    """``seats`` requests of a pair: its models write the tokens here, undilated.
+
+    All seats share their weights. Raises BadValue as ``build_seats`` does.
+    """
+
+    def __init__(self, opened: OpenPair, seats: int, latency: Latency, dtype: str):
+        self._of_role = {}
+        for role in ROLES:
+            self._of_role[str(role)] = SeatedModels(
+                opened, role, seats, dtype, dilated=False
+            )
+        opened.set_threads()
+        super().__init__(seats, latency, opened)
+
+    def vocab(self, seat: Seat) -> int:
+        return int(self.opened.vocab)
+
+    def _compute(self, name: str, asked: Sequence[Asked]) -> list[Done | Exception]:
+        tasks = [Task(seat.number, f.op, seat.request) for seat, f in asked]
+        return self._of_role[name].perform(tasks)
