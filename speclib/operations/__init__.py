@@ -1,7 +1,7 @@
 """What a device can be asked to do: one line here for each operation.
 
-Being registered, an operation is traced and drawn in timelines; with an example it is
-tested.
+Being registered, an operation is traced and drawn in timelines. With an example in the
+tests it is tested.
 """
 
 from .draft_dynamic_tree import DraftDynamicTree
