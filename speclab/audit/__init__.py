@@ -8,4 +8,11 @@ also with the mistakes of ``speclab.mutants``, which the exact enumerator measur
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("clones", "item_schema", "judge_items", "load_items", "printed", "quantity", )
+DOOR = (
+    "clones",
+    "item_schema",
+    "judge_items",
+    "load_items",
+    "printed",
+    "quantity",
+)

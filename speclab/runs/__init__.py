@@ -6,4 +6,9 @@ room runs nothing and knows no paper.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("rows", "spec", "this_machine", "values", )
+DOOR = (
+    "rows",
+    "spec",
+    "this_machine",
+    "values",
+)

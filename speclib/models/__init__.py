@@ -30,4 +30,26 @@ something is built.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("checkpoint", "complete", "dtypes", "eagle_head", "fetch", "fingerprint", "fixed_rows", "footprint", "gpus", "hf", "kv_cache", "open_pair", "parallel.layer_parallel", "part", "preflight", "rank", "seats", "side_by_side", "toy", "vocabulary", "zoo", )
+DOOR = (
+    "checkpoint",
+    "complete",
+    "dtypes",
+    "eagle_head",
+    "fetch",
+    "fingerprint",
+    "fixed_rows",
+    "footprint",
+    "gpus",
+    "hf",
+    "kv_cache",
+    "open_pair",
+    "parallel.layer_parallel",
+    "part",
+    "preflight",
+    "rank",
+    "seats",
+    "side_by_side",
+    "toy",
+    "vocabulary",
+    "zoo",
+)

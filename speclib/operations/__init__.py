@@ -15,7 +15,20 @@ from .score_tree import ScoreTree
 from .score_tree_features import ScoreTreeFeatures
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("draft_dynamic_tree", "draft_phrase", "draft_sequences", "draft_tree", "fork", "model", "operation", "payload", "propose", "score", "score_tree", "score_tree_features", )
+DOOR = (
+    "draft_dynamic_tree",
+    "draft_phrase",
+    "draft_sequences",
+    "draft_tree",
+    "fork",
+    "model",
+    "operation",
+    "payload",
+    "propose",
+    "score",
+    "score_tree",
+    "score_tree_features",
+)
 
 OPERATIONS: dict[str, type[Operation]] = {
     operation.name: operation

@@ -164,6 +164,7 @@ class Panel:
 
     ``facts``: the lines beside the lanes, the first of them larger, or above the lanes
     in a narrow picture. ``top`` and ``bottom``: edges of all lanes together.
+    ``text_height``: that of the growing text; 0 if it is left out.
     """
 
     run: TimelineRun
@@ -173,22 +174,26 @@ class Panel:
     y: float
     top: float
     bottom: float
+    text_height: float = TEXT_ROW_HEIGHT
 
     @property
     def end(self) -> float:
         """Its lower edge."""
-        text_end = self.bottom + TEXT_ROW_HEIGHT
+        text_end = self.bottom + self.text_height
         facts_height = FACT_HEIGHT * len(self.facts) + 6
         return text_end if self.axis.is_narrow else max(text_end, self.y + facts_height)
 
 
 def draw_timeline(
-    runs: Sequence[TimelineRun], width: float = 1100, until: float | None = None
+    runs: Sequence[TimelineRun],
+    width: float = 1100,
+    until: float | None = None,
+    compact: bool = False,
 ) -> Picture:
     """The timeline of ``runs``, ``width`` pixels wide.
 
     ``until``: seconds that the axis shows, at most the longest makespan, which is also
-    the default.
+    the default. ``compact``, for a projector: only labels, headlines and lanes.
     """
     axis = TimeAxis(width, span_of(runs, until))
     if len({run.kind for run in runs}) > 1:
@@ -196,7 +201,10 @@ def draw_timeline(
     panels: list[Panel] = []
     y: float = PAD
     for run in runs:
-        panels.append(lay_out_panel(run, runs, y, axis))
+        panel = lay_out_panel(run, runs, y, axis)
+        if compact:
+            panel = replace(panel, facts=panel.facts[:1], text_height=0)
+        panels.append(panel)
         y = panels[-1].end + PANEL_GAP
     bottom = panels[-1].end
 
@@ -204,7 +212,9 @@ def draw_timeline(
     body = "".join(map(draw_captions, panels))
     body += draw_plot(panels, axis, bottom, patterns)
     body += draw_axis(axis, axis_title(runs, axis), bottom + 4)
-    legend, legend_height = draw_legend(panels, bottom + AXIS_HEIGHT, patterns)
+    legend, legend_height = "", 0.0
+    if not compact:
+        legend, legend_height = draw_legend(panels, bottom + AXIS_HEIGHT, patterns)
     height = bottom + AXIS_HEIGHT + legend_height + PAD
     svg = card(body + legend, width, height, definitions=hatch_patterns(patterns))
     return Picture(svg, width, height, axis.unit)
@@ -445,6 +455,8 @@ def draw_growing_text(
     ``PATIENCE`` pixels, its latest words stand for all of it.
     """
     axis = panel.axis
+    if not panel.text_height:
+        return ""
     visible = []
     for commit, parts in committed:
         x = axis.x(commit.end)
