@@ -109,7 +109,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         if not self.page_width:
             self.svg = self.picture()
             return
-        width = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
+        width: float = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
         if self.is_large:
             width = max(self.page_width / ENLARGED, WIDE)
         self.svg = draw_timeline(self.runs, width, self.until, self.is_large).svg
