@@ -181,7 +181,7 @@ def draw_timeline(
     """
     axis = TimeAxis(width, span_of(runs, until))
     if len({run.kind for run in runs}) > 1:
-        runs = [replace(run, note=f"{run.note} {run.kind}".strip()) for run in runs]
+        runs = [run.with_kind_named() for run in runs]
     panels: list[Panel] = []
     y: float = svg.PAD
     for run in runs:
