@@ -9,6 +9,7 @@ machine's fonts; only then can the bytes of two machines differ.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from typing import Any, TypeAlias
 
@@ -18,6 +19,9 @@ from .text_in_pictures import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
 NOTEBOOK_SCALE = 1  # the same in a notebook, which stores every PNG that it displays
+
+# Text that the font has: Latin, Greek, Cyrillic, and punctuation.
+COVERED = re.compile("[\u0000-\u052f\u1e00-\u22ff]*")
 
 # What a notebook displays by MIME type, and metadata by MIME type.
 MimeBundle: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
@@ -38,19 +42,9 @@ def png(svg: str, scale: float = SCALE) -> bytes:
         zoom=scale,
         font_files=font_files(),
         sans_serif_family="Source Sans Pro",
-        skip_system_fonts=not needs_other_fonts(svg),
+        skip_system_fonts=COVERED.fullmatch(svg) is not None,
     )
     return bytes(image)
-
-
-def needs_other_fonts(svg: str) -> bool:
-    """Whether some of the text is neither Latin, Greek, Cyrillic nor punctuation."""
-    for letter in svg:
-        code = ord(letter)
-        is_covered = code <= 0x52F or 0x1E00 <= code < 0x2300
-        if not is_covered:
-            return True
-    return False
 
 
 def notebook_forms(svg: str, size: tuple[int, int], text: str) -> MimeBundle:

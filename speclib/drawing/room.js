@@ -5,8 +5,7 @@ const LEAST_CHANGE = 8;               // pixels of width for which a picture is 
 const REST = 120;                     // milliseconds after which a window is at rest
 
 // Calls `tell` with the pixels that `element` has for a picture, and again when the window
-// has changed and come to rest. A picture that fills the screen is enlarged as it is. Returns a
-// function that ends it.
+// has changed and come to rest. Returns a function that ends it.
 function measureWidth(element, tell) {
   let told = 0;
   let timer = null;
@@ -14,8 +13,7 @@ function measureWidth(element, tell) {
     clearTimeout(timer);
     timer = setTimeout(() => {
       const width = Math.floor(element.getBoundingClientRect().width);
-      const isSame = Math.abs(width - told) < LEAST_CHANGE;
-      if (width === 0 || isSame || document.fullscreenElement) return;
+      if (width === 0 || Math.abs(width - told) < LEAST_CHANGE) return;
       told = width;
       tell(width);
     }, REST);
@@ -53,8 +51,9 @@ function nameSliders() {
 }
 
 // For a projector: puts a button into `parent` that lets the picture `root`, with the sliders that
-// belong to it, fill the screen. Returns a function that ends it.
-function addLargeButton(parent, root) {
+// belong to it, fill the screen, and calls `tell` with whether it does. Returns a function that ends
+// it.
+function addLargeButton(parent, root, tell = () => {}) {
   if (!document.fullscreenEnabled) return () => {};
   const stage = () => root.closest(".widget-vbox") ?? root;
   const isOn = () => document.fullscreenElement === stage();
@@ -62,7 +61,10 @@ function addLargeButton(parent, root) {
   button.type = "button";
   button.className = "speclib-large";
   button.title = "Only this picture, as large as the screen; Esc ends it";
-  const label = () => { button.textContent = isOn() ? "Small" : "Large"; };
+  const label = () => {
+    button.textContent = isOn() ? "Small" : "Large";
+    tell(isOn());
+  };
   button.onclick = () => (isOn() ? document.exitFullscreen() : stage().requestFullscreen());
   document.addEventListener("fullscreenchange", label);
   label();

@@ -19,7 +19,7 @@ from helpers.processes import with_files_of_at_most
 from helpers.svg import Rectangle, elements, rectangles
 from helpers.toy_runs import PIECES, toy_run, toy_runs
 
-from speclib import SpeclibError, simulate, timeline
+from speclib import SpeclibError, compare, simulate, timeline
 from speclib.drawing.display import png
 from speclib.drawing.text_in_pictures import text_width
 from speclib.drawing.timeline.axis import GUTTER
@@ -432,3 +432,29 @@ def test_labels_are_shown_in_a_lane_only_where_most_of_them_fit():
             drafted = [c for c in cells if c.kind in ("accepted", "rejected")]
             if group.get("data-device") == "draft" and labels:
                 assert 2 * len(labels) >= len(drafted)
+
+
+# Below the sliders: width and height as a page counts them, and the browser's zoom.
+SCREENS = {"150 % on 1280 x 720": (833, 330, 1.5), "1280 x 720": (1260, 570, 1.0)}
+
+
+@pytest.mark.parametrize("width, height, zoom", SCREENS.values(), ids=SCREENS)
+@pytest.mark.parametrize("method", ["pearl", "dsi"])
+def test_on_a_projector_all_runs_fit_on_the_screen_below_the_sliders(
+    method, width, height, zoom
+):
+    """The page stretches the picture to the width or the height of the screen."""
+    view = timeline(*compare(method, c=5.0, tokens=24))
+    view.page_width = width
+    view.is_large = True
+    root = ET.fromstring(view.svg)
+    drawn_width, drawn_height = float(root.get("width")), float(root.get("height"))
+    enlarged = min(width / drawn_width, height / drawn_height)
+    assert len(elements(view.svg, "g", "run")) == 3
+    letters = [float(text.get("font-size", 14)) for text in elements(view.svg, "text")]
+    assert min(letters) * enlarged * zoom >= 14
+    assert "(virtual)" in view.svg
+    assert "discarded untested" not in view.svg
+
+    view.is_large = False
+    assert "discarded untested" in view.svg

@@ -269,7 +269,7 @@ def test_a_player_steps_by_button_and_key_and_its_texts_agree(lecture):
     texts = view.locator(".speclib-text code")
     view.get_by_role("button", name="Step ▶").click()
     after_one = texts.all_text_contents()
-    view.locator("svg").first.focus()
+    view.focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     after_five = texts.all_text_contents()
@@ -331,7 +331,7 @@ def test_no_press_of_a_key_is_lost_while_a_picture_is_drawn(lecture):
 @lectures("00_start_here", "10_speculative_decoding", "20_pearl")
 def test_sliders_and_pictures_have_names_for_screen_readers(lecture):
     named = "all => all.map(part => part.getAttribute('aria-label'))"
-    parts = "[role=slider], .speclib-timeline > svg, .speclib-live"
+    parts = "[role=slider], .speclib-timeline, .speclib-live"
     lecture.page.locator(".widget-slider [role=slider][aria-label]").first.wait_for()
     names = lecture.page.locator(parts).evaluate_all(named)
     assert names
@@ -416,7 +416,9 @@ def test_on_a_projector_at_150_percent_sliders_and_all_runs_are_on_one_screen(le
     page = lecture.page
     whole = page.viewport_size
     page.set_viewport_size({"width": 853, "height": 480})
-    stage = page.locator(".widget-vbox:has(> .speclib-toolbar)").first
+    stage = page.locator(
+        ".widget-vbox:has(> .speclib-toolbar):has(.speclib-timeline)"
+    ).first
     large = stage.get_by_role("button", name="Large")
     scroll_to(large)
     large.click()
@@ -449,7 +451,7 @@ def test_coins_are_thrown_by_button_and_by_key(lecture):
 def test_a_key_explains_a_box_and_does_not_cover_it(lecture):
     page = lecture.page
     view = page.locator(".speclib-timeline").first
-    view.locator("svg").first.focus()
+    view.focus()
     tip, explained = view.locator(".speclib-tip"), view.locator("rect.explained")
     said = []
     for _ in range(3):

@@ -30,24 +30,8 @@ from math import inf
 from typing import Any, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
+from speclib.drawing import svg
 from speclib.drawing.numbers import Unit
-from speclib.drawing.svg import (
-    INK,
-    KIND_COLOURS,
-    OUTLINES,
-    PAD,
-    QUIET,
-    WRITER_COLOURS,
-    WRITER_MARKS,
-    card,
-    hatch_patterns,
-    horizontal_line,
-    rectangle,
-    tag,
-    text_at,
-    unique_name,
-    vertical_line,
-)
 from speclib.drawing.text_in_pictures import (
     FONT_SIZE,
     TextPart,
@@ -66,7 +50,7 @@ Attributes: TypeAlias = dict[str, Any]
 ZOOM_LEVELS = (1, 3, 9, 27)  # each three times as large as the one before
 
 # Pixels along the time axis.
-PLOT_LEFT = PAD + GUTTER  # where it begins
+PLOT_LEFT = svg.PAD + GUTTER  # where it begins
 NAME_GAP = 8  # between a lane's name and the lane
 DENSE = 4  # between two lines of a kind, at least
 LABEL_MARGIN = 3  # of a box, which its label leaves free
@@ -89,7 +73,7 @@ LEGEND_GAP = 10  # above the legend
 LEGEND_ROW_HEIGHT = 24
 
 TITLE_SIZE = 17  # of the letters of a run's name and of its headline
-TITLE: Attributes = {"font_size": TITLE_SIZE, "font_weight": "600", "fill": INK}
+TITLE: Attributes = {"font_size": TITLE_SIZE, "font_weight": "600", "fill": svg.INK}
 TAIL_LETTERS = 70  # of the text so far that a commit's tooltip repeats
 NEVER_LABELLED = ("idle", "lost")
 HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
@@ -132,11 +116,11 @@ LINE_KINDS = {
         0,
         {"stroke": "#000", "stroke_opacity": 0.35, "stroke_dasharray": "2 2"},
     ),
-    "commit": LineKind(False, 3, 6, {"stroke": INK, "stroke_width": 1.5}),
+    "commit": LineKind(False, 3, 6, {"stroke": svg.INK, "stroke_width": 1.5}),
     "spot": LineKind(
-        False, 2, 10, {"stroke": INK, "stroke_width": 10, "stroke_opacity": 0}
+        False, 2, 10, {"stroke": svg.INK, "stroke_width": 10, "stroke_opacity": 0}
     ),
-    "end": LineKind(True, 6, 6, {"stroke": INK, "stroke_width": 3}),
+    "end": LineKind(True, 6, 6, {"stroke": svg.INK, "stroke_width": 3}),
 }
 
 
@@ -164,6 +148,7 @@ class Panel:
 
     ``facts``: the lines beside the lanes, the first of them larger, or above the lanes
     in a narrow picture. ``top`` and ``bottom``: edges of all lanes together.
+    ``text_height``: that of the growing text; 0 if it is left out.
     """
 
     run: TimelineRun
@@ -173,41 +158,51 @@ class Panel:
     y: float
     top: float
     bottom: float
+    text_height: float = TEXT_ROW_HEIGHT
 
     @property
     def end(self) -> float:
         """Its lower edge."""
-        text_end = self.bottom + TEXT_ROW_HEIGHT
+        text_end = self.bottom + self.text_height
         facts_height = FACT_HEIGHT * len(self.facts) + 6
         return text_end if self.axis.is_narrow else max(text_end, self.y + facts_height)
 
 
 def draw_timeline(
-    runs: Sequence[TimelineRun], width: float = 1100, until: float | None = None
+    runs: Sequence[TimelineRun],
+    width: float = 1100,
+    until: float | None = None,
+    compact: bool = False,
 ) -> Picture:
     """The timeline of ``runs``, ``width`` pixels wide.
 
     ``until``: seconds that the axis shows, at most the longest makespan, which is also
-    the default.
+    the default. ``compact``, for a projector: only labels, headlines and lanes.
     """
     axis = TimeAxis(width, span_of(runs, until))
     if len({run.kind for run in runs}) > 1:
-        runs = [replace(run, note=f"{run.note} {run.kind}".strip()) for run in runs]
+        runs = [run.with_kind_named() for run in runs]
     panels: list[Panel] = []
-    y: float = PAD
+    y: float = svg.PAD
     for run in runs:
-        panels.append(lay_out_panel(run, runs, y, axis))
+        panel = lay_out_panel(run, runs, y, axis)
+        if compact:
+            panel = replace(panel, facts=panel.facts[:1], text_height=0)
+        panels.append(panel)
         y = panels[-1].end + PANEL_GAP
     bottom = panels[-1].end
 
-    patterns = unique_name("s", panels)
+    patterns = svg.unique_name("s", panels)
     body = "".join(map(draw_captions, panels))
     body += draw_plot(panels, axis, bottom, patterns)
     body += draw_axis(axis, axis_title(runs, axis), bottom + 4)
-    legend, legend_height = draw_legend(panels, bottom + AXIS_HEIGHT, patterns)
-    height = bottom + AXIS_HEIGHT + legend_height + PAD
-    svg = card(body + legend, width, height, definitions=hatch_patterns(patterns))
-    return Picture(svg, width, height, axis.unit)
+    legend, legend_height = "", 0.0
+    if not compact:
+        legend, legend_height = draw_legend(panels, bottom + AXIS_HEIGHT, patterns)
+    height = bottom + AXIS_HEIGHT + legend_height + svg.PAD
+    defs = svg.hatch_patterns(patterns)
+    card = svg.card(body + legend, width, height, definitions=defs)
+    return Picture(card, width, height, axis.unit)
 
 
 def span_of(runs: Sequence[TimelineRun], until: float | None) -> float:
@@ -260,7 +255,7 @@ def levels(name: str, bodies: Sequence[str]) -> str:
     """A group for each zoom level, of which one is seen at a time."""
     groups = ""
     for zoom, body in zip(ZOOM_LEVELS, bodies, strict=True):
-        groups += tag("g", body, cls=name, data_until=3 * zoom, **seen_from(zoom))
+        groups += svg.tag("g", body, cls=name, data_until=3 * zoom, **seen_from(zoom))
     return groups
 
 
@@ -270,21 +265,21 @@ def draw_captions(panel: Panel) -> str:
     run = panel.run
     name = escape(run.label)
     if run.note:
-        note = tag("tspan", escape(run.note), fill=QUIET, font_weight="400")
+        note = svg.tag("tspan", escape(run.note), fill=svg.QUIET, font_weight="400")
         name += f" {note}"
-    captions = tag("text", name, x=PLOT_LEFT, y=panel.y + 15, **TITLE)
+    captions = svg.tag("text", name, x=PLOT_LEFT, y=panel.y + 15, **TITLE)
 
     right = PLOT_LEFT - NAME_GAP
     for lane in panel.lanes:
         y = lane.y + lane.height / 2 + 5
         name = escape(lane.device)
-        place = run.places.get(lane.device)
-        if place:
+        if lane.device in run.places:
             y -= 7
-            name += tag(
-                "tspan", escape(place), x=right, dy=13, fill=QUIET, font_size=13
+            style = {"fill": svg.QUIET, "font_size": 13}
+            name += svg.tag(
+                "tspan", escape(run.places[lane.device]), x=right, dy=13, **style
             )
-        captions += tag("text", name, x=right, y=y, text_anchor="end", fill=INK)
+        captions += svg.tag("text", name, x=right, y=y, text_anchor="end", fill=svg.INK)
     return captions + draw_facts(panel)
 
 
@@ -294,10 +289,10 @@ def draw_facts(panel: Panel) -> str:
     facts, y, headline = panel.facts, panel.y + 15, ""
     if not panel.axis.is_narrow:
         left += panel.axis.plot + 18
-        headline = text_at(facts[0], left, y, **TITLE)
+        headline = svg.text_at(facts[0], left, y, **TITLE)
         facts, y = facts[1:], y + 2
     lines = [
-        text_at(fact, left, y + FACT_HEIGHT * number, fill=QUIET)
+        svg.text_at(fact, left, y + FACT_HEIGHT * number, fill=svg.QUIET)
         for number, fact in enumerate(facts, 1)
     ]
     return headline + "".join(lines)
@@ -313,7 +308,7 @@ def draw_plot(
         lanes = [draw_lane(lane, patterns) for lane in panel.lanes]
         committed = panel.run.committed_texts()
         rows = [draw_growing_text(panel, committed, zoom) for zoom in ZOOM_LEVELS]
-        body += tag(
+        body += svg.tag(
             "g",
             "".join(lanes) + draw_marks(panel, committed) + levels("row", rows),
             cls="run",
@@ -321,17 +316,17 @@ def draw_plot(
 
     hidden: Attributes = {"display": "none", "pointer_events": "none"}
     veil: Attributes = {"fill": "#fff", "fill_opacity": 0.72, **hidden}
-    cursor: Attributes = {"stroke": INK, "stroke_width": 2, **hidden}
-    body += rectangle(0, 0, axis.plot, height, kind="veil", **veil)
-    body += vertical_line(0, 0, height, kind="cursor", **cursor)
+    cursor: Attributes = {"stroke": svg.INK, "stroke_width": 2, **hidden}
+    body += svg.rectangle(0, 0, axis.plot, height, kind="veil", **veil)
+    body += svg.vertical_line(0, 0, height, kind="cursor", **cursor)
     size = {"x": PLOT_LEFT, "y": 0, "width": axis.plot, "height": height}
-    return tag("svg", body, cls="plot", overflow="hidden", **size)
+    return svg.tag("svg", body, cls="plot", overflow="hidden", **size)
 
 
 def draw_lane(lane: Lane, patterns: str) -> str:
     least_zoom = zoom_of_labels(lane)
     boxes = [draw_box(box, lane, patterns, least_zoom) for box in lane.boxes]
-    return tag("g", "".join(boxes), cls="lane", data_device=lane.device)
+    return svg.tag("g", "".join(boxes), cls="lane", data_device=lane.device)
 
 
 def zoom_of_label(box: Box) -> float:
@@ -356,7 +351,7 @@ def draw_box(box: Box, lane: Lane, patterns: str, least_zoom: float) -> str:
     height = lane.height / box.rows
     top = lane.y + height * box.row
     gap = min(MOST_GAP, GAP_SHARE * box.width)
-    drawn = rectangle(
+    drawn = svg.rectangle(
         box.x,
         top,
         box.width - gap,
@@ -373,7 +368,7 @@ def draw_box(box: Box, lane: Lane, patterns: str, least_zoom: float) -> str:
     attributes = seen_from(zoom)
     if box.kind == "rejected":
         attributes["text_decoration"] = "line-through"
-    return drawn + text_at(
+    return drawn + svg.text_at(
         box.label,
         box.x + box.width / 2,
         top + height / 2 + 5,
@@ -387,10 +382,10 @@ def draw_box(box: Box, lane: Lane, patterns: str, least_zoom: float) -> str:
 
 def style_of(kind: str, patterns: str) -> Attributes:
     """The colour or pattern of a kind of box, and an outline if it is pale."""
-    fill = f"url(#{patterns}-{kind})" if kind in HATCHED else KIND_COLOURS[kind]
-    if kind not in OUTLINES:
+    fill = f"url(#{patterns}-{kind})" if kind in HATCHED else svg.KIND_COLOURS[kind]
+    if kind not in svg.OUTLINES:
         return {"fill": fill}
-    return {"fill": fill, "stroke": OUTLINES[kind], "stroke_width": "0.75"}
+    return {"fill": fill, "stroke": svg.OUTLINES[kind], "stroke_width": "0.75"}
 
 
 def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
@@ -432,7 +427,9 @@ def draw_line(
     line = LINE_KINDS[kind]
     top = (panel.top if line.crosses else panel.bottom) - line.above
     style = line.style | seen_from(DENSE / gap)
-    return vertical_line(x, top, panel.bottom + line.below, kind=kind, tip=tip, **style)
+    return svg.vertical_line(
+        x, top, panel.bottom + line.below, kind=kind, tip=tip, **style
+    )
 
 
 def draw_growing_text(
@@ -445,6 +442,8 @@ def draw_growing_text(
     ``PATIENCE`` pixels, its latest words stand for all of it.
     """
     axis = panel.axis
+    if not panel.text_height:
+        return ""
     visible = []
     for commit, parts in committed:
         x = axis.x(commit.end)
@@ -473,8 +472,8 @@ def draw_text_end(parts: Sequence[TextPart], x: float, y: float) -> str:
     """A piece of text that ends at ``x``, marked by who wrote it; "" for no text."""
     spans = ""
     for part in parts:
-        spans += tag("tspan", escape(part.text), **style_of_writer(part.kind))
-    return tag("text", spans, x=x, y=y, text_anchor="end") if spans else ""
+        spans += svg.tag("tspan", escape(part.text), **style_of_writer(part.kind))
+    return svg.tag("text", spans, x=x, y=y, text_anchor="end") if spans else ""
 
 
 # -- below the panels ------------------------------------------------------------------
@@ -493,13 +492,15 @@ def draw_axis(axis: TimeAxis, title: str, top: float) -> str:
     for zoom in ZOOM_LEVELS:
         ticks = ""
         for x, label in axis.ticks(zoom):
-            ticks += text_at(label, x, top + 18, text_anchor="middle")
-            ticks += vertical_line(x, top, top + 5, stroke=QUIET)
+            ticks += svg.text_at(label, x, top + 18, text_anchor="middle")
+            ticks += svg.vertical_line(x, top, top + 5, stroke=svg.QUIET)
         labels.append(ticks)
 
-    body = horizontal_line(top, 0, axis.plot, stroke=QUIET) + levels("ticks", labels)
-    body += text_at(title, axis.plot / 2, top + 38, text_anchor="middle", fill=INK)
-    return tag("g", body, transform=f"translate({PLOT_LEFT} 0)", fill=QUIET)
+    middle = axis.plot / 2
+    body = svg.horizontal_line(top, 0, axis.plot, stroke=svg.QUIET)
+    body += levels("ticks", labels)
+    body += svg.text_at(title, middle, top + 38, text_anchor="middle", fill=svg.INK)
+    return svg.tag("g", body, transform=f"translate({PLOT_LEFT} 0)", fill=svg.QUIET)
 
 
 def draw_legend(
@@ -508,17 +509,17 @@ def draw_legend(
     """What the colours of boxes and of the growing text mean, and its height."""
     lanes = [lane for panel in panels for lane in panel.lanes]
     kinds = {box.kind for lane in lanes for box in lane.boxes}
-    most_width = panels[0].axis.width - PAD
+    most_width = panels[0].axis.width - svg.PAD
 
     legend = ""
-    x: float = PAD
+    x: float = svg.PAD
     y = top + LEGEND_GAP
     for kind, meaning in MEANINGS.items():
         if kind in RARE_KINDS and kind not in kinds:
             continue
         width = KEY_WIDTH + KEY_GAP + text_width(meaning)
-        if x > PAD and x + width > most_width:
-            x, y = PAD, y + LEGEND_ROW_HEIGHT
+        if x > svg.PAD and x + width > most_width:
+            x, y = svg.PAD, y + LEGEND_ROW_HEIGHT
         legend += draw_legend_entry(kind, meaning, x, y, patterns)
         x += width + ENTRY_GAP
     return legend, y + LEGEND_ROW_HEIGHT - top
@@ -528,13 +529,13 @@ def draw_legend_entry(
     kind: str, meaning: str, x: float, y: float, patterns: str
 ) -> str:
     text_x = x + KEY_WIDTH + KEY_GAP
-    if kind in WRITER_COLOURS:
-        key = text_at("abc", x, y + 13, **style_of_writer(kind))
-        return key + text_at(meaning, text_x, y + 13, fill=WRITER_COLOURS[kind])
-    key = rectangle(x, y, KEY_WIDTH, 16, **style_of(kind, patterns))
-    return key + text_at(meaning, text_x, y + 13, fill=INK)
+    if kind in svg.WRITER_COLOURS:
+        key = svg.text_at("abc", x, y + 13, **style_of_writer(kind))
+        return key + svg.text_at(meaning, text_x, y + 13, fill=svg.WRITER_COLOURS[kind])
+    key = svg.rectangle(x, y, KEY_WIDTH, 16, **style_of(kind, patterns))
+    return key + svg.text_at(meaning, text_x, y + 13, fill=svg.INK)
 
 
 def style_of_writer(kind: str) -> Attributes:
     """The colour of text by who wrote it, and what tells it apart without colour."""
-    return {"fill": WRITER_COLOURS[kind], **WRITER_MARKS.get(kind, {})}
+    return {"fill": svg.WRITER_COLOURS[kind], **svg.WRITER_MARKS.get(kind, {})}

@@ -7,7 +7,7 @@ no picture, clock or notebook.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -67,6 +67,10 @@ class TimelineRun:
         if clock:
             return clock
         return self.trace.events[0].clock if self.trace.events else "virtual"
+
+    def with_kind_named(self) -> TimelineRun:
+        """The same run, with the kind of its numbers in the note."""
+        return replace(self, note=", ".join(filter(None, [self.note, self.kind])))
 
     @property
     def devices(self) -> list[str]:

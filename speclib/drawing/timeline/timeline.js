@@ -352,11 +352,13 @@ function render({ model, el }) {
   model.on("change:svg", show);
   show();
   nameSliders();
-  const forgetButton = addLargeButton(timeline.bar, root);
-  const stopMeasuring = measureWidth(el, (width) => {
-    model.set("page_width", width);
+  const tell = (name) => (value) => {
+    if (model.get(name) === value) return;
+    model.set(name, value);
     model.save_changes();
-  });
+  };
+  const forgetButton = addLargeButton(timeline.bar, root, tell("is_large"));
+  const stopMeasuring = measureWidth(el, tell("page_width"));
   return () => {
     timeline.stop();
     forgetButton();

@@ -19,6 +19,7 @@ from speclib.atomic_files import write_atomically
 from speclib.drawing.display import NotebookView, png
 from speclib.errors import BadValue
 
+from .axis import WIDE
 from .picture import Picture, draw_timeline, span_of
 from .run import TimelineRun, timeline_run
 from .sayings import story_of, summary
@@ -27,6 +28,7 @@ PAGE_SCRIPT = Path(__file__).parents[1] / "room.js"
 SCRIPT = Path(__file__).with_name("timeline.js")
 STYLE = Path(__file__).with_name("timeline.css")
 LEAST_WIDTH, MOST_WIDTH = 480, 1500  # pixels; wider lines would be hard to follow
+ENLARGED = 1.6  # times, on a large screen
 PictureWidth: TypeAlias = Annotated[float, Number(least=LEAST_WIDTH, most=20_000)]
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -52,7 +54,8 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     is, to stand under its name.
 
     In a notebook the page says how wide it is (``page_width``), and the picture is laid
-    out for it: its letters keep their size, however small the window is.
+    out for it: its letters keep their size, however small the window is. On a
+    projector, where it fills the screen, it is compact and its letters are larger.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
@@ -60,6 +63,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     svg = traitlets.Unicode().tag(sync=True)
     story = traitlets.Dict().tag(sync=True)  # what the player tells
     page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    is_large = traitlets.Bool(False).tag(sync=True)  # whether it fills the screen
 
     @checked
     def __init__(
@@ -77,7 +81,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self._still: Picture | None = None
         super().__init__()
         self.update(*results, labels=labels)
-        self.observe(self._draw, "page_width")
+        self.observe(self._draw, ["page_width", "is_large"])
 
     def update(
         self, *results: object, labels: Sequence[str | None] | None = None
@@ -105,8 +109,10 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         if not self.page_width:
             self.svg = self.picture()
             return
-        width = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
-        self.svg = draw_timeline(self.runs, width, self.until).svg
+        width: float = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
+        if self.is_large:
+            width = max(self.page_width / ENLARGED, WIDE)
+        self.svg = draw_timeline(self.runs, width, self.until, self.is_large).svg
 
     def _player_story(self) -> dict[str, Any]:
         """The runs as the player tells them: times as shares of the axis."""
