@@ -41,7 +41,6 @@ DOOR = (
     "footprint",
     "gpus",
     "hf",
-    "kv_cache",
     "open_pair",
     "parallel.layer_parallel",
     "part",
