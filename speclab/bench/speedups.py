@@ -14,7 +14,7 @@ from speclib.decoding.replay import replay
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
-from .bench_rows import BenchRow, Size, median_row
+from .bench_rows import BenchRow, Size, join_notes, median_row
 from .predictions import busy_latency, predicted_speed
 from .races import Contestant, Race, contestant, race
 
@@ -71,11 +71,8 @@ def race_on_pair(
         race(contestants, texts[:1], tokens=WARM_UP_TOKENS)
         finished_race = race(contestants, raced_texts, size.tokens, size.repeats)
 
-    report = RaceReport(pair_name, finished_race, windows)
-    yield from report.our_rows(busy)
-    if with_peers:
-        yield from report.peer_rows()
-    yield from report.overhead_rows()
+    yield from _comparisons(pair_name, finished_race, windows, busy)
+    yield from _overheads(pair_name, finished_race)
 
 
 def best_window(world: World, method: str, texts: Sequence[Any], size: Size) -> int:
@@ -104,62 +101,53 @@ def _peer_contestant(peer: External) -> Contestant:
     return answer
 
 
-class RaceReport:
-    """The rows of a race on one pair."""
+def _comparisons(
+    pair_name: str, finished_race: Race, windows: dict[str, int], busy: Latency
+) -> Iterator[BenchRow]:
+    """The acceptance rate, and contestants' speeds over others'.
 
-    def __init__(self, pair_name: str, finished_race: Race, windows: dict[str, int]):
-        self.pair_name = pair_name
-        self.race = finished_race
-        self.gammas = ", ".join(f"{name} gamma {g}" for name, g in windows.items())
+    PEARL's aim over plain decoding is 0.95 of what the virtual clock predicts, with the
+    durations that passes have while both devices are busy.
+    """
+    yield BenchRow(
+        f"alpha of PEARL, {pair_name}",
+        finished_race.alpha("PEARL"),
+        "ratio",
+        0.9,
+        note=f"SD {finished_race.alpha('SD'):.4g}; accepted / tested",
+    )
+    pearl = predicted_speed(finished_race, "PEARL", busy)
+    predicted_ratio = pearl / predicted_speed(finished_race, PLAIN, busy)
+    same = finished_race.same_outputs("PEARL", PLAIN)
+    note = f"aim: 0.95 of predicted; output the same in {same}"
+    wanted = [("PEARL", PLAIN, 0.95 * predicted_ratio, note), ("PEARL", "SD", 1.25, "")]
+    for peer in PEERS:
+        if peer in finished_race.results:
+            same = finished_race.same_outputs(peer, PLAIN)
+            note = f"its output that of {PLAIN} in {same}"
+            wanted += [("SD", peer, 1.1, note), ("PEARL", peer, 1.4, note)]
 
-    def our_rows(self, busy: Latency) -> Iterator[BenchRow]:
-        """Rows of our own methods.
-
-        PEARL's aim over plain decoding is 0.95 of what the virtual clock predicts, with
-        the durations that passes have while both devices are busy.
-        """
-        yield BenchRow(
-            f"alpha of PEARL, {self.pair_name}",
-            self.race.alpha("PEARL"),
+    gammas = ", ".join(f"{name} gamma {gamma}" for name, gamma in windows.items())
+    for name, over, aim, note in wanted:
+        yield median_row(
+            f"{name} over {over}, {pair_name}",
+            finished_race.ratios(name, over),
             "ratio",
-            0.9,
-            note=f"SD {self.race.alpha('SD'):.4g}; accepted / tested",
-        )
-        pearl = predicted_speed(self.race, "PEARL", busy)
-        predicted_ratio = pearl / predicted_speed(self.race, PLAIN, busy)
-        same = self.race.same_outputs("PEARL", PLAIN)
-        note = f"{self.gammas}; aim: 0.95 of predicted; output the same in {same}"
-        yield self._ratio("PEARL", PLAIN, note, aim=0.95 * predicted_ratio)
-        yield self._ratio("PEARL", "SD", self.gammas, aim=1.25)
-
-    def peer_rows(self) -> Iterator[BenchRow]:
-        """Rows of our methods over transformers'."""
-        for peer in PEERS:
-            same = self.race.same_outputs(peer, PLAIN)
-            note = f"{self.gammas}; its output that of {PLAIN} in {same}"
-            yield self._ratio("SD", peer, note, aim=1.1)
-            yield self._ratio("PEARL", peer, note, aim=1.4)
-
-    def overhead_rows(self) -> Iterator[BenchRow]:
-        """A run's makespan over its replay's, where orchestration takes no time."""
-        for name in (PLAIN, *METHODS):
-            ratios = []
-            for answer in self.race.answers(name):
-                ratios.append(answer.trace.makespan / replay(answer.trace).makespan)
-            yield median_row(
-                f"measured over replayed makespan, {name}, {self.pair_name}",
-                ratios,
-                "ratio",
-                aim=1.05,
-                at_most=True,
-            )
-
-    def _ratio(self, name: str, over: str, note: str, aim: float) -> BenchRow:
-        """A contestant's speed over another's."""
-        return median_row(
-            f"{name} over {over}, {self.pair_name}",
-            self.race.ratios(name, over),
-            "ratio",
-            note,
+            join_notes(gammas, note),
             aim=aim,
+        )
+
+
+def _overheads(pair_name: str, finished_race: Race) -> Iterator[BenchRow]:
+    """A run's makespan over its replay's, where orchestration takes no time."""
+    for name in (PLAIN, *METHODS):
+        ratios = []
+        for answer in finished_race.answers(name):
+            ratios.append(answer.trace.makespan / replay(answer.trace).makespan)
+        yield median_row(
+            f"measured over replayed makespan, {name}, {pair_name}",
+            ratios,
+            "ratio",
+            aim=1.05,
+            at_most=True,
         )

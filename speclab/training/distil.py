@@ -103,18 +103,14 @@ def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tens
     """
     device = begins.device
     count = len(begins) * masks
-    begin = begins.repeat_interleave(masks, 0)  # [masks of all groups, 1]
-    group = torch.arange(count, device=device) // masks
-    text = torch.arange(length, device=device)
-    own = torch.arange(count, device=device)
+    index = torch.arange(length + count, device=device)
+    is_text = index < length
+    group = (index - length) // masks  # of masks; negative: a token of the text
+    last_seen = torch.cat([index[:length], begins.repeat_interleave(masks)])
 
-    text_sees_text = text[:, None] >= text
-    text_sees_masks = torch.zeros(length, count, dtype=torch.bool, device=device)
-    masks_see_text = begin >= text
-    masks_see_masks = (group[:, None] == group) & (own[:, None] >= own)
-    of_text = torch.cat([text_sees_text, text_sees_masks], 1)
-    of_masks = torch.cat([masks_see_text, masks_see_masks], 1)
-    sees = torch.cat([of_text, of_masks])
+    sees_text = is_text & (index <= last_seen[:, None])
+    in_one_group = ~is_text & (group[:, None] == group)
+    sees = sees_text | (in_one_group & (index <= index[:, None]))
     hidden = torch.zeros(sees.shape, device=device)
     return hidden.masked_fill(~sees, torch.finfo(hidden.dtype).min)[None, None]
 
