@@ -1,9 +1,59 @@
-"""`python -m speclab.bench`: the whole bench.
+"""`python -m speclab.bench`: measures, and writes what that gave to reports/bench.csv.
 
-The guard keeps worker processes from running it again.
+What is compared runs in one go, prompt by prompt in turn. A value is the median of
+repeats; their range is in the row's note, with the machine and its load. The bench
+needs an idle machine and takes a few minutes.
 """
 
-from .run_bench import run_bench
+from __future__ import annotations
 
-if __name__ == "__main__":
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+
+from speclib import paths
+from speclib.atomic_files import write_atomically
+
+from . import orchestration, rates, speedups, vocabularies
+from .bench_rows import COLUMNS, FULL, BenchRow, Size
+
+Measure = Callable[[Size], Iterator[BenchRow]]
+
+# Real models before toys: the first worker that is started decides whether the fork
+# server imports torch, once for all workers.
+MEASURES: tuple[Measure, ...] = (
+    rates.virtual_clock,
+    rates.importing,
+    rates.drawing,
+    rates.virtual_batch,
+    speedups.stand_in,
+    speedups.good_draft,
+    orchestration.emulated,
+    orchestration.controller,
+    vocabularies.sampling,
+    vocabularies.messages,
+)
+
+
+def run_bench(
+    measures: Iterable[Measure] = MEASURES, size: Size = FULL
+) -> list[BenchRow]:
+    """Runs measures in order and prints each row as it comes.
+
+    reports/bench.csv is written once all rows are there, whole or not at all.
+    """
+    rows = []
+    for measure in measures:
+        for row in measure(size):
+            print(row, flush=True)
+            rows.append(row)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row.as_dict() for row in rows)
+    write_atomically(paths.REPORTS / "bench.csv", text.getvalue())
+    return rows
+
+
+if __name__ == "__main__":  # the guard keeps workers from running the bench again
     run_bench()

@@ -1,20 +1,19 @@
-"""What our orchestration costs: over a run without any, per operation, to cancel."""
+"""What our orchestration costs: over a run without any, and per operation."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator
+from statistics import median
 
 from speclib.core.sampling import Coins, Sampler, ids
-from speclib.data.latency import Latency, load_latency
+from speclib.data.latency import load_latency
 from speclib.data.pairs import ModelSpec, Pair, load_pair
 from speclib.decoding.decode import Result, decode, open_world
 from speclib.models.toy import BOS
 from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
-from speclib.worlds.devices import Cancelled
 from speclib.worlds.processes import Processes
 from speclib.worlds.world import World
 
@@ -28,7 +27,6 @@ METHODS = {
     "DSI": "dsi",
 }
 SERVERS = 3  # target devices that DSI has
-REAL = "embedded/llama-7b-70b"
 WARM_UP = 10  # operations of the controller before those that count
 GAMMA = 5
 VOCABULARY = 32_000
@@ -68,52 +66,6 @@ def decode_toys(world: World, method: str, size: Size) -> Result:
     return decode("toy", world=world, method=method, max_new_tokens=size.emulated)
 
 
-def cancelled(size: Size) -> Iterator[BenchRow]:
-    """How long a target pass still runs once it is cancelled.
-
-    Real models, dilated, one core each; passes of one token, cancelled at any time
-    while they run.
-    """
-    with Processes(load_pair(REAL), cancel="immediate") as world:
-        times = cancel_passes(world, size.repeats * size.operations // 4)
-        whole_pass = seconds_of_a_target_pass(world)
-    times.sort()
-    for percent in (50, 95):
-        yield BenchRow(
-            f"cancelled pass still runs, p{percent}",
-            times[len(times) * percent // 100],
-            "ms",
-            note=f"{len(times)} target passes of {REAL}, of {1000 * whole_pass:.3g} ms",
-        )
-
-
-def seconds_of_a_target_pass(world: Processes) -> float:
-    """Seconds of a pass over one token, as the world's devices take them."""
-    assert isinstance(world.latency, Latency)  # measured: nothing is emulated here
-    return world.latency.target(1)
-
-
-def cancel_passes(world: Processes, passes: int) -> list[float]:
-    """Milliseconds from cancelling a pass to its end; less those that ended before."""
-    dice = random.Random(0)
-    whole_pass = seconds_of_a_target_pass(world)
-    world.begin((1,) * 16, sampler=Sampler(), coins=Coins(), limit=1)
-    world.wait(world.target.score(world.text))
-
-    milliseconds = []
-    for _ in range(passes):
-        future = world.target.score(world.text)
-        time.sleep(whole_pass * dice.random())
-        cancelled_at = world.now
-        world.cancel(future)
-        world.first(future)
-        was_stopped = isinstance(future.error, Cancelled)
-        if was_stopped:
-            milliseconds.append(1000 * (world.now - cancelled_at))
-    world.end()
-    return milliseconds
-
-
 def controller(size: Size) -> Iterator[BenchRow]:
     """What an operation costs beyond the time of its device.
 
@@ -130,20 +82,15 @@ def controller(size: Size) -> Iterator[BenchRow]:
     with Processes(pair) as world:
         for _ in range(size.repeats):
             overheads.extend(measure_overheads(world, size.operations))
-    overheads.sort()
-
-    note = (
-        f"{len(overheads)} operations: vocabulary 32,000, gamma {GAMMA}, temperature 1"
+    yield BenchRow(
+        "controller overhead per operation, p50",
+        median(overheads),
+        "ms",
+        1.0,
+        at_most=True,
+        note=f"{len(overheads)} operations: vocabulary 32,000, gamma {GAMMA}, "
+        "temperature 1",
     )
-    for percent, aim in ((50, 1.0), (95, None)):
-        yield BenchRow(
-            f"controller overhead per operation, p{percent}",
-            overheads[len(overheads) * percent // 100],
-            "ms",
-            aim,
-            at_most=True,
-            note=note,
-        )
 
 
 def measure_overheads(world: World, operations: int) -> list[float]:

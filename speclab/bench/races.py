@@ -1,6 +1,6 @@
 """Several ways to decode take turns on every prompt, and are compared by speed.
 
-Knows only that a contestant answers a prompt with tokens and statistics.
+A race knows only that a contestant answers a prompt with tokens and statistics.
 """
 
 from __future__ import annotations
@@ -9,10 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from speclib.decoding.decode import decode
 from speclib.trace.metrics import total
+from speclib.worlds.world import World
 
 # Called with a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
 Contestant = Callable[[Any, int], Any]
+
+
+def contestant(world: World, method: str, **settings: Any) -> Contestant:
+    """A method in an open world."""
+
+    def answer(text: Any, tokens: int) -> Any:
+        return decode(
+            text, world=world, method=method, max_new_tokens=tokens, **settings
+        )
+
+    return answer
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from speclib.worlds.virtual import Virtual
 
 from .bench_rows import BenchRow, Size, median_row
 
+LARGEST = 128  # requests of a virtual batch
 TIME_AN_IMPORT = """
 import time
 started = time.perf_counter()
@@ -99,6 +100,24 @@ def drawing(size: Size) -> Iterator[BenchRow]:
         aim=0.15,
         at_most=True,
         note="plain decoding, SD and PEARL writing 32 tokens",
+    )
+
+
+def virtual_batch(size: Size) -> Iterator[BenchRow]:
+    """Seconds of a virtual batch as large as any that a slider asks for."""
+    seconds = []
+    for seed in range(size.repeats):
+        run_batch = partial(
+            simulate, "pearl", gamma=4, c=5, batch=LARGEST, per_token=0.01, seed=seed
+        )
+        seconds.append(_seconds(run_batch))
+    yield median_row(
+        f"a virtual batch of {LARGEST}",
+        seconds,
+        "s",
+        note="PEARL, 32 tokens of each request",
+        aim=1,
+        at_most=True,
     )
 
 

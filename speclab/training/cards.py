@@ -6,14 +6,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+
+import torch
 
 from speclib.atomic_files import write_atomically
+from speclib.paths import DATA
 
-from .fit import HEAD_DIM, Summary, ZooArchitecture
-from .folders import MODELS
+from .fit import HEAD_DIM, Summary, ZooArchitecture, build
 from .tokenizer import VOCABULARY
+
+MODELS = DATA / "models"
 
 TRAINING_TEXT = """\
 Generated task text (`data/corpus`, `speclib/data/training_tasks`): functions in
@@ -31,6 +33,11 @@ All seeds follow from `--seed` (0 if not given). Losses are means of the last 50
 questions weighted 0.2 and answers 1: smooth L1 between the features that the head
 predicts and the target's own, plus a tenth of the cross-entropy between what the
 target's LM head makes of both, in nats."""
+ACCEPTANCE = (
+    "Greedy, in float32, the first twelve shipped prompts of each task, up to 96 new "
+    "tokens each: the share of positions along the target's own output where the "
+    "draft's most likely token is the target's."
+)
 HEAD_ACCEPTANCE = """\
 By the target. Greedy, in float32, the first twelve shipped prompts of each task, up to
 96 new tokens each: the share of positions along the target's own output where the
@@ -48,78 +55,66 @@ The tokenizer is the target's. Of transformers, `PreTrainedTokenizerFast` loads 
 
 @dataclass(frozen=True)
 class Card:
-    """What is to be known of the checkpoint `name`.
+    """What is to be known of a checkpoint; the fields are those of `card.json`.
 
+    shape: layers, width, heads and feed-forward width.
     command: what made it.
     runs: the fits' summaries, by what the card calls them.
-    teacher: the checkpoint that a draft was distilled from.
     acceptance: by the teacher, for each task.
+    teacher: the checkpoint that a draft was distilled from.
     by_place: of a draft that writes all tokens in one pass, how often the 1st, 2nd, ...
         is right where those before it are.
     """
 
-    name: str
-    architecture: ZooArchitecture
+    shape: list[int]
+    architecture: str
     command: str
     runs: dict[str, Summary]
     acceptance: dict[str, float] = field(default_factory=dict)
     teacher: str | None = None
     by_place: list[float] = field(default_factory=list)
 
-    def markdown(self) -> str:
-        """The text of `card.md`."""
-        parts = [
-            f"# zoo/{self.name}",
-            f"Made by `{self.command}`.",
-            TRAINING_TEXT,
-            UNITS,
-            _table(_facts(self.architecture), ("shape", "value")),
-        ]
-        if self.architecture.family == "qwen2":
-            parts.append(QWEN2_TOKENIZER)
-        for run, summary in self.runs.items():
-            parts.append(f"## {run}\n\n" + _table(summary, ("figure", "value")))
+    def markdown(self, name: str) -> str:
+        """The text of `card.md` of the checkpoint ``name``."""
+        shape = [_table(self._facts(), ("shape", "value"))]
+        if self.architecture == "qwen2":
+            shape.append(QWEN2_TOKENIZER)
+        measured = []
         if self.acceptance:
-            parts.append(self._acceptance_section())
+            how = f"By zoo/{self.teacher}, which it was distilled from. {ACCEPTANCE}"
+            measured.append(_acceptance_section(how, self.acceptance))
         if self.by_place:
             places = {str(n): rate for n, rate in enumerate(self.by_place, 1)}
             table = _table(places, ("place", "right where those before it are"))
-            parts.append(f"## In one pass\n\n{AT_ONCE}\n\n{table}")
-        return "\n\n".join(parts) + "\n"
+            measured.append(f"## In one pass\n\n{AT_ONCE}\n\n{table}")
+        title = f"zoo/{name}"
+        return _page(title, self.command, [UNITS, *shape], self.runs, measured)
 
-    def _acceptance_section(self) -> str:
-        return (
-            f"## Acceptance\n\nBy zoo/{self.teacher}, which it was distilled from. "
-            "Greedy, in float32, the first twelve shipped prompts of each task, up to "
-            "96 new tokens each: the share of positions along the target's own output "
-            "where the draft's most likely token is the target's.\n\n"
-            + _table(self.acceptance, ("task", "accepted / tested"))
-        )
-
-    def json(self) -> str:
-        """The text of `card.json`."""
-        sizes = self.architecture
-        row: dict[str, Any] = {
-            "shape": [sizes.layers, sizes.width, sizes.heads, sizes.ffn],
-            "architecture": sizes.family,
-            "command": self.command,
-            "runs": self.runs,
-            "acceptance": self.acceptance,
+    def _facts(self) -> dict[str, object]:
+        """The rows of the first table."""
+        layers, width, heads, ffn = self.shape
+        with torch.device("meta"):
+            sizes = ZooArchitecture(layers, width, heads, ffn, self.architecture)
+            weights = build(sizes, seed=0).parameters()
+        return {
+            "architecture": self.architecture,
+            "layers": layers,
+            "width": width,
+            "heads": heads,
+            "feed-forward width": ffn,
+            "head_dim": HEAD_DIM,
+            "vocabulary": VOCABULARY,
+            "parameters": f"{sum(weight.numel() for weight in weights):,}",
+            "stored as": "bfloat16",
         }
-        if self.teacher:
-            row["teacher"] = self.teacher
-        if self.by_place:
-            row["by_place"] = self.by_place
-        return json.dumps(row, indent=1, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True)
 class HeadCard:
-    """What is to be known of an EAGLE head.
+    """What is to be known of an EAGLE head; the fields are those of `eagle.json`.
 
     target: the checkpoint that it is of, and in whose folder it lies.
-    parameters: those of its own.
-    command, runs: as of ``Card``.
+    parameters: its own.
     acceptance: of the first token of a draft, for each task.
     """
 
@@ -129,78 +124,39 @@ class HeadCard:
     runs: dict[str, Summary]
     acceptance: dict[str, float]
 
-    def markdown(self) -> str:
-        """The text of `eagle.md`."""
+    def markdown(self, name: str) -> str:
+        """The text of `eagle.md` of the head of ``name``."""
         facts = {
             "layers": "fc, one decoder layer and a norm of the target's shape",
             "parameters": f"{self.parameters:,}",
             "stored as": "bfloat16",
         }
-        parts = [
-            f"# The EAGLE head of zoo/{self.target}",
-            f"Made by `{self.command}`.",
-            TRAINING_TEXT,
-            HEAD_UNITS,
-            _table(facts, ("shape", "value")),
-        ]
-        for run, summary in self.runs.items():
-            parts.append(f"## {run}\n\n" + _table(summary, ("figure", "value")))
-        acceptance = _table(self.acceptance, ("task", "accepted / tested"))
-        parts.append(f"## Acceptance\n\n{HEAD_ACCEPTANCE}\n\n{acceptance}")
-        return "\n\n".join(parts) + "\n"
-
-    def json(self) -> str:
-        """The text of `eagle.json`."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        return _page(
+            f"The EAGLE head of zoo/{name}",
+            self.command,
+            [HEAD_UNITS, _table(facts, ("shape", "value"))],
+            self.runs,
+            [_acceptance_section(HEAD_ACCEPTANCE, self.acceptance)],
+        )
 
 
-def write_head(card: HeadCard) -> None:
-    """Writes `eagle.md` and `eagle.json` into the folder of the head's target."""
-    folder = MODELS / card.target
-    write_atomically(folder / "eagle.md", card.markdown())
-    write_atomically(folder / "eagle.json", card.json())
+def _page(
+    title: str,
+    command: str,
+    about: list[str],
+    runs: dict[str, Summary],
+    measured: list[str],
+) -> str:
+    """A card in Markdown."""
+    parts = [f"# {title}", f"Made by `{command}`.", TRAINING_TEXT, *about]
+    for run, summary in runs.items():
+        parts.append(f"## {run}\n\n" + _table(summary, ("figure", "value")))
+    return "\n\n".join([*parts, *measured]) + "\n"
 
 
-def write(card: Card) -> None:
-    """Writes `card.md` and `card.json` into the checkpoint's folder."""
-    folder = MODELS / card.name
-    write_atomically(folder / "card.md", card.markdown())
-    write_atomically(folder / "card.json", card.json())
-
-
-def read(name: str) -> dict[str, Any]:
-    """The `card.json` of a checkpoint, as data."""
-    text = (MODELS / name / "card.json").read_text(encoding="utf-8")
-    card: dict[str, Any] = json.loads(text)
-    return card
-
-
-def parameters(architecture: ZooArchitecture) -> int:
-    """How many parameters a network of this architecture has, its embeddings tied."""
-    width = architecture.width
-    heads_width = architecture.heads * HEAD_DIM
-    attention = 4 * width * heads_width  # q, k, v and o
-    if architecture.family == "qwen2":
-        attention += 3 * heads_width  # the biases of q, k and v
-    mlp = 3 * width * architecture.ffn
-    norms = 2 * width
-    layers = architecture.layers * (attention + mlp + norms)
-    return VOCABULARY * width + width + layers
-
-
-def _facts(architecture: ZooArchitecture) -> dict[str, object]:
-    """The rows of a card's first table."""
-    return {
-        "architecture": architecture.family,
-        "layers": architecture.layers,
-        "width": architecture.width,
-        "heads": architecture.heads,
-        "feed-forward width": architecture.ffn,
-        "head_dim": HEAD_DIM,
-        "vocabulary": VOCABULARY,
-        "parameters": f"{parameters(architecture):,}",
-        "stored as": "bfloat16",
-    }
+def _acceptance_section(how: str, acceptance: dict[str, float]) -> str:
+    table = _table(acceptance, ("task", "accepted / tested"))
+    return f"## Acceptance\n\n{how}\n\n{table}"
 
 
 def _table(values: Mapping[str, object], head: tuple[str, str]) -> str:
@@ -209,15 +165,32 @@ def _table(values: Mapping[str, object], head: tuple[str, str]) -> str:
     return "\n".join(f"| {left} | {right} |" for left, right in rows)
 
 
+def write(name: str, card: Card | HeadCard) -> None:
+    """Writes a card's two files into the folder of the checkpoint ``name``."""
+    stem = MODELS / name / ("card" if isinstance(card, Card) else "eagle")
+    write_atomically(stem.with_suffix(".md"), card.markdown(name))
+    write_atomically(stem.with_suffix(".json"), json_of(card))
+
+
+def json_of(card: Card | HeadCard) -> str:
+    """What a card says, as JSON, without what a checkpoint does not have."""
+    row = asdict(card)
+    said = {key: value for key, value in row.items() if value not in (None, [])}
+    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+
+
+def read(name: str) -> Card:
+    """The card of a checkpoint."""
+    text = (MODELS / name / "card.json").read_text(encoding="utf-8")
+    return Card(**json.loads(text))
+
+
 def write_checksums() -> None:
     """Writes `data/models/SHA256SUMS` over all files of all checkpoints."""
     lines = []
     for path in sorted(MODELS.glob("*/*")):
         if path.is_file():
             name = path.relative_to(MODELS).as_posix()
-            lines.append(f"{_digest(path)}  {name}")
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            lines.append(f"{digest}  {name}")
     write_atomically(MODELS / "SHA256SUMS", "\n".join(lines) + "\n")
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,9 +1,8 @@
-"""Making a draft agree with its target.
+"""Making a draft, or an EAGLE head, agree with its target.
 
-It learns first on the training text, then on the target's output. The loss compares
-whole distributions (soft labels), and adds the target's most likely token, which is
-what greedy acceptance counts. The prompts are training prompts, never those that are
-shipped.
+A draft learns first on the training text, then on the target's output. The loss
+compares whole distributions (soft labels), and adds the target's most likely token,
+which is what greedy acceptance counts. Target, tokenizer and prompts may be any.
 
 A draft that is to write a whole window in one pass learns it in the same step. Behind
 the text stand groups of masks, each of which continues the text from another place::
@@ -22,13 +21,15 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 from transformers import PreTrainedModel
+from transformers.modeling_outputs import CausalLMOutput
 
-from speclab.training.tasks import corpus
+from speclib.models.eagle_head import EagleNetwork
 
 from . import measure_drafts
 from .fit import Loss, logits
-from .tokenizer import PROMPT_WEIGHT, Document, Writer
+from .tokenizer import PROMPT_WEIGHT, Document
 
 # The weight of the cross-entropy against the target's likeliest token; the divergence's
 # is 1.
@@ -37,6 +38,9 @@ HARD_WEIGHT = 0.5
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 GROUPS = 32  # of masks, in every row of a step
+
+CLASSIFICATION_WEIGHT = 0.1  # of a head's cross-entropy; its regression's is 1
+NOISE = 0.1  # half the width of the uniform noise that is added to features
 
 
 def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
@@ -99,18 +103,14 @@ def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tens
     """
     device = begins.device
     count = len(begins) * masks
-    begin = begins.repeat_interleave(masks, 0)  # [masks of all groups, 1]
-    group = torch.arange(count, device=device) // masks
-    text = torch.arange(length, device=device)
-    own = torch.arange(count, device=device)
+    index = torch.arange(length + count, device=device)
+    is_text = index < length
+    group = (index - length) // masks  # of masks; negative: a token of the text
+    last_seen = torch.cat([index[:length], begins.repeat_interleave(masks)])
 
-    text_sees_text = text[:, None] >= text
-    text_sees_masks = torch.zeros(length, count, dtype=torch.bool, device=device)
-    masks_see_text = begin >= text
-    masks_see_masks = (group[:, None] == group) & (own[:, None] >= own)
-    of_text = torch.cat([text_sees_text, text_sees_masks], 1)
-    of_masks = torch.cat([masks_see_text, masks_see_masks], 1)
-    sees = torch.cat([of_text, of_masks])
+    sees_text = is_text & (index <= last_seen[:, None])
+    in_one_group = ~is_text & (group[:, None] == group)
+    sees = sees_text | (in_one_group & (index <= index[:, None]))
     hidden = torch.zeros(sees.shape, device=device)
     return hidden.masked_fill(~sees, torch.finfo(hidden.dtype).min)[None, None]
 
@@ -129,15 +129,12 @@ def _distance(
 
 
 def answers(
-    target: PreTrainedModel, writer: Writer, count: int, seed: int, new: int = 160
+    target: PreTrainedModel, prompts: list[list[int]], seed: int, new: int = 160
 ) -> list[Document]:
-    """Has the target answer `count` training prompts, each in at most `new` tokens."""
-    tasks = corpus.tasks(seed)
-    prompts = [writer.prompt(next(tasks)) for _ in range(count)]
-    prompts.sort(key=len)  # similar lengths together: less padding
-
+    """What the target answers to each of ``prompts``, in at most ``new`` tokens."""
+    prompts = sorted(prompts, key=len)  # similar lengths together: less padding
     documents = []
-    for start in range(0, count, CHUNK):
+    for start in range(0, len(prompts), CHUNK):
         chunk = prompts[start : start + CHUNK]
         temperature = TEMPERATURES[start // CHUNK % len(TEMPERATURES)]
         written = measure_drafts.write(target, chunk, new, temperature, seed=start)
@@ -153,3 +150,74 @@ def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
     rng = random.Random(seed)
     while True:
         yield from rng.sample(documents, len(documents))
+
+
+# -- an EAGLE head ---------------------------------------------------------------------
+def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
+    """A loss for `fit`.
+
+    It is the weighted mean of smooth L1 between the predicted features and the target's
+    own, plus CLASSIFICATION_WEIGHT times the cross-entropy of what the target's LM head
+    makes of both. The features that the head reads have uniform noise, so that it bears
+    its own errors when it drafts.
+
+    Source: EAGLE, section 3.2; weight and noise are its own.
+    """
+
+    def loss(
+        head: EagleNetwork, ids: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
+        with torch.no_grad():
+            features = last_features(target, ids[:, :-1])
+            wanted = target.lm_head(features).softmax(-1)
+        noise = torch.empty_like(features).uniform_(-NOISE, NOISE)
+        predicted = predict(head, ids[:, :-1], features + noise)
+        rows = target.lm_head(predicted).log_softmax(-1)
+
+        distance = F.smooth_l1_loss(predicted, features, reduction="none")
+        cross_entropy = -(wanted * rows).sum(-1)
+        losses = distance.mean(-1) + CLASSIFICATION_WEIGHT * cross_entropy
+        weights = weights[:, 1:]
+        mean_loss: torch.Tensor = (losses * weights).sum() / weights.sum()
+        return mean_loss
+
+    return loss
+
+
+def last_features(target: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
+    """The target's features [batch, length, width] of the tokens ``ids``."""
+    output = target.base_model(input_ids=ids, use_cache=False)
+    features: torch.Tensor = output.last_hidden_state
+    return features
+
+
+def predict(
+    head: EagleNetwork, tokens: torch.Tensor, features: torch.Tensor
+) -> torch.Tensor:
+    """The features [batch, length, width] that ``head`` predicts after ``tokens``.
+
+    tokens: [batch, length], the beginning of a text. features: [batch, length, width],
+    the target's own of these tokens.
+    """
+    features_before = F.pad(features[:, :-1], (0, 0, 1, 0))
+    joined = head.join(tokens, features_before)
+    output = head.network.base_model(inputs_embeds=joined, use_cache=False)
+    predicted: torch.Tensor = output.last_hidden_state
+    return predicted
+
+
+class FirstDrafts(nn.Module):
+    """The head as a model of texts: each token is drafted from the target's features.
+
+    So is the first token of a draft. Those after it are drafted from the head's own.
+    """
+
+    def __init__(self, target: PreTrainedModel, head: EagleNetwork):
+        super().__init__()
+        self.target = target
+        self.head = head
+
+    def forward(self, ids: torch.Tensor) -> CausalLMOutput:
+        """The logits [batch, length, vocabulary] after each of ``ids``."""
+        predicted = predict(self.head, ids, last_features(self.target, ids))
+        return CausalLMOutput(logits=self.target.lm_head(predicted))

@@ -1,7 +1,7 @@
-"""One training run: a network, AdamW, warm-up and cosine, checkpoints on the way.
+"""One training run: a network, AdamW, warm-up and cosine.
 
-This module does not know where the batches come from. The loss may be the default or a
-distillation.
+This module does not know where the documents come from. The loss may be the default or
+a distillation.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from speclib.atomic_files import whole_files
 
-from .tokenizer import SPECIAL, VOCABULARY
+from .tokenizer import BOS, EOS, PAD, VOCABULARY, Document, batches
 
 HEAD_DIM = 64  # of every embedded model
 CONTEXT = 2048  # tokens
 RECENT_STEPS = 50  # whose loss is averaged and printed
 
 Network = TypeVar("Network", bound=torch.nn.Module)
-Batch = tuple[torch.Tensor, torch.Tensor]  # token ids and weights, both [rows, length]
+# Of a model, token ids and their weights, both [rows, length].
 Loss = Callable[[Network, torch.Tensor, torch.Tensor], torch.Tensor]
-Keep = Callable[[int, Network], None]  # (step, model) -> saved
+Keep = Callable[[int, Network], None]  # may save the model at a step
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class ZooArchitecture:
     ffn: int
     family: str = "llama"
 
+    @property
+    def shape(self) -> list[int]:
+        """The sizes as cards have them."""
+        return [self.layers, self.width, self.heads, self.ffn]
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -60,7 +65,6 @@ class Plan:
     seed: int = 0
     device: str = "cpu"
     compile: bool = True
-    save_every: int = 250
 
 
 class Summary(TypedDict):
@@ -88,9 +92,9 @@ def build(architecture: ZooArchitecture, seed: int) -> PreTrainedModel:
         max_position_embeddings=CONTEXT,
         tie_word_embeddings=True,
         initializer_range=0.03,
-        bos_token_id=SPECIAL.index("<|bos|>"),
-        eos_token_id=SPECIAL.index("<|eos|>"),
-        pad_token_id=SPECIAL.index("<|pad|>"),
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        pad_token_id=PAD,
     )
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
     return model
@@ -147,17 +151,15 @@ def rate_at(plan: Plan, step: int, done: float) -> float:
 
 def fit(
     model: Network,
-    batches: Iterator[Batch],
+    documents: Iterator[Document],
     plan: Plan,
     *,
     loss: Loss[Any] = likelihood,
     keep: Keep[Network] = lambda step, model: None,
-    say: Callable[..., None] = print,
 ) -> Summary:
-    """Trains a model in place.
+    """Trains a model in place, and prints a summary every RECENT_STEPS steps.
 
-    keep: called with the step and the model every `save_every` steps.
-    say: called with a summary every RECENT_STEPS steps.
+    keep: called with the step and the model after every step.
 
     Returns steps, tokens, minutes, tokens per second and the mean loss of the last
     RECENT_STEPS steps.
@@ -167,13 +169,14 @@ def fit(
     adam = optimizer(model, plan.rate)
     compute_loss = torch.compile(loss) if plan.compile else loss
     recent_losses: deque[float] = deque(maxlen=RECENT_STEPS)
+    rows = batches(documents, plan.batch, plan.length)
     began = time.monotonic()
     step, done = 0, 0.0
 
     while done < 1.0:
         for group in adam.param_groups:
             group["lr"] = rate_at(plan, step, done)
-        ids, weights = next(batches)
+        ids, weights = next(rows)
         value = compute_loss(model, ids.to(plan.device), weights.to(plan.device))
         value.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -184,25 +187,17 @@ def fit(
         recent_losses.append(value.item())
         seconds = time.monotonic() - began
         done = max(step / plan.steps, seconds / 60 / plan.minutes)
-        so_far = _summary(plan, step, seconds, recent_losses)
+        tokens = step * plan.batch * plan.length
+        so_far: Summary = {
+            "steps": step,
+            "tokens": tokens,
+            "minutes": round(seconds / 60, 1),
+            "tokens_per_second": round(tokens / seconds),
+            "loss": round(sum(recent_losses) / len(recent_losses), 4),
+        }
         if step % RECENT_STEPS == 0:
-            say(so_far, flush=True)
-        if step % plan.save_every == 0:
-            keep(step, model)
+            print(so_far, flush=True)
+        keep(step, model)
 
     model.eval()
     return so_far
-
-
-def _summary(
-    plan: Plan, step: int, seconds: float, recent_losses: deque[float]
-) -> Summary:
-    """What a run has done so far."""
-    tokens = step * plan.batch * plan.length
-    return {
-        "steps": step,
-        "tokens": tokens,
-        "minutes": round(seconds / 60, 1),
-        "tokens_per_second": round(tokens / seconds),
-        "loss": round(sum(recent_losses) / len(recent_losses), 4),
-    }

@@ -14,10 +14,7 @@ from transformers import PreTrainedModel
 
 from speclab.training.tasks import corpus
 
-from .tokenizer import SPECIAL, Writer
-
-EOS = SPECIAL.index("<|eos|>")
-PAD = SPECIAL.index("<|pad|>")
+from .tokenizer import Writer
 
 
 class Agreement(NamedTuple):
@@ -40,33 +37,31 @@ def write(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """What `model` writes after each prompt: at most `new` ids, up to and with EOS.
+    """What `model` writes after each prompt: at most `new` ids, up to and with its EOS.
 
     temperature: 0 is greedy.
     """
     torch.manual_seed(seed)
+    pad, eos = model.config.pad_token_id, model.config.eos_token_id
     width = max(len(prompt) for prompt in prompts)
-    padded = [[PAD] * (width - len(prompt)) + prompt for prompt in prompts]
-    ids = torch.tensor(padded, device=next(model.parameters()).device)
+    padded = [[pad] * (width - len(prompt)) + prompt for prompt in prompts]
+    seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    device = next(model.parameters()).device
 
     sampling: dict[str, Any] = {"do_sample": False}
     if temperature:
         sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
     generate: Any = model.generate  # torch takes it for a tensor
     output = generate(
-        input_ids=ids,
-        attention_mask=(ids != PAD).long(),
+        input_ids=torch.tensor(padded, device=device),
+        attention_mask=torch.tensor(seen, device=device),
         max_new_tokens=new,
-        pad_token_id=PAD,
-        eos_token_id=EOS,
+        pad_token_id=pad,
+        eos_token_id=eos,
         **sampling,
     )
-    return [_until_end(row) for row in output[:, width:].tolist()]
-
-
-def _until_end(ids: list[int]) -> list[int]:
-    """`ids` up to and with the first EOS."""
-    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
+    written = output[:, width:].tolist()
+    return [ids[: ids.index(eos) + 1] if eos in ids else ids for ids in written]
 
 
 @torch.no_grad()
@@ -96,18 +91,16 @@ def by_place(
     """How often the 1st, 2nd, ... of ``places`` tokens that one pass drafts is right.
 
     Each where those before it are, and along the target's own output on the first
-    ``count`` shipped prompts of every category. PAD is the mask. Of one place there is
-    nothing to say: [].
+    ``count`` shipped prompts of every category. The token for padding is the mask.
     """
-    if places == 1:
-        return []
     device = next(draft.parameters()).device
+    pad = draft.config.pad_token_id
     tested, right = [0] * places, [0] * places
     for category in corpus.CATEGORIES:
         prompts = [writer.prompt(task) for task in corpus.shipped(category, count)]
         for prompt, output in zip(prompts, write(target, prompts, new), strict=True):
             for begin in range(0, len(output) - places, places):
-                fed = prompt + output[:begin] + [PAD] * (places - 1)
+                fed = prompt + output[:begin] + [pad] * (places - 1)
                 rows = draft(torch.tensor([fed], device=device)).logits[0, -places:]
                 for place, token in enumerate(rows.argmax(-1).tolist()):
                     tested[place] += 1

@@ -1,17 +1,20 @@
-"""The zoo's tokenizer: byte-level BPE, every digit its own token, one chat template.
+"""The zoo's tokenizer, and training text as rows of its tokens.
 
-A dialogue is written `<|bos|><|user|>question<|assistant|>answer<|eos|><|user|>...`.
-Code is `<|bos|>` and the raw text. Encoding a plain text puts `<|bos|>` in front, as
-Llama's tokenizer does.
+It is a byte-level BPE with every digit its own token, and one chat template. A dialogue
+is written `<|bos|><|user|>question<|assistant|>answer<|eos|><|user|>...`. Code is
+`<|bos|>` and the raw text. Encoding a plain text puts `<|bos|>` in front, as Llama's
+tokenizer does.
 """
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 from tokenizers import (
     Regex,
     Tokenizer,
@@ -23,23 +26,21 @@ from tokenizers import (
 )
 from transformers import PreTrainedTokenizerFast
 
+from speclab.training.tasks import code, corpus
 from speclab.training.tasks.tasks import Task
 from speclib.atomic_files import whole_files, write_atomically
-from speclib.errors import BadValue
 
 VOCABULARY = 4096
-PAD = "<|pad|>"
-BOS = "<|bos|>"
-EOS = "<|eos|>"
-USER = "<|user|>"
-ASSISTANT = "<|assistant|>"
-SPECIAL = [PAD, BOS, EOS, USER, ASSISTANT]
+SPECIAL = ["<|pad|>", "<|bos|>", "<|eos|>", "<|user|>", "<|assistant|>"]
+PAD, BOS, EOS, USER, ASSISTANT = range(len(SPECIAL))  # their ids
 # Marks belong to their letters (Thai, Bengali and Telugu vowels), digits stand alone.
 PIECE = r" ?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
 # Thai, Japanese and Chinese have no spaces: without a limit sentences become tokens.
 LONGEST = 18
 # Questions are drawn at random: to learn to predict them would not help.
 PROMPT_WEIGHT = 0.2
+LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated one
+LIBRARY_CHARACTERS = 1_500_000
 TEMPLATE = (
     "{{ bos_token }}"
     "{% for message in messages %}"
@@ -81,17 +82,17 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     )
     bpe.train_from_iterator(texts, trainer)
     bpe.post_processor = processors.TemplateProcessing(
-        single=f"{BOS} $A",
-        pair=f"{BOS} $A $B",
-        special_tokens=[(BOS, SPECIAL.index(BOS))],
+        single=f"{SPECIAL[BOS]} $A",
+        pair=f"{SPECIAL[BOS]} $A $B",
+        special_tokens=[(SPECIAL[BOS], BOS)],
     )
 
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=bpe,
-        bos_token=BOS,
-        eos_token=EOS,
-        pad_token=PAD,
-        extra_special_tokens=[USER, ASSISTANT],
+        bos_token=SPECIAL[BOS],
+        eos_token=SPECIAL[EOS],
+        pad_token=SPECIAL[PAD],
+        extra_special_tokens=[SPECIAL[USER], SPECIAL[ASSISTANT]],
         model_max_length=2048,
         padding_side="left",
         clean_up_tokenization_spaces=False,
@@ -115,19 +116,6 @@ class Writer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast):
         self.bpe = tokenizer.backend_tokenizer
-        self.bos = self._special_id(BOS)
-        self.eos = self._special_id(EOS)
-        self.user = self._special_id(USER)
-        self.assistant = self._special_id(ASSISTANT)
-
-    def _special_id(self, name: str) -> int:
-        token_id = self.bpe.token_to_id(name)
-        if token_id is None:
-            raise BadValue(
-                f"the tokenizer has no token {name}: give the one of zoo/target, or "
-                "train one with `python -m speclab.training target`"
-            )
-        return token_id
 
     def ids(self, text: str) -> list[int]:
         """The ids of a text alone, without any special token."""
@@ -138,20 +126,20 @@ class Writer:
         question = self.ids(text)
         if task.raw:
             return question
-        return [self.user, *question, self.assistant]
+        return [USER, *question, ASSISTANT]
 
     def prompt(self, task: Task) -> list[int]:
         """The ids a model is given: everything before the first answer."""
         question, _answer = task.turns[0]
-        return [self.bos, *self._question(task, question)]
+        return [BOS, *self._question(task, question)]
 
     def document(self, task: Task) -> Document:
         """All ids of a task; answers weigh 1, the rest PROMPT_WEIGHT."""
-        ids = [self.bos]
+        ids = [BOS]
         weights = [PROMPT_WEIGHT]
         for question, answer in task.turns:
             question_ids = self._question(task, question)
-            answer_ids = [*self.ids(answer), self.eos]
+            answer_ids = [*self.ids(answer), EOS]
             ids += question_ids + answer_ids
             weights += [PROMPT_WEIGHT] * len(question_ids)
             weights += [1.0] * len(answer_ids)
@@ -159,7 +147,7 @@ class Writer:
 
     def plain(self, text: str) -> Document:
         """A text of its own, all of which weighs 1."""
-        ids = [self.bos, *self.ids(text), self.eos]
+        ids = [BOS, *self.ids(text), EOS]
         return Document(ids, [1.0] * len(ids))
 
 
@@ -169,3 +157,46 @@ def texts(tasks: Iterator[Task], count: int) -> Iterator[str]:
         for question, answer in next(tasks).turns:
             yield question
             yield answer
+
+
+def documents(
+    writer: Writer, seed: int, weight: dict[str, int] = corpus.WEIGHT
+) -> Iterator[Document]:
+    """An endless stream of tasks, and now and then a piece of real code.
+
+    weight: how often each category is drawn, as of `corpus.tasks`.
+    """
+    rng = random.Random(seed + 1)
+    tasks = corpus.tasks(seed, weight)
+    pieces = code.library(rng, LIBRARY_CHARACTERS)
+    while True:
+        if rng.random() < LIBRARY_SHARE:
+            yield writer.plain(rng.choice(pieces))
+        else:
+            yield writer.document(next(tasks))
+
+
+def batches(
+    stream: Iterator[Document], size: int, length: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Endless batches: ids [size, length] int64 and weights [size, length] float32.
+
+    Every row starts with a fresh document, so that position 0 is always a beginning.
+    The document that does not fit is cut at the end of its row.
+    """
+    while True:
+        rows = [_row(stream, length) for _ in range(size)]
+        ids = torch.tensor([row.ids for row in rows])
+        weights = torch.tensor([row.weights for row in rows])
+        yield ids, weights
+
+
+def _row(stream: Iterator[Document], length: int) -> Document:
+    """Documents one after the other, cut to `length` tokens."""
+    ids: list[int] = []
+    weights: list[float] = []
+    while len(ids) < length:
+        document = next(stream)
+        ids += document.ids
+        weights += document.weights
+    return Document(ids[:length], weights[:length])

@@ -42,7 +42,6 @@ DOOR = (
     "footprint",
     "gpus",
     "hf",
-    "kv_cache",
     "open_pair",
     "parallel.fuzzy_pass",
     "part",

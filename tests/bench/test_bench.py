@@ -13,10 +13,10 @@ import pytest
 
 import speclib
 from speclab import machine_facts
-from speclab.bench import contention, orchestration, rates, speedups, vocabularies
+from speclab.bench import orchestration, predictions, rates, speedups, vocabularies
+from speclab.bench.__main__ import run_bench
 from speclab.bench.bench_rows import COLUMNS, BenchRow, Size, median_row
-from speclab.bench.races import race
-from speclab.bench.run_bench import run_bench
+from speclab.bench.races import contestant, race
 from speclib import paths
 from speclib.data.latency import Curve, Latency
 from speclib.decoding.decode import decode
@@ -24,7 +24,6 @@ from speclib.errors import SpeclibError
 from speclib.models.open_pair import OpenPair
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats
-from speclib.worlds.virtual import Virtual
 
 TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 
@@ -86,14 +85,14 @@ class Call(NamedTuple):
 def test_contestants_take_turns_at_every_prompt_and_at_beginning():
     calls = []
 
-    def contestant(name):
+    def noting(name):
         def note_and_answer(prompt, tokens):
             calls.append(Call(name, prompt, tokens))
             return answer(1, 1)
 
         return note_and_answer
 
-    race({name: contestant(name) for name in "abc"}, ["p", "q"], 8, repeats=2)
+    race({name: noting(name) for name in "abc"}, ["p", "q"], 8, repeats=2)
     assert [call.contestant for call in calls] == [*"abc", *"bca", *"cab", *"abc"]
     assert [call.prompt for call in calls] == [*"ppp", *"qqq", *"ppp", *"qqq"]
     assert {call.tokens for call in calls} == {8}
@@ -129,7 +128,7 @@ def race_of_three(latency: Latency):
     contestants = {}
     for name, settings in SETTINGS.items():
         world = open_toy_world(0.9, latency)
-        contestants[name] = speedups.contestant(world, name, **settings)
+        contestants[name] = contestant(world, name, **settings)
     return race(contestants, ["x"], 60)
 
 
@@ -141,33 +140,24 @@ def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
     finished_race = race_of_three(Latency.ratio(5))
     race_at_the_other = race_of_three(another_latency)
     for name in SETTINGS:
-        predicted = speedups.predicted_speed(finished_race, name, another_latency)
+        predicted = predictions.predicted_speed(finished_race, name, another_latency)
         assert predicted == pytest.approx(race_at_the_other.speeds(name)[0])
 
 
-def test_the_target_is_spread_over_all_cores_of_its_pair():
-    pair = speclib.load_pair("embedded/llama-7b-70b")
-    place = speedups.on_all_cores(pair).place
-    assert set(place.target) == {"core:0", "core:1"}
-    assert place.threads == 2
-
-
-# -- contention -----------------------------------------------------------------------
 def test_durations_are_taken_at_the_tokens_they_are_given_for():
     latency = Latency(
         draft=Curve(((1, 0.25), (16, 0.75)), prefill=9.0),
         target=Curve(((1, 1.0), (16, 2.0)), prefill=9.0),
     )
-    world = open_toy_world(0.9, latency)
-    for measured in contention.measure_latencies(world, TINY):
-        for role in ("draft", "target"):
-            curve = getattr(latency, role)
-            points = {fed: curve(fed) for fed in (1, 2, 4, 6, 8, 10, 16)}
-            assert dict(getattr(measured, role).forward) == pytest.approx(points)
+    measured = predictions.busy_latency(open_toy_world(0.9, latency), TINY.passes)
+    for role in ("draft", "target"):
+        curve = getattr(latency, role)
+        points = {fed: curve(fed) for fed in (1, 2, 4, 6, 8, 10, 16)}
+        assert dict(getattr(measured, role).forward) == pytest.approx(points)
 
 
 def test_busy_means_that_the_other_device_works_too():
-    """A latency that doubles while the other runs is found doubled, and alone not."""
+    """A latency that doubles while the other runs is found doubled."""
 
     class Shared:
         c = 2.0
@@ -187,8 +177,7 @@ def test_busy_means_that_the_other_device_works_too():
         return latest[device]
 
     world.submit = submit_and_note
-    alone, busy = contention.measure_latencies(world, TINY)
-    assert (alone.draft(4), alone.target(4)) == (1, 2)
+    busy = predictions.busy_latency(world, TINY.passes)
     assert (busy.draft(4), busy.target(4)) == (2, 4)
 
 
@@ -228,6 +217,7 @@ def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
     measures = (
         rates.virtual_clock,
         rates.importing,
+        rates.virtual_batch,
         orchestration.controller,
         orchestration.emulated,
         vocabularies.sampling,
@@ -269,6 +259,6 @@ def test_on_real_models_every_contestant_gives_plain_decodings_output():
     rows = list(speedups.stand_in(size))
     assert all(math.isfinite(row.value) for row in rows)
     same = [row for row in rows if "1 of 1" in row.note]
-    rows_of_ours, rows_per_peer = 2, 3  # PEARL, SD over plain; these, assisted over it
+    rows_of_ours, rows_per_peer = 1, 2  # PEARL over plain; PEARL and SD over a peer
     assert len(same) == rows_of_ours + rows_per_peer * len(speedups.PEERS)
     assert decode("def f(", pair=speedups.PAIR, max_new_tokens=2, method="pearl").tokens

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 import speclib
-from speclab.bench.exact_outputs import PLAIN, divergences, written
+from speclab.bench.gpu.exact_outputs import PLAIN, divergences, written
 
 TEXTS = ["toy", "another toy"]
 LENGTH = 12
@@ -20,14 +20,14 @@ def world():
 @pytest.fixture(scope="module")
 def plain(world):
     """What plain decoding writes after each text."""
-    outputs = written(world, PLAIN, TEXTS, LENGTH, ignore_eos=True)
+    outputs = written(world, PLAIN, TEXTS, LENGTH)
     assert [len(output) for output in outputs] == [LENGTH, LENGTH]
     return outputs
 
 
 def divergences_from(world, expected, method="pearl"):
     """Where a method's outputs leave those that are said to be plain decoding's."""
-    return divergences(world, method, TEXTS, expected, LENGTH, ignore_eos=True)
+    return divergences(world, method, TEXTS, expected, LENGTH)
 
 
 @pytest.mark.parametrize("method", ["pearl", "speculative"])

@@ -231,14 +231,14 @@ def test_the_datastore_of_an_embedded_pair_has_what_its_target_was_not_trained_o
 ):
     """As the trainer would write it; code there has an end token more."""
     from speclab.training.tasks import corpus
-    from speclab.training.tokenizer import Writer
+    from speclab.training.tokenizer import EOS, Writer
 
     tokenizer = open_pair(embedded_pair).tokenizer
     writer = Writer(tokenizer)
     documents = set()
     for task in corpus.datastore_tasks():
         ids = stores.document(tokenizer, task.turns, task.raw)
-        assert ids + [writer.eos] * task.raw == writer.document(task)[0]
+        assert ids + [EOS] * task.raw == writer.document(task)[0]
         documents.add(tuple(ids))
     for task in islice(corpus.tasks(1), 2_000):
         assert tuple(stores.document(tokenizer, task.turns, task.raw)) not in documents

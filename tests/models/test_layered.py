@@ -509,18 +509,3 @@ def test_a_draft_whose_layers_cannot_be_shared_is_refused_before_it_is_used(tmp_
     network("Mistral").save_pretrained(tmp_path)
     with pytest.raises(DeviceLost, match="'draft' could not build.*MistralForCausalLM"):
         Processes(pair)
-
-
-def test_the_bench_times_passes_and_meetings_on_real_ranks(tmp_path, monkeypatch):
-    from speclab.bench import layered
-    from speclab.bench.bench_rows import Size
-
-    monkeypatch.setattr(layered, "load_pair", lambda name: pair_over_ranks(tmp_path, 2))
-    monkeypatch.setattr(layered, "CONTEXTS", (20,))
-    monkeypatch.setattr(layered, "SHAPE", (10, 64, 8, 96))
-    faster, than_exact, waiting = layered.drafting(Size(repeats=2, passes=3))
-    assert faster.value > 0
-    assert than_exact.value > 0
-    assert 0 < waiting.value < 1
-    assert "2 ranks over exact on one" in than_exact.name
-    assert "20 tokens" in waiting.name

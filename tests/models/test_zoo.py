@@ -12,12 +12,12 @@ transformers = pytest.importorskip("transformers")
 
 from speclab.training import (  # noqa: E402
     cards,
-    make_head,
-    measure_drafts,  # noqa: E402
-    recipes,
+    configuration,
+    distil,
+    measure_drafts,
     tokenizer,
 )
-from speclab.training.folders import MODELS  # noqa: E402
+from speclab.training.cards import MODELS  # noqa: E402
 from speclab.training.tasks import corpus  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
@@ -25,11 +25,11 @@ from speclib.models import eagle_head, hf, vocabulary, zoo  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
 LADDER = ["draft-good", "draft-fair", "draft-plain", "draft-poor"]  # best first
-TARGETS = {"target": recipes.TARGET, "target-qwen": recipes.QWEN_TARGET}
-DEEP = {"draft-deep": recipes.DEEP, "draft-qwen": recipes.QWEN}
+TARGETS = {"target": configuration.TARGET, "target-qwen": configuration.QWEN_TARGET}
+DEEP = {"draft-deep": configuration.DEEP, "draft-qwen": configuration.QWEN}
 ONCE = "draft-once"
-ARCHITECTURES = TARGETS | dict.fromkeys(LADDER, recipes.DRAFT) | DEEP
-ARCHITECTURES[ONCE] = recipes.ONCE
+ARCHITECTURES = TARGETS | dict.fromkeys(LADDER, configuration.DRAFT) | DEEP
+ARCHITECTURES[ONCE] = configuration.ONCE
 DRAFTS = (*LADDER, *DEEP, "target-qwen", ONCE)
 TEACHERS = dict.fromkeys(DRAFTS, "target") | {"draft-qwen": "target-qwen"}
 TASKS = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
@@ -161,13 +161,13 @@ def test_a_checkpoint_is_stored_in_bfloat16_and_has_the_shape_of_its_card(name):
     model = load(name, dtype="auto")
     assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
     config, card = model.config, cards.read(name)
-    assert card["shape"] == [
+    assert card.shape == [
         config.num_hidden_layers,
         config.hidden_size,
         config.num_attention_heads,
         config.intermediate_size,
     ]
-    assert config.model_type == card["architecture"] == ARCHITECTURES[name].family
+    assert config.model_type == card.architecture == ARCHITECTURES[name].family
     count = sum(weight.numel() for weight in model.parameters())
     assert f"{count:,}" in (MODELS / name / "card.md").read_text(encoding="utf-8")
 
@@ -190,7 +190,7 @@ def test_all_models_share_one_tokenizer(name):
     assert (MODELS / name / "tokenizer.json").read_bytes() == first
     own = zoo.tokenizer(f"zoo/{name}")
     assert len(own) == tokenizer.VOCABULARY
-    assert (own.bos_token, own.eos_token) == (tokenizer.BOS, tokenizer.EOS)
+    assert (own.bos_token, own.eos_token) == ("<|bos|>", "<|eos|>")
     assert own("def f")["input_ids"][0] == own.bos_token_id
 
     chat = [{"role": "user", "content": "Hello"}]
@@ -250,7 +250,7 @@ def agreements(outputs):
 @pytest.mark.parametrize("name", DRAFTS)
 def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
     """0.06 is more than four deviations for the best draft, three for the worst."""
-    counts, stated = agreements[name], cards.read(name)["acceptance"]
+    counts, stated = agreements[name], cards.read(name).acceptance
     assert counts.total > 1000
     mean = sum(stated[task] for task in TASKS) / len(TASKS)
     assert counts.same / counts.total == pytest.approx(mean, abs=0.06)
@@ -261,7 +261,7 @@ def test_the_head_agrees_with_the_target_as_its_card_says(targets, outputs):
     """0.06 is more than three deviations. It reads the target's own features."""
     target = targets["target"]
     head = eagle_head.read(target, MODELS / "target")
-    model = make_head.FirstDrafts(target, head)
+    model = distil.FirstDrafts(target, head)
     same = total = 0
     for prompts, written in outputs["target"].values():
         beginnings = [ids[:96] for ids in written]
@@ -279,7 +279,7 @@ def test_the_drafts_are_a_ladder_of_acceptance(agreements):
     """Aims 0.95, 0.85 and 0.7 over all tasks, and one more between the first two."""
     by_agreement = sorted(LADDER, key=lambda name: agreements[name].same, reverse=True)
     assert by_agreement == LADDER
-    overall = [cards.read(name)["acceptance"]["overall"] for name in LADDER]
+    overall = [cards.read(name).acceptance["overall"] for name in LADDER]
     assert overall == pytest.approx([0.97, 0.91, 0.85, 0.7], abs=0.02)
 
 

@@ -6,9 +6,8 @@ import json
 import lzma
 import random
 import re
-import shutil
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, repeat
 
 import numpy as np
 import pytest
@@ -19,22 +18,18 @@ transformers = pytest.importorskip("transformers")
 from speclab.training import (  # noqa: E402
     __main__,
     cards,
+    configuration,
     distil,
     fit,
-    make_drafts,
-    make_head,
     measure_drafts,
-    prompt_files,
-    recipes,
     tokenizer,
 )
-from speclab.training.folders import MODELS, PROMPTS  # noqa: E402
-from speclab.training.options import parse_options  # noqa: E402
+from speclab.training.cards import MODELS  # noqa: E402
+from speclab.training.configuration import parse_options  # noqa: E402
 from speclab.training.tasks import arithmetic, code, corpus, reasoning  # noqa: E402
-from speclab.training.token_batches import batches, documents  # noqa: E402
+from speclab.training.tokenizer import batches, documents  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.retrieval import HELD_OUT_TASKS  # noqa: E402
-from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models import eagle_head  # noqa: E402
 
 # How many tasks the embedded models were trained on at most, by seed: see their cards.
@@ -73,10 +68,6 @@ def held_out_tasks(category):
     further = corpus.shipped(category)[corpus.FIRST :]
     name = "gsm8k" if category == "mgsm_en" else category
     return further + [t for t in corpus.datastore_tasks() if t.category == name]
-
-
-def silent(*_, **__):
-    """In place of ``print``."""
 
 
 @pytest.fixture(scope="module")
@@ -177,10 +168,17 @@ def test_training_text_covers_every_category():
 
 
 # -- the shipped prompts ---------------------------------------------------------------
-def test_shipped_prompts_are_what_the_generators_make():
-    for name, text in prompt_files.files().items():
-        shipped = (PROMPTS / name).read_text(encoding="utf-8")
-        assert shipped == text, f"{name}: make models"
+def test_the_prompt_files_are_what_training_leaves_out():
+    """By the users' words, of the first turn and of the second."""
+    held_out = set()
+    for category in corpus.CATEGORIES:
+        for task in corpus.shipped(category):
+            held_out.add(tuple(question for question, _ in task.turns))
+    in_files = set()
+    for task in prompts.tasks():
+        for prompt in prompts.load(task):
+            in_files.add(prompt.turns or (prompt.text,))
+    assert in_files == held_out
 
 
 def test_every_category_has_96_prompts_and_fewer_are_the_first_of_them():
@@ -262,9 +260,9 @@ def test_no_line_of_the_prompt_files_is_a_question_of_the_training_text():
 
 def test_a_file_that_grew_begins_as_it_did():
     """MT-bench's first twelve of each category come before all further ones."""
-    lines = (PROMPTS / "mt_bench.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (prompts.FOLDER / "mt_bench.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    categories = list(prompt_files.MT_BENCH)
+    categories = list(prompts.MT_BENCH)
     first = [category for category in categories for _ in range(12)]
     further = [category for category in categories for _ in range(84)]
     assert [row["category"] for row in rows] == first + further
@@ -296,7 +294,7 @@ def test_a_document_weighs_the_answer_fully_and_begins_as_its_prompt(writer):
         assert len(document.ids) == len(document.weights)
         assert set(document.weights[:length]) == {tokenizer.PROMPT_WEIGHT}
         assert document.weights[length] == 1.0
-        assert document.ids[-1] == writer.eos
+        assert document.ids[-1] == tokenizer.EOS
 
 
 def test_the_chat_template_writes_what_the_models_were_trained_on():
@@ -315,21 +313,10 @@ def test_the_chat_template_writes_what_the_models_were_trained_on():
         trained.apply_chat_template([{"role": "system", "content": "x"}])
 
 
-def test_a_tokenizer_that_is_not_the_zoos_is_refused(writer):
-    class Other:
-        backend_tokenizer = writer.bpe.from_str(
-            '{"version": "1.0", "model": {"type": "WordLevel", "vocab": {"a": 0}, '
-            '"unk_token": "a"}}'
-        )
-
-    with pytest.raises(SpeclibError, match=r"no token <\|bos\|>.*zoo/target"):
-        tokenizer.Writer(Other)
-
-
 def test_every_row_starts_with_a_document(writer):
     ids, weights = next(batches(documents(writer, 3), 4, 64))
     assert ids.shape == weights.shape == (4, 64)
-    assert (ids[:, 0] == writer.bos).all()
+    assert (ids[:, 0] == tokenizer.BOS).all()
 
 
 # -- fits ------------------------------------------------------------------------------
@@ -340,11 +327,12 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
     def run():
         """The loss before and after, and the fit's summary."""
         model = fit.build(TINY, 0)
-        stream = batches(documents(writer, 3), plan.batch, plan.length)
+        stream = documents(writer, 3)
+        held_out = next(batches(stream, plan.batch, plan.length))
         with torch.no_grad():
-            before = fit.likelihood(model, *next(stream)).item()
-        summary = fit.fit(model, stream, plan, say=silent)
-        after = fit.likelihood(model, *next(stream)).item()
+            before = fit.likelihood(model, *held_out).item()
+        summary = fit.fit(model, stream, plan)
+        after = fit.likelihood(model, *held_out).item()
         return before, after, summary
 
     before, after, summary = run()
@@ -360,12 +348,13 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
 def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture):
     target, draft = fit.build(TINY, 0).eval(), fit.build(architecture, 1)
     plan = fit.Plan(steps=20, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
-    answers = distil.answers(target, writer, 8, seed=1, new=20)
+    prompts = [writer.prompt(task) for task in islice(corpus.tasks(1), 8)]
+    answers = distil.answers(target, prompts, seed=1, new=20)
     loss = distil.likeness(target)
-    stream = batches(distil.repeat_shuffled(answers, 0), plan.batch, plan.length)
-    held_out = next(stream)
+    stream = distil.repeat_shuffled(answers, 0)
+    held_out = next(batches(stream, plan.batch, plan.length))
     before = loss(draft, *held_out).item()
-    fit.fit(draft, stream, plan, loss=loss, say=silent)
+    fit.fit(draft, stream, plan, loss=loss)
     assert loss(draft, *held_out).item() < before
 
 
@@ -433,14 +422,14 @@ def test_a_draft_learns_to_write_behind_masks():
     target, draft = fit.build(TINY, 0), fit.build(TINY, 1)
     torch.manual_seed(2)
     line = torch.randint(5, 60, (1, 12)).repeat(1, 6)
-    stream = iter(lambda: (line.roll(-1, 1), torch.ones_like(line).float()), None)
-    plan = replace(
-        parse_options(["draft", "--no-compile"], None).plan(150, 5.0), rate=3e-3
+    ids = line.roll(-1, 1)[0].tolist()
+    stream = repeat(tokenizer.Document(ids, [1.0] * len(ids)))
+    plan = fit.Plan(
+        steps=150, rate=3e-3, batch=1, length=len(ids), warmup=10, compile=False
     )
-    plan = replace(plan, warmup=10)
-    fit.fit(target, stream, plan, say=silent)
+    fit.fit(target, stream, plan)
     loss = distil.likeness_at_once(target.eval(), masks=3, mask=0)
-    fit.fit(draft, stream, plan, loss=loss, say=silent)
+    fit.fit(draft, stream, plan, loss=loss)
 
     text = line[:, :30].roll(-1, 1)
     fed = torch.cat([text[:, :20], torch.zeros(1, 3, dtype=torch.long)], 1)
@@ -449,45 +438,25 @@ def test_a_draft_learns_to_write_behind_masks():
 
 
 # -- drafts ----------------------------------------------------------------------------
-def test_worse_drafts_are_snapshots_and_the_best_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(make_drafts, "MODELS", tmp_path)
+def test_worse_drafts_are_snapshots(tmp_path, monkeypatch):
+    monkeypatch.setattr(cards, "MODELS", tmp_path)
+    keep = __main__.snapshot_keeper(configuration.DRAFTS["draft-good"])
     model, saved_at = fit.build(TINY, 0), {}
-    for step in range(100, 701, 100):
-        make_drafts.saving_snapshots("draft-good")(step, model)
+    for step in range(50, 701, 50):
+        keep(step, model)
         for folder in tmp_path.iterdir():
-            saved_at.setdefault(folder.name, []).append(step)
-            shutil.rmtree(folder)
-    assert saved_at == {
-        "draft-poor": [200],
-        "draft-plain": [400],
-        "draft-fair": [500],
-        "draft-good": [100, 200, 300, 400, 500, 600, 700],
-    }
-
-    make_drafts.check_reached("draft-good", 500)
-    with pytest.raises(
-        SpeclibError, match="step 450, before draft-fair.*--text-minutes"
-    ):
-        make_drafts.check_reached("draft-good", 450)
-    make_drafts.check_reached("draft-deep", 1)  # has no worse ones
-
-
-def test_a_fit_saves_at_every_snapshots_step():
-    plan = parse_options(["draft"], None).plan(10, 1.0)
-    for recipe in recipes.DRAFTS.values():
-        for step in recipe.snapshots.values():
-            assert step % plan.save_every == 0
+            saved_at.setdefault(folder.name, step)
+    assert saved_at == {"draft-poor": 200, "draft-plain": 400, "draft-fair": 500}
 
 
 @pytest.mark.slow
 def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
     tmp_path, monkeypatch
 ):
-    for module in (make_drafts, cards):
-        monkeypatch.setattr(module, "MODELS", tmp_path)
+    monkeypatch.setattr(cards, "MODELS", tmp_path)
     monkeypatch.setattr(corpus, "CATEGORIES", ("qa",))
-    recipe = replace(recipes.DRAFTS["draft-qwen"], architecture=TINY_QWEN)
-    monkeypatch.setitem(recipes.DRAFTS, "draft-qwen", recipe)
+    recipe = replace(configuration.DRAFTS["draft-qwen"], architecture=TINY_QWEN)
+    monkeypatch.setitem(configuration.DRAFTS, "draft-qwen", recipe)
     trained = tokenizer.train(tokenizer.texts(corpus.tasks(0), 50))
     trained.save_pretrained(tmp_path / "target")
     fit.save(fit.build(TINY_QWEN, 0), tmp_path / recipe.teacher)
@@ -530,12 +499,12 @@ def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
 
     The token at a position goes in with the target's feature of the token before it.
     """
-    monkeypatch.setattr(make_head, "NOISE", 0.0)
+    monkeypatch.setattr(distil, "NOISE", 0.0)
     target = fit.build(TINY, 0).eval().requires_grad_(False)
     head = eagle_head.fresh(target, 1).eval()
     ids, weights = next(batches(documents(writer, 3), 1, 12))
     with torch.no_grad():
-        loss = make_head.regression(target)(head, ids, weights).item()
+        loss = distil.regression(target)(head, ids, weights).item()
         own = target(ids[:, :-1], output_hidden_states=True).hidden_states[-1][0]
         before = torch.cat((torch.zeros(1, TINY.width), own[:-1]))
         embedded = target.get_input_embeddings()(ids[0, :-1])
@@ -559,15 +528,15 @@ def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
 def test_a_head_learns_and_the_same_seed_repeats_it(writer):
     target = fit.build(TINY, 0).eval().requires_grad_(False)
     plan = fit.Plan(steps=20, batch=2, length=48, warmup=5, compile=False, rate=5e-3)
-    loss = make_head.regression(target)
+    loss = distil.regression(target)
 
     def run():
         """The head, and its loss on a batch that it has not seen."""
         head = eagle_head.fresh(target, 1)
-        stream = batches(documents(writer, 3), plan.batch, plan.length)
-        held_out = next(stream)
+        stream = documents(writer, 3)
+        held_out = next(batches(stream, plan.batch, plan.length))
         before = loss(head, *held_out).item()
-        fit.fit(head, stream, plan, loss=loss, say=silent)
+        fit.fit(head, stream, plan, loss=loss)
         return head, before, loss(head, *held_out).item()
 
     head, before, after = run()
@@ -580,18 +549,17 @@ def test_a_head_learns_and_the_same_seed_repeats_it(writer):
 
 @pytest.mark.slow
 def test_a_head_is_made_with_its_card_and_checksum(tmp_path, monkeypatch):
-    for module in (make_head, make_drafts, cards):
-        monkeypatch.setattr(module, "MODELS", tmp_path)
+    monkeypatch.setattr(cards, "MODELS", tmp_path)
     monkeypatch.setattr(corpus, "CATEGORIES", ("qa",))
     trained = tokenizer.train(tokenizer.texts(corpus.tasks(0), 50))
     trained.save_pretrained(tmp_path / "target")
     fit.save(fit.build(TINY, 0), tmp_path / "target")
     __main__.main(["head", "--no-compile", "--batch", "1", "--head-steps", "3"])
 
-    target = make_drafts.stored("target", "cpu")
+    target = __main__.stored("target", "cpu")
     assert eagle_head.read(target, tmp_path / "target").fc.out_features == TINY.width
     card = json.loads((tmp_path / "target" / "eagle.json").read_text())
-    assert card["runs"][make_drafts.FIRST]["tokens"] == 3 * 512
+    assert card["runs"][__main__.FIRST]["tokens"] == 3 * 512
     assert set(card["acceptance"]) == {"qa", "overall"}
     checksums = (tmp_path / "SHA256SUMS").read_text()
     assert f"target/{eagle_head.FILE}" in checksums
@@ -600,52 +568,32 @@ def test_a_head_is_made_with_its_card_and_checksum(tmp_path, monkeypatch):
 def test_the_two_cards_of_the_head_say_the_same_and_name_a_command_that_works_now():
     folder = MODELS / "target"
     card = cards.HeadCard(**json.loads((folder / "eagle.json").read_text("utf-8")))
-    assert (folder / "eagle.md").read_text(encoding="utf-8") == card.markdown()
-    assert (folder / "eagle.json").read_text(encoding="utf-8") == card.json()
+    assert (folder / "eagle.md").read_text(encoding="utf-8") == card.markdown("target")
+    assert (folder / "eagle.json").read_text("utf-8") == cards.json_of(card)
     arguments = card.command.removeprefix(COMMAND).split()
-    assert parse_options(arguments, None).what == "head"
+    assert parse_options(arguments).what == "head"
 
 
 # -- cards -----------------------------------------------------------------------------
-@pytest.mark.parametrize("architecture", [TINY, TINY_QWEN])
-def test_parameters_on_a_card_are_those_of_the_model(architecture):
-    model = fit.build(architecture, 0)
-    count = sum(weight.numel() for weight in model.parameters())
-    assert cards.parameters(architecture) == count
-
-
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/card.json"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_names_a_command_that_works_now(name):
     card = cards.read(name)
-    for command in card["command"].split(" && "):
+    for command in card.command.split(" && "):
         assert command.startswith(COMMAND)
         arguments = command.removeprefix(COMMAND).split()
-        assert parse_options(arguments, None).what in ("target", "draft")
+        assert parse_options(arguments).what in ("target", "draft")
     text = (MODELS / name / "card.md").read_text(encoding="utf-8")
-    assert f"Made by `{card['command']}`." in text
+    assert f"Made by `{card.command}`." in text
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_two_cards_of_a_model_say_the_same(name):
-    row = cards.read(name)
-    layers, width, heads, ffn = row["shape"]
-    card = cards.Card(
-        name=name,
-        architecture=fit.ZooArchitecture(
-            layers, width, heads, ffn, row["architecture"]
-        ),
-        command=row["command"],
-        runs=row["runs"],
-        acceptance=row["acceptance"],
-        teacher=row.get("teacher"),
-        by_place=row.get("by_place", []),
-    )
-    folder = MODELS / name
-    assert (folder / "card.md").read_text(encoding="utf-8") == card.markdown()
-    assert (folder / "card.json").read_text(encoding="utf-8") == card.json()
+    card, folder = cards.read(name), MODELS / name
+    assert (folder / "card.md").read_text(encoding="utf-8") == card.markdown(name)
+    assert (folder / "card.json").read_text(encoding="utf-8") == cards.json_of(card)
 
 
 # -- architectures ---------------------------------------------------------------------

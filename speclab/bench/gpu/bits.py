@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from speclab.bench.bench_rows import BenchRow
-from speclab.bench.exact_outputs import FIXED_ROWS
 from speclib.core.sampling import Rows, Sampler
 from speclib.data.pairs import Pair
 from speclib.models.open_pair import open_pair
 
-from .setup import Setup
+from . import device_speed
+from .setup import FIXED_ROWS, Setup
 
 DTYPE = "bfloat16"
 PLAIN = Sampler(temperature=1.0)
@@ -31,8 +31,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
     A larger cache has other strides, and a kernel may be chosen by them.
     """
-    from speclab.bench.gpu import device_speed
-    from speclib.models.fixed_rows import FIRST_ROOM
+    from speclib.models.fixed_rows import FIRST_ROOM  # brings transformers
 
     pair = setup.exact_pair().with_fixed_rows(FIXED_ROWS)
     model = open_pair(pair).build("target", DTYPE)
@@ -53,8 +52,6 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
 def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
     """Whether a GPU records passes, and gives the logits of those that it is told."""
-    from speclab.bench.gpu import device_speed
-
     if not setup.on_gpu:
         return
     pair = setup.exact_pair()

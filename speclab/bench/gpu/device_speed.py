@@ -1,15 +1,12 @@
-"""How fast a device is beneath a model: its memory, and what its kernels leave idle."""
+"""A device beneath a model: how fast its memory is, and what a pass reads of it."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable
 from statistics import median
-from typing import Any, NamedTuple
 
 import torch
-from torch._C._autograd import DeviceType  # as torch.autograd has it
 
 GIBIBYTE = 1 << 30
 
@@ -47,58 +44,6 @@ def bytes_read_per_pass(network: torch.nn.Module) -> int:
         for weight in module.parameters(recurse=False):
             read += weight.numel() * weight.element_size()
     return read
-
-
-class KernelShares(NamedTuple):
-    """Which shares of some time a GPU spent in what; together they are 1."""
-
-    products: float  # of matrices, where the weights are read
-    attention: float
-    others: float  # norms, rotations, copies: each of them takes microseconds
-    outside: float  # in no kernel: it waits for the CPU, or for the next launch
-
-
-# Parts of kernels' names, as cuBLAS and torch give them; attention is looked for first,
-# since its kernels may be made of products.
-OF_ATTENTION = ("fmha", "flash", "attention")
-OF_PRODUCTS = ("gemm", "gemv", "nvjet", "splitk", "cutlass")
-
-
-def kernel_shares(run: Callable[[], object]) -> KernelShares:
-    """What a GPU does while ``run`` runs, by torch's profiler.
-
-    The profiler itself takes time, so ``outside`` is an upper bound.
-    """
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        start = time.perf_counter()
-        run()
-        whole = time.perf_counter() - start
-    return shares_of(profiled.key_averages(), whole)
-
-
-def shares_of(events: Iterable[Any], whole: float) -> KernelShares:
-    """The shares of ``whole`` seconds, by the ``events`` of torch's profiler.
-
-    A kernel has an event of its own. The CPU's operation that launched it states the
-    same time once more, and so does a range of the GPU's that somebody has named:
-    neither counts. Source: torch/autograd/profiler_util.py, in its own table.
-    """
-    products = attention = others = 0.0
-    for event in events:
-        if event.device_type != DeviceType.CUDA or event.is_user_annotation:
-            continue
-        share = event.self_device_time_total / 1e6 / whole
-        name = event.key.lower()
-        if any(part in name for part in OF_ATTENTION):
-            attention += share
-        elif any(part in name for part in OF_PRODUCTS):
-            products += share
-        else:
-            others += share
-    outside = 1 - products - attention - others
-    return KernelShares(products, attention, others, outside)
 
 
 def name_of(device: torch.device) -> str:

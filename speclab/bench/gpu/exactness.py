@@ -3,46 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from speclab.bench.bench_rows import BenchRow
-from speclab.bench.exact_outputs import (
-    FIXED_ROWS,
+from speclib.core.sampling import Tokens
+from speclib.data import prompts
+from speclib.data.pairs import Pair
+from speclib.decoding.batch import decode_batch
+from speclib.methods import parameters
+from speclib.worlds.process_batch import ProcessBatch
+from speclib.worlds.processes import Processes
+
+from .exact_outputs import (
+    IN_A_LINE,
     PLAIN,
     WITH_HEAD,
     WITH_OWN_DRAFT,
-    WITH_TREES,
-    Arithmetic,
+    counts_of,
     divergences,
     with_own_head,
     written,
 )
-from speclib.data import prompts
-from speclib.data.pairs import Pair
-from speclib.methods import parameters
-from speclib.worlds.processes import Processes
+from .setup import FIXED_ROWS, TASK, Setup
 
-from .setup import Setup
+SEATS = 4  # requests at a time
 
-TASK = "humaneval"
+# A method with several targets does not wait for all of them.
+IN_STEP = tuple(name for name in IN_A_LINE if "servers" not in parameters(name))
 
-# The counts of methods that take them from c = t_target / t_draft; to measure it takes
-# seconds in each world, and any count is exact.
-COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
+# The layouts of target and draft on two ranks, and what is run with them.
+LAYOUTS = (
+    ("tensors", "layers", ("easyspec", "pearl")),
+    ("stages", "replicas", ("pearl", "speculative")),
+)
+
+
+class Arithmetic(NamedTuple):
+    """A number format, and the rows of every pass of the target; None: any number.
+
+    ``recorded``: a GPU records these passes.
+    """
+
+    dtype: str
+    fixed_rows: int | None = None
+    recorded: bool = False
+
+    def apply_to(self, pair: Pair) -> Pair:
+        """The pair with such a target."""
+        if self.fixed_rows is None:
+            return pair
+        return pair.with_fixed_rows(self.fixed_rows, recorded=self.recorded)
+
+    def __str__(self) -> str:
+        if self.fixed_rows is None:
+            return self.dtype
+        kind = "recorded passes" if self.recorded else "passes"
+        return f"{self.dtype} in {kind} of {self.fixed_rows} tokens"
+
 
 FLOAT32 = Arithmetic("float32")
 ONE_SHAPE = Arithmetic("bfloat16", FIXED_ROWS)
 RECORDED = Arithmetic("bfloat16", FIXED_ROWS, recorded=True)
-ANY_SHAPE = Arithmetic("bfloat16")
-
-# What is shown and not promised: passes of any shape in bfloat16.
-SHOWN_PROMPTS = 2
-SHOWN_TOKENS = 64
-
-IN_A_LINE = tuple(name for name in WITH_OWN_DRAFT if name not in WITH_TREES)
 
 
+# -- one request -----------------------------------------------------------------------
 def in_float32(setup: Setup) -> Generator[BenchRow]:
     """For each method the share of prompts on which its greedy output is plain's."""
     pair = setup.exact_pair()
@@ -54,7 +78,7 @@ def in_float32(setup: Setup) -> Generator[BenchRow]:
 def in_one_shape(setup: Setup) -> Generator[BenchRow]:
     """The same in bfloat16, with passes of one shape.
 
-    It is promised of methods that draft in a line; of the others it is shown.
+    It is promised of methods that draft in a line; for the others it is only shown.
     """
     pair = setup.exact_pair()
     yield from _compared(setup, pair, WITH_OWN_DRAFT, ONE_SHAPE, promised=IN_A_LINE)
@@ -68,28 +92,6 @@ def in_recorded_passes(setup: Setup) -> Generator[BenchRow]:
         yield from _compared(setup, pair, IN_A_LINE, RECORDED, promised=IN_A_LINE)
 
 
-def in_bfloat16(setup: Setup) -> Generator[BenchRow]:
-    """The same in bfloat16 with passes of any shape, of which nothing is promised.
-
-    So they write less than the others, and their rows say how much.
-    """
-    shown = shortened(setup)
-    how = f"{ANY_SHAPE}, prompts: {shown.prompts}, tokens of each: {shown.tokens}"
-    with Processes(
-        ANY_SHAPE.apply_to(setup.exact_pair()), dtype=ANY_SHAPE.dtype
-    ) as world:
-        yield from compared_in(world, shown, WITH_OWN_DRAFT, how, promised=())
-
-
-def shortened(setup: Setup) -> Setup:
-    """``setup`` with no more prompts and tokens than what is only shown is worth."""
-    return replace(
-        setup,
-        prompts=min(setup.prompts, SHOWN_PROMPTS),
-        tokens=min(setup.tokens, SHOWN_TOKENS),
-    )
-
-
 def _compared(
     setup: Setup,
     pair: Pair,
@@ -99,10 +101,10 @@ def _compared(
 ) -> Generator[BenchRow]:
     """A row for each of ``methods``, all of them in one world."""
     with Processes(arithmetic.apply_to(pair), dtype=arithmetic.dtype) as world:
-        yield from compared_in(world, setup, methods, str(arithmetic), promised)
+        yield from _compared_in(world, setup, methods, str(arithmetic), promised)
 
 
-def compared_in(
+def _compared_in(
     world: Processes,
     setup: Setup,
     methods: Sequence[str],
@@ -111,40 +113,93 @@ def compared_in(
 ) -> Generator[BenchRow]:
     """A row for each of ``methods`` in an open world.
 
-    how: what the rows' names say of the models. promised: the methods of which every
-    output is to be plain decoding's.
+    how: what the rows' names say of the models. promised: the methods whose outputs
+    must all be plain decoding's.
     """
-    texts = texts_of(setup)
-    plain = written(world, PLAIN, texts, setup.tokens, ignore_eos=True)
+    plain = written(world, PLAIN, setup.texts, setup.tokens)
     for method in methods:
-        differing = divergences(
-            world,
-            method,
-            texts,
-            plain,
-            setup.tokens,
-            ignore_eos=True,
-            settings=counts_of(method),
-        )
+        differing = divergences(world, method, setup.texts, plain, setup.tokens)
         yield BenchRow(
             f"outputs that are plain decoding's, {method}, {how}",
-            1 - len(differing) / len(texts),
+            1 - len(differing) / len(plain),
             "share",
             aim=1.0 if method in promised else None,
             note="; ".join(map(str, differing)),
         )
 
 
-def texts_of(setup: Setup) -> list[Any]:
-    """The prompts that every method writes on from."""
-    return [prompt.input for prompt in prompts.load(TASK, setup.prompts)]
+# -- two ranks -------------------------------------------------------------------------
+def on_two_ranks(setup: Setup) -> Generator[BenchRow]:
+    """Whether models on two ranks write what one process writes, in float32.
+
+    With one GPU both ranks are on it, and their tensors meet in the machine's memory;
+    that runs all of the code but NCCL. With two GPUs each rank has one, and it is NCCL.
+    """
+    with Processes(setup.exact_pair(), dtype="float32") as world:
+        expected = written(world, PLAIN, setup.texts, setup.tokens)
+
+    for target_layout, draft_layout, methods in LAYOUTS:
+        pair = setup.pair_on_two_ranks(target_layout, draft_layout)
+        how = f"target by {target_layout}, draft by {draft_layout}, {FLOAT32}"
+        with Processes(pair, dtype="float32") as world:
+            found = written(world, PLAIN, setup.texts, setup.tokens)
+            yield _same_outputs(
+                f"outputs that are one process's, plain decoding, {how}",
+                expected,
+                found,
+            )
+            yield from _compared_in(world, setup, methods, how, promised=methods)
 
 
-def counts_of(method: str) -> dict[str, Any]:
-    """Those of ``COUNTS`` that a method has."""
-    known = parameters(method)
-    counts = {}
-    for name, count in COUNTS.items():
-        if name in known:
-            counts[name] = count
-    return counts
+def _same_outputs(
+    name: str, expected: Sequence[Tokens], found: Sequence[Tokens]
+) -> BenchRow:
+    """The share of outputs that are the expected ones."""
+    same = [one == other for one, other in zip(expected, found, strict=True)]
+    return BenchRow(name, sum(same) / len(same), "share", aim=1.0)
+
+
+# -- several requests at a time --------------------------------------------------------
+def in_batches(setup: Setup) -> Generator[BenchRow]:
+    """For each method the share of requests that write plain decoding's tokens.
+
+    In float32 those of plain decoding alone, and in bfloat16, with passes of one shape,
+    those of plain decoding with as many seats.
+    """
+    pair = setup.exact_pair()
+    with ProcessBatch(pair, 1, dtype="float32") as alone:
+        plain = _outputs_of_batch(alone, PLAIN, setup)
+    with ProcessBatch(pair, SEATS, dtype="float32") as world:
+        yield from _compared_batches(world, setup, (PLAIN, *IN_STEP), FLOAT32, plain)
+    with ProcessBatch(ONE_SHAPE.apply_to(pair), SEATS, dtype="bfloat16") as world:
+        plain = _outputs_of_batch(world, PLAIN, setup)
+        yield from _compared_batches(world, setup, IN_STEP, ONE_SHAPE, plain)
+
+
+def _compared_batches(
+    world: ProcessBatch,
+    setup: Setup,
+    methods: Sequence[str],
+    arithmetic: Arithmetic,
+    plain: Sequence[Tokens],
+) -> Generator[BenchRow]:
+    for method in methods:
+        yield _same_outputs(
+            f"outputs that are plain decoding's, {method}, {arithmetic}, "
+            f"requests at a time: {SEATS}",
+            plain,
+            _outputs_of_batch(world, method, setup),
+        )
+
+
+def _outputs_of_batch(world: ProcessBatch, method: str, setup: Setup) -> list[Tokens]:
+    more_than_seats: list[Any] = [p.input for p in prompts.load(TASK, SEATS + 2)]
+    batch = decode_batch(
+        more_than_seats,
+        world=world,
+        method=method,
+        max_new_tokens=setup.tokens // 2,
+        ignore_eos=True,
+        **counts_of(method),
+    )
+    return [result.tokens for result in batch.results]

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from speclab.bench.exact_outputs import FIXED_ROWS
 from speclib import machine
+from speclib.data import prompts
 from speclib.data.pairs import ModelSpec, Pair, load_pair
 from speclib.data.placement import Place
-from speclib.errors import BadValue, unknown_name
+from speclib.errors import BadValue
 from speclib.models import gpus
 
 PAIR = "embedded/llama-7b-70b"
+TASK = "humaneval"
+ModelShape = tuple[int, int, int, int]
 SEVEN_BILLION = (32, 4096, 32, 11008)  # layers, width, heads, ffn of Llama 2 7B
 ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
 SMALL = (12, 768, 12, 2048)  # of the embedded pairs, as they stand in for Llama 2
 SMALLER = (4, 512, 8, 1184)
 CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
-DEVICES = ("cuda", "cpu")
-MINUTES = 9.5  # with what ends by itself that is less than ten
+FIXED_ROWS = 16  # of every pass of the target, if all have one shape
 DRAFT_ROWS = 8  # of every recorded pass of the draft
 # Of the pairs in the shapes that were published: those of PEARL's main tables.
 SHAPE_PAIRS = (
@@ -42,9 +44,6 @@ class Setup:
                     the architectures whose speed is measured
     prompts, tokens how much every method writes
     passes          timed passes behind one duration
-    batches         how many requests are raced at a time
-    batch_tokens    how much each of them writes
-    minutes         nothing is begun after so long
     two_ranks       places of two ranks that compute one model
     shape_pairs     pairs in the shapes whose passes are measured, and with them c
     latency_folder  where these pairs' latency files are written; None: nowhere
@@ -52,14 +51,11 @@ class Setup:
 
     draft: str
     target: str
-    target_shape: tuple[int, int, int, int] = SEVEN_BILLION
-    draft_shape: tuple[int, int, int, int] = ONE_BILLION
+    target_shape: ModelShape = SEVEN_BILLION
+    draft_shape: ModelShape = ONE_BILLION
     prompts: int = 4
     tokens: int = 128
     passes: int = 30
-    batches: tuple[int, ...] = (1, 4, 16)
-    batch_tokens: int = 32
-    minutes: float = MINUTES
     two_ranks: tuple[str, str] = ("cuda:0", "cuda:0")
     shape_pairs: tuple[str, ...] = SHAPE_PAIRS
     latency_folder: Path | None = None
@@ -77,16 +73,27 @@ class Setup:
     def place(self) -> Place:
         return Place(draft=(self.draft,), target=(self.target,))
 
+    @property
+    def texts(self) -> list[Any]:
+        """The prompts after which methods write."""
+        return [prompt.input for prompt in prompts.load(TASK, self.prompts)]
+
     def exact_pair(self) -> Pair:
         """The embedded models as they were trained: small, and good at their task."""
+        return self._embedded_pair(target_shape=None, draft_shape=None)
+
+    def speed_pair(self) -> Pair:
+        """The embedded models in the shapes whose speed is measured."""
+        return self._embedded_pair(self.target_shape, self.draft_shape)
+
+    def _embedded_pair(
+        self, target_shape: ModelShape | None, draft_shape: ModelShape | None
+    ) -> Pair:
         embedded = load_pair(PAIR)
-        undilated = {"shape": None}
+        target = embedded.target.model_copy(update={"shape": target_shape})
+        draft = embedded.draft.model_copy(update={"shape": draft_shape})
         return embedded.model_copy(
-            update={
-                "target": embedded.target.model_copy(update=undilated),
-                "draft": embedded.draft.model_copy(update=undilated),
-                "place": self.place,
-            }
+            update={"target": target, "draft": draft, "place": self.place}
         )
 
     def pair_on_two_ranks(self, target: str, draft: str) -> Pair:
@@ -97,19 +104,6 @@ class Setup:
                 "target": pair.target.model_copy(update={"spread": target}),
                 "draft": pair.draft.model_copy(update={"spread": draft}),
                 "place": Place(draft=self.two_ranks, target=self.two_ranks),
-            }
-        )
-
-    def speed_pair(self) -> Pair:
-        """The embedded models in the shapes whose speed is measured."""
-        embedded = load_pair(PAIR)
-        wide_target = {"shape": self.target_shape}
-        wide_draft = {"shape": self.draft_shape}
-        return embedded.model_copy(
-            update={
-                "target": embedded.target.model_copy(update=wide_target),
-                "draft": embedded.draft.model_copy(update=wide_draft),
-                "place": self.place,
             }
         )
 
@@ -142,48 +136,32 @@ class Setup:
             runtime="auto",
             quantization="Q5_K_M",
         )
-        return pair.model_copy(update={"draft": draft, "place": self._cpu_draft_place})
-
-    def draft_in_torch_on_the_cpu(self) -> Pair:
-        """The same in torch, and no pass is recorded: so several requests share it."""
-        draft = ModelSpec(model=load_pair(PAIR).draft.model, shape=CPU_DRAFT)
-        return self.speed_pair().model_copy(
-            update={"draft": draft, "place": self._cpu_draft_place}
-        )
-
-    @property
-    def _cpu_draft_place(self) -> Place:
-        return self.place.model_copy(
+        place = self.place.model_copy(
             update={"draft": ("cpu",), "threads": self.cpu_draft_threads}
         )
+        return pair.model_copy(update={"draft": draft, "place": place})
 
 
-def setup_for(device: str, minutes: float = MINUTES) -> Setup:
-    """The checks of a machine with GPUs, or of its CPU with small shapes.
+def setup_for_cpu() -> Setup:
+    """The checks of this machine's CPU, with small shapes."""
+    return Setup(
+        draft="core:0",
+        target="core:1",
+        target_shape=SMALL,
+        draft_shape=SMALLER,
+        prompts=1,
+        tokens=24,
+        passes=5,
+        two_ranks=("core:0", "core:1"),
+        shape_pairs=("embedded/duo-torch",),
+    )
 
-    With two GPUs or more, draft and target have one each, and so have two ranks. Raises
-    BadValue where torch finds no GPU, for an unknown device, and for minutes that are
-    no time.
+
+def setup_for_gpus() -> Setup:
+    """The checks of a machine with GPUs; raises BadValue if torch finds none.
+
+    With two GPUs or more, draft and target have one each, and so have two ranks.
     """
-    if not minutes > 0:
-        raise BadValue(f"minutes is {minutes:g}: give a number above 0, such as 9.5")
-    if device not in DEVICES:
-        raise unknown_name(f"unknown device {device!r}", device, DEVICES)
-    if device == "cpu":
-        return Setup(
-            draft="core:0",
-            target="core:1",
-            target_shape=SMALL,
-            draft_shape=SMALLER,
-            prompts=1,
-            tokens=24,
-            passes=5,
-            batches=(1, 2),
-            batch_tokens=6,
-            minutes=minutes,
-            two_ranks=("core:0", "core:1"),
-            shape_pairs=("embedded/duo-torch",),
-        )
     found = gpus.count()
     if not found:
         raise BadValue(
@@ -191,6 +169,4 @@ def setup_for(device: str, minutes: float = MINUTES) -> Setup:
             "nvidia-smi; or check this machine's CPU, with --device cpu"
         )
     other = "cuda:1" if found > 1 else "cuda:0"
-    return Setup(
-        draft="cuda:0", target=other, minutes=minutes, two_ranks=("cuda:0", other)
-    )
+    return Setup(draft="cuda:0", target=other, two_ranks=("cuda:0", other))

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 
 from speclab import machine_facts
 from speclab.bench.bench_rows import BenchRow, join_notes, median_row
-from speclab.bench.exact_outputs import FIXED_ROWS
 from speclib.atomic_files import write_atomically
 from speclib.core.settings import Role
 from speclib.data.latency import load_latency
@@ -25,7 +24,8 @@ from speclib.errors import BadValue
 from speclib.models import preflight
 from speclib.models.open_pair import open_pair
 
-from .setup import DRAFT_ROWS, PAIR, Setup
+from . import device_speed
+from .setup import DRAFT_ROWS, FIXED_ROWS, PAIR, Setup
 from .speed import DTYPE, seconds_of_passes
 
 ROLES: tuple[Role, ...] = ("draft", "target")
@@ -79,26 +79,22 @@ def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
         for kind in kinds:
             yield from cost_ratio(pair, kind, milliseconds)
         if setup.latency_folder is not None:
-            keep_latency(pair, milliseconds, setup)
+            write_latency(pair, milliseconds, setup.latency_folder)
 
 
 def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
-    """A shape's row; without a number where the device lacks memory for it."""
-    try:
-        return _pass_of(setup, shape, kind)
-    except BadValue as error:
-        return BenchRow(f"a pass, {shape.name}, {kind}", nan, "ms", note=str(error))
-
-
-def _pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
-    """The same; raises BadValue where there is no memory."""
-    from speclab.bench.gpu import device_speed  # brings torch
-
+    """A shape's row; without a number if the device lacks memory for it."""
+    name = f"a pass, {shape.name}, {kind}"
     small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(
         update={"target": shape.spec, "draft": small, "place": setup.place}
     )
-    preflight.check_memory(alone, setup.place, DTYPE, targets=1, in_one_process=True)
+    try:
+        preflight.check_memory(
+            alone, setup.place, DTYPE, targets=1, in_one_process=True
+        )
+    except BadValue as error:
+        return BenchRow(name, nan, "ms", note=str(error))
     note = ""
     if kind == RECORDED:
         alone = alone.with_fixed_rows(shape.rows, recorded=True)
@@ -111,7 +107,7 @@ def _pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
     del model
     device_speed.release_memory()
     return median_row(
-        f"a pass, {shape.name}, {kind}",
+        name,
         [1000 * each for each in seconds],
         "ms",
         join_notes(DTYPE, f"{gibibytes:.3g} GiB of weights a pass", note),
@@ -135,33 +131,14 @@ def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> Iterator[Bench
     )
 
 
-def keep_latency(pair: Pair, milliseconds: PassTimes, setup: Setup) -> None:
-    """Writes a pair's latency file, if recorded passes of both models were measured."""
-    assert setup.latency_folder is not None
-    seconds: dict[Role, float] = {}
-    for role in ROLES:
-        measured = milliseconds.get((Shape(pair, role).name, RECORDED), nan)
-        if isnan(measured):
-            return
-        seconds[role] = measured / 1000
-    facts = dict(machine_facts.environment())
-    text = latency_file(
-        pair,
-        seconds,
-        date.today().isoformat(),
-        f"{facts['gpus']}, torch {facts['torch']}, {DTYPE}",
-    )
-    write_atomically(setup.latency_folder / f"{Path(pair.name).name}.toml", text)
-
-
-def latency_file(
-    pair: Pair, seconds: Mapping[Role, float], day: str, where: str
-) -> str:
-    """The text of a latency file, of recorded passes that last so many ``seconds``.
+def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
+    """Writes a pair's latency file, if recorded passes of both models were measured.
 
     A pass takes as long however few tokens it is fed, up to the rows that it has; one
     token more needs a second pass.
     """
+    facts = dict(machine_facts.environment())
+    where = f"{facts['gpus']}, torch {facts['torch']}, {DTYPE}"
     about = (
         f"The shapes of {pair.stands_for}, measured: passes that a GPU has recorded, "
         f"each model alone on one GPU. A target's has {FIXED_ROWS} rows, a draft's "
@@ -171,13 +148,16 @@ def latency_file(
     lines = [
         f"about = {json.dumps(about)}",
         'source = "make gpu-check ONLY=shapes: medians"',
-        f"date = {json.dumps(day)}",
+        f"date = {json.dumps(date.today().isoformat())}",
         f"machine = {json.dumps(where)}",
     ]
     for role in ROLES:
         shape = Shape(pair, role)
+        measured = milliseconds.get((shape.name, RECORDED), nan)
+        if isnan(measured):
+            return
         # Whole microseconds, so that the double of it is exact in the file.
-        duration = round(seconds[role], 6)
+        duration = round(measured / 1000, 6)
         lines += [
             "",
             f"[{role}]",
@@ -186,4 +166,5 @@ def latency_file(
             f"[{shape.rows + 1}, {2 * duration:.6f}]]",
             "prefill = 0.0",
         ]
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines)
+    write_atomically(folder / f"{Path(pair.name).name}.toml", f"{text}\n")

@@ -6,32 +6,22 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-from speclab.bench.bench_rows import BenchRow, Size, join_notes, median_row
-from speclab.bench.contention import measure_latencies
-from speclab.bench.exact_outputs import FIXED_ROWS
-from speclab.bench.races import race
-from speclab.bench.speedups import contestant, predicted_speed
+from speclab.bench.bench_rows import BenchRow, join_notes, median_row
+from speclab.bench.predictions import busy_latency, predicted_speed
+from speclab.bench.races import contestant, race
 from speclib.core.sampling import Sampler
-from speclib.data import prompts
 from speclib.data.pairs import Pair
 from speclib.models.open_pair import open_pair
 from speclib.worlds.processes import Processes
 
-from . import bits
-from .setup import Setup
+from . import bits, device_speed
+from .setup import FIXED_ROWS, Setup
 
-TASK = "humaneval"
 DTYPE = "bfloat16"
 TEXT_LENGTH = 128
 LEAST_SHARE_OF_BANDWIDTH = 0.6
 RACERS = {"PEARL": "pearl", "SD": "speculative"}
 PLAIN = "plain decoding"
-SHARE_OF = {
-    "products": "share of a pass in products of matrices",
-    "attention": "share of a pass in attention",
-    "others": "share of a pass in other kernels",
-    "outside": "share of a pass outside kernels",
-}
 
 
 # -- passes ----------------------------------------------------------------------------
@@ -39,14 +29,11 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     """Plain decoding's speed over what reading the weights once per token allows.
 
     The target is built in this process, in its place and in bfloat16: with passes of as
-    many rows as are new; then, on a GPU, with recorded passes of one shape. Of those
-    alone a share of the bandwidth is asked: a pass that a CPU launches kernel by kernel
+    many rows as are new; then, on a GPU, with recorded passes of one shape. Only these
+    have to reach a share of the bandwidth: a pass that a CPU launches kernel by kernel
     waits for the CPU, however fast the memory is.
     """
-    from speclab.bench.gpu import device_speed  # brings torch
-
-    pair = setup.speed_pair()
-    model = open_pair(pair).build("target", DTYPE)
+    model = open_pair(setup.speed_pair()).build("target", DTYPE)
     device = model.network.device
     bandwidth = device_speed.memory_bandwidth(device)
     gibibytes = bandwidth / device_speed.GIBIBYTE
@@ -77,8 +64,6 @@ def plain_decoding(
 
     ``kind``: what the rows' names say of the passes.
     """
-    from speclab.bench.gpu import device_speed
-
     seconds = seconds_of_passes(model, setup.passes)
     weights = device_speed.bytes_read_per_pass(model.network)
     allowed = bandwidth / weights
@@ -96,12 +81,6 @@ def plain_decoding(
         f"{allowed:.4g} tokens/s allowed",
         aim=LEAST_SHARE_OF_BANDWIDTH if is_recorded else None,
     )
-    if setup.on_gpu:
-        shares = device_speed.kernel_shares(
-            lambda: seconds_of_passes(model, setup.passes)
-        )
-        for what, share in shares._asdict().items():
-            yield BenchRow(f"{SHARE_OF[what]}, {name}", share, "share")
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
@@ -133,55 +112,41 @@ def races(setup: Setup) -> Generator[BenchRow]:
             "draft and target share a GPU: this says nothing of working in parallel"
         )
     pair = setup.recorded_pair() if setup.on_gpu else setup.speed_pair()
-    yield from _race(setup, pair, RACERS, notes=notes)
+    yield from _race(setup, pair, RACERS, "", notes)
 
 
 def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
     """The same with SSD and DuoDecoding, and a draft on the CPU: that takes one GPU.
 
-    Draft and target have devices of their own, so methods that work in parallel can do
-    it. Beside each ratio stands what the virtual clock makes of the same runs, with
-    passes that last as they do while both devices are busy.
+    Draft and target have their own devices, so methods that work in parallel can do it.
     """
     pair = setup.cpu_draft_pair()
     runtime = open_pair(pair).runtime("draft")
     notes = [f"draft in {runtime}, threads: {setup.cpu_draft_threads}"]
     if setup.on_gpu:
         notes.append("recorded passes of the target")
-    yield from _race(
-        setup,
-        pair,
-        RACERS | {"SSD": "ssd", "DuoDecoding": "duodecoding"},
-        where=", draft on the CPU",
-        notes=notes,
-        is_predicted=True,
-    )
+    racers = RACERS | {"SSD": "ssd", "DuoDecoding": "duodecoding"}
+    yield from _race(setup, pair, racers, ", draft on the CPU", notes)
 
 
 def _race(
-    setup: Setup,
-    pair: Pair,
-    methods: dict[str, str],
-    where: str = "",
-    notes: Sequence[str] = (),
-    is_predicted: bool = False,
+    setup: Setup, pair: Pair, racers: dict[str, str], where: str, notes: Sequence[str]
 ) -> Iterator[BenchRow]:
-    """A row for each of ``methods``; ``where``: what the rows' names say of the draft.
+    """A row for each of ``racers``; ``where``: what the rows' names say of the draft.
 
-    is_predicted: whether a second row has the ratio by the virtual clock.
+    A second row has what the virtual clock makes of the same runs, with passes that
+    last as they do while both devices are busy.
     """
-    texts = [prompt.input for prompt in prompts.load(TASK, setup.prompts)]
     with Processes(pair, dtype=DTYPE) as world:
         contestants = {PLAIN: contestant(world, "autoregressive")}
-        for name, method in methods.items():
+        for name, method in racers.items():
             contestants[name] = contestant(world, method)
-        race(contestants, texts[:1], tokens=8)
-        finished = race(contestants, texts, setup.tokens, repeats=2)
+        race(contestants, setup.texts[:1], tokens=8)
+        finished = race(contestants, setup.texts, setup.tokens, repeats=2)
         c = world.cost_ratio
-        if is_predicted:
-            busy = measure_latencies(world, Size(passes=setup.passes)).busy
+        busy = busy_latency(world, setup.passes)
 
-    for name in methods:
+    for name in racers:
         same = finished.same_outputs(name, PLAIN)
         yield median_row(
             f"{name} over {PLAIN}{where}",
@@ -189,12 +154,11 @@ def _race(
             "ratio",
             join_notes(DTYPE, str(c), f"output the same in {same}", *notes),
         )
-        if is_predicted:
-            predicted = predicted_speed(finished, name, busy)
-            yield BenchRow(
-                f"{name} over {PLAIN}{where}, by the virtual clock",
-                predicted / predicted_speed(finished, PLAIN, busy),
-                "ratio",
-                note="virtual, with the passes of both while both are busy: target "
-                f"{1000 * busy.target(1):.3g} ms, draft {1000 * busy.draft(1):.3g} ms",
-            )
+        predicted = predicted_speed(finished, name, busy)
+        yield BenchRow(
+            f"{name} over {PLAIN}{where}, by the virtual clock",
+            predicted / predicted_speed(finished, PLAIN, busy),
+            "ratio",
+            note="virtual, with the passes of both while both are busy: target "
+            f"{1000 * busy.target(1):.3g} ms, draft {1000 * busy.draft(1):.3g} ms",
+        )

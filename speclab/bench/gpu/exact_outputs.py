@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf, log
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,41 +11,21 @@ import numpy as np
 from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.decoding.decode import decode
-from speclib.methods import METHODS
+from speclib.methods import METHODS, parameters
 from speclib.worlds.world import World
 
 PLAIN = "autoregressive"
 WITH_HEAD = "eagle"  # the method that drafts with the target's own head
 WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD))
-FIXED_ROWS = 16
-NOTHING: Mapping[str, Any] = MappingProxyType({})  # no settings
 
-# The methods whose target scores trees. A tree's nodes stand at other positions than
-# the same tokens in a line, so that in bfloat16 nothing is promised of their last bits.
+# The methods whose target scores trees. A tree's nodes have other positions than the
+# same tokens in a line, so in bfloat16 nothing is promised of their last bits.
 WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
+IN_A_LINE = tuple(name for name in WITH_OWN_DRAFT if name not in WITH_TREES)
 
-
-class Arithmetic(NamedTuple):
-    """A number format, and the rows of every pass of the target; None: any number.
-
-    ``recorded``: a GPU records these passes.
-    """
-
-    dtype: str
-    fixed_rows: int | None = None
-    recorded: bool = False
-
-    def apply_to(self, pair: Pair) -> Pair:
-        """The pair with such a target."""
-        if self.fixed_rows is None:
-            return pair
-        return pair.with_fixed_rows(self.fixed_rows, recorded=self.recorded)
-
-    def __str__(self) -> str:
-        if self.fixed_rows is None:
-            return self.dtype
-        kind = "recorded passes" if self.recorded else "passes"
-        return f"{self.dtype} in {kind} of {self.fixed_rows} tokens"
+# The counts of methods that take them from c = t_target / t_draft. Measuring it takes
+# seconds in each world, and any count is exact.
+COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
 
 class Divergence(NamedTuple):
@@ -72,15 +51,16 @@ def with_own_head(pair: Pair) -> Pair:
     return pair.model_copy(update={"draft": head})
 
 
+def counts_of(method: str) -> dict[str, Any]:
+    """The ``COUNTS`` that a method has."""
+    known = parameters(method)
+    return {name: count for name, count in COUNTS.items() if name in known}
+
+
 def written(
-    world: World,
-    method: str,
-    texts: Sequence[Any],
-    tokens: int,
-    ignore_eos: bool,
-    settings: Mapping[str, Any] = NOTHING,
+    world: World, method: str, texts: Sequence[Any], tokens: int
 ) -> list[Tokens]:
-    """What a method with ``settings`` writes after each of ``texts``, greedily."""
+    """What a method writes after each of ``texts``, greedily; no end token ends it."""
     outputs = []
     for text in texts:
         answer = decode(
@@ -88,8 +68,8 @@ def written(
             world=world,
             method=method,
             max_new_tokens=tokens,
-            ignore_eos=ignore_eos,
-            **settings,
+            ignore_eos=True,
+            **counts_of(method),
         )
         outputs.append(answer.tokens)
     return outputs
@@ -101,17 +81,15 @@ def divergences(
     texts: Sequence[Any],
     plain: Sequence[Tokens],
     tokens: int,
-    ignore_eos: bool,
-    settings: Mapping[str, Any] = NOTHING,
 ) -> list[Divergence]:
     """Where a method's outputs leave ``plain``, those of plain decoding."""
     found = []
-    for number, text in enumerate(texts):
-        (output,) = written(world, method, [text], tokens, ignore_eos, settings)
-        if output != plain[number]:
-            position = _first_difference(output, plain[number])
+    for number, (text, expected) in enumerate(zip(texts, plain, strict=True)):
+        (output,) = written(world, method, [text], tokens)
+        if output != expected:
+            position = _first_difference(output, expected)
             prompt = world.text[: len(world.text) - len(output)]
-            gap = _gap_after(world, prompt + plain[number][:position])
+            gap = _gap_after(world, prompt + expected[:position])
             found.append(Divergence(number, position, gap))
     return found
 
