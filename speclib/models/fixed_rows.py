@@ -248,8 +248,8 @@ class FixedRows(HFModel):
     # -- recorded passes ---------------------------------------------------------------
     @property
     def is_recorded(self) -> bool:
-        """Whether passes are replayed: asked for, tried, and not given up."""
-        return self.recorder is not None and bool(self._recordings)
+        """Whether passes are replayed."""
+        return bool(self._recordings)
 
     def prepare(self) -> None:
         """Computes a pass in the first room, so that no request has to wait for that.
@@ -364,8 +364,8 @@ def load(
     own_devices = {weight.device for weight in network.parameters()}
     if len(own_devices) > 1:
         raise BadValue(
-            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots of "
-            "the cache are on one; leave fixed_rows out, or give it one GPU"
+            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots "
+            "of the cache are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:
