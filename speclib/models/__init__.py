@@ -18,15 +18,14 @@ draft lacks. ``dilate`` embeds a small one in a larger architecture. ``weights``
 network with the part that a rank keeps. ``footprint`` counts what a pair takes in
 memory, in ``part``s, and ``preflight`` refuses what cannot be loaded. ``kv_cache``
 keeps every token where it is, also those that a sliding window has left; ``fixed_rows``
-makes passes of one shape, and ``recorded_pass`` has a GPU repeat them.
-``packed_linear`` speeds up small batches on CPUs, ``dtypes`` names number formats,
-``gpus`` counts GPUs, and ``device_speed`` times what is beneath a model.
-``transformers_generate`` runs transformers' own decoding loop, for comparison.
+makes passes of one shape, and ``recorded_pass`` has a GPU repeat them. ``seats`` gives
+several requests a model each over one network, which ``batched`` feeds. ``eagle_head``
+drafts from its target's features. ``packed_linear`` speeds up small batches on CPUs,
+``dtypes`` names number formats, and ``gpus`` counts GPUs.
 
 ``hf``, ``dilate``, ``weights``, ``footprint``, ``kv_cache``, ``fixed_rows``,
-``recorded_pass``, ``device_speed``, ``packed_linear``, ``parallel``,
-``transformers_generate`` and ``llamacpp.export`` import torch; the others do not until
-something is built.
+``recorded_pass``, ``batched``, ``eagle_head``, ``packed_linear``, ``parallel`` and
+``llamacpp.export`` import torch; the others do not until something is built.
 """
 
 # The door: what other rooms may import. All else is this room's own.

@@ -17,7 +17,7 @@ a GPU alone (see ``recorded_pass``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -68,64 +68,51 @@ def block_at(slot: int, count: int, first_room: int) -> Block:
 class FixedLayer(CacheLayerMixin):
     """Keys and values of one layer: [1, heads, slots, width of a head].
 
-    ``slots``: where the tokens of the next pass are written; shared by all layers.
-    ``room``: how many slots, from the first on, that pass looks at. ``capacity``: the
-    most that any pass has looked at; for so many there is memory after a pass.
-    ``length``: how many tokens are before that pass.
+    A pass of ``model`` writes its tokens to ``model.slots`` and looks at the first
+    ``model.room``. After it there is memory for ``model.capacity`` slots.
     """
 
     is_sliding = False
 
-    def __init__(self, slots: torch.Tensor, room: int):
+    def __init__(self, model: FixedRows):
         super().__init__()  # type: ignore[no-untyped-call]  # by transformers
-        self.slots = slots
-        self.room = room
-        self.capacity = room
-        self.length = 0
-
-    def look_at(self, room: int) -> None:
-        """From now on passes look at the first ``room`` slots."""
-        self.room = room
-        self.capacity = max(self.capacity, room)
+        self._model = model
 
     def lazy_initialization(
         self, key_states: torch.Tensor, value_states: torch.Tensor
     ) -> None:
         """Takes memory, for heads as the first tokens have them."""
-        self.keys = enlarged(key_states[:, :, :0], self.capacity)
-        self.values = enlarged(value_states[:, :, :0], self.capacity)
+        self.keys = enlarged(key_states[:, :, :0], self._model.capacity)
+        self.values = enlarged(value_states[:, :, :0], self._model.capacity)
         self.is_initialized = True
 
     def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        *args: object,
-        **kwargs: object,
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Writes the tokens of a pass to their slots; gives the first ``room``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None
         assert self.values is not None
-        if self.keys.shape[2] < self.capacity:
-            self.keys = enlarged(self.keys, self.capacity)
-            self.values = enlarged(self.values, self.capacity)
-        self.keys.index_copy_(2, self.slots, key_states)
-        self.values.index_copy_(2, self.slots, value_states)
-        return self.keys[:, :, : self.room], self.values[:, :, : self.room]
+        if self.keys.shape[2] < self._model.capacity:
+            self.keys = enlarged(self.keys, self._model.capacity)
+            self.values = enlarged(self.values, self._model.capacity)
+        self.keys.index_copy_(2, self._model.slots, key_states)
+        self.values.index_copy_(2, self._model.slots, value_states)
+        room = self._model.room
+        return self.keys[:, :, :room], self.values[:, :, :room]
 
     def get_seq_length(self) -> int:
         """How many tokens are before the next pass; the device is not asked."""
-        return self.length
+        return self._model.cached
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """How many slots a token may look at, and the first of them."""
-        return self.room, 0
+        return self._model.room, 0
 
     def get_max_length(self) -> int:
         """How many tokens fit."""
-        return self.room
+        return self._model.room
 
 
 class Recording(NamedTuple):
@@ -166,6 +153,7 @@ class FixedRows(HFModel):
         self.first_room = first_room
         self.recorder = recorder
         self._recordings: dict[int, Recording] = {}  # by the room of the pass
+        self.capacity = first_room  # the most slots that any pass has looked at
         self.layers: list[FixedLayer] = []
         self.slots = torch.arange(count, device=network.device)
         self._order = torch.arange(count, device=network.device)
@@ -178,7 +166,7 @@ class FixedRows(HFModel):
         self.cached = 0  # slots that hold what was fed, those of a tree's nodes too
         if not self.layers:
             for _ in range(self.config.num_hidden_layers):
-                self.layers.append(FixedLayer(self.slots, self.first_room))
+                self.layers.append(FixedLayer(self))
             self.cache = Cache(layers=[*self.layers])
         self._look_at(self.first_room)
         for layer in self.layers:
@@ -226,8 +214,6 @@ class FixedRows(HFModel):
         values are wanted.
         """
         self.slots.copy_(self._order + self.cached)
-        for layer in self.layers:
-            layer.length = self.cached
         fillers = [FILLER] * (self.count - len(block))
         fed = [*self.fed(block), *fillers]
         ids = torch.tensor([fed], device=self.network.device)
@@ -248,8 +234,8 @@ class FixedRows(HFModel):
     # -- recorded passes ---------------------------------------------------------------
     @property
     def is_recorded(self) -> bool:
-        """Whether passes are replayed: asked for, tried, and not given up."""
-        return self.recorder is not None and bool(self._recordings)
+        """Whether passes are replayed."""
+        return bool(self._recordings)
 
     def prepare(self) -> None:
         """Computes a pass in the first room, so that no request has to wait for that.
@@ -306,10 +292,9 @@ class FixedRows(HFModel):
     def _look_at(self, room: int) -> None:
         """From now on passes look at the first ``room`` slots."""
         self.room = room
-        if room > self.layers[0].capacity:
+        if room > self.capacity:
+            self.capacity = room
             self._recordings.clear()  # the cache will move into more memory
-        for layer in self.layers:
-            layer.look_at(room)
 
     def _causal_view(self) -> TreeView:
         """A block's masks [1, 1, count, room] and positions [1, count] in a plain text.

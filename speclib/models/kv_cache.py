@@ -52,30 +52,6 @@ def first_within_reach(position: int, window: int) -> int:
     return max(0, position - window + 1)
 
 
-class Buffer:
-    """Keys or values of tokens that follow one another, with free slots behind them.
-
-    It has at most ``STEP`` slots more than were ever written.
-    """
-
-    def __init__(self) -> None:
-        self._states: torch.Tensor | None = None  # [1, heads, tokens, channels]
-
-    def write(self, new: torch.Tensor, length: int) -> torch.Tensor:
-        """Puts ``new`` [1, heads, fed, channels] behind the first ``length`` tokens.
-
-        Returns these and the new ones [1, heads, length + fed, channels].
-        """
-        new_length = length + new.shape[-2]
-        states = self._states
-        if states is None or states.shape[-2] < new_length:
-            old = new[:, :, :0] if states is None else states[:, :, :length]
-            states = enlarged(old, ceil(new_length / STEP) * STEP)
-            self._states = states
-        states[:, :, length:new_length] = new
-        return states[:, :, :new_length]
-
-
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
     """``states`` [texts, heads, length, channels] with zeros, for ``tokens``."""
     texts, heads, length, channels = states.shape
@@ -85,12 +61,13 @@ def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 class BufferedLayer(DynamicLayer):
-    """What one layer caches, with free slots behind it."""
+    """What one layer caches, with free slots behind it.
+
+    It has at most ``STEP`` slots more than were ever written.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # by transformers
-        self._key_buffer = Buffer()
-        self._value_buffer = Buffer()
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -98,9 +75,18 @@ class BufferedLayer(DynamicLayer):
         """Adds keys and values [1, heads, fed, channels]; gives those of all tokens."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+            self._key_slots = key_states[:, :, :0]
+            self._value_slots = value_states[:, :, :0]
         length = self.get_seq_length()
-        keys = self._key_buffer.write(key_states, length)
-        values = self._value_buffer.write(value_states, length)
+        new_length = length + key_states.shape[-2]
+        if self._key_slots.shape[-2] < new_length:
+            slots = ceil(new_length / STEP) * STEP
+            self._key_slots = enlarged(self._key_slots[:, :, :length], slots)
+            self._value_slots = enlarged(self._value_slots[:, :, :length], slots)
+        self._key_slots[:, :, length:new_length] = key_states
+        self._value_slots[:, :, length:new_length] = value_states
+        keys = self._key_slots[:, :, :new_length]
+        values = self._value_slots[:, :, :new_length]
         self.keys, self.values = keys, values
         return keys, values
 

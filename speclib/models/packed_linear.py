@@ -24,10 +24,7 @@ from torch.nn import functional as F
 
 Network = TypeVar("Network", bound=nn.Module)
 
-# Both products of one token are timed on a network's first layers, with so many weights
-# together: 256 MB, more than the caches of most machines hold.
-MOST_WEIGHTS_TIMED = 64_000_000
-TIMES = 3
+TIMES = 3  # each product is timed, once per network
 
 
 def pack(network: Network) -> Network:
@@ -42,7 +39,7 @@ def pack(network: Network) -> Network:
     for layer in layers:
         layer.packed = packed_weight(layer.weight.detach())
 
-    is_faster: Any = packed_is_faster_for_one(layers_to_time(layers))
+    is_faster: Any = packed_is_faster_for_one(layers)
     for layer in layers:
         layer.is_packed_for_one = is_faster
         forward = _packed_forward.__get__(layer)
@@ -86,18 +83,6 @@ def packed_product(
         x, packed, bias, "none", [], ""
     )
     return product
-
-
-def layers_to_time(layers: Sequence[nn.Linear]) -> list[nn.Linear]:
-    """The first of these layers, until they have MOST_WEIGHTS_TIMED; at least one."""
-    first: list[nn.Linear] = []
-    weights = 0
-    for layer in layers:
-        weights += layer.weight.numel()
-        if first and weights > MOST_WEIGHTS_TIMED:
-            break
-        first.append(layer)
-    return first
 
 
 @torch.inference_mode()

@@ -13,14 +13,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from helpers import snapshots  # noqa: E402
-from helpers.tape import TapeRecorder  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue, SpeclibError  # noqa: E402
 from speclib.models import gpus, hf, preflight  # noqa: E402
-from speclib.models.fixed_rows import FIRST_ROOM, FixedRows  # noqa: E402
+from speclib.models.fixed_rows import FixedRows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel import layer_parallel  # noqa: E402
@@ -146,36 +145,6 @@ def test_what_cannot_be_recorded_is_refused_by_name():
     pair = speclib.load_pair(PAIR).with_fixed_rows(16, recorded=True)
     with pytest.raises(BadValue, match="'zoo/target' on the CPU: only a GPU records"):
         open_pair(pair).build("target", dilated=False)
-
-
-class RecorderThatFailsLater(TapeRecorder):
-    """Records one pass and no other."""
-
-    def new_piece(self):
-        if self.pieces:
-            raise RuntimeError("CUDA error: operation not permitted when capturing")
-        return super().new_piece()
-
-
-def test_where_a_later_pass_cannot_be_recorded_no_earlier_recording_is_used():
-    """On a CPU; what a GPU keeps of a recording is not seen here."""
-    networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
-    recorder = RecorderThatFailsLater()
-    recorded = FixedRows(networks[0], snapshots.VOCAB, 8, recorder)
-    plain = FixedRows(networks[1], snapshots.VOCAB, 8)
-    sampler = Sampler(temperature=1.0)
-    text = snapshots.prompt(FIRST_ROOM + 20)
-    recorded.rows(text[:100], 0, sampler)
-    assert recorded.is_recorded
-    with pytest.warns(UserWarning, match="cannot be recorded"):
-        rows = recorded.rows(text, 0, sampler)
-    assert (rows == plain.rows(text, 0, sampler)).all()
-    assert not recorded.is_recorded
-
-    log_before = list(recorder.log)
-    rows = recorded.rows(text[:90], 0, sampler)
-    assert (rows == plain.rows(text[:90], 0, sampler)).all()
-    assert recorder.log == log_before  # nothing was replayed
 
 
 # -- the first request -----------------------------------------------------------------

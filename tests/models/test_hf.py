@@ -84,13 +84,6 @@ def test_which_product_is_faster_is_timed_on_the_network_s_own_layers(monkeypatc
     assert all(hasattr(layer, "packed") for layer in layers)
 
 
-@pytest.mark.parametrize("most, timed", [(0, 1), (16, 1), (31, 1), (32, 2), (99, 3)])
-def test_of_a_large_network_the_first_layers_are_timed(most, timed, monkeypatch):
-    monkeypatch.setattr(packed, "MOST_WEIGHTS_TIMED", most)
-    layers = [torch.nn.Linear(4, 4) for _ in range(3)]
-    assert packed.layers_to_time(layers) == layers[:timed]
-
-
 @pytest.mark.parametrize("is_faster", [True, False])
 def test_both_products_of_one_token_give_the_same_logits(is_faster, monkeypatch):
     monkeypatch.setattr(packed, "packed_is_faster_for_one", lambda layers: is_faster)

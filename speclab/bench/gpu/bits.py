@@ -80,7 +80,6 @@ def is_recorded(model: Any, which: str) -> BenchRow:
         float(model.is_recorded),
         "1 is yes",
         aim=1.0,
-        note="" if model.is_recorded else "the reason is in a warning above",
     )
 
 

@@ -101,8 +101,6 @@ def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
         note = f"{shape.rows} rows in each pass"
     model = open_pair(alone).build("target", DTYPE)
     seconds = seconds_of_passes(model, setup.passes)
-    if kind == RECORDED and not model.is_recorded:
-        note = "it could not be recorded: the reason is in a warning above"
     gibibytes = device_speed.bytes_read_per_pass(model.network) / device_speed.GIBIBYTE
     del model
     device_speed.release_memory()

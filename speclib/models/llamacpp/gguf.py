@@ -105,15 +105,9 @@ def _has_cuttable_cache(model: Any) -> bool:
     return bool(api.llama_model_has_decoder(model))
 
 
+@cache
 def describe(path: str | Path) -> Card:
     """The card of the GGUF ``path``; errors as of ``open_model``."""
-    path = Path(path)
-    changed = path.stat().st_mtime_ns if path.exists() else 0
-    return _describe(path, changed)
-
-
-@cache
-def _describe(path: Path, _changed: int) -> Card:
     model = open_model(path, vocab_only=True)
     try:
         _check_has_tokens(model, path)
@@ -131,7 +125,7 @@ def _describe(path: Path, _changed: int) -> Card:
         api.llama_model_free(model)
 
 
-def _check_has_tokens(model: Any, path: Path) -> None:
+def _check_has_tokens(model: Any, path: str | Path) -> None:
     """Raises BadValue for a GGUF without a vocabulary, as ``export`` writes them."""
     vocab = api.llama_model_get_vocab(model)
     if api.llama_vocab_type(vocab) == api.LLAMA_VOCAB_TYPE_NONE:

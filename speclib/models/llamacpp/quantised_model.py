@@ -83,14 +83,6 @@ class Sequences(Prefix):
         self.count += 1
 
 
-class NewTokens(NamedTuple):
-    """Tokens that follow in a sequence; of the last ``wanted`` rows are wanted."""
-
-    sequence: int
-    tokens: Sequence[int]
-    wanted: int
-
-
 class Slot(NamedTuple):
     """One token of a pass, and whether its row is wanted."""
 
@@ -164,8 +156,8 @@ class LlamaCpp(Model):
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] (float32) after text[:-last] ... text."""
         kept = self._keep_one_sequence(text, last)
-        new = NewTokens(self._sequences.current, text[kept:], wanted=last + 1)
-        self.logits = self._feed([new])
+        new = self._slots(self._sequences.current, text[kept:], wanted=last + 1)
+        self.logits = self._feed(new)
         return shaped(self.logits, sampler, text)
 
     def chances(self) -> Row:
@@ -188,7 +180,7 @@ class LlamaCpp(Model):
         text = tuple(text)
         kept = self._keep_one_sequence(text + tuple(starts[0]), 0)
         if kept < len(text):
-            self._feed([NewTokens(self._sequences.current, text[kept:], wanted=0)])
+            self._feed(self._slots(self._sequences.current, text[kept:], wanted=0))
         drafts = self._fork(text, starts)
 
         while True:
@@ -199,7 +191,7 @@ class LlamaCpp(Model):
             for sequence in unfinished:
                 drafted_in_cache = len(self._sequences.tokens[sequence]) - len(text)
                 tokens = drafts[sequence][drafted_in_cache:]
-                new.append(NewTokens(sequence, tokens, wanted=1))
+                new += self._slots(sequence, tokens, wanted=1)
             rows = self._feed(new)
             for sequence, row in zip(unfinished, rows, strict=True):
                 drafts[sequence].append(int(row.argmax()))
@@ -241,12 +233,17 @@ class LlamaCpp(Model):
         self.cut(kept)
         return kept
 
-    def _feed(self, new: Sequence[NewTokens]) -> Rows:
-        """Feeds new tokens to several sequences together.
+    def _slots(self, sequence: int, tokens: Sequence[int], wanted: int) -> list[Slot]:
+        """``tokens`` that follow in a sequence; of the last ``wanted`` the rows are."""
+        cached = len(self._sequences.tokens[sequence])
+        first_wanted = len(tokens) - wanted
+        slots = []
+        for number, token in enumerate(tokens):
+            slots.append(Slot(token, cached + number, sequence, number >= first_wanted))
+        return slots
 
-        Returns the logits [rows wanted in all, vocab], in the order of ``new``.
-        """
-        slots = self._slots(new)
+    def _feed(self, slots: Sequence[Slot]) -> Rows:
+        """Feeds tokens to one sequence or several; the logits [rows wanted, vocab]."""
         logits = []
         try:
             for start in range(0, len(slots), BATCH):
@@ -257,17 +254,6 @@ class LlamaCpp(Model):
             self.reset()  # what is in the cache is not known now
             raise
         return np.concatenate(logits)
-
-    def _slots(self, new: Sequence[NewTokens]) -> list[Slot]:
-        """The tokens of ``new`` with their positions, one after the other."""
-        slots = []
-        for sequence, tokens, wanted in new:
-            cached = len(self._sequences.tokens[sequence])
-            first_wanted = len(tokens) - wanted
-            for number, token in enumerate(tokens):
-                slot = Slot(token, cached + number, sequence, number >= first_wanted)
-                slots.append(slot)
-        return slots
 
     def _pass(self, slots: Sequence[Slot]) -> Rows:
         """One pass over at most BATCH tokens; the logits [rows wanted, vocab]."""

@@ -87,12 +87,10 @@ class Replica(Ranked):
             return torch.stack([torch.stack(keys), torch.stack(values)])
 
         config = self.network.config.get_text_config(decoder=True)
-        heads = getattr(config, "num_key_value_heads", None)
-        if heads is None:
-            heads = config.num_attention_heads  # each has keys of its own
+        query_heads = config.num_attention_heads
+        heads = getattr(config, "num_key_value_heads", None) or query_heads
         channels = getattr(config, "head_dim", None)
-        if channels is None:
-            channels = config.hidden_size // config.num_attention_heads
+        channels = channels or config.hidden_size // query_heads
         shape = (2, config.num_hidden_layers, heads, end - start, channels)
         return torch.empty(shape, device=self.network.device, dtype=self.network.dtype)
 
