@@ -24,6 +24,7 @@ from speclib.errors import SpeclibError
 from speclib.models.open_pair import OpenPair
 from speclib.models.toy import Toy
 from speclib.trace.metrics import Stats
+from speclib.worlds.virtual import Virtual
 
 TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 
