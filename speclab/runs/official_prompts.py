@@ -15,8 +15,8 @@ def official_folder(task: str) -> Path | None:
     """Where prompts are taken from when a method is measured; None: they are ours.
 
     The environment variable SPECLIB_PROMPTS names a folder of official files (see
-    ``prompts.load``). Tasks that it lacks are ours. Raises BadValue where it is no folder, and
-    where it has no official file at all.
+    ``prompts.load``). Tasks that it lacks are ours. Raises BadValue where it is no
+    folder, and where it has no official file at all.
     """
     if not OFFICIAL_PROMPTS:
         return None
