@@ -260,8 +260,9 @@ def simulate(grid: Grid, values: Values, seed: int) -> list[Contestant]:
     for name in OF_THE_DRAFT & settings.keys():
         what[name] = settings[name]
     of_methods: dict[str, Any] = {}
-    for name in settings_of_methods() & settings.keys():
-        of_methods[name] = settings[name]
+    for name, value in settings.items():
+        if name in settings_of_methods():
+            of_methods[name] = value
     *others, own = compare(grid.method, **what, **of_methods)
     for method in grid.beside:
         others.append(one_run(method, **what))
