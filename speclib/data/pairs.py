@@ -39,6 +39,11 @@ FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
+# Settings of a ModelSpec that say something to some kinds of model alone.
+OF_TOYS = {"alpha", "vocab", "seed", "words", "context"}
+OF_TORCH = {"like", "spread", "fixed_rows", "recorded", "first_room", "head"}
+OF_WEIGHTS = OF_TORCH | {"shape", "quantization"}
+
 
 def _as_text(value: object) -> object:
     """A path as text, absolute, so that it is no hub id; "~" is the user's folder."""
@@ -108,98 +113,50 @@ class ModelSpec(BaseModel):
     context: Count = 1 << 14
 
     @model_validator(mode="after")
-    def _check_spread(self) -> Self:
-        """Only torch can spread a model over several places."""
-        by_torch = self.runtime == "torch" and not self.is_toy
-        if self.spread != "blocks" and not by_torch:
-            raise ValueError(
-                f"spread is {self.spread!r}, but {self.model!r} is not torch's to "
-                'compute: leave it out, or give a checkpoint and runtime "torch"'
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_fixed_rows(self) -> Self:
-        """Passes of one shape are those of a whole model in torch."""
-        if self.fixed_rows is None:
-            if self.recorded:
-                raise ValueError(
-                    f"recorded beside {self.model!r} without fixed_rows: only passes "
-                    "of one shape can be recorded; give fixed_rows, too, such as 16"
-                )
-            if self.first_room is not None:
-                raise ValueError(
-                    f"first_room beside {self.model!r} without fixed_rows: only passes "
-                    "of one shape have a room; give fixed_rows, too, such as 16"
-                )
-            return self
-        is_whole = self.spread == "blocks" and not self.head
-        if self.is_toy or self.is_gguf or self.runtime != "torch" or not is_whole:
-            raise ValueError(
-                f"fixed_rows beside {self.model!r}: only a whole checkpoint that torch "
-                "computes has passes of one shape; leave it out, or leave out runtime, "
-                "spread and head"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_gguf(self) -> Self:
-        """A .gguf is as it is: it says itself what other models are told."""
-        if not self.is_gguf:
-            return self
-        contradicting = {
-            "shape",
-            "like",
-            "quantization",
-            "spread",
-        } & self.model_fields_set
-        if self.runtime == "torch" and "runtime" in self.model_fields_set:
-            contradicting.add("runtime")
-        if contradicting:
-            raise ValueError(
-                f"{', '.join(sorted(contradicting))} beside {self.model!r}: a .gguf "
-                "has its shape and quantization, and llama.cpp alone runs it; leave "
-                "that out, or give the checkpoint that it was made of"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_like(self) -> Self:
-        """A published shape is given alone, and to a model that torch dilates."""
-        if self.like is None:
-            return self
-        by_torch = self.runtime == "torch" and not self.is_toy
-        if self.shape is not None or self.head or not by_torch:
-            raise ValueError(
-                f"like is {self.like!r} beside a shape, a head, a toy or a runtime: "
-                "give it to a checkpoint that torch computes, without a shape"
-            )
-        load_shape(self.like)  # or it would be missed in a worker
-        return self
-
-    @model_validator(mode="after")
     def _check_that_all_counts(self) -> Self:
-        """What a toy is told is not for a checkpoint, nor the other way round."""
-        given = self.model_fields_set
+        """What would have no effect on such a model is not said of it."""
         if self.is_toy:
-            idle = {"shape", "quantization"} & given
-            advice = "a toy has no weights"
+            idle, why = OF_WEIGHTS, "a toy has no weights"
+        elif self.is_gguf:
+            idle, why = OF_TOYS | OF_WEIGHTS, "a .gguf is as llama.cpp finds it"
+            if self.runtime == "torch":  # that is not only the default
+                idle = idle | {"runtime"}
+        elif self.runtime == "torch":
+            idle = OF_TOYS | {"quantization"}
+            why = 'that is for toys, or for runtime "llamacpp"'
         else:
-            idle = {"alpha", "vocab", "seed", "words", "context"} & given
-            advice = "only a toy is told that"
-            if self.runtime == "torch" and not self.is_gguf and "quantization" in given:
-                idle.add("quantization")
-                advice = 'only llama.cpp quantises: give runtime "llamacpp", too'
+            idle, why = OF_TOYS | OF_TORCH, "llama.cpp computes a checkpoint as it is"
+        idle = idle & self.model_fields_set
         if idle:
             raise ValueError(
                 f"{', '.join(sorted(idle))} beside {self.model!r} would have no "
-                f"effect: {advice}, or leave it out"
+                f"effect: {why}; leave it out"
             )
         return self
 
     @model_validator(mode="after")
-    def _check_words(self) -> Self:
-        """A toy can only write what is in its vocabulary."""
+    def _check_that_all_fits(self) -> Self:
+        """What is said of a model goes together."""
+        for name in ("recorded", "first_room"):
+            if getattr(self, name) and self.fixed_rows is None:
+                raise ValueError(
+                    f"{name} beside {self.model!r} without fixed_rows: only passes of "
+                    "one shape have it; give fixed_rows, too, such as 16"
+                )
+        is_whole = self.spread == "blocks" and not self.head
+        if self.fixed_rows is not None and not is_whole:
+            raise ValueError(
+                f"fixed_rows beside {self.model!r}: only a whole checkpoint has passes "
+                "of one shape; leave it out, or leave out spread and head"
+            )
+        if self.head and self.spread != "blocks":
+            raise ValueError("head = true beside a spread: a head is in one place")
+        if self.like is not None:
+            if self.shape is not None or self.head:
+                raise ValueError(
+                    f"like is {self.like!r} beside a shape or a head: give one of them"
+                )
+            load_shape(self.like)  # or it would be missed in a worker
         for word in self.words:
             if word >= self.vocab:
                 raise ValueError(
@@ -267,7 +224,7 @@ class Pair(BaseModel):
 
     @model_validator(mode="after")
     def _check_toys(self) -> Self:
-        """Toys are a pair only among themselves, and with one vocabulary."""
+        """Toys are a pair only among themselves, with one vocabulary and no texts."""
         if self.target.is_toy != self.draft.is_toy:
             raise ValueError(
                 f"the target is {self.target.model!r} and the draft "
@@ -278,26 +235,6 @@ class Pair(BaseModel):
                 f"the target's vocab is {self.target.vocab} and the draft's "
                 f"{self.draft.vocab}: give both toys the same"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_mask(self) -> Self:
-        """A draft writes in one pass, and neither a target nor a head does."""
-        if self.target.mask is not None:
-            raise ValueError(
-                f"the target has mask = {self.target.mask}: only a draft writes all "
-                "its tokens in one pass; leave it out there"
-            )
-        if self.draft.mask is not None and self.draft.head:
-            raise ValueError(
-                f"the draft has mask = {self.draft.mask} and head = true: EAGLE's head "
-                "writes one token after the other; leave out one of the two"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_datastore(self) -> Self:
-        """A toy knows no words that a text could have."""
         if self.datastore is not None and self.target.is_toy:
             raise ValueError(
                 f"datastore is {self.datastore!r} beside toys, which read no texts: "
@@ -306,22 +243,24 @@ class Pair(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _check_head(self) -> Self:
-        """A head drafts, in torch, for the very model whose features it has learnt."""
-        if self.target.head:
-            raise ValueError("the target has head = true: only a draft can be a head")
-        if not self.draft.head:
-            return self
-        if self.draft.model != self.target.model:
+    def _check_how_the_draft_writes(self) -> Self:
+        """With masks or with a head, and a head for the target that it has learnt."""
+        target, draft = self.target, self.draft
+        if target.mask is not None or target.head:
             raise ValueError(
-                f"the draft is the head of {self.draft.model!r}, but the target is "
-                f"{self.target.model!r}: a head drafts for its own model alone"
+                "the target has a mask or head = true: only a draft can be a head, or "
+                "write all its tokens in one pass; leave it out there"
             )
-        in_torch = self.draft.runtime == self.target.runtime == "torch"
-        if not in_torch or self.draft.is_toy or self.draft.spread != "blocks":
+        if draft.head and draft.mask is not None:
             raise ValueError(
-                "head = true beside a runtime, a spread or a toy: a head and its "
-                "target are torch's, and the head is in one place"
+                f"the draft has mask = {draft.mask} and head = true: EAGLE's head "
+                "writes one token after the other; leave out one of the two"
+            )
+        if draft.head and (draft.model != target.model or target.runtime != "torch"):
+            raise ValueError(
+                f"the draft is the head of {draft.model!r}, but the target is "
+                f"{target.model!r} in {target.runtime}: a head drafts for its own "
+                "model alone, in torch"
             )
         return self
 

@@ -219,7 +219,7 @@ def _open_text(path: Path) -> TextIO:
 
 # -- formats ---------------------------------------------------------------------------
 def _parse_tsv(path: Path, number: int, line: str) -> Prompt:
-    """One line of MGSM: the question, a tab, the answer, a number such as -1,234.5."""
+    """One line of MGSM: the question, a tab, a number such as -1,234.5."""
     found = MGSM.fullmatch(line)
     if found is None:
         raise ValueError(f"expected 'question<tab>number', found {shown(line)}")

@@ -5,9 +5,7 @@ Knows nothing of what they say.
 
 from __future__ import annotations
 
-import copy
 import tomllib
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +33,9 @@ def read_toml(
             advice = paths.WITHOUT_DATA
         raise unknown_name(problem, name, known, advice, all_of_them) from error
     try:
-        return copy.deepcopy(_parse(text))  # the caller may change it
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadValue(f"{path} is no TOML: {error}") from error
-
-
-@lru_cache(maxsize=256)
-def _parse(text: str) -> dict[str, Any]:
-    """What a text says; remembered, as all cells of a paper ask for the same files."""
-    return tomllib.loads(text)
 
 
 def toml_path(folder: Path, name: str) -> Path:

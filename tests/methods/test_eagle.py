@@ -19,7 +19,6 @@ from speclib.core.candidate_tree import CandidateTree, ancestry
 from speclib.core.features import Features
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
-from speclib.data.pairs import ModelSpec, Pair
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
@@ -235,30 +234,22 @@ def test_a_lost_device_costs_the_request_and_its_replacement_gets_every_feature(
 
 
 # -- pairs -----------------------------------------------------------------------------
-HEAD = ModelSpec(model="zoo/target", head=True)
+HEAD = {"model": "zoo/target", "head": True}
 
 
 @pytest.mark.parametrize(
     "target, draft, says",
     [
         (HEAD, HEAD, "only a draft can be a head"),
-        (ModelSpec(model="zoo/draft-good"), HEAD, "drafts for its own model alone"),
-        (
-            ModelSpec(model="zoo/target", runtime="llamacpp"),
-            HEAD,
-            "its target are torch's",
-        ),
-        (
-            ModelSpec(model="zoo/target"),
-            ModelSpec(model="zoo/target", head=True, spread="layers"),
-            "its target are torch's",
-        ),
-        (ModelSpec(model="toy"), ModelSpec(model="toy", head=True), "or a toy"),
+        ("zoo/draft-good", HEAD, "drafts for its own model alone"),
+        ({"model": "zoo/target", "runtime": "llamacpp"}, HEAD, "alone, in torch"),
+        ("zoo/target", HEAD | {"spread": "layers"}, "a head is in one place"),
+        ("toy", {"model": "toy", "head": True}, "a toy has no weights"),
     ],
 )
 def test_a_head_is_a_draft_for_its_own_target_in_torch(target, draft, says):
     with pytest.raises(ValueError, match=says):
-        Pair(target=target, draft=draft)
+        speclib.pair(target, draft)
 
 
 # -- real networks ---------------------------------------------------------------------
