@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -157,12 +157,9 @@ class Failure(NamedTuple):
         return "CUDA error" in self.cause and not lacks_memory
 
 
-class LeaveRows(Protocol):
-    """Leaves an operation's rows where the controller finds them."""
-
-    def __call__(self, rows: Rows) -> Any:
-        """What the reply has instead of them; or the rows, if they go with it."""
-        ...
+# Leaves an operation's rows where the controller finds them. It returns what the reply
+# has instead of them; or the rows, if they go with it.
+LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 
 # -- the process -----------------------------------------------------------------------

@@ -30,14 +30,13 @@ from ray.util import (
 )
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from speclib.arguments import Patience, checked
 from speclib.core.sampling import Rows
-from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
+from speclib.data.latency import Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
 from speclib.models.open_pair import OpenPair
-from speclib.worlds.devices import AnyFuture, DeviceLost, Servers
+from speclib.worlds.devices import AnyFuture, DeviceLost
 from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import Question, Reply
 
@@ -191,40 +190,29 @@ class Cluster(RealDevices[ActorWorker]):
 
     Ray decides which node a device is on; all processes of one are on the same node
     where one can take them all. ``address``: the cluster's, as host:port; None: what
-    RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
-    are those of Processes.
+    RAY_ADDRESS says, else the cluster that runs on this machine. ``settings``: the
+    other arguments of RealDevices.
 
     Raises BadValue if there is no cluster, or if it is too small for the pair;
     DeviceLost as Processes does, and if a node has another version of speclib. Use it
     as a context manager, or ``close()`` it.
     """
 
-    @checked
     def __init__(
-        self,
-        pair: Pair | OpenPair,
-        *,
-        servers: Servers = 1,
-        cancel: str = "after-op",
-        dtype: str = "auto",
-        emulate: Latency | Durations | None = None,
-        timeout: Patience = 60.0,
-        start_timeout: Patience = 300.0,
-        address: str | None = None,
+        self, pair: Pair | OpenPair, *, address: str | None = None, **settings: Any
     ):
         self._address = address
-        self._node_of: dict[str, str] = {}  # also of devices that are lost
-        self._clock_of: dict[str, Reading] = {}
-        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
-        self._start_missing_workers()
+        super().__init__(pair, **settings)
 
-    def _refuse_what_cannot_be(self) -> None:
-        """No cluster, too small a one, or devices that draft and target share."""
+    def _prepare(self) -> None:
+        """Refuses no cluster, too small a one, or devices that are shared."""
         if isinstance(self.emulate, Latency) and self.emulate.shared is not None:
             raise BadValue(
                 f"pair {self.pair.name!r} has draft and target share devices, which "
                 "the nodes of a cluster cannot: give world='emulated'"
             )
+        self._node_of: dict[str, str] = {}  # also of devices that are lost
+        self._clock_of: dict[str, Reading] = {}
         nodes.join(self._address)
         self._place = nodes.place_in_cluster(self.pair)
         if self.emulate is None:
