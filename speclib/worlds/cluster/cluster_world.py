@@ -69,7 +69,8 @@ class ActorWorker:
         self.node = "not known yet"
         self._asked = 0  # how many questions it was asked
         self._actors: list[Any] = []
-        self._group = placement_group(list(need.bundles), need.strategy)
+        bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in need.bundles]
+        self._group = placement_group(bundles, need.strategy)
         # Whatever ends this worker, an interrupt perhaps, its places are given back.
         self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
 
@@ -78,8 +79,8 @@ class ActorWorker:
                 self._group, placement_group_bundle_index=number
             )
             actor = REMOTE_ACTOR.options(
-                num_cpus=bundle["CPU"],
-                num_gpus=bundle.get("GPU", 0),
+                num_cpus=bundle.cpus,
+                num_gpus=bundle.gpus,
                 scheduling_strategy=strategy,
             )
             self._actors.append(actor.remote())
