@@ -150,8 +150,8 @@ class Failure(NamedTuple):
     def is_lasting(self) -> bool:
         """Whether the process is of no more use.
 
-        After an error of CUDA's own, as of an illegal access, every further call to
-        CUDA fails alike in that process. Want of memory leaves it as it was.
+        After one of CUDA's own errors, for example an illegal access, every further
+        call to CUDA fails in that process. Lack of memory leaves it as it was.
         """
         lacks_memory = re.search(NO_MEMORY, self.cause)
         return "CUDA error" in self.cause and not lacks_memory
@@ -258,7 +258,7 @@ class Stopping:
         self.has_come = False
 
     def __call__(self, seconds: float = 0.0) -> bool:
-        """Waits for STOP at most so many ``seconds``."""
+        """Waits for STOP, at most ``seconds``."""
         if not self.has_come and self.clock.wait(self.pipe, seconds):
             self.pipe.recv()
             self.has_come = True

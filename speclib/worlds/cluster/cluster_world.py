@@ -237,8 +237,8 @@ class Cluster(RealDevices[ActorWorker]):
         missing = super()._missing()
         if not missing:
             return []
-        # Nodes come and go: whether all fit is asked anew each time. What takes
-        # most comes first, while there is some.
+        # Nodes come and go: we ask each time whether all fit. The largest device
+        # comes first, while there is room for it.
         self._needs = self._needs_now()
         if self._workers:
             # Where the others are, only Ray knows: it keeps together what it can.

@@ -1,6 +1,6 @@
 """The nodes of a Ray cluster: how to join it, and whether a pair fits it.
 
-What a device needs of a node follows from its places in the pair file: so many CPUs for
+What a device needs of a node follows from its places in the pair file: as many CPUs for
 a ``core:N`` or ``cpu`` as the pair has threads, and one GPU for a ``cuda:N``. Which
 node that is, and which of its GPUs, Ray decides.
 """
@@ -45,7 +45,7 @@ def join(address: str | None = None) -> None:
     """Connects this process with a running cluster, once.
 
     ``address``: host:port; None: what RAY_ADDRESS says, else the cluster that runs on
-    this machine. Raises BadValue where there is none, or where its Ray is another one.
+    this machine. Raises BadValue if there is none, or if its Ray is another version.
     """
     if ray.is_initialized():
         _check_same(address)
