@@ -34,7 +34,7 @@ MOST_SEATS = 64
 class SeatedProcesses(Processes):
     """A draft and a target that serve several requests at a time.
 
-    ``length``: see ``ProcessBatch``. The other arguments are those of Processes.
+    ``length``: see ``ProcessBatch``; ``settings``: the arguments of Processes.
     """
 
     def __init__(self, pair: Pair | OpenPair, seats: int, length: int, **settings: Any):
@@ -42,7 +42,7 @@ class SeatedProcesses(Processes):
         self._length = length
         super().__init__(pair, **settings)
 
-    def _refuse_what_cannot_be(self) -> None:
+    def _refuse_what_does_not_fit(self) -> None:
         check_seats(self.opened, self.dtype)
         if self.emulate is None:
             cached = self.seats * self._length

@@ -12,15 +12,10 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
 
-from speclib.arguments import Patience, checked
 from speclib.core.sampling import Rows
-from speclib.data.latency import Durations, Latency
-from speclib.data.pairs import Pair
+from speclib.data.latency import Latency
 from speclib.models import preflight
-from speclib.models.dtypes import check_dtype
-from speclib.models.open_pair import OpenPair
 
-from .devices import Servers
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
 from .worker import Array, device, leave_in_memory
@@ -31,47 +26,21 @@ BYTES_PER_ENTRY = 8
 
 
 class Processes(RealDevices[Worker]):
-    """``pair`` on real devices: a draft and ``servers`` targets.
-
-    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and
-    on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
-    may take before its device counts as hung; ``start_timeout``: the same for building
-    a model. ``emulate``: a latency; then undilated models compute the tokens, and every
-    operation lasts as long as it says.
-
-    Raises DeviceLost naming the device and the cause. A lost worker is replaced when
-    the next request begins, and so is one whose message an interrupt cut. Use it as a
-    context manager, or ``close()`` it.
-    """
+    """``pair`` on real devices of this machine: see RealDevices for the arguments."""
 
     seats = 0  # in a batch: how many requests a device serves at a time
 
-    @checked
-    def __init__(
-        self,
-        pair: Pair | OpenPair,
-        *,
-        servers: Servers = 1,
-        cancel: str = "after-op",
-        dtype: str = "auto",
-        emulate: Latency | Durations | None = None,
-        timeout: Patience = 60.0,
-        start_timeout: Patience = 300.0,
-    ):
-        check_dtype(dtype)
-        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
-        shares_devices = isinstance(emulate, Latency) and emulate.shared is not None
+    def _prepare(self) -> None:
+        """Refuses a missing GPU, and models that do not fit into memory."""
+        self._refuse_what_does_not_fit()
+        shares_devices = (
+            isinstance(self.emulate, Latency) and self.emulate.shared is not None
+        )
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
-        try:
-            self._start_missing_workers()
-        except BaseException:
-            self.close()
-            raise
 
-    def _refuse_what_cannot_be(self) -> None:
-        """A model that no method can run, a missing GPU, or too little memory."""
+    def _refuse_what_does_not_fit(self) -> None:
         place, servers = self.opened.place, len(self.targets)
         if self.emulate is None:
             preflight.check(self.pair, place, self.dtype, servers)

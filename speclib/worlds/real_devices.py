@@ -23,6 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from speclib.arguments import Patience, checked
 from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
@@ -40,6 +41,7 @@ from .devices import (
     Cancelled,
     DeviceFailed,
     DeviceLost,
+    Servers,
     device_names,
     failed,
 )
@@ -97,26 +99,33 @@ W = TypeVar("W", bound=AnyWorker)
 class RealDevices(World, Generic[W]):
     """``pair`` on real devices: a draft and ``servers`` targets.
 
-    See Processes for the arguments. Raises DeviceLost naming the device and the cause.
-    A lost worker is replaced when the next request begins, and so is one whose message
-    an interrupt cut.
+    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and
+    on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
+    may take before its device counts as hung; ``start_timeout``: the same for building
+    a model. ``emulate``: a latency; then undilated models compute the tokens, and every
+    operation lasts as long as it says.
 
-    A subclass is a way to reach workers. It provides ``_refuse_what_cannot_be``,
-    ``_start_worker``, ``_wait`` and ``_find_rows``, and calls
-    ``_start_missing_workers`` when it is ready to.
+    Raises DeviceLost naming the device and the cause. A lost worker is replaced when
+    the next request begins, and so is one whose message an interrupt cut. Use it as a
+    context manager, or ``close()`` it.
+
+    A subclass is a way to reach workers. It provides ``_prepare``, ``_start_worker``,
+    ``_wait`` and ``_find_rows``.
     """
 
     opened: OpenPair
 
+    @checked
     def __init__(
         self,
         pair: Pair | OpenPair,
-        servers: int,
-        cancel: str,
-        dtype: str,
-        emulate: Latency | Durations | None,
-        timeout: float,
-        start_timeout: float,
+        *,
+        servers: Servers = 1,
+        cancel: str = "after-op",
+        dtype: str = "auto",
+        emulate: Latency | Durations | None = None,
+        timeout: Patience = 60.0,
+        start_timeout: Patience = 300.0,
     ):
         check_dtype(dtype)
         # Two vocabularies, or a model that no method runs: that fails here, and not in
@@ -126,9 +135,9 @@ class RealDevices(World, Generic[W]):
         self.kind = "measured" if emulate is None else "emulated"
         self.emulate = emulate
         self.dtype = dtype
-        self._refuse_what_cannot_be()
         self.timeout = timeout
         self.start_timeout = start_timeout
+        self._prepare()
 
         self._workers: dict[str, W] = {}
         self._senders: dict[str, TextSender] = {}  # what each has of the text
@@ -136,9 +145,17 @@ class RealDevices(World, Generic[W]):
         self._broken: dict[str, DeviceFailed] = {}  # why they have no worker until then
         weakref.finalize(self, _dismiss_own, self.owner, self._workers)
         self._zero()
+        try:
+            self._start_missing_workers()
+        except BaseException:
+            self.close()
+            raise
 
-    def _refuse_what_cannot_be(self) -> None:
-        """Raises BadValue for a pair that has no place here, before it is read."""
+    def _prepare(self) -> None:
+        """Makes ready what workers need to start.
+
+        Raises BadValue for a pair that has no place here, before its models are read.
+        """
         raise NotImplementedError
 
     # -- workers -----------------------------------------------------------------------

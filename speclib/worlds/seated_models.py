@@ -79,7 +79,7 @@ class Together(Operation):
 
 
 class SeatedModels:
-    """The models of ``role``, one for each seat; arguments as of ``build_seats``."""
+    """The models of ``role``, one for each seat; see ``build_seats`` for arguments."""
 
     def __init__(
         self, opened: OpenPair, role: Role, seats: int, dtype: str, dilated: bool

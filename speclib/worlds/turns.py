@@ -1,7 +1,7 @@
 """Functions that take turns: each has a thread, and one of them runs at a time.
 
-So plain functions that wait can be led side by side, in a fixed order: whoever leads
-them resumes one, and it runs until it pauses or ends.
+So plain functions that wait can take turns in a fixed order: their leader resumes one,
+and it runs until it pauses or ends.
 
 Knows no world and no method.
 """
@@ -21,7 +21,7 @@ class GivenUp(BaseException):
 class Turn:
     """``function()``, which runs only while it is resumed.
 
-    is_over: whether it has ended. Raises SpeclibError where there are no threads.
+    is_over: whether it has ended. Raises SpeclibError if no thread can be started.
     """
 
     def __init__(self, function: Callable[[], object]):

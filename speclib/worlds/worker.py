@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -150,19 +150,16 @@ class Failure(NamedTuple):
     def is_lasting(self) -> bool:
         """Whether the process is of no more use.
 
-        After an error of CUDA's own, as of an illegal access, every further call to
-        CUDA fails alike in that process. Want of memory leaves it as it was.
+        After one of CUDA's own errors, for example an illegal access, every further
+        call to CUDA fails in that process. Lack of memory leaves it as it was.
         """
         lacks_memory = re.search(NO_MEMORY, self.cause)
         return "CUDA error" in self.cause and not lacks_memory
 
 
-class LeaveRows(Protocol):
-    """Leaves an operation's rows where the controller finds them."""
-
-    def __call__(self, rows: Rows) -> Any:
-        """What the reply has instead of them; or the rows, if they go with it."""
-        ...
+# Leaves an operation's rows where the controller finds them. It returns what the reply
+# has instead of them; or the rows, if they go with it.
+LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 
 # -- the process -----------------------------------------------------------------------
@@ -261,7 +258,7 @@ class Stopping:
         self.has_come = False
 
     def __call__(self, seconds: float = 0.0) -> bool:
-        """Waits for STOP at most so many ``seconds``."""
+        """Waits for STOP, at most ``seconds``."""
         if not self.has_come and self.clock.wait(self.pipe, seconds):
             self.pipe.recv()
             self.has_come = True

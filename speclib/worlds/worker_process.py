@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -54,9 +53,6 @@ PRELOADED_FOR_REAL_MODELS = [  # or every worker would import it, 3 s
 ]
 
 OURS: WeakSet[Any] = WeakSet()  # the processes that were started here
-
-# A socket's address has 103 bytes or more; multiprocessing takes 32 of them.
-LONGEST_TEMPORARY_FOLDER = 70
 
 
 class Worker:
@@ -245,7 +241,7 @@ def serving(heavy: bool = False) -> None:
     The first call decides whether it has torch imported: as for real models
     (``heavy``), or where we have it ourselves. Interrupts, which a terminal sends to
     all, are ours alone: the server starts with them blocked, and so do the processes it
-    forks. Raises SpeclibError for too long a TMPDIR.
+    forks.
     """
     if heavy:
         with_torch = find_spec("torch") is not None
@@ -260,15 +256,6 @@ def serving(heavy: bool = False) -> None:
     os.environ[PARENT] = str(os.getpid())
     try:
         forkserver.ensure_running()
-    except OSError as error:
-        if "AF_UNIX" not in str(error):
-            raise
-        folder = tempfile.gettempdir()
-        raise SpeclibError(
-            f"TMPDIR, {folder}, has {len(os.fsencode(folder))} bytes, too many for "
-            "the address of a socket in it: give one with at most "
-            f"{LONGEST_TEMPORARY_FOLDER}, as in TMPDIR=/tmp"
-        ) from error
     finally:
         os.environ.pop(PARENT, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)

@@ -166,8 +166,8 @@ def test_each_rank_asks_for_a_gpu_and_sees_it_as_the_first():
     place = {"draft": ["cuda:0"], "target": ["cuda:1", "cuda:2"]}
     pair = speclib.pair(target, SMALL["draft"], place=place)
     assert nodes.bundles_of_device(pair, pair.place, "target", 0) == (
-        {"CPU": 1.0, "GPU": 1.0},
-        {"CPU": 1.0, "GPU": 1.0},
+        nodes.Resources(gpus=1, cpus=1),
+        nodes.Resources(gpus=1, cpus=1),
     )
     seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
     assert seen.place.target == ("cuda:0", "cuda:0")
@@ -177,7 +177,7 @@ def test_blocks_of_layers_on_several_gpus_are_one_process_that_sees_them_all():
     place = {"draft": ["core:0"], "target": ["cuda:2", "cuda:3"]}
     pair = speclib.pair(**SMALL, place=place)
     assert nodes.bundles_of_device(pair, pair.place, "target", 0) == (
-        {"CPU": 1.0, "GPU": 2.0},
+        nodes.Resources(gpus=2, cpus=1),
     )
     seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
     assert seen.place.target == ("cuda:0", "cuda:1")

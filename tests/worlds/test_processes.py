@@ -7,10 +7,8 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 from itertools import chain, pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -394,42 +392,6 @@ def test_a_core_place_pins_its_worker():
             cores[name] = os.sched_getaffinity(pid)
     allowed = sorted(os.sched_getaffinity(0))
     assert cores == {"draft": {allowed[0]}, "target": {allowed[1 % len(allowed)]}}
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such sockets")
-def test_a_temporary_folder_with_too_long_a_path_is_named(tmp_path):
-    """A socket's address has about a hundred characters; some are its own name."""
-    folder = tmp_path / ("x" * 120)
-    folder.mkdir()
-    code = "import speclib; speclib.Processes(speclib.load_pair('toy'))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TMPDIR": str(folder)},
-    )
-    said = ran.stderr.splitlines()[-1]
-    assert f"SpeclibError: TMPDIR, {folder}, has {len(str(folder))} bytes" in said
-    assert said.endswith("give one with at most 70, as in TMPDIR=/tmp")
-    assert ran.returncode == 1
-    assert not list(folder.iterdir())
-
-
-def test_the_longest_temporary_folder_that_the_message_allows_works():
-    with tempfile.TemporaryDirectory(dir="/tmp") as short:
-        folder = Path(str(Path(short, "x" * 70))[:70])
-        folder.mkdir()
-        ran = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import speclib; speclib.Processes(speclib.load_pair('toy')).close()",
-            ],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"TMPDIR": str(folder)},
-        )
-    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.slow

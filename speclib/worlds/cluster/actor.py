@@ -68,7 +68,7 @@ class Part:
     """What an actor has to build: one device's model, or its part of it.
 
     ``pair``: its places are as this actor sees them. ``number``, ``size``: its rank,
-    of so many. ``code``: a hash of the source that asks. ``patience``: seconds that
+    of that many. ``code``: a hash of the source that asks. ``patience``: seconds that
     ranks wait for each other.
     """
 

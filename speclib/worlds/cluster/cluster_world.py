@@ -30,14 +30,13 @@ from ray.util import (
 )
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from speclib.arguments import Patience, checked
 from speclib.core.sampling import Rows
-from speclib.data.latency import Durations, Latency, drafts_beside_a_pass
+from speclib.data.latency import Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
 from speclib.models.open_pair import OpenPair
-from speclib.worlds.devices import AnyFuture, DeviceLost, Servers
+from speclib.worlds.devices import AnyFuture, DeviceLost
 from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import Question, Reply
 
@@ -70,7 +69,8 @@ class ActorWorker:
         self.node = "not known yet"
         self._asked = 0  # how many questions it was asked
         self._actors: list[Any] = []
-        self._group = placement_group(list(need.bundles), need.strategy)
+        bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in need.bundles]
+        self._group = placement_group(bundles, need.strategy)
         # Whatever ends this worker, an interrupt perhaps, its places are given back.
         self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
 
@@ -79,8 +79,8 @@ class ActorWorker:
                 self._group, placement_group_bundle_index=number
             )
             actor = REMOTE_ACTOR.options(
-                num_cpus=bundle["CPU"],
-                num_gpus=bundle.get("GPU", 0),
+                num_cpus=bundle.cpus,
+                num_gpus=bundle.gpus,
                 scheduling_strategy=strategy,
             )
             self._actors.append(actor.remote())
@@ -191,40 +191,29 @@ class Cluster(RealDevices[ActorWorker]):
 
     Ray decides which node a device is on; all processes of one are on the same node
     where one can take them all. ``address``: the cluster's, as host:port; None: what
-    RAY_ADDRESS says, else the cluster that runs on this machine. The other arguments
-    are those of Processes.
+    RAY_ADDRESS says, else the cluster that runs on this machine. ``settings``: the
+    other arguments of RealDevices.
 
     Raises BadValue if there is no cluster, or if it is too small for the pair;
     DeviceLost as Processes does, and if a node has another version of speclib. Use it
     as a context manager, or ``close()`` it.
     """
 
-    @checked
     def __init__(
-        self,
-        pair: Pair | OpenPair,
-        *,
-        servers: Servers = 1,
-        cancel: str = "after-op",
-        dtype: str = "auto",
-        emulate: Latency | Durations | None = None,
-        timeout: Patience = 60.0,
-        start_timeout: Patience = 300.0,
-        address: str | None = None,
+        self, pair: Pair | OpenPair, *, address: str | None = None, **settings: Any
     ):
         self._address = address
-        self._node_of: dict[str, str] = {}  # also of devices that are lost
-        self._clock_of: dict[str, Reading] = {}
-        super().__init__(pair, servers, cancel, dtype, emulate, timeout, start_timeout)
-        self._start_missing_workers()
+        super().__init__(pair, **settings)
 
-    def _refuse_what_cannot_be(self) -> None:
-        """No cluster, too small a one, or devices that draft and target share."""
+    def _prepare(self) -> None:
+        """Refuses no cluster, too small a one, or devices that are shared."""
         if isinstance(self.emulate, Latency) and self.emulate.shared is not None:
             raise BadValue(
                 f"pair {self.pair.name!r} has draft and target share devices, which "
                 "the nodes of a cluster cannot: give world='emulated'"
             )
+        self._node_of: dict[str, str] = {}  # also of devices that are lost
+        self._clock_of: dict[str, Reading] = {}
         nodes.join(self._address)
         self._place = nodes.place_in_cluster(self.pair)
         if self.emulate is None:
@@ -248,8 +237,8 @@ class Cluster(RealDevices[ActorWorker]):
         missing = super()._missing()
         if not missing:
             return []
-        # Nodes come and go: whether all fit is asked anew each time. What takes
-        # most comes first, while there is some.
+        # Nodes come and go: we ask each time whether all fit. The largest device
+        # comes first, while there is room for it.
         self._needs = self._needs_now()
         if self._workers:
             # Where the others are, only Ray knows: it keeps together what it can.

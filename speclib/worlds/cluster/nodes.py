@@ -1,6 +1,6 @@
 """The nodes of a Ray cluster: how to join it, and whether a pair fits it.
 
-What a device needs of a node follows from its places in the pair file: so many CPUs for
+What a device needs of a node follows from its places in the pair file: as many CPUs for
 a ``core:N`` or ``cpu`` as the pair has threads, and one GPU for a ``cuda:N``. Which
 node that is, and which of its GPUs, Ray decides.
 """
@@ -39,15 +39,13 @@ HOW_TO_SHARE_A_TOKEN = (
 )
 SECONDS_TO_REACH = 3.0
 
-Resources = dict[str, float]
-
 
 # -- the cluster -----------------------------------------------------------------------
 def join(address: str | None = None) -> None:
     """Connects this process with a running cluster, once.
 
     ``address``: host:port; None: what RAY_ADDRESS says, else the cluster that runs on
-    this machine. Raises BadValue where there is none, or where its Ray is another one.
+    this machine. Raises BadValue if there is none, or if its Ray is another version.
     """
     if ray.is_initialized():
         _check_same(address)
@@ -115,6 +113,31 @@ def names() -> dict[str, str]:
 
 
 # -- what a device needs ---------------------------------------------------------------
+class Resources(NamedTuple):
+    """What a process needs or a node has. GPUs come first, for they are rarer: so the
+    larger of two is the one with more of them."""
+
+    gpus: float = 0.0
+    cpus: float = 0.0
+
+    @classmethod
+    def sum(cls, parts: Sequence[Resources]) -> Resources:
+        """The CPUs and GPUs of all ``parts``."""
+        return cls(sum(part.gpus for part in parts), sum(part.cpus for part in parts))
+
+    def has(self, wanted: Resources) -> bool:
+        """Whether this is enough for ``wanted``."""
+        return self.gpus >= wanted.gpus and self.cpus >= wanted.cpus
+
+    def without(self, taken: Resources) -> Resources:
+        """What is left of it."""
+        return Resources(self.gpus - taken.gpus, self.cpus - taken.cpus)
+
+    def __str__(self) -> str:
+        cpus = f"{self.cpus:g} CPU"
+        return f"{cpus}, {self.gpus:g} GPU" if self.gpus else cpus
+
+
 class Need(NamedTuple):
     """What the processes of one device need.
 
@@ -149,19 +172,23 @@ def needs_of(
     bundles_of: dict[str, tuple[Resources, ...]] = {}
     for name, role, index in devices:
         if is_emulated:
-            bundles_of[name] = ({"CPU": float(place.threads)},)
+            bundles_of[name] = (Resources(cpus=place.threads),)
         else:
             bundles_of[name] = bundles_of_device(pair, place, role, index)
     largest_first = sorted(
-        bundles_of, key=lambda name: _size(bundles_of[name]), reverse=True
+        bundles_of, key=lambda name: Resources.sum(bundles_of[name]), reverse=True
     )
 
-    capacities = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    free = [dict(capacity) for capacity in capacities]
+    capacities = []
+    for node in ray.nodes():
+        if node["Alive"]:
+            own = node["Resources"]
+            capacities.append(Resources(own.get("GPU", 0.0), own.get("CPU", 0.0)))
+    free = list(capacities)
     needs = {}
     for name in largest_first:
         bundles = bundles_of[name]
-        together = _take([_sum(bundles)], free)
+        together = _take([Resources.sum(bundles)], free)
         if not together and not _take(bundles, free):
             raise _too_small(pair, bundles_of, capacities)
         needs[name] = Need(bundles, together)
@@ -177,11 +204,11 @@ def _too_small(
     wanted = []
     for name, bundles in bundles_of.items():
         processes = f" in {len(bundles)} processes" if len(bundles) > 1 else ""
-        wanted.append(f"{name}: {_shown(_sum(bundles))}{processes}")
-    whole = _sum([_sum(bundles) for bundles in bundles_of.values()])
-    there = "; ".join(_shown(capacity) for capacity in capacities)
+        wanted.append(f"{name}: {Resources.sum(bundles)}{processes}")
+    whole = Resources.sum([Resources.sum(bundles) for bundles in bundles_of.values()])
+    there = "; ".join(str(capacity) for capacity in capacities)
     return BadValue(
-        f"pair {pair.name!r} needs {_shown(whole)} ({'; '.join(wanted)}), but the "
+        f"pair {pair.name!r} needs {whole} ({'; '.join(wanted)}), but the "
         f"{len(capacities)} node(s) of the cluster have {there}. Join another "
         "machine with `ray start`, or ask for fewer servers or threads"
     )
@@ -192,14 +219,13 @@ def _take(bundles: Sequence[Resources], free: list[Resources]) -> bool:
 
     Each comes from the smallest node that has it. Nothing is taken unless all is.
     """
-    left = [dict(node) for node in free]
+    left = list(free)
     for bundle in bundles:
-        fitting = [node for node in left if _has(node, bundle)]
+        fitting = [node for node in left if node.has(bundle)]
         if not fitting:
             return False
-        smallest = min(fitting, key=lambda node: _size([node]))
-        for name, amount in bundle.items():
-            smallest[name] -= amount
+        smallest = min(fitting)
+        left[left.index(smallest)] = smallest.without(bundle)
     free[:] = left
     return True
 
@@ -226,40 +252,9 @@ def bundles_of_device(
     places_of_rank = [places] if ranks == 1 else [(name,) for name in places]
     bundles = []
     for own in places_of_rank:
-        bundle: Resources = {"CPU": float(place.threads)}
         gpus = sum(name.startswith("cuda") for name in own)
-        if gpus:
-            bundle["GPU"] = float(gpus)
-        bundles.append(bundle)
+        bundles.append(Resources(gpus, place.threads))
     return tuple(bundles)
-
-
-def _size(bundles: Sequence[Resources]) -> tuple[float, float]:
-    """By which the larger of two is known: GPUs are rarer than CPUs."""
-    whole = _sum(bundles)
-    return whole.get("GPU", 0.0), whole.get("CPU", 0.0)
-
-
-def _sum(parts: Sequence[Resources]) -> Resources:
-    """The CPUs and GPUs of all ``parts``."""
-    return {
-        name: sum(part.get(name, 0.0) for part in parts)
-        for name in ("CPU", "GPU")
-        if any(name in part for part in parts)
-    }
-
-
-def _has(capacity: Resources, wanted: Resources) -> bool:
-    return all(capacity.get(name, 0.0) >= wanted[name] for name in wanted)
-
-
-def _shown(resources: Resources) -> str:
-    """As "2 CPU, 1 GPU"."""
-    parts = []
-    for name in ("CPU", "GPU"):
-        if resources.get(name):
-            parts.append(f"{resources[name]:g} {name}")
-    return ", ".join(parts) or "nothing"
 
 
 # -- places ----------------------------------------------------------------------------
