@@ -10,7 +10,9 @@ import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
 from speclib.atomic_files import write_atomically
+from speclib.data.pairs import ModelSpec
 from speclib.errors import SpeclibError
+from speclib.models.checkpoint import find
 from speclib.models.complete import load_network
 
 from . import cards, distil, fit, measure_drafts
@@ -149,7 +151,9 @@ def check_reached(name: str, steps: int) -> None:
 
 def stored(name: str, device: str) -> PreTrainedModel:
     """A stored model in float32, to be asked only."""
-    model: Any = load_network(str(MODELS / name), dtype=torch.float32)
+    model: Any = load_network(
+        find(ModelSpec(model=str(MODELS / name))), dtype=torch.float32
+    )
     frozen: PreTrainedModel = model.to(device).eval().requires_grad_(False)
     return frozen
 

@@ -169,7 +169,7 @@ def _open(
             emulate=latency,
         )
 
-    preflight.check_gpus(opened.pair, opened.place, servers)
+    preflight.check_gpus(opened, servers)
     models = {}
     for name in device_names(servers):
         role: Role = "draft" if name == "draft" else "target"
@@ -281,7 +281,6 @@ def decode(
         world.owner.check()
         check_settled(world.opened, world.dtype, pair, dtype)
         _check_policy(world, cancel)
-        _check_files(world)
         return decode_in(world, task_for(_pair_in(world)), requested)
 
     # What is wrong is said before any worker process is started.
@@ -320,7 +319,7 @@ def check_settled(
 ) -> None:
     """Raises BadValue for a pair or a dtype that is not the one of an open world."""
     if pair is not None and opened is not None:
-        asked, own = pair_of(pair), opened.given
+        asked, own = pair_of(pair), opened.pair
         if asked != own:
             raise BadValue(
                 f"pair is {asked.name!r}, but this world was opened for {own.name!r}"
@@ -352,20 +351,6 @@ def _check_policy(world: World, cancel: str | None) -> None:
         raise BadValue(
             f"cancel is {cancel!r}, but this world was opened with "
             f"{world.cancel_policy!r}: open it with the other, or leave it out"
-        )
-
-
-def _check_files(world: World) -> None:
-    """Raises BadValue where the models that the world has are not those of today.
-
-    Its weights were read when it was opened. End tokens and tokenizer are read anew
-    when their files change.
-    """
-    opened = _pair_in(world)
-    if opened.has_changed():
-        raise BadValue(
-            f"files of pair {opened.pair.name!r} were changed since this world was "
-            "opened: close it, and open it anew"
         )
 
 

@@ -102,12 +102,10 @@ def _check_length(prompt_length: int, max_new_tokens: int, opened: OpenPair) -> 
     """Raises BadValue where the whole text is longer than the models' context."""
     context = opened.context
     if prompt_length + max_new_tokens > context:
-        why = opened.why_this_context
-        reason = f" ({why})" if why else ""
         raise BadValue(
             f"the prompt has {prompt_length} tokens; with max_new_tokens="
             f"{max_new_tokens} it exceeds the {context} tokens that pair "
-            f"{opened.pair.name!r} can hold{reason}: shorten either"
+            f"{opened.pair.name!r} can hold: shorten either"
         )
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,14 +43,11 @@ from speclib.core.sampling import Rows, Sampler
 from speclib.core.text import AnyText
 from speclib.errors import BadValue
 
-from . import hf, zoo
-from .checkpoint import opened
-from .complete import Differences, Mismatch, problems_of
+from . import hf
+from .checkpoint import Checkpoint, opened
+from .complete import Differences, Mismatch, refuse
 from .dilate import Architecture, dilate
 from .packed_linear import pack
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import ModelSpec
 
 FILE = "eagle.safetensors"  # in the folder of the target that the head is of
 OF_THE_TARGET = ("model.embed_tokens.", "lm_head.")  # weights that are not stored
@@ -141,13 +138,7 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
         )
     head = fresh(target, 0)
     weights = _stored_weights(path)
-    problems = problems_of(_differences(head, weights), "head of this target")
-    if problems:
-        raise BadValue(
-            f"{path} is no EAGLE head of this target: its weights are others, "
-            f"{problems}. Restore the file, or train it anew by `python -m "
-            "speclab.training head`"
-        )
+    refuse(str(path), head, _differences(head, weights))
     head.load_state_dict(weights, strict=False)
     return head.requires_grad_(False).eval()
 
@@ -289,20 +280,20 @@ class Head(hf.HFModel):
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     devices: tuple[str, ...],
     vocab: int,
     packed: bool = True,
 ) -> Head:
-    """Builds the head of the model of ``spec``, dilated to its shape if it has one.
+    """Builds the head of ``checkpoint``, dilated to its shape if it has one.
 
     dtype, devices, vocab, packed: as of ``hf.load``. It is on the first place alone.
     """
     place = devices[0] if devices and devices[0].startswith("cuda") else "cpu"
-    target = hf.network(spec.undilated, dtype, (), packed=False)
-    head = read(target, Path(zoo.locate(spec.model)))
-    if spec.shape is not None:
-        head = dilated(head, spec.shape)
+    target = hf.network(checkpoint.undilated, dtype, (), packed=False)
+    head = read(target, checkpoint.folder)
+    if checkpoint.spec.shape is not None:
+        head = dilated(head, checkpoint.spec.shape)
     head.to(place)
     return Head(pack(head) if packed else head, vocab)

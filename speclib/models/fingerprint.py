@@ -14,7 +14,8 @@ from pathlib import Path
 from speclib.data.pairs import ModelSpec
 from speclib.installed import PACKAGE
 
-from .zoo import CHECKSUMS, load_part
+from .checkpoint import folder_here
+from .zoo import CHECKSUMS
 
 # The packages whose code decides how long a pass takes.
 COMPUTING = ("core", "data", "models", "operations", "worlds")
@@ -42,10 +43,9 @@ def of_weights(spec: ModelSpec) -> str | None:
     if spec.model.startswith("zoo/"):
         checksums = CHECKSUMS.read_bytes()
         return hashlib.blake2b(checksums, digest_size=16).hexdigest()
-    path = Path(spec.model)
-    if path.exists():
-        return _of_files(path)
-    return _of_hub(spec.model)
+    is_file = Path(spec.model).is_file()
+    path = Path(spec.model) if is_file else folder_here(spec.model)
+    return None if path is None else _of_files(path)
 
 
 def _of_files(path: Path) -> str:
@@ -57,12 +57,3 @@ def _of_files(path: Path) -> str:
             facts = file.stat()
             lines.append(f"{file.name} {facts.st_size} {facts.st_mtime_ns}")
     return "\n".join(lines)
-
-
-def _of_hub(model: str) -> str | None:
-    """The commit of the hub that this machine's copy is of."""
-    from transformers import AutoConfig
-
-    config = load_part(model, AutoConfig, "configuration")
-    commit: str | None = getattr(config, "_commit_hash", None)
-    return commit

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -29,6 +29,7 @@ from speclib.core.sampling import Sampler
 from speclib.errors import BadValue
 
 from . import hf
+from .checkpoint import Checkpoint
 from .hf import HFModel, TreeView, decoder_layers
 from .kv_cache import enlarged
 from .recorded_pass import (
@@ -38,9 +39,6 @@ from .recorded_pass import (
     can_be_recorded,
     record,
 )
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import ModelSpec
 
 FIRST_ROOM = 256  # slots of a new cache, unless a pair says how many
 FILLER = hf.FIRST_TOKEN
@@ -375,11 +373,16 @@ def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
 
 
 def load(
-    spec: ModelSpec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool
+    checkpoint: Checkpoint,
+    dtype: str,
+    devices: tuple[str, ...],
+    vocab: int,
+    packed: bool,
 ) -> FixedRows:
-    """Builds the model of ``spec``; arguments and errors as of ``hf.network``."""
+    """Builds the model of ``checkpoint``; arguments and errors as of ``hf.network``."""
+    spec = checkpoint.spec
     assert spec.fixed_rows is not None
-    network = hf.network(spec, dtype, devices, packed)
+    network = hf.network(checkpoint, dtype, devices, packed)
     devices_of_weights = {weight.device for weight in network.parameters()}
     if len(devices_of_weights) > 1:
         raise BadValue(

@@ -20,8 +20,8 @@ from speclib.core.sampling import Row, Rows, Sampler, certain
 from speclib.errors import BadValue
 from speclib.operations.model import Stopped, shaped
 
-from .known_tokens import known_tokens
 from .uncached import Uncached
+from .vocabulary import known_tokens
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat

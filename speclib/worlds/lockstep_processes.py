@@ -75,7 +75,7 @@ class ProcessLockstep(Lockstep):
         self.kind = "measured" if emulate is None else "emulated"
         if emulate is None:
             cached = seats * (length or 0)
-            preflight.check(opened.pair, opened.place, dtype, cached=cached)
+            preflight.check(opened, dtype, cached=cached)
         self.dtype = dtype
         self.timeout = timeout
         self._origin = time.monotonic()

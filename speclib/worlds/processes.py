@@ -75,11 +75,10 @@ class Processes(RealDevices[Worker]):
 
     def _refuse_what_cannot_be(self) -> None:
         """A model that no method can run, a missing GPU, or too little memory."""
-        place, servers = self.opened.place, len(self.targets)
         if self.emulate is None:
-            preflight.check(self.pair, place, self.dtype, servers)
+            preflight.check(self.opened, self.dtype, len(self.targets))
         else:
-            preflight.check_gpus(self.pair, place, servers)
+            preflight.check_gpus(self.opened, len(self.targets))
 
     @staticmethod
     def _dismiss(workers: dict[str, Worker]) -> None:

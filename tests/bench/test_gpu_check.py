@@ -100,7 +100,7 @@ def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(ima
     modules = [
         "speclab.bench.gpu.check",
         "speclib.models.fixed_rows",
-        "speclib.models.footprint",
+        "speclib.models.preflight",
         "speclab.bench.gpu.device_speed",
         "speclib.models.eagle_head",
         "speclib.models.parallel.layer_parallel",

@@ -459,9 +459,17 @@ def test_what_is_stored_of_a_head_is_its_own(tmp_path, target_network, head):
     "layers, damage, says",
     [
         (3, "missing", "there is no EAGLE head"),
-        (3, "lacking", "no EAGLE head.* lack 1 of .*: 'fc.weight'"),
-        (3, "more", "no EAGLE head.* does not use: 'other'"),
-        (3, "wide", r"no EAGLE head.* 'fc.weight' is \[3, 3\], not \[32, 64\]"),
+        (
+            3,
+            "lacking",
+            r"eagle.safetensors .* the EagleNetwork .*: 1 missing \(fc.weight\)",
+        ),
+        (3, "more", r"eagle.safetensors .* the EagleNetwork .*: 1 not used \(other\)"),
+        (
+            3,
+            "wide",
+            r"the EagleNetwork .*'fc.weight' is \[3, 3\], not \[32, 64\]",
+        ),
         (3, "cut short", "eagle.safetensors, of .* bytes, is cut off"),
     ],
 )

@@ -14,7 +14,7 @@ for package in ("llama_cpp", "gguf"):
         package, reason="the extra llamacpp is not installed: make llamacpp"
     )
 
-from helpers.checkpoints import save_tokenizer  # noqa: E402
+from helpers.checkpoints import found, save_tokenizer  # noqa: E402
 from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
 from helpers.processes import with_files_of_at_most  # noqa: E402
 
@@ -34,7 +34,7 @@ DUO = speclib.load_pair("embedded/duo")
 def test_quantising_takes_memory_away():
     sizes = []
     for quantization in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"):
-        path = export.find_or_write(DRAFT, SHAPE, quantization)
+        path = export.find_or_write(found(DRAFT), SHAPE, quantization)
         sizes.append(path.stat().st_size)
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 5 * sizes[-1]
@@ -43,7 +43,7 @@ def test_quantising_takes_memory_away():
 def write_into(cache):
     """In a process of its own: writes a file into ``cache``; its name and content."""
     export.CACHE = Path(cache)
-    path = export.find_or_write(DRAFT, None, "Q8_0")
+    path = export.find_or_write(found(DRAFT), None, "Q8_0")
     return path.name, path.read_bytes()
 
 
@@ -59,18 +59,20 @@ def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
 def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "CACHE", tmp_path / "cache")
     folder, _ = save_checkpoint(tmp_path / "m")
-    first = export.find_or_write(folder, None, "F16")
+    first = export.find_or_write(found(folder), None, "F16")
     written = first.stat().st_mtime_ns
-    assert export.find_or_write(folder, None, "F16").stat().st_mtime_ns == written
-    assert export.find_or_write(folder, None, "F32") != first
-    assert export.find_or_write(folder, (4, 128, 8, 96), "F16") != first
+    assert (
+        export.find_or_write(found(folder), None, "F16").stat().st_mtime_ns == written
+    )
+    assert export.find_or_write(found(folder), None, "F32") != first
+    assert export.find_or_write(found(folder), (4, 128, 8, 96), "F16") != first
 
     save_checkpoint(tmp_path / "m", tie_word_embeddings=True)
-    assert export.find_or_write(folder, None, "F16") != first
+    assert export.find_or_write(found(folder), None, "F16") != first
 
 
 def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
-    card = describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
+    card = describe(export.find_or_write(found(DRAFT), SHAPE, "Q5_K_M"))
     own = open_pair(DUO).tokenizer
     assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
     assert card.context == 2048
@@ -79,7 +81,7 @@ def test_a_gguf_has_the_checkpoints_tokens_context_and_special_ids():
 
 # -- in pairs --------------------------------------------------------------------------
 def test_a_pair_says_what_runs_its_models():
-    path = str(export.find_or_write(DRAFT, SHAPE, "Q8_0"))
+    path = str(export.find_or_write(found(DRAFT), SHAPE, "Q8_0"))
     own = pair_with(ModelSpec(model=path))
     torch_duo = speclib.load_pair("embedded/duo-torch")
     assert open_pair(DUO).runtime("draft") == "llama.cpp Q5_K_M"
@@ -90,7 +92,7 @@ def test_a_pair_says_what_runs_its_models():
 
 
 def test_a_gguf_by_its_path_is_a_draft():
-    path = str(export.find_or_write(DRAFT, SHAPE, "F16"))
+    path = str(export.find_or_write(found(DRAFT), SHAPE, "F16"))
     own = pair_with(ModelSpec(model=path))
     assert open_pair(own).vocab == 4096
     assert open_pair(own).context == 2048
@@ -101,7 +103,7 @@ def test_a_gguf_by_its_path_is_a_draft():
 # -- refused ---------------------------------------------------------------------------
 def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "m")
-    export.write(folder, None, tmp_path / "other.gguf")
+    export.write(found(folder), None, tmp_path / "other.gguf")
     own = pair_with(ModelSpec(model=str(tmp_path / "other.gguf")))
     with pytest.raises(
         SpeclibError, match=r"different tokenizers: id 0 is '<\|pad\|>' and '!'"
@@ -110,7 +112,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_pa
 
 
 def test_a_truncated_gguf_says_so(tmp_path):
-    whole = export.find_or_write(DRAFT, None, "F16").read_bytes()
+    whole = export.find_or_write(found(DRAFT), None, "F16").read_bytes()
     short = tmp_path / "short.gguf"
     for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
         short.write_bytes(whole[:size])
@@ -135,23 +137,20 @@ def test_k_quants_want_multiples_of_256_and_say_what_is_not():
     with pytest.raises(
         SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
     ):
-        export.find_or_write(DRAFT, None, "Q5_K_M")
+        export.find_or_write(found(DRAFT), None, "Q5_K_M")
     with pytest.raises(SpeclibError, match="and ffn .* is 1184"):
-        export.find_or_write(DRAFT, (4, 512, 8, 1184), "Q4_K_M")
+        export.find_or_write(found(DRAFT), (4, 512, 8, 1184), "Q4_K_M")
 
 
 def test_what_the_exporter_does_not_write_is_refused(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
     with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
-        export.find_or_write(folder, None, "F16")
+        export.find_or_write(found(folder), None, "F16")
 
     folder, _ = save_checkpoint(tmp_path / "words")
     save_tokenizer(tmp_path / "words", ["a"])
     with pytest.raises(SpeclibError, match="no byte-level BPE.*convert_hf_to_gguf"):
-        export.find_or_write(folder, None, "F16")
-
-    with pytest.raises(SpeclibError, match="'some/hub-id' is no folder"):
-        export.find_or_write("some/hub-id", None, "F16")
+        export.find_or_write(found(folder), None, "F16")
 
 
 def families() -> list[str]:
@@ -171,7 +170,7 @@ def test_whatever_its_configuration_has_no_other_family_is_written(tmp_path):
         except Exception:  # transformers itself has none without arguments
             continue
         with pytest.raises(SpeclibError) as caught:
-            export.find_or_write(str(folder), None, "F16")
+            export.find_or_write(found(folder), None, "F16")
         if "what is written for llama.cpp here is LlamaFor" in str(caught.value):
             refused_by_name.add(family)
     assert refused_by_name > {"gemma3", "gemma3_text", "olmo3", "gpt2", "qwen3"}
@@ -185,16 +184,19 @@ def test_a_llama_with_rotary_positions_that_are_not_written_names_them(tmp_path)
         rope_parameters={"rope_type": "yarn", "factor": 2.0, "rope_theta": 10000.0},
     )
     with pytest.raises(SpeclibError, match="LlamaForCausalLM with rope_type 'yarn'"):
-        export.find_or_write(folder, None, "F16")
+        export.find_or_write(found(folder), None, "F16")
 
 
 WRITE_A_GGUF = """
 import sys
 from speclib.errors import SpeclibError
+from speclib.data.pairs import ModelSpec
+from speclib.models.checkpoint import find
 from speclib.models.llamacpp import export
 export.CACHE = __import__("pathlib").Path(sys.argv[1])
 try:
-    export.find_or_write("zoo/draft-good", None, "F16")
+    checkpoint = find(ModelSpec(model="zoo/draft-good"))
+    export.find_or_write(checkpoint, None, "F16")
 except SpeclibError as error:
     sys.exit(str(error))
 """
@@ -217,14 +219,14 @@ def test_a_git_lfs_pointer_and_a_folder_are_no_gguf(tmp_path):
     pointer, folder = tmp_path / "a.gguf", tmp_path / "b.gguf"
     pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d\n")
     folder.mkdir()
-    with pytest.raises(SpeclibError, match="a.gguf is a Git LFS pointer"):
+    with pytest.raises(SpeclibError, match="a.gguf is no GGUF: it begins with b'vers'"):
         describe(pointer)
     with pytest.raises(SpeclibError, match="b.gguf is a folder"):
         describe(folder)
 
 
 def test_a_gguf_is_no_target():
-    path = str(export.find_or_write(DRAFT, None, "F16"))
+    path = str(export.find_or_write(found(DRAFT), None, "F16"))
     own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
     with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
         assert open_pair(own).tokenizer

@@ -98,7 +98,7 @@ def _pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
     alone = shape.pair.model_copy(
         update={"target": shape.spec, "draft": small, "place": setup.place}
     )
-    preflight.check_memory(alone, setup.place, DTYPE, targets=1, in_one_process=True)
+    preflight.check(open_pair(alone), DTYPE, in_one_process=True)
     note = ""
     if kind == RECORDED:
         alone = alone.with_fixed_rows(shape.rows, recorded=True)

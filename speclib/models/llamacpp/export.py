@@ -21,10 +21,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from speclib.atomic_files import whole_files
 from speclib.errors import BadValue, SpeclibError
+from speclib.models.checkpoint import Checkpoint
 from speclib.models.complete import load_network
-from speclib.models.configuration import whole_config
 from speclib.models.dilate import ROTARY, Architecture, dilate
-from speclib.models.zoo import locate, tokenizer
 from speclib.paths import CACHE
 
 from .gguf import quantise
@@ -43,38 +42,36 @@ UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
 CONTENT = ("*.safetensors", "*.json", "*.jinja")  # files that decide what is written
 
 
-def find_or_write(model: str, shape: Sequence[int] | None, quantization: str) -> Path:
+def find_or_write(
+    checkpoint: Checkpoint, shape: Sequence[int] | None, quantization: str
+) -> Path:
     """The GGUF of a checkpoint, found in the cache by its content or written there.
 
-    model: zoo/<name> or a folder.
     shape: (layers, width, heads, ffn) to dilate it to; None: as it was trained.
 
     Raises BadValue for what does not fit a GGUF.
     """
-    folder = Path(locate(model))
-    if not (folder / "config.json").is_file():
-        raise BadValue(
-            f"model {model!r} is no folder of a checkpoint: to run it in llama.cpp, "
-            "download it and give its folder, or give a .gguf"
-        )
+    _check_architecture(checkpoint.model, checkpoint.config)
+    checkpoint.weight_files()  # those of the hub are downloaded
+    folder = checkpoint.folder
     key = _digest(folder, shape, quantization)
     path = CACHE / "gguf" / f"{folder.name}-{quantization}-{key}.gguf"
     if not path.exists():
-        _write_whole(model, shape, path, quantization)
+        _write_whole(checkpoint, shape, path, quantization)
     return path
 
 
 def _write_whole(
-    model: str, shape: Sequence[int] | None, path: Path, quantization: str
+    checkpoint: Checkpoint, shape: Sequence[int] | None, path: Path, quantization: str
 ) -> None:
     """Writes a GGUF to ``path`` in one step: others may write it at the same time."""
     with whole_files(path.parent) as part:
         whole = part / path.name
         if quantization in UNQUANTISED:
-            write(model, shape, whole, quantization)
+            write(checkpoint, shape, whole, quantization)
             return
         plain = part / "plain"
-        write(model, shape, plain, quantization)
+        write(checkpoint, shape, plain, quantization)
         quantise(plain, whole, quantization)
         plain.unlink()
 
@@ -96,22 +93,25 @@ def _digest(folder: Path, shape: Sequence[int] | None, quantization: str) -> str
 
 
 def write(
-    model: str, shape: Sequence[int] | None, path: Path, quantization: str = "F16"
+    checkpoint: Checkpoint,
+    shape: Sequence[int] | None,
+    path: Path,
+    quantization: str = "F16",
 ) -> None:
-    """Writes ``model``, dilated to ``shape`` if given, to ``path``.
+    """Writes ``checkpoint``, dilated to ``shape`` if given, to ``path``.
 
     Matrices are in float16 for F16, else in float32, to be quantised; vectors are in
     float32.
     """
-    _check_architecture(model, whole_config(model))
-    network = load_network(model, dtype=torch.float32)
+    model = checkpoint.model
+    network = load_network(checkpoint, dtype=torch.float32)
     if shape is not None:
         network = dilate(network, tuple(shape))
     _check_widths(model, Architecture.of(network.config), quantization)
 
     writer = gguf.GGUFWriter(path, "llama")
     _add_config(writer, network, model, quantization)
-    _add_tokens(writer, network.config, model)
+    _add_tokens(writer, network.config, checkpoint)
     _add_weights(writer, network, UNQUANTISED.get(quantization, torch.float32))
     _add_rotary_rates(writer, network)
     writer.write_header_to_file()
@@ -200,11 +200,13 @@ def _add_config(
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
 
 
-def _add_tokens(writer: gguf.GGUFWriter, config: PretrainedConfig, model: str) -> None:
+def _add_tokens(
+    writer: gguf.GGUFWriter, config: PretrainedConfig, checkpoint: Checkpoint
+) -> None:
     """Adds the checkpoint's tokens by id, merges, special ids and chat template."""
-    bpe = tokenizer(model)
-    _check_tokenizer(model, json.loads(bpe.backend_tokenizer.to_str()))
-    words = {token_id: word for word, token_id in bpe.get_vocab().items()}
+    bpe: Any = checkpoint.tokenizer
+    words = checkpoint.words
+    _check_tokenizer(checkpoint.model, json.loads(bpe.backend_tokenizer.to_str()))
 
     texts, kinds = [], []
     for token_id in range(config.vocab_size):
@@ -223,7 +225,7 @@ def _add_tokens(writer: gguf.GGUFWriter, config: PretrainedConfig, model: str) -
     writer.add_token_list(texts)
     writer.add_token_types(kinds)
     special = gguf.SpecialVocab(
-        locate(model), load_merges=True, n_vocab=config.vocab_size
+        checkpoint.folder, load_merges=True, n_vocab=config.vocab_size
     )
     special.add_to_gguf(writer, quiet=True)
 

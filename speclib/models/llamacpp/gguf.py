@@ -9,12 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import deque
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib.errors import BadValue, SpeclibError
-from speclib.models.load_errors import is_lfs_pointer, lfs_problem
 
 try:
     from llama_cpp import llama_cpp
@@ -55,16 +53,27 @@ api.llama_backend_init()
 class Card(NamedTuple):
     """What a GGUF says of itself.
 
-    tokens: the tokens' texts, by id.
+    model: its path. tokens: the tokens' texts, by id.
     context: the longest text it was made for, in tokens.
     quantization: its name in llama.cpp.
     named_tokens: its unknown and its end token, of those that it names.
     """
 
+    model: str
     tokens: tuple[str, ...]
     context: int
     quantization: str
-    named_tokens: tuple[int, ...] = ()
+    named_tokens: tuple[int, ...]
+
+    @property
+    def vocab(self) -> int:
+        """How many tokens it can be fed, and can write."""
+        return len(self.tokens)
+
+    @property
+    def words(self) -> dict[int, str]:
+        """Its tokens by their id."""
+        return dict(enumerate(self.tokens))
 
 
 def open_model(path: str | Path, **settings: Any) -> Any:
@@ -111,8 +120,6 @@ def _check_is_gguf(path: Path) -> None:
             f"{problem}: give the path of a GGUF, or a checkpoint "
             'with runtime = "llamacpp", which is written as one'
         )
-    if is_lfs_pointer(path):
-        raise BadValue(lfs_problem(path))
     with path.open("rb") as file:
         beginning = file.read(len(MAGIC))
     if beginning != MAGIC:
@@ -131,13 +138,6 @@ def _has_cuttable_cache(model: Any) -> bool:
 
 def describe(path: str | Path) -> Card:
     """The card of the GGUF ``path``; errors as of ``open_model``."""
-    path = Path(path)
-    changed = path.stat().st_mtime_ns if path.exists() else 0
-    return _describe(path, changed)
-
-
-@cache
-def _describe(path: Path, _changed: int) -> Card:
     model = open_model(path, vocab_only=True)
     try:
         architecture = _metadata(model, "general.architecture")
@@ -145,6 +145,7 @@ def _describe(path: Path, _changed: int) -> Card:
         file_type = _metadata(model, "general.file_type")
         quantization = api.llama_ftype_name(int(file_type or 0))
         return Card(
+            str(path),
             _tokens(model),
             int(context or 0),
             quantization.decode(),
