@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 GB = 1e9  # bytes
 ASSUMED_GPU = 80_000_000_000  # bytes: an A100, where the driver does not say
-LARGE = 200_000_000  # weights of a shape that are worth a count
 
 # Bytes that CUDA takes in each process on a GPU, at the least: torch's pull request
 # 86509 has 287,047,680, with kernels loaded when they are first called.
@@ -92,9 +91,10 @@ def check(
             if memory in free and size > free[memory]:
                 raise BadValue(
                     f"pair {opened.pair.name!r} does not fit in {dtype}: {memory} "
-                    f"would hold {size / GB:.1f} GB of weights and caches and has "
-                    f"{free[memory] / GB:.1f} GB free. Give it more places, smaller "
-                    "models, fewer or shorter requests, or dtype='bfloat16'"
+                    f"would hold {size / GB:.1f} GB of weights and caches of "
+                    f"{cached:,} tokens and has {free[memory] / GB:.1f} GB free. Give "
+                    "it more places, smaller models, fewer or shorter requests, or "
+                    "dtype='bfloat16'"
                 )
 
 
@@ -149,11 +149,7 @@ def free_memory() -> dict[str, int]:
 
 
 def _may_be_large(spec: ModelSpec) -> bool:
-    """Whether a model's memory is worth a count: that of small stand-ins is not."""
-    if spec.shape is not None and not spec.head:
-        layers, width, _, ffn = spec.shape
-        if layers * (4 * width * width + 3 * width * ffn) > LARGE:
-            return True
+    """Whether a model's memory is worth a count: that of the embedded ones is not."""
     return spec.like is not None or not spec.model.startswith("zoo/")
 
 
