@@ -1,4 +1,4 @@
-"""What this machine has: versions, processors, memory, network, and kinds of number.
+"""What this machine has: versions, processors, memory, network, measured numbers.
 
 Each check is one line: what was examined, what was found, whether it will do, and what
 to do about it if not.
@@ -50,46 +50,26 @@ class Check:
     advice: str = ""
 
 
-def check_machine(hub_is_silent: str) -> list[Check]:
+def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
     """Every check, in the order in which they are shown.
 
-    hub_is_silent: as ``why_hub_is_out_of_reach`` says.
+    hub_is_silent: as ``why_hub_is_out_of_reach`` says. default_reason: as
+    ``why_default_cannot_run`` says.
     """
+    memory = machine.memory()
+    room = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
     return [
         _python(),
         *_packages(),
         _cores(),
-        _memory(),
+        Check("memory", room),
         *_gpus(),
-        _bfloat16(),
         _extra("llama.cpp", EXTRA, "drafts of DuoDecoding are torch's; make llamacpp"),
         _extra("Ray", ("ray",), "only world='cluster' needs it; make cluster"),
         _embedded_models(),
         _disk(),
         _hub(hub_is_silent),
-    ]
-
-
-def check_kinds(reason: str) -> list[Check]:
-    """Which of the four kinds of number this machine can produce.
-
-    reason: as ``why_default_cannot_run`` says.
-    """
-    if reason:
-        advice = "see the checks above"
-        real = [
-            Check("emulated", "toy models only", "differs", advice),
-            Check("measured", reason, "no", advice),
-        ]
-    else:
-        real = [
-            Check("emulated", "processes that wait latencies out"),
-            Check("measured", f"{DEFAULT_PAIR}, in real processes"),
-        ]
-    return [
-        Check("paper", "printed tables under data/papers"),
-        Check("virtual", "a simulated clock: no model is needed"),
-        *real,
+        _measured(default_reason),
     ]
 
 
@@ -104,6 +84,13 @@ def why_default_cannot_run() -> str:
     except (SpeclibError, ImportError, OSError) as error:
         return str(error)
     return ""
+
+
+def _measured(reason: str) -> Check:
+    """Whether numbers can be measured; paper and virtual ones need no model."""
+    if reason:
+        return Check("measured numbers", reason, "no", "see the checks above")
+    return Check("measured numbers", f"{DEFAULT_PAIR}, in real processes")
 
 
 # -- software --------------------------------------------------------------------------
@@ -169,12 +156,6 @@ def _cores() -> Check:
     return Check("cores", found, "differs", advice)
 
 
-def _memory() -> Check:
-    memory = machine.memory()
-    found = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
-    return Check("memory", found)
-
-
 def _gpus() -> Iterator[Check]:
     """The GPUs that the driver knows, and whether torch can use them."""
     found = machine.gpus()
@@ -188,16 +169,6 @@ def _gpus() -> Iterator[Check]:
     if gpus.count() < len(found):
         advice = "install the CUDA build of torch, see pytorch.org"
         yield Check("GPUs for torch", gpus.available(), "no", advice)
-
-
-def _bfloat16() -> Check:
-    found = machine.bfloat16_instructions()
-    if found:
-        names = ", ".join(found)
-        amx = "" if any("amx" in name for name in found) else "; no AMX"
-        return Check("bfloat16 on the CPU", names + amx)
-    advice = "times in bfloat16 say nothing on these cores; use float32"
-    return Check("bfloat16 on the CPU", "no instructions", "differs", advice)
 
 
 # -- disk and network ------------------------------------------------------------------

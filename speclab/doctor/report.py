@@ -17,7 +17,6 @@ from speclib.models.dtypes import check_dtype
 from .machine_checks import (
     MODEL_PACKAGES,
     Check,
-    check_kinds,
     check_machine,
     why_default_cannot_run,
     why_hub_is_out_of_reach,
@@ -31,7 +30,6 @@ class Report:
 
     machine       its short name
     checks        what it has
-    kinds         which kinds of number it can produce
     pairs         what the papers' pairs take, and lack here
     dtype         in which the pairs are counted
     length        tokens of the text whose KV cache is counted
@@ -41,7 +39,6 @@ class Report:
 
     machine: str
     checks: list[Check]
-    kinds: list[Check]
     pairs: list[PairReport]
     dtype: str
     length: int
@@ -58,8 +55,7 @@ def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
     lacking = [package for package in MODEL_PACKAGES if not is_installed(package)]
     return Report(
         machine=machine.name(),
-        checks=check_machine(hub_is_silent),
-        kinds=check_kinds(default_reason),
+        checks=check_machine(hub_is_silent, default_reason),
         pairs=[] if lacking else report_pairs(dtype, length, hub_is_silent),
         dtype=dtype,
         length=length,

@@ -23,7 +23,6 @@ COLOURS = {"yes": "green", "differs": "yellow", "no": "red"}
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
     console.print(_checks_table(f"This machine, {report.machine}", report.checks))
-    console.print(_checks_table("Kinds of number", report.kinds))
     if report.pairs_reason:
         console.print(f"The papers' pairs were not examined: {report.pairs_reason}.")
     else:

@@ -135,7 +135,7 @@ KINDS = {
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 def test_every_kind_of_llama_checkpoint_keeps_its_probabilities(tmp_path, changes):
     folder, network = save_checkpoint(tmp_path / "m", **changes)
-    export.write(folder, None, tmp_path / "m.gguf", "F32")
+    export.write(found(folder), None, tmp_path / "m.gguf", "F32")
     text = tuple(np.random.default_rng(0).integers(0, 300, 200).tolist())
     with torch.inference_mode():
         logits = network(torch.tensor([text])).logits[0]
@@ -389,7 +389,7 @@ def test_nan_logits_are_an_error_not_a_token(tmp_path):
     folder, network = save_checkpoint(tmp_path / "m")
     network.lm_head.weight.data[3] = float("nan")
     network.save_pretrained(folder)
-    export.write(folder, None, tmp_path / "m.gguf", "F32")
+    export.write(found(folder), None, tmp_path / "m.gguf", "F32")
     with pytest.raises(SpeclibError, match="m.gguf contain NaN"):
         LlamaCpp(tmp_path / "m.gguf", 300, 64).rows((1, 2), 0, GREEDY)
 
