@@ -163,16 +163,8 @@ class Checkpoint:
         """Raises BadValue for weights that are neither here nor to be downloaded."""
         from huggingface_hub import is_offline_mode
 
-        if self._is_on_hub and not is_offline_mode():
-            return
-        missing = missing_weights(self.folder)
-        if missing:
-            raise BadValue(
-                f"model {self.model!r} lacks {len(missing)} of its files of weights in "
-                f"{self.folder}: {', '.join(missing[:3])}. Copy or download them; "
-                "weights in other formats than safetensors, such as .bin, must be "
-                "saved anew by transformers' save_pretrained"
-            )
+        if not self._is_on_hub or is_offline_mode():
+            self._refuse_missing_weights()
 
     def weight_files(self) -> list[Path]:
         """Its files of weights; what the hub's cache lacks is downloaded.
@@ -182,9 +174,18 @@ class Checkpoint:
         names = weight_names(self.folder)
         if self._is_on_hub and missing_weights(self.folder):
             _download(self.model, names, revision=self.folder.name)
-        if missing_weights(self.folder):
-            self.check_weights()
+        self._refuse_missing_weights()
         return [self.folder / name for name in names]
+
+    def _refuse_missing_weights(self) -> None:
+        missing = missing_weights(self.folder)
+        if missing:
+            raise BadValue(
+                f"model {self.model!r} lacks {len(missing)} of its files of weights in "
+                f"{self.folder}: {', '.join(missing[:3])}. Copy or download them; "
+                "weights in other formats than safetensors, such as .bin, must be "
+                "saved anew by transformers' save_pretrained"
+            )
 
     @property
     def _is_on_hub(self) -> bool:
