@@ -1,4 +1,4 @@
-"""What this machine has: versions, processors, memory, network, and kinds of number.
+"""What this machine has: versions, processors, memory, network, measured numbers.
 
 Each check is one line: what was examined, what was found, whether it will do, and what
 to do about it if not.
@@ -6,15 +6,13 @@ to do about it if not.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import platform
 import re
 import shutil
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,17 +20,14 @@ from typing import Literal
 from speclab import machine_facts
 from speclib import machine, paths
 from speclib.data.pairs import EXTRA, load_pair
-from speclib.errors import SpeclibError, how_to_install
-from speclib.models import gpus, vocabulary, zoo
+from speclib.errors import SpeclibError, how_to_install, is_installed
+from speclib.models import gpus, zoo
 from speclib.models.open_pair import open_pair
-from speclib.paths import IS_CHECKOUT
 
 GB = 1e9  # bytes
 LEAST_PYTHON = (3, 11)
 MODEL_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 HUB_PATIENCE = 3.0  # seconds in which the hub must answer
-LEAST_DISK = 1e9  # bytes for the cache of cells, and for what reproduce writes
 
 # What `python -m speclab` does by itself: this pair is embedded, on two cores.
 DEFAULT_PAIR = "embedded/llama-7b-70b"
@@ -56,82 +51,47 @@ class Check:
     advice: str = ""
 
 
-def check_machine(hub_is_silent: str) -> list[Check]:
+def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
     """Every check, in the order in which they are shown.
 
-    hub_is_silent: as ``why_hub_is_out_of_reach`` says.
+    hub_is_silent: as ``why_hub_is_out_of_reach`` says. default_reason: as
+    ``why_default_cannot_run`` says.
     """
+    memory = machine.memory()
+    room = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
     return [
         _python(),
         *_packages(),
         _cores(),
-        _memory(),
+        Check("memory", room),
         *_gpus(),
-        _bfloat16(),
-        _llamacpp(),
-        _ray(),
+        _extra("llama.cpp", EXTRA, "drafts of DuoDecoding are torch's; make llamacpp"),
+        _extra("Ray", ("ray",), "only world='cluster' needs it; make cluster"),
         _embedded_models(),
-        _chromium(),
-        _cache_disk(),
-        _hub_disk(),
+        _disk(),
         _hub(hub_is_silent),
-    ]
-
-
-def check_kinds(reason: str) -> list[Check]:
-    """Which of the four kinds of number this machine can produce.
-
-    reason: as ``why_default_cannot_run`` says.
-    """
-    measured = Check("measured", f"{DEFAULT_PAIR}, in real processes")
-    if reason:
-        measured = Check("measured", reason, "no", "see the checks above")
-    emulated = Check("emulated", "processes that wait latencies out")
-    if reason:
-        emulated = Check(
-            "emulated", "toy models only", "differs", "see the checks above"
-        )
-    paper = Check("paper", "printed tables under data/papers")
-    if not paths.DATA.is_dir():
-        paper = Check("paper", "no printed tables", "no", paths.WITHOUT_DATA)
-    return [
-        paper,
-        Check("virtual", "a simulated clock: no model is needed"),
-        emulated,
-        measured,
+        _measured(default_reason),
     ]
 
 
 def why_default_cannot_run() -> str:
     """What keeps the embedded default from being measured; empty if it can be."""
     for package in MODEL_PACKAGES:
-        if importlib.util.find_spec(package) is None:
+        if not is_installed(package):
             return f"{package} is not installed"
     try:
-        pair = load_pair(DEFAULT_PAIR)
-        for model in (pair.target.model, pair.draft.model):
-            zoo.locate(model)
-        vocabulary.shared_tokenizer(pair.target.model, pair.draft.model)
-        needed = sum(_default_bytes())
+        opened = open_pair(load_pair(DEFAULT_PAIR))
+        _ = opened.tokenizer  # both models' files are read for it
     except (SpeclibError, ImportError, OSError) as error:
         return str(error)
-    available = machine.memory().available
-    if needed > available:
-        return (
-            f"it needs {needed / GB:.1f} GB of memory, and {available / GB:.1f} GB are "
-            "available"
-        )
     return ""
 
 
-def _default_bytes() -> Iterator[int]:
-    """What the embedded default holds in float32, place by place."""
-    from speclib.models.footprint import parts  # it needs torch
-
-    pair = load_pair(DEFAULT_PAIR)
-    place = open_pair(pair).place
-    for part in parts(pair, place, "float32", 1024, 1, {0: 0}):
-        yield part.total
+def _measured(reason: str) -> Check:
+    """Whether numbers can be measured; paper and virtual ones need no model."""
+    if reason:
+        return Check("measured numbers", reason, "no", "see the checks above")
+    return Check("measured numbers", f"{DEFAULT_PAIR}, in real processes")
 
 
 # -- software --------------------------------------------------------------------------
@@ -153,17 +113,11 @@ def _packages() -> Iterator[Check]:
             yield Check(package, "not installed", "no", how_to_install("models"))
             continue
         # torch's builds differ in what follows a plus sign: 2.13.0+cpu
-        is_as_tested = installed.split("+")[0] == pinned
-        if is_as_tested:
+        if installed.split("+")[0] == pinned:
             yield Check(package, installed)
         else:
-            yield Check(package, installed, "differs", _advice_on_version(pinned))
-
-
-def _advice_on_version(pinned: str) -> str:
-    """What to do about a version that is not the one that was tested."""
-    tested = f"tested with {pinned}" if pinned else "no requirements.lock here"
-    return f"{tested}; make setup" if IS_CHECKOUT else tested
+            advice = f"tested with {pinned or 'the versions of requirements.lock'}"
+            yield Check(package, installed, "differs", advice)
 
 
 def read_pins() -> dict[str, str]:
@@ -175,39 +129,10 @@ def read_pins() -> dict[str, str]:
     return dict(re.findall(r"^([\w.-]+)==(\S+)$", text, re.M))
 
 
-def _llamacpp() -> Check:
-    if all(importlib.util.find_spec(package) for package in EXTRA):
-        return Check("llama.cpp", machine_facts.version_of("llama_cpp_python"))
-    return Check(
-        "llama.cpp",
-        "not installed",
-        "differs",
-        "drafts of DuoDecoding are torch's; make llamacpp compiles it",
-    )
-
-
-def _ray() -> Check:
-    if importlib.util.find_spec("ray"):
-        return Check("Ray", machine_facts.version_of("ray"))
-    return Check(
-        "Ray",
-        "not installed",
-        "differs",
-        "only world='cluster' needs it; make cluster installs it",
-    )
-
-
-def _chromium() -> Check:
-    for name in CHROMIUM:
-        path = shutil.which(name)
-        if path is not None:
-            return Check("Chromium", path)
-    return Check(
-        "Chromium",
-        "not found",
-        "differs",
-        "only `make test-browser` needs it: apt-get install chromium",
-    )
+def _extra(name: str, packages: Sequence[str], advice: str) -> Check:
+    if all(is_installed(package) for package in packages):
+        return Check(name, "installed")
+    return Check(name, "not installed", "differs", advice)
 
 
 def _embedded_models() -> Check:
@@ -232,12 +157,6 @@ def _cores() -> Check:
     return Check("cores", found, "differs", advice)
 
 
-def _memory() -> Check:
-    memory = machine.memory()
-    found = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
-    return Check("memory", found)
-
-
 def _gpus() -> Iterator[Check]:
     """The GPUs that the driver knows, and whether torch can use them."""
     found = machine.gpus()
@@ -253,39 +172,16 @@ def _gpus() -> Iterator[Check]:
         yield Check("GPUs for torch", gpus.available(), "no", advice)
 
 
-def _bfloat16() -> Check:
-    found = machine_facts.bfloat16_instructions()
-    if found:
-        names = ", ".join(found)
-        amx = "" if any("amx" in name for name in found) else "; no AMX"
-        return Check("bfloat16 on the CPU", names + amx)
-    advice = "times in bfloat16 say nothing on these cores; use float32"
-    return Check("bfloat16 on the CPU", "no instructions", "differs", advice)
-
-
 # -- disk and network ------------------------------------------------------------------
-def _cache_disk() -> Check:
-    free = free_disk(paths.CACHE)
-    found = f"{free / GB:.1f} GB free for {paths.CACHE.name} in {paths.CACHE.parent}"
-    if free >= LEAST_DISK:
-        return Check("disk for the cache", found)
-    return Check("disk for the cache", found, "no", "free a gigabyte")
-
-
-def hub_cache() -> Path:
-    """Where files of the hub are stored on this machine."""
+def _disk() -> Check:
+    """What is free where the hub's library would store weights."""
+    if not is_installed("huggingface_hub"):
+        return Check("disk for weights", "the hub's library is not installed", "no")
     from huggingface_hub import constants
 
-    return Path(constants.HF_HUB_CACHE)
-
-
-def _hub_disk() -> Check:
-    if importlib.util.find_spec("huggingface_hub") is None:
-        return Check("disk for weights", "the hub's library is not installed", "no")
-    folder = hub_cache()
-    return Check(
-        "disk for weights", f"{free_disk(folder) / GB:.1f} GB free in {folder}"
-    )
+    folder = Path(constants.HF_HUB_CACHE)
+    found = f"{free_disk(folder) / GB:.1f} GB free in {folder}"
+    return Check("disk for weights", found)
 
 
 def free_disk(folder: Path) -> int:
@@ -304,13 +200,12 @@ def _hub(hub_is_silent: str) -> Check:
 
 def why_hub_is_out_of_reach() -> str:
     """Why no model can be downloaded; empty if the hub answers."""
-    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        if os.environ.get(name, "0").lower() in ("1", "true", "yes", "on"):
-            return f"{name} is set"
-    if importlib.util.find_spec("huggingface_hub") is None:
+    if not is_installed("huggingface_hub"):
         return "the hub's library is not installed"
-    from huggingface_hub import constants
+    from huggingface_hub import constants, is_offline_mode
 
+    if is_offline_mode():
+        return "HF_HUB_OFFLINE is set"
     request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
     try:
         urllib.request.urlopen(request, timeout=HUB_PATIENCE).close()

@@ -1,28 +1,27 @@
 """All that the doctor finds, in one value.
 
-``run`` gathers it, ``as_json`` makes it readable for programs.
+``examine_machine`` gathers it, ``as_json`` makes it readable for programs.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from speclab import machine_facts
 from speclib.arguments import Count, checked
+from speclib.errors import is_installed
 from speclib.models.dtypes import check_dtype
 
 from .machine_checks import (
     MODEL_PACKAGES,
     Check,
-    check_kinds,
     check_machine,
     why_default_cannot_run,
     why_hub_is_out_of_reach,
 )
-from .pair_report import ASSUMED_GPU, PairReport, report_pairs
+from .pair_report import PairReport, report_pairs
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class Report:
 
     machine       its short name
     checks        what it has
-    kinds         which kinds of number it can produce
     pairs         what the papers' pairs take, and lack here
     dtype         in which the pairs are counted
     length        tokens of the text whose KV cache is counted
@@ -41,7 +39,6 @@ class Report:
 
     machine: str
     checks: list[Check]
-    kinds: list[Check]
     pairs: list[PairReport]
     dtype: str
     length: int
@@ -55,35 +52,21 @@ def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
     check_dtype(dtype)
     hub_is_silent = why_hub_is_out_of_reach()
     default_reason = why_default_cannot_run()
-    pairs_reason = _why_no_pairs()
-    pairs: list[PairReport] = []
-    if not pairs_reason:
-        pairs = report_pairs(dtype, length, hub_is_silent)
+    lacking = [package for package in MODEL_PACKAGES if not is_installed(package)]
     return Report(
         machine=machine_facts.name(),
-        checks=check_machine(hub_is_silent),
-        kinds=check_kinds(default_reason),
-        pairs=pairs,
+        checks=check_machine(hub_is_silent, default_reason),
+        pairs=[] if lacking else report_pairs(dtype, length, hub_is_silent),
         dtype=dtype,
         length=length,
-        pairs_reason=pairs_reason,
+        pairs_reason=f"{lacking[0]} is not installed" if lacking else "",
         runs_default=not default_reason,
     )
-
-
-def _why_no_pairs() -> str:
-    """Why the pairs' memory cannot be counted; empty if it can."""
-    for package in MODEL_PACKAGES:
-        if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed, which counting their weights needs"
-    return ""
 
 
 def as_json(report: Report) -> str:
     """The report for programs: sizes in bytes."""
     content: dict[str, Any] = asdict(report)
-    content["assumed_gpu_bytes"] = int(ASSUMED_GPU)
     for pair, each in zip(content["pairs"], report.pairs, strict=True):
         pair["gpus"] = each.gpus
-        pair["needed"] = each.needed
     return json.dumps(content, indent=2)

@@ -5,26 +5,24 @@ Knows only what the report says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from speclib.models.part import Part
+from speclib.models.preflight import ASSUMED_GPU, GB, MemoryUse
 
 from .machine_checks import Check
-from .pair_report import ASSUMED_GPU, PairReport
+from .pair_report import PairReport
 from .report import Report
 
-GB = 1e9  # bytes
 COLOURS = {"yes": "green", "differs": "yellow", "no": "red"}
 
 
 def show(report: Report, console: Console) -> None:
     """Prints the report."""
     console.print(_checks_table(f"This machine, {report.machine}", report.checks))
-    console.print(_checks_table("Kinds of number", report.kinds))
     if report.pairs_reason:
         console.print(f"The papers' pairs were not examined: {report.pairs_reason}.")
     else:
@@ -67,27 +65,18 @@ def _show_pairs(report: Report, console: Console) -> None:
 
 
 def _layout(pair: PairReport) -> list[str]:
-    """What stands where, one line for parts of one role that are of one size."""
-    alike: dict[tuple[str, str], list[Part]] = {}
-    for part in pair.parts:
-        role = part.device.split("-")[0]
-        sizes = f"{part.weights / GB:.1f} + {part.cache / GB:.1f}"
-        alike.setdefault((role, sizes), []).append(part)
-
+    """What stands where, a line for each device."""
     lines = [f"[bold]{pair.name}[/]", f"{pair.paper}: {escape(pair.stands_for)}"]
-    for (_role, sizes), parts in alike.items():
-        devices = _range(dict.fromkeys(part.device for part in parts))
-        places = _range(part.place for part in parts)
-        each = " each" if len(parts) > 1 else ""
-        lines.append(f"{devices}: {sizes}{each} on {places}")
+    for device in dict.fromkeys(use.device for use in pair.parts):
+        uses = [use for use in pair.parts if use.device == device]
+        places = ", ".join(use.place for use in uses)
+        lines.append(f"{device}: {_size(uses)} on {places}")
     if pair.without_weights:
         lines.append(f"without weights: {pair.without_weights}")
     return lines
 
 
-def _range(names: Iterable[str]) -> str:
-    """Names in a row; of many, the first and the last."""
-    names = list(names)
-    if len(names) > 3:
-        return f"{names[0]} to {names[-1]}"
-    return ", ".join(names)
+def _size(uses: Sequence[MemoryUse]) -> str:
+    weights = sum(use.weights for use in uses)
+    cache = sum(use.cache for use in uses)
+    return f"{weights / GB:.1f} + {cache / GB:.1f}"

@@ -27,6 +27,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue
+from speclib.models.checkpoint import Checkpoint
 from speclib.models.dtypes import TORCH_NAMES
 from speclib.models.open_pair import open_pair
 from speclib.operations.propose import Propose
@@ -102,6 +103,19 @@ class Fitted:
         )
 
 
+def trained_shape(pair: Pair) -> Shape:
+    """The shape in which a pair's draft was trained: none smaller can be dilated to."""
+    draft = open_pair(pair).draft
+    assert isinstance(draft, Checkpoint)
+    config = draft.text_config
+    return Shape(
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.num_attention_heads,
+        config.intermediate_size,
+    )
+
+
 def fit(name: str, dtype: str = "auto") -> Fitted:
     """Sizes the draft of the pair called ``name`` for this machine, and stores that.
 
@@ -110,7 +124,7 @@ def fit(name: str, dtype: str = "auto") -> Fitted:
     """
     pair = _reference(name)
     file, wanted = _asked(pair)
-    least = Shape(*open_pair(pair).least_draft_shape)
+    least = trained_shape(pair)
 
     def measure(shape: Shape) -> CostRatio:
         return _measure_c(pair.with_draft_shape(shape), wanted, dtype)

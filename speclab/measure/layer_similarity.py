@@ -40,9 +40,9 @@ def similarities(
     if len(texts) == 0:
         raise BadValue("texts is empty: give at least one text")
 
+    from speclib.models.checkpoint import find
     from speclib.models.hf import network
     from speclib.models.open_pair import open_pair
-    from speclib.models.zoo import tokenizer
 
     from .fuzzy_states import compare_states
 
@@ -51,9 +51,9 @@ def similarities(
     else:
         name, default_device = model.draft.model, open_pair(model).place.of("draft")[0]
 
-    model_tokenizer = tokenizer(name)
-    model_network = network(ModelSpec(model=name), dtype, (device or default_device,))
-    token_ids = [model_tokenizer.encode(text) for text in texts]
+    checkpoint = find(ModelSpec(model=name))
+    model_network = network(checkpoint, dtype, (device or default_device,))
+    token_ids = [checkpoint.tokenizer.encode(text) for text in texts]
     by_text = [compare_states(model_network, ids, lp) for ids in token_ids]
     return _average_over_positions(by_text, [len(ids) for ids in token_ids])
 

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from speclib.arguments import Count, Seconds, checked
-from speclib.data.pairs import ModelSpec, Pair
+from speclib.core.settings import Role
+from speclib.data.pairs import Pair
 from speclib.decoding.text_request import encode
 from speclib.errors import BadValue, unknown_name
 from speclib.models import preflight
@@ -252,11 +253,8 @@ def _check_pair(name: str, peer: Peer, opened: OpenPair) -> None:
 def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
     """Raises SpeclibError for models that this machine has no place or memory for."""
     check_dtype(dtype)
-    pair, place = opened.pair, opened.place
-    if not peer.drafts:  # then the draft is not loaded
-        pair = pair.model_copy(update={"draft": ModelSpec(model="toy")})
-        place = place.model_copy(update={"draft": place.target})
-    preflight.check(pair, place, dtype, in_one_process=True)
+    roles: tuple[Role, ...] = ("draft", "target") if peer.drafts else ("target",)
+    preflight.check(opened, dtype, in_one_process=True, roles=roles)
 
 
 def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:

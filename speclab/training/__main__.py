@@ -20,7 +20,9 @@ import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
 from speclib.atomic_files import write_atomically
+from speclib.data.pairs import ModelSpec
 from speclib.models import eagle_head
+from speclib.models.checkpoint import find
 from speclib.models.complete import load_network
 
 from . import cards, distil, fit, measure_drafts
@@ -184,7 +186,8 @@ def _complete(
 
 def stored(name: str, device: str) -> PreTrainedModel:
     """A stored model in float32, to be asked only."""
-    model: Any = load_network(str(cards.MODELS / name), dtype=torch.float32)
+    checkpoint = find(ModelSpec(model=str(cards.MODELS / name)))
+    model: Any = load_network(checkpoint, dtype=torch.float32)
     frozen: PreTrainedModel = model.to(device).eval().requires_grad_(False)
     return frozen
 

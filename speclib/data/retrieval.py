@@ -10,7 +10,7 @@ import json
 import lzma
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,6 @@ def own_text(tokenizer: Any, path: str) -> Datastore:
 
 
 # -- text of the embedded models' own kinds --------------------------------------------
-@cache
 def held_out_text(tokenizer: Any) -> Datastore:
     """About 2,000 tasks of the kinds that the embedded models were trained on.
 

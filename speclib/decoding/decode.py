@@ -135,7 +135,7 @@ def _open(
         )
 
     assert latency is not None  # load_latency_for would have raised
-    preflight.check_gpus(opened.pair, opened.place, servers)
+    preflight.check_gpus(opened, servers)
     models = {}
     for name in device_names(servers):
         role: Role = "draft" if name == "draft" else "target"
@@ -274,14 +274,11 @@ def _pair_in(world: World) -> OpenPair:
 def check_settled(
     opened: OpenPair, own_dtype: str, pair: Pair | str | None, dtype: str
 ) -> None:
-    """Raises BadValue for what an open world has settled otherwise, or lost.
-
-    That is another pair, another dtype, and files that were changed since it read them.
-    """
-    if pair is not None and pair_of(pair) != opened.given:
+    """Raises BadValue for a pair or a dtype that is not the one of an open world."""
+    if pair is not None and pair_of(pair) != opened.pair:
         raise BadValue(
             f"pair is {pair_of(pair).name!r}, but this world was opened for "
-            f"{opened.given.name!r}, which is another: leave pair out, or open a world "
+            f"{opened.pair.name!r}, which is another: leave pair out, or open a world "
             "for it"
         )
     if dtype != "auto":
@@ -291,11 +288,6 @@ def check_settled(
                 f"dtype is {dtype!r}, but this world was opened with "
                 f"{TORCH_NAMES[own_dtype]!r}: leave dtype out, or open a world with it"
             )
-    if opened.has_changed():
-        raise BadValue(
-            f"files of pair {opened.pair.name!r} were changed since this world was "
-            "opened: close it, and open it anew"
-        )
 
 
 def _servers_for(

@@ -120,12 +120,10 @@ def encode(
             "weights go with its tokenizer"
         )
     if len(token_ids) + max_new_tokens > opened.context:
-        why = opened.why_this_context
-        reason = f" ({why})" if why else ""
         raise BadValue(
             f"the prompt has {len(token_ids)} tokens; with max_new_tokens="
             f"{max_new_tokens} it exceeds the {opened.context} tokens that pair "
-            f"{opened.pair.name!r} can hold{reason}: shorten either"
+            f"{opened.pair.name!r} can hold: shorten either"
         )
     return tuple(token_ids)
 

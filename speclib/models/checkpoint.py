@@ -1,27 +1,50 @@
-"""The files of a checkpoint: where they are on this machine, and which are missing.
+"""A checkpoint is found, checked and described once, and then handed to its loader.
 
-A checkpoint is a folder, or an id of the hub, whose files are in the hub's cache once
-they were downloaded. Its weights are in one file of safetensors, or in several *shards*
-that an index names. Importing this module imports neither torch nor transformers.
+    ModelSpec  ->  find  ->  Checkpoint  ->  a loader  ->  a model
+
+A checkpoint is embedded (``zoo/<name>``), a folder, or an id of the hub. Of the hub's
+the small files are downloaded when it is found, and the weights when they are loaded.
+Weights are in one file of safetensors, or in several *shards* that an index names. No
+other format is read, and no code of a checkpoint is run. Importing this module imports
+neither torch nor transformers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from speclib.data.pairs import ModelSpec
 from speclib.errors import BadValue
 
-from .file_states import hubs_copy
-from .load_errors import damaged, is_lfs_pointer, lfs_problem, with_reason
-from .zoo import locate
+from . import zoo
+from .configuration import check_config, longest_text, real_rows
+from .generation_config import (
+    GENERATION_CONFIG,
+    GenerationSettings,
+    end_tokens_in,
+    settings_in,
+)
+from .load_errors import CONFIG, damaged, hub_problem, load_problem, path_problem
+from .zoo import WEIGHTS
 
-WEIGHTS = "model.safetensors"
+if TYPE_CHECKING:
+    from transformers import (
+        GenerationConfig,
+        PretrainedConfig,
+        PreTrainedTokenizerBase,
+    )
+
 INDEX = "model.safetensors.index.json"
-OTHER_FORMATS = ("*.bin", "*.pt", "*.pth", "*.h5", "*.msgpack", "*.gguf")
+SMALL_FILES = ("*.json", "*.jinja", "*.model", "*.tiktoken", "*.txt")
+
+# What has a tokenizer's words; tokenizer_config.json only says how they are used.
+TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")
 
 
 class StoredWeight(NamedTuple):
@@ -31,108 +54,245 @@ class StoredWeight(NamedTuple):
     shape: tuple[int, ...]
 
 
-class Copy(NamedTuple):
-    """What this machine has of a checkpoint.
+@dataclass(frozen=True)
+class Checkpoint:
+    """One model of a pair, as its files describe it.
 
-    folder: where its files are.
-    missing: the names of those that are not there.
+    spec     what the pair says of it
+    folder   where its files are
+    config   its configuration; of a multimodal model, that of the whole
+    vocab    how many tokens it can be fed, and can write
+    context  the longest text that it can serve, in tokens
     """
 
+    spec: ModelSpec
     folder: Path
-    missing: tuple[str, ...]
+    config: PretrainedConfig
+    vocab: int
+    context: int
 
+    @property
+    def model(self) -> str:
+        """The model's name in its pair."""
+        return self.spec.model
 
-def copy_of(model: str) -> Copy | None:
-    """This machine's copy of a checkpoint; None for a hub id of which it has nothing.
+    @property
+    def undilated(self) -> Checkpoint:
+        """The same model at the cost that it was trained at."""
+        return replace(self, spec=self.spec.undilated)
 
-    Raises BadValue for an embedded model that is missing or damaged, and for an index
-    that cannot be read.
-    """
-    folder = _folder(model)
-    if folder is None:
-        return None
-    if (folder / WEIGHTS).is_file():
-        return Copy(folder, ())
-    if not (folder / INDEX).is_file():
-        return Copy(folder, (WEIGHTS,))
+    @property
+    def text_config(self) -> PretrainedConfig:
+        """The configuration of the part that writes text."""
+        text: PretrainedConfig = self.config.get_text_config(decoder=True)
+        return text
 
-    shards = sorted(set(_weight_map(folder / INDEX).values()))
-    missing = tuple(name for name in shards if not (folder / name).is_file())
-    return Copy(folder, missing)
+    # -- tokens ------------------------------------------------------------------------
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """Its tokenizer; raises BadValue if it has none."""
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-
-def check(model: str) -> None:
-    """Raises BadValue for a checkpoint that this machine lacks files of.
-
-    What the hub's cache lacks is left to the download, unless this machine is offline.
-    """
-    copy = copy_of(model)
-    if copy is not None and not copy.missing:
-        return
-    if copy is None or not Path(locate(model)).is_dir():
-        _check_hub(model)
-        return
-    for name in copy.missing:
-        if (copy.folder / name).is_symlink():
-            raise BadValue(
-                f"model {model!r}: {copy.folder / name} is a link to "
-                f"{(copy.folder / name).readlink()}, where no file is: copy or "
-                "download it again"
+        if not any(any(self.folder.glob(pattern)) for pattern in TOKENIZER_FILES):
+            raise BadValue(  # transformers would make one without words
+                f"model {self.model!r} has no tokenizer in {self.folder}: copy "
+                "tokenizer.json and tokenizer_config.json there, from the model that "
+                "it was made of"
             )
-    if copy.missing == (WEIGHTS,):
-        raise BadValue(
-            f"model {model!r} has no weights in {copy.folder}: give it {WEIGHTS}, or "
-            f"shards with {INDEX}. {_advice_on_formats(copy.folder)}"
+        # AutoTokenizer cuts any Qwen2's words as the original does, not as its file.
+        is_embedded = self.model.startswith("zoo/")
+        loader = PreTrainedTokenizerFast if is_embedded else AutoTokenizer
+        loaded: PreTrainedTokenizerBase = self.read(loader, "tokenizer")
+        return loaded
+
+    @cached_property
+    def words(self) -> dict[int, str]:
+        """Its tokens by their id, as its tokenizer spells them."""
+        return {token: word for word, token in self.tokenizer.get_vocab().items()}
+
+    @cached_property
+    def end_tokens(self) -> frozenset[int]:
+        """The tokens that each end a text; there may be none.
+
+        Those of generation_config.json, else of config.json, else the tokenizer's.
+
+        Source: transformers' ``generate``. Differences: there a first file without any
+        ends nothing, and the tokenizer is not asked.
+        """
+        for config in (self._generation_config, self.config, self.text_config):
+            ends = end_tokens_in(config, self.model)
+            if ends is not None:
+                return ends
+        own = self.tokenizer.eos_token_id
+        return frozenset() if own is None else frozenset({own})
+
+    @property
+    def named_tokens(self) -> tuple[int, ...]:
+        """Its unknown token, if it has one, and its end tokens."""
+        unknown = self.tokenizer.unk_token_id
+        unknown_tokens = () if unknown is None else (unknown,)
+        return (*unknown_tokens, *sorted(self.end_tokens))
+
+    @cached_property
+    def generation_settings(self) -> GenerationSettings:
+        """What its files say of how tokens are chosen."""
+        return settings_in(self._generation_config, self.model)
+
+    @cached_property
+    def _generation_config(self) -> GenerationConfig:
+        """That of generation_config.json; without that file, of config.json."""
+        from transformers import GenerationConfig
+
+        name = GENERATION_CONFIG
+        if not (self.folder / name).exists():
+            name = CONFIG
+        config: GenerationConfig = self.read(
+            GenerationConfig, "generation configuration", config_file_name=name
         )
-    names = ", ".join(copy.missing[:3]) + (", ..." if copy.missing[3:] else "")
-    raise BadValue(
-        f"model {model!r} lacks {len(copy.missing)} of the files that {INDEX} names in "
-        f"{copy.folder}: {names}. Copy or download it again"
-    )
+        return config
+
+    # -- files -------------------------------------------------------------------------
+    def read(self, loader: Any, what: str, **options: Any) -> Any:
+        """Loads the part ``what`` with a class of transformers.
+
+        Raises BadValue, with the model and the part, if it cannot be loaded.
+        """
+        return _read(self.model, self.folder, loader, what, **options)
+
+    def check_weights(self) -> None:
+        """Raises BadValue for weights that are neither here nor to be downloaded."""
+        from huggingface_hub import is_offline_mode
+
+        if not self._is_on_hub or is_offline_mode():
+            self._refuse_missing_weights()
+
+    def weight_files(self) -> list[Path]:
+        """Its files of weights; what the hub's cache lacks is downloaded.
+
+        Raises BadValue for a file that is missing or out of reach.
+        """
+        names = weight_names(self.folder)
+        if self._is_on_hub and missing_weights(self.folder):
+            _download(self.model, names, revision=self.folder.name)
+        self._refuse_missing_weights()
+        return [self.folder / name for name in names]
+
+    def _refuse_missing_weights(self) -> None:
+        missing = missing_weights(self.folder)
+        if missing:
+            raise BadValue(
+                f"model {self.model!r} lacks {len(missing)} of its files of weights in "
+                f"{self.folder}: {', '.join(missing[:3])}. Copy or download them; "
+                "weights in other formats than safetensors, such as .bin, must be "
+                "saved anew by transformers' save_pretrained"
+            )
+
+    @property
+    def _is_on_hub(self) -> bool:
+        return not self.model.startswith("zoo/") and not Path(self.model).is_dir()
+
+    def stored_weights(self) -> dict[str, StoredWeight]:
+        """Each weight -> the file that it is in, and its shape.
+
+        Raises BadValue for a file that is missing, not whole or out of reach.
+        """
+        weights = {}
+        for path in self.weight_files():
+            with opened(path) as file:
+                for name in file.keys():  # noqa: SIM118, it is no dict
+                    shape = tuple(file.get_slice(name).get_shape())
+                    weights[name] = StoredWeight(path, shape)
+        return weights
 
 
-def _advice_on_formats(folder: Path) -> str:
-    """What to do about the weights in other formats that a folder has."""
-    others: list[Path] = []
-    for pattern in OTHER_FORMATS:
-        others += sorted(folder.glob(pattern))
-    if not others:
-        return "Weights in other formats are not read"
-    return (
-        f"{others[0].name} is in a format that is not read: write it as safetensors, "
-        "by transformers' from_pretrained and then save_pretrained of this folder"
-    )
+def find(spec: ModelSpec) -> Checkpoint:
+    """Finds and checks the checkpoint of ``spec``; its weights are not read.
 
-
-def _check_hub(model: str) -> None:
-    """Raises BadValue where nothing can be downloaded."""
-    from huggingface_hub import is_offline_mode
-    from huggingface_hub.errors import OfflineModeIsEnabled
-
-    if is_offline_mode():
-        raise with_reason(model, "weights", OfflineModeIsEnabled())
-
-
-def stored_weights(model: str) -> dict[str, StoredWeight]:
-    """Each weight of a checkpoint -> the file that it is in, and its shape.
-
-    What the hub's cache lacks is downloaded. Raises BadValue where a file is missing,
-    not whole or out of reach.
+    Raises BadValue, with the model and the reason, for one that is missing or damaged,
+    or that no method can run (see ``configuration``).
     """
-    check(model)
-    copy = copy_of(model)
-    folder = _download(model) if copy is None or copy.missing else copy.folder
-    names = [WEIGHTS]
-    if not (folder / WEIGHTS).is_file():
-        names = sorted(set(_weight_map(folder / INDEX).values()))
+    from transformers import AutoConfig
 
-    weights = {}
-    for name in names:
-        with opened(folder / name) as file:
-            for weight in file.keys():  # noqa: SIM118, it is no dict
-                shape = tuple(file.get_slice(weight).get_shape())
-                weights[weight] = StoredWeight(folder / name, shape)
-    return weights
+    model = spec.model
+    folder = _folder_of(model)
+    config: PretrainedConfig = _read(model, folder, AutoConfig, "configuration")
+    check_config(model, config)
+    text = config.get_text_config(decoder=True)
+    try:
+        return Checkpoint(spec, folder, config, real_rows(text), longest_text(text))
+    except AttributeError as error:
+        raise BadValue(
+            f"the configuration of model {model!r} does not say its vocabulary or its "
+            f"longest text ({error}): give a decoder of text, such as a Llama or Qwen"
+        ) from error
+
+
+def _folder_of(model: str) -> Path:
+    """The folder of a checkpoint, into which the hub's small files are downloaded."""
+    if model.startswith("zoo/"):
+        return zoo.locate(model)
+    problem = path_problem(model)
+    if problem is not None:
+        raise BadValue(f"model {model!r}: {problem}")
+    if Path(model).is_dir():
+        return Path(model)
+    return _download(model, SMALL_FILES)
+
+
+def _read(model: str, folder: Path, loader: Any, what: str, **options: Any) -> Any:
+    """As of ``Checkpoint.read``."""
+    try:
+        return loader.from_pretrained(folder, trust_remote_code=False, **options)
+    except Exception as error:  # a damaged file makes its reader raise anything
+        raise load_problem(model, what, folder, error) from error
+
+
+def _download(model: str, files: Sequence[str], revision: str | None = None) -> Path:
+    """Downloads files of the hub that its cache lacks; the folder that they are in."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(model, revision=revision, allow_patterns=list(files))
+        )
+    except Exception as error:  # of many kinds, and of its libraries'
+        raise hub_problem(model, error) from error
+
+
+def folder_here(model: str) -> Path | None:
+    """The folder of a checkpoint on this machine; None for what it has nothing of."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if model.startswith("zoo/") or Path(model).is_dir():
+        return _folder_of(model)
+    try:
+        return Path(snapshot_download(model, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+
+
+def missing_weights(folder: Path) -> list[str]:
+    """The names of the files of weights that a folder lacks."""
+    return [name for name in weight_names(folder) if not (folder / name).is_file()]
+
+
+def weight_names(folder: Path) -> list[str]:
+    """The names that files of weights have in a folder: one, or those of its shards.
+
+    Raises BadValue for an index that cannot be read.
+    """
+    index = folder / INDEX
+    if (folder / WEIGHTS).is_file() or not index.is_file():
+        return [WEIGHTS]
+    try:
+        weight_map = json.loads(index.read_text("utf-8"))["weight_map"]
+        return sorted(set(weight_map.values()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadValue(
+            f"{index} is no index of a checkpoint ({type(error).__name__}: {error}): "
+            "copy or download it again"
+        ) from error
 
 
 @contextmanager
@@ -147,55 +307,6 @@ def opened(path: Path) -> Iterator[Any]:
     try:
         file = safe_open(path, framework="pt")
     except Exception as error:  # of safetensors' own, or of the system
-        raise BadValue(damaged(path, error)) from error
+        raise damaged(path, error) from error
     with file:
         yield file
-
-
-def _folder(model: str) -> Path | None:
-    """Where the files of a model are; None for a hub id that is not in the cache."""
-    location = Path(locate(model))
-    if location.is_dir():
-        return location
-    return hubs_copy(model)
-
-
-def _weight_map(index: Path) -> dict[str, str]:
-    """Weight -> name of its file, as an index has it."""
-    if is_lfs_pointer(index):
-        raise BadValue(lfs_problem(index))
-    try:
-        content = json.loads(index.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise _no_index(index, str(error)) from error
-
-    weight_map = content.get("weight_map") if isinstance(content, dict) else None
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise _no_index(index, "it has no weight_map")
-    if not all(isinstance(name, str) for name in weight_map.values()):
-        raise _no_index(index, "its weight_map has a name that is no text")
-    return weight_map
-
-
-def _no_index(index: Path, reason: str) -> BadValue:
-    return BadValue(
-        f"{index} is no index of a checkpoint ({reason}): copy or download it again"
-    )
-
-
-def _download(model: str) -> Path:
-    """Brings a hub model's weights into the hub's cache; the folder they are in."""
-    from huggingface_hub import hf_hub_download, snapshot_download
-    from huggingface_hub.errors import EntryNotFoundError
-
-    try:
-        try:
-            index = hf_hub_download(model, INDEX)
-        except EntryNotFoundError:  # all of it is in one file
-            return Path(hf_hub_download(model, WEIGHTS)).parent
-        shards = sorted(set(_weight_map(Path(index)).values()))
-        return Path(snapshot_download(model, allow_patterns=[INDEX, *shards]))
-    except BadValue:
-        raise
-    except Exception as error:  # of many kinds, and of its libraries'
-        raise with_reason(model, "weights", error) from error

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speclib.errors import BadValue
 
-from . import checkpoint
-from .load_errors import WHOLE_MODEL, quantisation_in
-from .zoo import load_part
+from .checkpoint import Checkpoint, opened
+from .load_errors import NEXT_STEP
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -52,7 +51,7 @@ class Differences(NamedTuple):
     mismatched: Sequence[Mismatch]
 
 
-def load_network(model: str, **options: Any) -> PreTrainedModel:
+def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
     """Loads the network of a checkpoint, with all its weights.
 
     options: of transformers' ``from_pretrained``.
@@ -64,11 +63,12 @@ def load_network(model: str, **options: Any) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
-    checkpoint.check(model)
+    for path in checkpoint.weight_files():
+        with opened(path):
+            pass  # it is whole
     logging.set_verbosity_error()  # its report is read here
     logging.disable_progress_bar()
-    loaded: tuple[PreTrainedModel, dict[str, Any]] = load_part(
-        model,
+    loaded: tuple[PreTrainedModel, dict[str, Any]] = checkpoint.read(
         AutoModelForCausalLM,
         "weights",
         use_safetensors=True,
@@ -80,7 +80,7 @@ def load_network(model: str, **options: Any) -> PreTrainedModel:
     mismatched = [Mismatch(*facts) for facts in sorted(report["mismatched_keys"])]
     unused = [name for name in report["unexpected_keys"] if not is_computed(name)]
     differences = Differences(report["missing_keys"], unused, mismatched)
-    refuse(model, type(network).__name__, differences)
+    refuse(f"model {checkpoint.model!r}", network, differences)
     return network
 
 
@@ -92,55 +92,27 @@ def is_computed(name: str, patterns: Iterable[str] = ()) -> bool:
     return any(re.search(pattern, name) for pattern in (*COMPUTED, *patterns))
 
 
-def refuse(model: str, family: str, differences: Differences, advice: str = "") -> None:
+def refuse(
+    owner: str, network: object, differences: Differences, advice: str = ""
+) -> None:
     """Raises BadValue if there are ``differences``.
 
-    family: what the configuration makes of the weights, as "LlamaForCausalLM".
+    owner: what has the weights. network: what its configuration makes of them.
     advice: a further sentence of what to do.
     """
-    problems = problems_of(differences, family)
-    if not problems:
-        return
-    copy = checkpoint.copy_of(model)
-    is_named = copy is not None and str(copy.folder) == model
-    where = "" if copy is None or is_named else f" in {copy.folder}"
-    quantisation = None if copy is None else quantisation_in(copy.folder)
-    remedy = "Copy or download the checkpoint again, or mend its config.json"
-    if quantisation is not None:
-        remedy = f"They are quantised by {quantisation}. {WHOLE_MODEL}"
-    raise BadValue(
-        f"the weights of model {model!r}{where} are not those of its configuration: "
-        f"{problems}. {remedy}{advice and '. '}{advice}"
-    )
-
-
-def problems_of(differences: Differences, family: str) -> str:
-    """What is wrong with weights, as a part of a sentence; empty if nothing is."""
-    missing, unused, mismatched = differences
+    counted = {
+        "missing": differences.missing,
+        "of another shape": [str(mismatch) for mismatch in differences.mismatched],
+        "not used": differences.unused,
+    }
     problems = []
-    if missing:
-        problems.append(
-            f"they lack {len(missing)} of the weights of a {family}: {_first(missing)}"
+    for problem, names in counted.items():
+        if names:
+            first = ", ".join(sorted(names)[:NAMED])
+            problems.append(f"{len(names)} {problem} ({first})")
+    if problems:
+        raise BadValue(
+            f"the weights of {owner} are not those of the "
+            f"{type(network).__name__} that its configuration describes: "
+            f"{'; '.join(problems)}. {NEXT_STEP}{advice}"
         )
-    if mismatched:
-        shapes = "; ".join(str(mismatch) for mismatch in mismatched[:NAMED])
-        problems.append(f"they have {len(mismatched)} in another shape: {shapes}")
-    if unused:
-        problems.append(
-            f"they have {len(unused)} that such a {family} does not use: "
-            f"{_first(unused)}"
-        )
-    return ", and ".join(problems)
-
-
-def _first(names: Iterable[str]) -> str:
-    """Some of ``names``, in the order of the layers that they are of."""
-
-    def key(name: str) -> list[tuple[int, str]]:
-        """Numbers by their size, words by the alphabet."""
-        parts = name.split(".")
-        return [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
-
-    ordered = sorted(names, key=key)
-    listed = ", ".join(repr(name) for name in ordered[:NAMED])
-    return listed + (", ..." if ordered[NAMED:] else "")

@@ -22,25 +22,17 @@ Importing this module imports neither torch nor transformers.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speclib.arguments import Whole, shown
-from speclib.core.settings import end_token_set
 from speclib.errors import BadValue
 
-from .file_states import remembered
-from .load_errors import CONFIG
-from .zoo import load_part, locate, tokenizer
-
 if TYPE_CHECKING:
-    from transformers import GenerationConfig, PretrainedConfig
+    from transformers import PretrainedConfig
 
 # The kinds of attention that methods can go back in, as transformers calls them.
 FULL = "full_attention"
 SLIDING = "sliding_attention"
 
-GENERATION_CONFIG = "generation_config.json"
 ALIBI = ("bloom", "mpt")  # architectures that always count distances so
 ADVICE = (
     "Give a decoder of text with attention in all its layers, such as a Llama, Qwen, "
@@ -48,31 +40,14 @@ ADVICE = (
 )
 
 
-# -- the whole checkpoint, and its text part -------------------------------------------
-@remembered(locate)
-def whole_config(model: str) -> PretrainedConfig:
-    """The configuration of ``model``: zoo/<name>, a folder or a hub id.
-
-    Raises BadValue, with the model and the reason, where there is none, and for a model
-    that no method can run.
-    """
-    from transformers import AutoConfig
-
-    config: PretrainedConfig = load_part(model, AutoConfig, "configuration")
+# -- models that no method can run -----------------------------------------------------
+def check_config(model: str, config: PretrainedConfig) -> None:
+    """Raises BadValue, with the model and the reason, if no method can run it."""
     _check_it_writes_text(model, config)
     text = config.get_text_config(decoder=True)
     if isinstance(text, dict):  # an architecture without parts does not read it
         raise refusal(model, config, "its text_config is none of this architecture")
     _check_attention(model, text)
-    return config
-
-
-def text_config(model: str) -> PretrainedConfig:
-    """The configuration of that part of ``model`` which writes text.
-
-    Raises BadValue as ``whole_config`` does.
-    """
-    return whole_config(model).get_text_config(decoder=True)
 
 
 def _check_it_writes_text(model: str, config: PretrainedConfig) -> None:
@@ -182,24 +157,6 @@ def longest_text(config: PretrainedConfig) -> int:
     return _length_before_longrope(config) or extended
 
 
-def why_so_short(model: str) -> str:
-    """Why a model's longest text is shorter than its configuration says.
-
-    A part of a sentence; empty where it is not shorter.
-    """
-    if model.endswith(".gguf"):
-        return ""
-    config = text_config(model)
-    before = _length_before_longrope(config)
-    if before is None:
-        return ""
-    return (
-        f"{model!r} extends its {before} tokens to {config.max_position_embeddings} by "
-        "longrope, which turns all positions at other rates as soon as a text is "
-        f"longer than {before}, so that no cached key is right any more"
-    )
-
-
 def _length_before_longrope(config: PretrainedConfig) -> int | None:
     """The longest text before "longrope" extends it; None where nothing does."""
     extended: int = config.max_position_embeddings
@@ -215,63 +172,3 @@ def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
     settings = getattr(config, "rope_parameters", None) or {}
     of_kinds = [value for value in settings.values() if isinstance(value, dict)]
     return of_kinds or [settings]
-
-
-# -- the end of a text -----------------------------------------------------------------
-@remembered(locate)
-def end_tokens(model: str) -> frozenset[int]:
-    """The tokens of which any one ends a text of ``model``; it may have none.
-
-    They are those of its generation_config.json; where that does not say, those of its
-    config.json; else the tokenizer's. Chat models often name several: the end of a text
-    and the end of a turn. An empty list says that nothing ends a text.
-
-    Raises BadValue for a checkpoint whose files cannot be read, or name an end that is
-    no token.
-
-    Source: transformers' ``generate``, which looks into the first file if it is there,
-    else into the second.
-    Differences: there a first file that names none ends nothing, and no tokenizer is
-    asked.
-    """
-    from transformers import GenerationConfig
-
-    of_generation = generation_config(model)
-    if of_generation is not None and of_generation.eos_token_id is not None:
-        return _stated_ends(model, GENERATION_CONFIG, of_generation.eos_token_id)
-
-    of_model = GenerationConfig.from_model_config(whole_config(model))
-    if of_model.eos_token_id is not None:
-        return _stated_ends(model, CONFIG, of_model.eos_token_id)
-
-    own = tokenizer(model).eos_token_id
-    return frozenset() if own is None else frozenset({own})
-
-
-def _stated_ends(model: str, file: str, stated: Any) -> frozenset[int]:
-    """The end tokens that a file of ``model`` states as its eos_token_id."""
-    ends = stated if isinstance(stated, list) else [stated]
-    if not all(Whole(least=0).allows(end) for end in ends):
-        raise BadValue(
-            f"{file} of model {model!r} has eos_token_id = {shown(stated)}: give the "
-            "number of a token, a list of such numbers, or null"
-        )
-    return end_token_set(ends)
-
-
-def generation_config(model: str) -> GenerationConfig | None:
-    """What generation_config.json says; None where the checkpoint has no such file."""
-    from transformers import GenerationConfig
-
-    folder = Path(locate(model))
-    if folder.is_dir() and not (folder / GENERATION_CONFIG).exists():
-        return None
-    try:
-        settings: GenerationConfig = load_part(
-            model, GenerationConfig, "generation configuration"
-        )
-    except BadValue:
-        if folder.is_dir():
-            raise  # the file is there, and damaged
-        return None  # of a hub id nobody can tell that it has none
-    return settings

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,13 +43,10 @@ from speclib.core.sampling import Rows, Sampler
 from speclib.core.text import AnyText
 from speclib.errors import BadValue
 
-from . import hf, zoo
-from .checkpoint import opened
+from . import hf
+from .checkpoint import Checkpoint, opened
 from .dilate import Architecture, dilate
 from .packed_linear import pack
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import ModelSpec
 
 FILE = "eagle.safetensors"  # in the folder of the target that the head is of
 OF_THE_TARGET = ("model.embed_tokens.", "lm_head.")  # weights that are not stored
@@ -258,20 +255,20 @@ class Head(hf.HFModel):
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     devices: tuple[str, ...],
     vocab: int,
     packed: bool = True,
 ) -> Head:
-    """Builds the head of the model of ``spec``, dilated to its shape if it has one.
+    """Builds the head of ``checkpoint``, dilated to its shape if it has one.
 
     dtype, devices, vocab, packed: as of ``hf.load``. It is on the first place alone.
     """
     place = devices[0] if devices and devices[0].startswith("cuda") else "cpu"
-    target = hf.network(spec.undilated, dtype, (), packed=False)
-    head = read(target, Path(zoo.locate(spec.model)))
-    if spec.shape is not None:
-        head = dilated(head, spec.shape)
+    target = hf.network(checkpoint.undilated, dtype, (), packed=False)
+    head = read(target, checkpoint.folder)
+    if checkpoint.spec.shape is not None:
+        head = dilated(head, checkpoint.spec.shape)
     head.to(place)
     return Head(pack(head) if packed else head, vocab)

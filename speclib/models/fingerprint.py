@@ -1,20 +1,11 @@
-"""What tells a model from the one that had its name before: a hash of its files.
-
-Embedded checkpoints have their checksums. Other files may be of many gigabytes, so that
-their names, sizes and times of change stand for what is in them. Importing this module
-imports neither torch nor transformers.
-"""
+"""Whether two machines run the same code: a hash of what takes part in a pass."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cache
-from pathlib import Path
 
-from speclib.data.pairs import ModelSpec
 from speclib.paths import PACKAGE
-
-from .zoo import CHECKSUMS, load_part
 
 # The packages whose code decides how long a pass takes.
 COMPUTING = ("core", "data", "models", "operations", "worlds")
@@ -30,39 +21,3 @@ def of_code() -> str:
             name = path.relative_to(PACKAGE).as_posix()
             hasher.update(f"{name} {len(source)} ".encode() + source)
     return hasher.hexdigest()
-
-
-def of_weights(spec: ModelSpec) -> str | None:
-    """What changes when the weights of ``spec`` do; None where nobody can tell.
-
-    A toy has no weights: its description is all of it.
-    """
-    if spec.is_toy:
-        return "toy"
-    if spec.model.startswith("zoo/"):
-        checksums = CHECKSUMS.read_bytes()
-        return hashlib.blake2b(checksums, digest_size=16).hexdigest()
-    path = Path(spec.model)
-    if path.exists():
-        return _of_files(path)
-    return _of_hub(spec.model)
-
-
-def _of_files(path: Path) -> str:
-    """Name, size and time of change of a file, or of each file of a folder."""
-    files = [path] if path.is_file() else sorted(path.rglob("*"))
-    lines = [str(path.resolve())]
-    for file in files:
-        if file.is_file():
-            facts = file.stat()
-            lines.append(f"{file.name} {facts.st_size} {facts.st_mtime_ns}")
-    return "\n".join(lines)
-
-
-def _of_hub(model: str) -> str | None:
-    """The commit of the hub that this machine's copy is of."""
-    from transformers import AutoConfig
-
-    config = load_part(model, AutoConfig, "configuration")
-    commit: str | None = getattr(config, "_commit_hash", None)
-    return commit

@@ -17,7 +17,7 @@ a GPU alone (see ``recorded_pass``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -28,12 +28,10 @@ from speclib.core.sampling import Sampler
 from speclib.errors import BadValue
 
 from . import hf
+from .checkpoint import Checkpoint
 from .hf import HFModel, TreeView, decoder_layers
 from .kv_cache import enlarged
 from .recorded_pass import CudaRecorder, RecordedPass, record
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import ModelSpec
 
 FIRST_ROOM = 256  # slots of a new cache, unless a pair says how many
 FILLER = hf.FIRST_TOKEN
@@ -341,11 +339,16 @@ def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
 
 
 def load(
-    spec: ModelSpec, dtype: str, devices: tuple[str, ...], vocab: int, packed: bool
+    checkpoint: Checkpoint,
+    dtype: str,
+    devices: tuple[str, ...],
+    vocab: int,
+    packed: bool,
 ) -> FixedRows:
-    """Builds the model of ``spec``; arguments and errors as of ``hf.network``."""
+    """Builds the model of ``checkpoint``; arguments and errors as of ``hf.network``."""
+    spec = checkpoint.spec
     assert spec.fixed_rows is not None
-    network = hf.network(spec, dtype, devices, packed)
+    network = hf.network(checkpoint, dtype, devices, packed)
     own_devices = {weight.device for weight in network.parameters()}
     if len(own_devices) > 1:
         raise BadValue(

@@ -14,18 +14,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from speclib.arguments import Whole, shown
 from speclib.core.penalties import Penalties
 from speclib.core.sampling import Sampler
-from speclib.core.settings import require_counts
+from speclib.core.settings import end_token_set, require_counts
 from speclib.errors import BadValue
 
-from .configuration import generation_config
-from .file_states import remembered
-from .load_errors import CONFIG
-from .zoo import load_part, locate
-
 if TYPE_CHECKING:
-    from transformers import GenerationConfig
+    from transformers import GenerationConfig, PretrainedConfig
+
+GENERATION_CONFIG = "generation_config.json"
 
 # What changes a text and is not here: name -> the values that change nothing.
 NOT_HERE: Mapping[str, Collection[Any]] = {
@@ -105,19 +103,11 @@ class GenerationSettings:
             )
 
 
-@remembered(locate)
-def generation_settings(model: str) -> GenerationSettings:
-    """What ``model``'s generation_config.json says, or else its config.json.
+def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
+    """What a file of ``model`` says.
 
-    Raises BadValue for a file that cannot be read.
+    Raises BadValue for a value that is none.
     """
-    from transformers import GenerationConfig
-
-    config = generation_config(model)
-    if config is None:  # transformers then reads them there
-        config = load_part(
-            model, GenerationConfig, "configuration", config_file_name=CONFIG
-        )
     try:
         Penalties(repetition=_given(config, "repetition_penalty", 1.0))
         Sampler(top_k=_given(config, "top_k", 0), top_p=_given(config, "top_p", 1.0))
@@ -128,7 +118,7 @@ def generation_settings(model: str) -> GenerationSettings:
         for token in suppressed:
             require_counts(0, suppress_tokens=token)
     except (BadValue, TypeError) as error:
-        raise BadValue(f"generation_config.json of {model!r}: {error}") from None
+        raise BadValue(f"{GENERATION_CONFIG} of {model!r}: {error}") from None
     return GenerationSettings(
         repetition_penalty=_given(config, "repetition_penalty", 1.0),
         min_new_tokens=least,
@@ -139,6 +129,26 @@ def generation_settings(model: str) -> GenerationSettings:
         refused=_set_in(config, NOT_HERE),
         refused_when_sampling=_set_in(config, NOT_HERE_WHEN_SAMPLING),
     )
+
+
+def end_tokens_in(
+    config: GenerationConfig | PretrainedConfig, model: str
+) -> frozenset[int] | None:
+    """The end tokens that a file of ``model`` states; None if it says nothing of them.
+
+    Chat models often name several: the end of a text and the end of a turn. An empty
+    list says that nothing ends a text. Raises BadValue for an end that is no token.
+    """
+    stated: Any = getattr(config, "eos_token_id", None)
+    if stated is None:
+        return None
+    ends = stated if isinstance(stated, list) else [stated]
+    if not all(Whole(least=0).allows(end) for end in ends):
+        raise BadValue(
+            f"model {model!r} has eos_token_id = {shown(stated)} in its files: give "
+            "the number of a token, a list of such numbers, or null"
+        )
+    return end_token_set(ends)
 
 
 def _given(config: GenerationConfig, name: str, default: Any) -> Any:

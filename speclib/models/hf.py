@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,22 +30,14 @@ from speclib.errors import SpeclibError
 from speclib.operations.model import Model, Stopped, shaped
 
 from . import gpus
+from .checkpoint import Checkpoint
 from .complete import load_network
-from .configuration import (
-    attention_windows,
-    longest_text,
-    real_rows,
-    refusal,
-    whole_config,
-)
+from .configuration import attention_windows, longest_text, real_rows, refusal
 from .dilate import dilate
 from .dtypes import TORCH_NAMES, check_dtype
-from .known_tokens import known_tokens
 from .kv_cache import WindowLayer, empty_cache, first_within_reach
 from .packed_linear import pack
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import ModelSpec
+from .vocabulary import known_tokens
 
 NO_TOKEN = -1  # stands for the token of a row with NaN
 FIRST_TOKEN = 0  # every vocabulary has it
@@ -430,22 +422,22 @@ def decoder_layers(network: PreTrainedModel) -> Any:
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     devices: tuple[str, ...],
     vocab: int,
     packed: bool = True,
 ) -> HFModel:
-    """Builds the model of ``spec``; arguments and errors as of ``network``."""
-    model = HFModel(network(spec, dtype, devices, packed), vocab)
+    """Builds the model of ``checkpoint``; arguments and errors as of ``network``."""
+    model = HFModel(network(checkpoint, dtype, devices, packed), vocab)
     model.prepare()
     return model
 
 
 def network(
-    spec: ModelSpec, dtype: str, devices: tuple[str, ...], packed: bool = True
+    checkpoint: Checkpoint, dtype: str, devices: tuple[str, ...], packed: bool = True
 ) -> PreTrainedModel:
-    """Builds the network of ``spec`` on one place, or by layers on several GPUs.
+    """Builds the network of ``checkpoint`` on one place, or by layers on several GPUs.
 
     dtype: one of ``dtypes``.
     devices: places such as "core:0", "cpu" or "cuda:0". A dilated network takes the
@@ -458,19 +450,19 @@ def network(
     can run.
     """
     check_dtype(dtype)
-    _check_passes(spec.model)
+    _check_passes(checkpoint)
     torch_dtype = getattr(torch, TORCH_NAMES[dtype])
     own_gpus = [device for device in devices if device.startswith("cuda")]
     place = own_gpus[0] if own_gpus else "cpu"
 
     options: dict[str, Any] = {}
-    dilation = spec.dilation
+    dilation = checkpoint.spec.dilation
     is_spread = len(own_gpus) > 1 and dilation is None
     if is_spread:
         options = {"device_map": "balanced", "max_memory": _memory_of(own_gpus)}
     elif own_gpus and dilation is None and find_spec("accelerate"):
         options = {"device_map": {"": place}}  # no copy in the machine's memory
-    built: Any = load_network(spec.model, dtype=torch_dtype, **options)
+    built: Any = load_network(checkpoint, dtype=torch_dtype, **options)
 
     if dilation is not None:
         built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)
@@ -480,23 +472,22 @@ def network(
     return finished
 
 
-def _check_passes(model: str) -> None:
-    """Raises BadValue where a pass of ``model`` cannot be told what it must know."""
-    config = whole_config(model)
+def _check_passes(checkpoint: Checkpoint) -> None:
+    """Raises BadValue where a pass cannot be told what it must know."""
+    config = checkpoint.config
     architecture: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     known = signature(architecture.forward).parameters
     unknown = [name for name in TOLD_TO_A_PASS if name not in known]
     if unknown:
-        raise refusal(model, config, f"its passes take no {', '.join(unknown)}")
+        raise refusal(
+            checkpoint.model, config, f"its passes take no {', '.join(unknown)}"
+        )
 
 
-def outline(model: str) -> PreTrainedModel:
-    """The network of ``model`` without its weights: what is known before they are read.
-
-    Raises BadValue as ``whole_config`` does.
-    """
+def outline(checkpoint: Checkpoint) -> PreTrainedModel:
+    """The network without its weights: what is known before they are read."""
     with torch.device("meta"):
-        empty: PreTrainedModel = AutoModelForCausalLM.from_config(whole_config(model))
+        empty: PreTrainedModel = AutoModelForCausalLM.from_config(checkpoint.config)
     return empty
 
 

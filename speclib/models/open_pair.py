@@ -2,10 +2,11 @@
 
     Pair (describes)  ->  OpenPair, once  ->  a world  ->  a method
 
-A ``Pair`` is a description that was read from a file. Opened, it has a tokenizer,
-limits and a datastore, and models on the places that this machine has. Each of these is
-read when it is first asked for, and once. What is heavy (torch, transformers,
-llama.cpp) is imported only when it is needed. Knows no world and no method.
+A ``Pair`` is a description that was read from a file. Opened, it has two checkpoints,
+a tokenizer, limits and a datastore, and models on the places that this machine has.
+Each of these is read when it is first asked for, and once. What is heavy (torch,
+transformers, llama.cpp) is imported only when it is needed. Knows no world and no
+method.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ from typing import TYPE_CHECKING, Any
 from speclib.core.settings import Role
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
-from speclib.data.retrieval import Datastore, held_out_text, own_text, text_files
+from speclib.data.retrieval import Datastore, held_out_text, own_text
 from speclib.errors import BadValue
 
-from . import configuration, gpus, vocabulary
+from . import gpus, vocabulary
+from .checkpoint import Checkpoint, find
 from .dtypes import check_dtype
-from .file_states import State, state_of, state_of_path
-from .generation_config import GenerationSettings, generation_settings
+from .generation_config import GenerationSettings
 from .toy import Toy, ToyTokenizer
-from .vocabulary import limits, shared_tokenizer
-from .zoo import locate
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from speclib.models.rank import Rank
+    from .llamacpp.gguf import Card
+    from .rank import Rank
 
 
 class OpenPair:
@@ -43,8 +43,33 @@ class OpenPair:
 
     def __init__(self, pair: Pair):
         self.pair = pair
-        self.given = pair  # before its draft got a shape of this machine
         self.is_toy = pair.target.is_toy
+
+    # -- the two models' files ---------------------------------------------------------
+    @cached_property
+    def target(self) -> Checkpoint:
+        """The target's files; it is no toy."""
+        spec = self.pair.target
+        if spec.is_gguf:
+            raise BadValue(
+                f"{spec.model} has no tokenizer for transformers: let the target be a "
+                "checkpoint; its draft may be a .gguf"
+            )
+        return find(spec)
+
+    @cached_property
+    def draft(self) -> Checkpoint | Card:
+        """The draft's files; it is no toy."""
+        spec = self.pair.draft
+        if not spec.is_gguf:
+            return find(spec)
+        from .llamacpp.gguf import describe
+
+        return describe(spec.model)
+
+    def files(self, role: Role) -> Checkpoint | Card:
+        """Those of one of them."""
+        return self.draft if role == "draft" else self.target
 
     # -- what both models share --------------------------------------------------------
     @cached_property
@@ -52,7 +77,10 @@ class OpenPair:
         """The target's tokenizer; raises BadValue if the draft has another one."""
         if self.is_toy:
             return ToyTokenizer(self.pair.target.vocab)
-        return shared_tokenizer(self.pair.target.model, self.pair.draft.model)
+        target, draft = self.target, self.draft
+        if target.model != draft.model:
+            _check_same_words(target, draft)
+        return target.tokenizer
 
     @cached_property
     def vocab(self) -> int:
@@ -64,51 +92,34 @@ class OpenPair:
         if self.is_toy:
             return self.pair.target.vocab
         self._check_mask()
-        return limits(self.pair.target.model).vocab
+        return self.target.vocab
 
     def _check_mask(self) -> None:
         """Raises BadValue for a mask that the draft has no row for."""
-        draft = self.pair.draft
-        if draft.mask is None:
-            return
-        known = limits(draft.model).vocab
-        if draft.mask >= known:
+        mask = self.pair.draft.mask
+        if mask is not None and mask >= self.draft.vocab:
             raise BadValue(
-                f"draft.mask is {draft.mask}, but {draft.model!r} knows {known:,} "
-                "tokens: give the id of the one that it has learnt to read as a mask"
+                f"draft.mask is {mask}, but {self.pair.draft.model!r} knows "
+                f"{self.draft.vocab:,} tokens: give the id of the one that it has "
+                "learnt to read as a mask"
             )
 
     @cached_property
     def context(self) -> int:
         """The longest text, in tokens, that both models accept."""
-        target, draft = self.pair.target, self.pair.draft
         if self.is_toy:
-            return min(target.context, draft.context)
-        return min(limits(target.model).context, limits(draft.model).context)
+            return min(self.pair.target.context, self.pair.draft.context)
+        return min(self.target.context, self.draft.context)
 
     @property
-    def why_this_context(self) -> str:
-        """Why the context is shorter than a configuration says; empty if it is not."""
-        if self.is_toy:
-            return ""
-        for model in (self.pair.target.model, self.pair.draft.model):
-            if limits(model).context == self.context:
-                return configuration.why_so_short(model)
-        return ""
-
-    @cached_property
     def end_tokens(self) -> frozenset[int]:
         """The tokens of which any one ends a text: the target's. A toy has none."""
-        if self.is_toy:
-            return frozenset()
-        return configuration.end_tokens(self.pair.target.model)
+        return frozenset() if self.is_toy else self.target.end_tokens
 
-    @cached_property
+    @property
     def generation_settings(self) -> GenerationSettings:
         """What the target's files say of how tokens are chosen; of a toy nothing."""
-        if self.is_toy:
-            return GenerationSettings()
-        return generation_settings(self.pair.target.model)
+        return GenerationSettings() if self.is_toy else self.target.generation_settings
 
     @cached_property
     def datastore(self) -> Datastore | None:
@@ -122,40 +133,6 @@ class OpenPair:
         if self.pair.datastore is not None:
             return own_text(self.tokenizer, self.pair.datastore)
         return held_out_text(self.tokenizer)
-
-    @cached_property
-    def files(self) -> tuple[State, ...]:
-        """The state of the pair's files, as it was when this was first asked for.
-
-        They are those of the models, and of a datastore of the user's.
-
-        A world asks when it is opened, before it builds a model.
-        """
-        return self._files_now()
-
-    def has_changed(self) -> bool:
-        """Whether somebody changed the pair's files since then."""
-        return self.files != self._files_now()
-
-    def _files_now(self) -> tuple[State, ...]:
-        if self.is_toy:
-            return ()
-        models = (self.pair.target.model, self.pair.draft.model)
-        states = [state_of(locate(model)) for model in models]
-        if self.pair.datastore is not None:
-            states += [state_of_path(file) for file in text_files(self.pair.datastore)]
-        return tuple(states)
-
-    @cached_property
-    def least_draft_shape(self) -> tuple[int, int, int, int]:
-        """Layers, width, heads and ffn of the draft as it was trained."""
-        config = configuration.text_config(self.pair.draft.model)
-        return (
-            config.num_hidden_layers,
-            config.hidden_size,
-            config.num_attention_heads,
-            config.intermediate_size,
-        )
 
     # -- where the models are computed, and by what ------------------------------------
     @cached_property
@@ -179,11 +156,9 @@ class OpenPair:
             return "toy"
         if not spec.in_llamacpp:
             return "torch"
-        if not spec.is_gguf:
-            return f"llama.cpp {spec.quantization}"
-        from .llamacpp.gguf import describe
-
-        return f"llama.cpp {describe(spec.model).quantization}"
+        files = self.files(role)
+        kept = spec if isinstance(files, Checkpoint) else files
+        return f"llama.cpp {kept.quantization}"
 
     def set_threads(self) -> None:
         """Sets how many threads torch takes in this process to compute the models.
@@ -231,32 +206,40 @@ class OpenPair:
         if spec.is_toy:
             return _toy(spec, role)
 
+        files = self.files(role)
         model: Any
         if spec.in_llamacpp:
             from .llamacpp import quantised_model as llamacpp
 
             threads = self.pair.place.threads
-            model = llamacpp.load(spec, places, threads, self.vocab, self.context)
+            model = llamacpp.load(files, places, threads, self.vocab, self.context)
         else:
-            own_spec = spec if dilated else spec.undilated
-            model = _load(own_spec, role, dtype, places, self.vocab, packed, rank)
+            assert isinstance(files, Checkpoint)
+            checkpoint = files if dilated else files.undilated
+            model = _load(checkpoint, role, dtype, places, self.vocab, packed, rank)
 
-        if role == "draft":
+        if role == "draft" and files.vocab < self.vocab:
             own = model if rank is None else model.model  # Leading or Following has it
-            own.stand_in = self._stand_in()
+            own.stand_in = vocabulary.stand_in(files.named_tokens, files.vocab)
         return model
-
-    def _stand_in(self) -> int | None:
-        """What the draft is fed for a token without a row; None: it has all rows."""
-        draft = self.pair.draft.model
-        if limits(draft).vocab >= self.vocab:
-            return None
-        return vocabulary.stand_in(draft)
 
 
 def open_pair(pair: Pair | OpenPair) -> OpenPair:
     """``pair`` opened; one that is open already stays as it is."""
     return pair if isinstance(pair, OpenPair) else OpenPair(pair)
+
+
+def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
+    """Raises BadValue if an id that both models know is not the same word in both."""
+    words, draft_words = target.words, draft.words
+    for token in sorted(words.keys() & draft_words.keys()):
+        if words[token] != draft_words[token]:
+            raise BadValue(
+                f"target {target.model!r} and draft {draft.model!r} have different "
+                f"tokenizers: id {token} is {words[token]!r} and "
+                f"{draft_words[token]!r}. Speculative decoding needs one vocabulary: "
+                "choose models of one family"
+            )
 
 
 @cache
@@ -272,7 +255,7 @@ def _toy(spec: ModelSpec, role: Role) -> Toy:
 
 
 def _load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     role: Role,
     dtype: str,
     places: tuple[str, ...],
@@ -280,26 +263,27 @@ def _load(
     packed: bool,
     rank: Rank | None,
 ) -> Any:
-    """Loads a checkpoint into torch, in the way that ``spec`` asks for."""
+    """Loads a checkpoint into torch, in the way that its pair asks for."""
+    spec = checkpoint.spec
     if spec.head:
         from . import eagle_head
 
-        return eagle_head.load(spec, dtype, places, vocab, packed)
+        return eagle_head.load(checkpoint, dtype, places, vocab, packed)
 
     if spec.fixed_rows is not None:
         from . import fixed_rows
 
-        return fixed_rows.load(spec, dtype, places, vocab, packed)
+        return fixed_rows.load(checkpoint, dtype, places, vocab, packed)
 
     # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel
 
-        return layer_parallel.load(spec, dtype, places, vocab, packed, rank)
+        return layer_parallel.load(checkpoint, dtype, places, vocab, packed, rank)
     if rank is None:
         from . import hf
 
-        return hf.load(spec, dtype, places, vocab, packed)
+        return hf.load(checkpoint, dtype, places, vocab, packed)
 
     from .parallel import pipeline, replicas, tensor_parallel
 
@@ -308,4 +292,4 @@ def _load(
         "stages": pipeline.load,
         "replicas": replicas.load,
     }[spec.spread]
-    return load_part(spec, dtype, places, vocab, packed, rank)
+    return load_part(checkpoint, dtype, places, vocab, packed, rank)

@@ -1,159 +1,141 @@
-"""What would keep a pair from being loaded, found before anything of it is.
+"""What a pair takes in memory, and what would keep it from being loaded.
 
-A model of many gigabytes takes minutes to load. That a GPU is missing, that a file is,
-or that there is no memory for it is known at once, and said here. What cannot be known
-before, such as what activations take, is left to the run.
+A model of many gigabytes takes minutes to load. That a GPU is missing, or a file, or
+memory, is known at once and said here. Counted are weights, KV caches, and what CUDA
+itself takes; not what a pass needs besides, nor models of llama.cpp's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from speclib import machine
 from speclib.core.settings import Role
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
+from speclib.data.shapes import published_config
 from speclib.errors import BadValue
 
-from . import checkpoint, gpus
-from .part import NOWHERE, Part
+from . import gpus
+from .checkpoint import Checkpoint
+from .dtypes import TORCH_NAMES
+from .open_pair import OpenPair
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 GB = 1e9  # bytes
-LARGE = 200_000_000  # weights of a shape that are worth a count
-ANY = 1 << 60  # bytes: of a GPU whose driver does not say how many are free
+ASSUMED_GPU = 80_000_000_000  # bytes: an A100, where the driver does not say
 
-# Bytes that CUDA takes in each process on a GPU before there is any weight. It is the
-# smallest number that we know of, so that nothing is refused that would run: torch's
-# pull request 86509 has 287,047,680, with kernels loaded when they are first called;
-# newer GPUs and versions take more.
+# Bytes that CUDA takes in each process on a GPU, at the least: torch's pull request
+# 86509 has 287,047,680, with kernels loaded when they are first called.
 CUDA_CONTEXT = 287_000_000
 
 
+@dataclass(frozen=True)
+class MemoryUse:
+    """What one place holds of one device's model, in bytes.
+
+    device   draft, target, target-2, ...
+    place    core:N, cpu or cuda:N
+    weights  its parameters
+    cache    keys and values of a text of a stated length
+    """
+
+    device: str
+    place: str
+    weights: int
+    cache: int
+
+    @property
+    def memory(self) -> str:
+        """Whose memory that is: all cores share the CPU's."""
+        return "cpu" if self.place.startswith("core") else self.place
+
+
 def check(
-    pair: Pair,
-    place: Place,
+    opened: OpenPair,
     dtype: str,
     targets: int = 1,
     in_one_process: bool = False,
     cached: int = 0,
+    roles: Iterable[Role] = ("draft", "target"),
 ) -> None:
     """Raises BadValue for a pair that cannot be loaded here, with the reason.
 
-    place: where it is computed, without alternatives. targets: how many target devices
-    there are. in_one_process: whether all of them are in one process, which uses each
-    of its GPUs once; else each has its own, and each of its ranks. cached: of how many
-    tokens each model keeps the keys and values, if they are worth a count.
+    targets: how many target devices there are. in_one_process: whether all of them are
+    in one process. cached: how many tokens each model caches, if that is worth a count.
+    roles: the models that are loaded.
     """
-    check_gpus(pair, place, targets)
-    check_cores(pair, place)
-    for spec in {pair.target.model: pair.target, pair.draft.model: pair.draft}.values():
-        if not spec.is_toy and not spec.in_llamacpp:
-            checkpoint.check(spec.model)
-    if cached or may_be_large(pair.target) or may_be_large(pair.draft):
-        check_memory(pair, place, dtype, targets, in_one_process, cached)
-
-
-def check_gpus(pair: Pair, place: Place, targets: int) -> None:
-    """Raises BadValue where the pair names a GPU that torch cannot use."""
-    wanted = gpus_of(place, targets)
-    if not wanted or max(wanted) < gpus.count():
+    check_gpus(opened, targets)
+    check_cores(opened)
+    if opened.is_toy:
         return
-    names = ", ".join(f"cuda:{number}" for number in sorted(wanted))
+    configs: dict[Role, PretrainedConfig] = {}
+    for role in roles:
+        files = opened.files(role)
+        if isinstance(files, Checkpoint):
+            files.check_weights()
+            if not files.spec.in_llamacpp:
+                configs[role] = files.config
+
+    if cached or any(_may_be_large(opened.pair.model(role)) for role in configs):
+        free = free_memory()
+        held = estimate(
+            opened.pair, configs, opened.place, dtype, cached, targets, free
+        )
+        for memory, size in needed_memory(held, in_one_process).items():
+            if memory in free and size > free[memory]:
+                raise BadValue(
+                    f"pair {opened.pair.name!r} does not fit in {dtype}: {memory} "
+                    f"would hold {size / GB:.1f} GB of weights and caches of "
+                    f"{cached:,} tokens and has {free[memory] / GB:.1f} GB free. Give "
+                    "it more places, smaller models, fewer or shorter requests, or "
+                    "dtype='bfloat16'"
+                )
+
+
+# -- places ----------------------------------------------------------------------------
+def check_gpus(opened: OpenPair, targets: int) -> None:
+    """Raises BadValue where the pair names a GPU that torch cannot use."""
+    names = set(opened.place.of("draft"))
+    for index in range(targets):
+        names.update(opened.place.of("target", index))
+    wanted = sorted(name for name in names if name.startswith("cuda:"))
+    if not wanted or max(number_of(name) for name in wanted) < gpus.count():
+        return
     raise BadValue(
-        f"pair {pair.name!r} stands on {names}, but {gpus.available()}. Give other "
-        "places, as in place={'draft': ['core:0'], 'target': ['core:1']}; "
-        "`python -m speclab doctor` says what this machine can run"
+        f"pair {opened.pair.name!r} stands on {', '.join(wanted)}, but "
+        f"{gpus.available()}. Give other places, as in place={{'draft': ['core:0'], "
+        "'target': ['core:1']}; `python -m speclab doctor` says what this machine can "
+        "run"
     )
 
 
-def check_cores(pair: Pair, place: Place) -> None:
+def check_cores(opened: OpenPair) -> None:
     """Raises BadValue where the pair names a core that this machine does not have.
 
     A machine of one core has only that one for all of them. Places that are not named,
     as of further targets, begin again with the first core.
     """
-    cores = machine.cores()
+    place, cores = opened.place, machine.cores()
     for name in (*place.draft, *place.target, *chain(*place.servers)):
-        is_core = name.startswith("core:")
-        if is_core and int(name.removeprefix("core:")) >= cores > 1:
+        if name.startswith("core:") and number_of(name) >= cores > 1:
             raise BadValue(
-                f"pair {pair.name!r} stands on {name}, but this process may use "
+                f"pair {opened.pair.name!r} stands on {name}, but this process may use "
                 f"{cores} cores, core:0 to core:{cores - 1}: give one of them, or cpu"
             )
 
 
-def gpus_of(place: Place, targets: int) -> set[int]:
-    """The numbers of the GPUs that a draft and so many targets stand on."""
-    devices: list[tuple[Role, int]] = [("draft", 0)]
-    devices += [("target", index) for index in range(targets)]
-    numbers = set()
-    for role, index in devices:
-        for name in place.of(role, index):
-            if name.startswith("cuda:"):
-                numbers.add(int(name.removeprefix("cuda:")))
-    return numbers
+def number_of(place: str) -> int:
+    """The number of a core or a GPU."""
+    return int(place.split(":")[1])
 
 
-def check_memory(
-    pair: Pair,
-    place: Place,
-    dtype: str,
-    targets: int,
-    in_one_process: bool = False,
-    cached: int = 0,
-) -> None:
-    """Raises BadValue where a place has less memory free than weights and caches take.
-
-    On a GPU each process takes some for CUDA, too. Arguments as of ``check``.
-    """
-    from speclib.models.footprint import parts
-
-    free = free_memory()
-    gpu_memory = {}
-    for number in _numbers(free):
-        gpu_memory[number] = max(0, free[f"cuda:{number}"] - CUDA_CONTEXT)
-    held = parts(pair, place, dtype, cached, targets, gpu_memory or {0: ANY})
-    needed = needed_by(held, in_one_process)
-
-    things = f"weights and caches of {cached:,} tokens" if cached else "weights"
-    problems = []
-    for memory, size in needed.items():
-        if memory == NOWHERE:
-            problems.append(f"its GPUs lack memory for {size / GB:.1f} GB of {things}")
-        elif size > free.get(memory, ANY):
-            what = f"{things} and CUDA" if memory.startswith("cuda") else things
-            problems.append(
-                f"{memory} would hold {size / GB:.1f} GB of {what} and has "
-                f"{free[memory] / GB:.1f} GB free"
-            )
-    if problems:
-        ways = "more places, smaller models or dtype='bfloat16'"
-        if cached:
-            ways = f"fewer requests at a time, shorter texts, {ways}"
-        raise BadValue(
-            f"pair {pair.name!r} does not fit in {dtype}: {'; '.join(problems)}. Give "
-            f"it {ways}"
-        )
-
-
-def needed_by(held: Iterable[Part], in_one_process: bool) -> dict[str, int]:
-    """Bytes of ``held``, and of CUDA itself, by whose memory takes them."""
-    sizes: dict[str, int] = {}
-    processes: dict[str, int] = {}
-    for part in held:  # each is what one process has there
-        sizes[part.memory] = sizes.get(part.memory, 0) + part.total
-        processes[part.memory] = processes.get(part.memory, 0) + 1
-
-    needed = {}
-    for memory, size in sizes.items():
-        contexts = 0
-        if memory.startswith("cuda"):
-            contexts = 1 if in_one_process else processes[memory]
-        needed[memory] = size + contexts * CUDA_CONTEXT
-    return needed
-
-
+# -- memory ----------------------------------------------------------------------------
 def free_memory() -> dict[str, int]:
     """Bytes that are free here, by "cpu" and the GPUs' places.
 
@@ -166,33 +148,104 @@ def free_memory() -> dict[str, int]:
     return free
 
 
-def _numbers(places: Iterable[str]) -> list[int]:
-    """The numbers of the GPUs among places."""
-    return [
-        int(place.removeprefix("cuda:"))
-        for place in places
-        if place.startswith("cuda:")
-    ]
-
-
-def may_be_large(spec: ModelSpec) -> bool:
-    """Whether its memory is worth a count: the embedded models' own is not.
-
-    Nor is that of the shapes in which they stand in for larger ones under
-    ``data/pairs``, some hundred megabytes at most.
-    """
-    if spec.is_toy or spec.in_llamacpp:
-        return False
-    if (
-        spec.shape is not None
-        and not spec.head
-        and weights_of_layers(spec.shape) > LARGE
-    ):
-        return True
+def _may_be_large(spec: ModelSpec) -> bool:
+    """Whether a model's memory is worth a count: that of the embedded ones is not."""
     return spec.like is not None or not spec.model.startswith("zoo/")
 
 
-def weights_of_layers(shape: Sequence[int]) -> int:
-    """About how many weights the layers of a shape have; it says no heads of keys."""
-    layers, width, _, ffn = shape
-    return layers * (4 * width * width + 3 * width * ffn)
+def published(model: str) -> PretrainedConfig:
+    """The configuration of a model of the hub, by its published sizes.
+
+    Raises BadValue where no file under data/shapes has them.
+    """
+    from transformers import AutoConfig
+    from transformers.utils import logging
+
+    known = published_config(model)
+    if known is None:
+        raise BadValue(f"no file under data/shapes describes {model!r}: write one")
+    model_type, values = known
+    logging.set_verbosity_error()  # about tokens, which nobody counts here
+    config: PretrainedConfig = AutoConfig.for_model(model_type, **values)
+    return config
+
+
+def estimate(
+    pair: Pair,
+    configs: Mapping[Role, PretrainedConfig],
+    place: Place,
+    dtype: str,
+    length: int,
+    targets: int,
+    free: Mapping[str, int],
+) -> list[MemoryUse]:
+    """What each place holds of the models that have one of ``configs``.
+
+    place: where they are computed, without alternatives. length: of the text that is
+    cached, in tokens. free: as of ``free_memory``. A model in one process is spread
+    over its GPUs by what is free on them.
+    """
+    held = []
+    for role, config in configs.items():
+        spec = pair.model(role)
+        weights, cache = _sizes(spec, config, dtype, length)
+        for index in range(targets if role == "target" else 1):
+            device = role if index == 0 else f"{role}-{index + 1}"
+            for name, share in _shares(spec, place.of(role, index), free):
+                held.append(
+                    MemoryUse(device, name, int(weights * share), int(cache * share))
+                )
+    return held
+
+
+def _shares(
+    spec: ModelSpec, places: Sequence[str], free: Mapping[str, int]
+) -> list[tuple[str, float]]:
+    """Which part of a model each of its places holds."""
+    if spec.spread in ("replicas", "layers"):
+        return [(name, 1.0) for name in places]
+    if spec.spread in ("tensors", "stages"):
+        return [(name, 1 / len(places)) for name in places]
+    own_gpus = [name for name in places if name.startswith("cuda")]
+    if not own_gpus or spec.dilation is not None:
+        return [((own_gpus or places)[0], 1.0)]
+    rooms = [free.get(name, ASSUMED_GPU) for name in own_gpus]
+    return [
+        (name, room / sum(rooms)) for name, room in zip(own_gpus, rooms, strict=True)
+    ]
+
+
+def _sizes(
+    spec: ModelSpec, config: PretrainedConfig, dtype: str, length: int
+) -> tuple[int, int]:
+    """Bytes of a model's weights, and of its keys and values of a text."""
+    import torch
+
+    from .dilate import dilated_config
+    from .weights import empty_network
+
+    if spec.dilation is not None and not spec.head:
+        config = dilated_config(config, **spec.dilation._asdict())
+    torch_dtype: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
+    weights = empty_network(config, torch_dtype).num_parameters()
+
+    text = config.get_text_config(decoder=True)
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    width = getattr(text, "head_dim", None)
+    width = width or text.hidden_size // text.num_attention_heads
+    cached = 2 * text.num_hidden_layers * heads * width * length
+    return weights * torch_dtype.itemsize, cached * torch_dtype.itemsize
+
+
+def needed_memory(
+    held: Iterable[MemoryUse], in_one_process: bool = False
+) -> dict[str, int]:
+    """Bytes of ``held``, and of CUDA itself, by whose memory takes them."""
+    needed: dict[str, int] = {}
+    for use in held:  # each is what one process has there
+        size = use.weights + use.cache
+        is_own_process = use.memory not in needed or not in_one_process
+        if use.place.startswith("cuda") and is_own_process:
+            size += CUDA_CONTEXT
+        needed[use.memory] = needed.get(use.memory, 0) + size
+    return needed

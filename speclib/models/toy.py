@@ -26,7 +26,7 @@ from speclib.core.text import AnyText
 from speclib.errors import BadValue
 from speclib.operations.model import Model, Stopped, shaped
 
-from .known_tokens import known_tokens
+from .vocabulary import known_tokens
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat

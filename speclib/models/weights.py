@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 from speclib.errors import BadValue
 
-from .checkpoint import opened, stored_weights
+from .checkpoint import Checkpoint, opened
 from .complete import Differences, Mismatch, is_computed, load_network, refuse
 from .dilate import (
     check_family,
@@ -35,16 +35,13 @@ from .dilate import (
     set_weight,
 )
 from .dtypes import TORCH_NAMES, check_dtype
-from .zoo import load_part
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-    from speclib.data.pairs import ModelSpec
-
 
 # Some checkpoints have their weights in an older layout, which transformers converts.
-SPREAD_ADVICE = "If transformers converts them as it loads them, leave spread out"
+SPREAD_ADVICE = ". If transformers converts them as it loads them, leave spread out"
 
 
 class Sliceable(Protocol):
@@ -124,8 +121,8 @@ def _weights_on_meta() -> Iterator[None]:
         nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
-def open_weights(spec: ModelSpec, dtype: str, device: torch.device) -> Weights:
-    """The empty network of ``spec``, and its weights.
+def open_weights(checkpoint: Checkpoint, dtype: str, device: torch.device) -> Weights:
+    """The empty network of ``checkpoint``, and its weights.
 
     dtype: one of ``dtypes``. device: where the weights will be.
 
@@ -133,9 +130,9 @@ def open_weights(spec: ModelSpec, dtype: str, device: torch.device) -> Weights:
     """
     check_dtype(dtype)
     torch_dtype = getattr(torch, TORCH_NAMES[dtype])
-    if spec.dilation is None:
-        return Stored(spec.model, torch_dtype, device)
-    return Dilated(spec, torch_dtype, device)
+    if checkpoint.spec.dilation is None:
+        return Stored(checkpoint, torch_dtype, device)
+    return Dilated(checkpoint, torch_dtype, device)
 
 
 def fill(
@@ -176,14 +173,16 @@ def _own_share(
 class Stored:
     """The weights of a checkpoint, in its files."""
 
-    def __init__(self, model: str, dtype: torch.dtype, device: torch.device):
-        config = load_part(model, AutoConfig, "configuration")
+    def __init__(
+        self, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
+    ):
+        config, model = checkpoint.config, checkpoint.model
         if getattr(config, "quantization_config", None) is not None:
             raise BadValue(
                 f"the weights of model {model!r} are quantised, and slices of such are "
                 "not read: leave spread out, or give the checkpoint that it was made of"
             )
-        self.files = stored_weights(model)
+        self.files = checkpoint.stored_weights()
         self.network = empty_network(config, dtype)
         move_buffers(self.network, device)
         self.stored_names = self._find_stored_names(model)
@@ -213,9 +212,8 @@ class Stored:
         for name in self.files.keys() - set(stored_names.values()):
             if not is_computed(name, left_out):
                 unused.append(name)
-        family = type(self.network).__name__
         differences = Differences(missing, unused, mismatched)
-        refuse(model, family, differences, advice=SPREAD_ADVICE)
+        refuse(f"model {model!r}", self.network, differences, advice=SPREAD_ADVICE)
         self._check_ties(model, twins)
         return stored_names
 
@@ -250,11 +248,13 @@ class Stored:
 class Dilated:
     """The weights of an embedded network that is dilated, made one after the other."""
 
-    def __init__(self, spec: ModelSpec, dtype: torch.dtype, device: torch.device):
-        dilation = spec.dilation
+    def __init__(
+        self, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
+    ):
+        dilation = checkpoint.spec.dilation
         assert dilation is not None
         self.device = device
-        self.small = load_network(spec.model, dtype=dtype)
+        self.small = load_network(checkpoint, dtype=dtype)
         check_family(self.small)
         self.config = dilated_config(self.small.config, **dilation._asdict())
         self.network = empty_like(self.small, self.config, dtype, device)

@@ -46,8 +46,7 @@ class SeatedProcesses(Processes):
         check_seats(self.opened, self.dtype)
         if self.emulate is None:
             cached = self.seats * self._length
-            place = self.opened.place
-            preflight.check(self.pair, place, self.dtype, cached=cached)
+            preflight.check(self.opened, self.dtype, cached=cached)
 
     def _as_timed(self, operation: Operation) -> Together:
         """The same operation in every seat at a time."""

@@ -41,11 +41,10 @@ class Processes(RealDevices[Worker]):
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
 
     def _refuse_what_does_not_fit(self) -> None:
-        place, servers = self.opened.place, len(self.targets)
         if self.emulate is None:
-            preflight.check(self.pair, place, self.dtype, servers)
+            preflight.check(self.opened, self.dtype, len(self.targets))
         else:
-            preflight.check_gpus(self.pair, place, servers)
+            preflight.check_gpus(self.opened, len(self.targets))
 
     def _start_worker(self, name: str) -> Worker:
         role, index = self.devices[name].role, self.devices[name].index

@@ -14,7 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import speclib
 from speclib.core.sampling import Sampler
-from speclib.data.pairs import Pair
+from speclib.data.pairs import ModelSpec, Pair
+from speclib.models.checkpoint import Checkpoint, find
 
 VOCAB = 61
 LAYERS = 9
@@ -48,6 +49,11 @@ def network(
         else:
             weight.normal_(0, 0.15)
     return net
+
+
+def found(model: object, **settings) -> Checkpoint:
+    """The checkpoint in a folder, or of an embedded model."""
+    return find(ModelSpec(model=str(model), **settings))
 
 
 def with_rows(

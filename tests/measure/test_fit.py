@@ -8,13 +8,12 @@ import pytest
 
 from speclab import machine_facts
 from speclab.measure import fit as fitting
-from speclab.measure.fit import MOST_TRIES, Shape
+from speclab.measure.fit import MOST_TRIES, Shape, trained_shape
 from speclib import paths
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.data.toml_files import names_under
 from speclib.errors import BadValue
-from speclib.models.open_pair import open_pair
 from speclib.worlds.cost_ratio import CostRatio
 from speclib.worlds.processes import Processes
 
@@ -149,6 +148,6 @@ def test_a_real_pair_is_fitted_by_the_command_and_by_nothing_else(own_cache):
     fitted = fitting.fit(NAME)
     assert fitted.low <= fitted.c <= fitted.high
     assert fitted.wanted == pytest.approx(WANTED, abs=1e-3)
-    assert fitted.shape >= Shape(*open_pair(load_pair(NAME)).least_draft_shape)
+    assert fitted.shape >= trained_shape(load_pair(NAME))
     assert not fitting.needs_fit(NAME)
     assert fitting.fitted_pair(NAME) == load_pair(NAME).with_draft_shape(fitted.shape)

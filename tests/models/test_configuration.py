@@ -14,13 +14,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
+from helpers.checkpoints import found, numbered_words, save_tokenizer  # noqa: E402
 from helpers.snapshots import ARCHITECTURES, VOCAB, random_network  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
-from speclib.models import configuration, vocabulary  # noqa: E402
+from speclib.models.configuration import attention_windows  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.rank import Rank  # noqa: E402
 
@@ -124,9 +124,9 @@ def multimodal(folder: Path, **text_settings) -> str:
 
 def test_the_limits_of_a_multimodal_model_are_those_of_its_text_part(tmp_path):
     model = multimodal(tmp_path, eos_token_id=[7, 9])
-    assert configuration.end_tokens(model) == {7, 9}
-    assert vocabulary.limits(model) == (VOCAB, 1024)
-    windows = configuration.attention_windows(configuration.text_config(model))
+    assert found(model).end_tokens == {7, 9}
+    assert (found(model).vocab, found(model).context) == (VOCAB, 1024)
+    windows = attention_windows(found(model).text_config)
     assert windows == {"sliding_attention": 60, "full_attention": None}
 
 
@@ -176,17 +176,7 @@ def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
             "long_factor": [2.0] * 4,
         },
     )
-    assert vocabulary.limits(model).context == 128
-    opened = open_pair(pair_of(model))
-    extended = ARCHITECTURES["Phi3Config"]["max_position_embeddings"]
-    why = f"{model!r} extends its 128 tokens to {extended} by longrope, which turns all"
-    assert opened.why_this_context.startswith(why)
-
-
-def test_a_text_that_is_as_long_as_its_configuration_says_needs_no_reason(tmp_path):
-    model = save_config(tmp_path, "LlamaConfig", **LLAMA)
-    assert open_pair(pair_of(model)).why_this_context == ""
-    assert open_pair(speclib.load_pair("toy")).why_this_context == ""
+    assert found(model).context == 128
 
 
 # -- what ends a text ------------------------------------------------------------------
@@ -212,7 +202,7 @@ def test_end_tokens_are_those_that_transformers_generate_goes_by(
     if generation is not None:
         write_json(tmp_path, "generation_config.json", **generation)
 
-    assert configuration.end_tokens(str(tmp_path)) == expected
+    assert found(tmp_path).end_tokens == expected
     loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
     theirs = loaded.generation_config.eos_token_id
     assert {theirs} if isinstance(theirs, int) else set(theirs) == expected
@@ -225,21 +215,21 @@ def test_without_any_in_its_configurations_a_models_tokenizer_is_asked(
     model = save_config(tmp_path, "LlamaConfig", **LLAMA)
     if generation is not None:
         write_json(tmp_path, "generation_config.json", **generation)
-    assert configuration.end_tokens(model) == frozenset()
+    assert found(model).end_tokens == frozenset()
 
     other = tmp_path / "with an end token"
     save_config(other, "LlamaConfig", **LLAMA)
     tokenizer = transformers.AutoTokenizer.from_pretrained(other)
     tokenizer.eos_token = "w17"
     tokenizer.save_pretrained(other)
-    assert configuration.end_tokens(str(other)) == {17}
+    assert found(other).end_tokens == {17}
 
 
 def test_a_damaged_generation_config_is_named(tmp_path):
     model = save_config(tmp_path, "LlamaConfig", **LLAMA)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [3,')
     with pytest.raises(BadValue, match="generation configuration of model"):
-        configuration.end_tokens(model)
+        _ = found(model).end_tokens
 
 
 def test_the_embedded_models_end_as_their_tokenizer_says():

@@ -14,6 +14,7 @@ for package in ("llama_cpp", "gguf"):
         package, reason="the extra llamacpp is not installed: make llamacpp"
     )
 
+from helpers.checkpoints import found  # noqa: E402
 from helpers.llama_checkpoints import (  # noqa: E402
     pair_with,
     save_checkpoint,
@@ -37,7 +38,7 @@ DUO = speclib.load_pair("embedded/duo")
 def test_quantising_takes_memory_away():
     sizes = []
     for quantization in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"):
-        path = export.find_or_write(DRAFT, SHAPE, quantization)
+        path = export.find_or_write(found(DRAFT), SHAPE, quantization)
         sizes.append(path.stat().st_size)
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 5 * sizes[-1]
@@ -46,7 +47,7 @@ def test_quantising_takes_memory_away():
 def write_into(cache):
     """In a process of its own: writes a file into ``cache``; its name and content."""
     export.CACHE = Path(cache)
-    path = export.find_or_write(DRAFT, None, "Q8_0")
+    path = export.find_or_write(found(DRAFT), None, "Q8_0")
     return path.name, path.read_bytes()
 
 
@@ -62,14 +63,16 @@ def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
 def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "CACHE", tmp_path / "cache")
     folder, _ = save_checkpoint(tmp_path / "m")
-    first = export.find_or_write(folder, None, "F16")
+    first = export.find_or_write(found(folder), None, "F16")
     written = first.stat().st_mtime_ns
-    assert export.find_or_write(folder, None, "F16").stat().st_mtime_ns == written
-    assert export.find_or_write(folder, None, "F32") != first
-    assert export.find_or_write(folder, (4, 128, 8, 96), "F16") != first
+    assert (
+        export.find_or_write(found(folder), None, "F16").stat().st_mtime_ns == written
+    )
+    assert export.find_or_write(found(folder), None, "F32") != first
+    assert export.find_or_write(found(folder), (4, 128, 8, 96), "F16") != first
 
     save_checkpoint(tmp_path / "m", tie_word_embeddings=True)
-    assert export.find_or_write(folder, None, "F16") != first
+    assert export.find_or_write(found(folder), None, "F16") != first
 
 
 def test_a_gguf_with_tokens_is_described_and_one_without_refused(tmp_path):
@@ -115,7 +118,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_pa
 
 
 def test_a_truncated_gguf_says_so(tmp_path):
-    whole = export.find_or_write(DRAFT, None, "F16").read_bytes()
+    whole = export.find_or_write(found(DRAFT), None, "F16").read_bytes()
     short = tmp_path / "short.gguf"
     for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
         short.write_bytes(whole[:size])
@@ -140,15 +143,15 @@ def test_k_quants_want_multiples_of_256_and_say_what_is_not():
     with pytest.raises(
         SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
     ):
-        export.find_or_write(DRAFT, None, "Q5_K_M")
+        export.find_or_write(found(DRAFT), None, "Q5_K_M")
     with pytest.raises(SpeclibError, match="and ffn .* is 1184"):
-        export.find_or_write(DRAFT, (4, 512, 8, 1184), "Q4_K_M")
+        export.find_or_write(found(DRAFT), (4, 512, 8, 1184), "Q4_K_M")
 
 
 def test_what_the_exporter_does_not_write_is_refused(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
     with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
-        export.find_or_write(folder, None, "F16")
+        export.find_or_write(found(folder), None, "F16")
 
 
 def families() -> list[str]:
@@ -168,7 +171,7 @@ def test_whatever_its_configuration_has_no_other_family_is_written(tmp_path):
         except Exception:  # transformers itself has none without arguments
             continue
         with pytest.raises(SpeclibError) as caught:
-            export.find_or_write(str(folder), None, "F16")
+            export.find_or_write(found(folder), None, "F16")
         if "what is written for llama.cpp here is LlamaFor" in str(caught.value):
             refused_by_name.add(family)
     assert refused_by_name > {"gemma3", "gemma3_text", "olmo3", "gpt2", "qwen3"}
@@ -182,16 +185,19 @@ def test_a_llama_with_rotary_positions_that_are_not_written_names_them(tmp_path)
         rope_parameters={"rope_type": "yarn", "factor": 2.0, "rope_theta": 10000.0},
     )
     with pytest.raises(SpeclibError, match="LlamaForCausalLM with rope_type 'yarn'"):
-        export.find_or_write(folder, None, "F16")
+        export.find_or_write(found(folder), None, "F16")
 
 
 WRITE_A_GGUF = """
 import sys
 from speclib.errors import SpeclibError
+from speclib.data.pairs import ModelSpec
+from speclib.models.checkpoint import find
 from speclib.models.llamacpp import export
 export.CACHE = __import__("pathlib").Path(sys.argv[1])
 try:
-    export.find_or_write("zoo/draft-good", None, "F16")
+    checkpoint = find(ModelSpec(model="zoo/draft-good"))
+    export.find_or_write(checkpoint, None, "F16")
 except SpeclibError as error:
     sys.exit(str(error))
 """

@@ -16,9 +16,8 @@ from helpers import snapshots  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
-from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue, SpeclibError  # noqa: E402
-from speclib.models import gpus, hf, preflight  # noqa: E402
+from speclib.models import gpus, hf  # noqa: E402
 from speclib.models.fixed_rows import FixedRows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
@@ -83,17 +82,6 @@ def test_a_fork_of_a_process_that_used_cuda_refuses_a_gpu_in_words(monkeypatch):
     gpus.refuse_fork_of_user(("core:0", "cpu"))
     with pytest.raises(SpeclibError, match="forked from one that had used CUDA.*anew"):
         gpus.refuse_fork_of_user(("cuda:0",))
-
-
-# -- memory ----------------------------------------------------------------------------
-def test_a_dilated_models_memory_is_counted_where_it_is_large():
-    """The layers of Llama 2 7B have 6.5e9 weights, those of its stand-in 85e6."""
-    large = ModelSpec(model="zoo/target", shape=(32, 4096, 32, 11008))
-    assert preflight.weights_of_layers(large.shape) == pytest.approx(6.48e9, rel=0.01)
-    assert preflight.may_be_large(large)
-    stand_in = speclib.load_pair(PAIR).target
-    assert preflight.weights_of_layers(stand_in.shape) == pytest.approx(85e6, rel=0.01)
-    assert not preflight.may_be_large(stand_in)
 
 
 # -- recorded passes are asked for by name ---------------------------------------------

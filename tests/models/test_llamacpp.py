@@ -18,6 +18,7 @@ for package in ("llama_cpp", "gguf"):
         package, reason="the extra llamacpp is not installed: make llamacpp"
     )
 
+from helpers.checkpoints import found  # noqa: E402
 from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
 
 import speclib  # noqa: E402
@@ -28,6 +29,7 @@ from speclib.data.latency import Latency  # noqa: E402
 from speclib.data.pairs import ModelSpec, Pair, Place  # noqa: E402
 from speclib.decoding.text_request import encode  # noqa: E402
 from speclib.models import hf  # noqa: E402
+from speclib.models.checkpoint import find  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.quantised_model import LlamaCpp  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
@@ -48,7 +50,7 @@ def distance(p, q) -> np.ndarray:
 
 
 def draft_in(quantization: str, shape=SHAPE) -> LlamaCpp:
-    path = export.find_or_write(DRAFT, shape, quantization)
+    path = export.find_or_write(found(DRAFT), shape, quantization)
     return LlamaCpp(path, VOCAB, CONTEXT)
 
 
@@ -77,7 +79,7 @@ def rows_everywhere(model, texts) -> np.ndarray:
 def expected(texts):
     """torch's probabilities in float32, at every position."""
     spec = ModelSpec(model=DRAFT)
-    return rows_everywhere(hf.load(spec, "float32", ("cpu",), VOCAB), texts)
+    return rows_everywhere(hf.load(find(spec), "float32", ("cpu",), VOCAB), texts)
 
 
 # -- the same probabilities ------------------------------------------------------------
@@ -133,7 +135,7 @@ KINDS = {
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 def test_every_kind_of_llama_checkpoint_keeps_its_probabilities(tmp_path, changes):
     folder, network = save_checkpoint(tmp_path / "m", **changes)
-    export.write(folder, None, tmp_path / "m.gguf", "F32")
+    export.write(found(folder), None, tmp_path / "m.gguf", "F32")
     text = tuple(np.random.default_rng(0).integers(0, 300, 200).tolist())
     with torch.inference_mode():
         logits = network(torch.tensor([text])).logits[0]
@@ -369,7 +371,7 @@ def test_nothing_is_printed(capfd):
 
 
 def test_a_text_longer_than_the_context_is_refused():
-    model = LlamaCpp(export.find_or_write(DRAFT, None, "F16"), VOCAB, 64)
+    model = LlamaCpp(export.find_or_write(found(DRAFT), None, "F16"), VOCAB, 64)
     model.rows((1,) * 64, 0, GREEDY)
     with pytest.raises(SpeclibError, match="65 tokens does not fit the context of 64"):
         model.rows((1,) * 65, 0, GREEDY)
@@ -387,7 +389,7 @@ def test_nan_logits_are_an_error_not_a_token(tmp_path):
     folder, network = save_checkpoint(tmp_path / "m")
     network.lm_head.weight.data[3] = float("nan")
     network.save_pretrained(folder)
-    export.write(folder, None, tmp_path / "m.gguf", "F32")
+    export.write(found(folder), None, tmp_path / "m.gguf", "F32")
     with pytest.raises(SpeclibError, match="m.gguf contain NaN"):
         LlamaCpp(tmp_path / "m.gguf", 300, 64).rows((1, 2), 0, GREEDY)
 

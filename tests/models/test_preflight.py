@@ -26,15 +26,21 @@ from helpers.checkpoints import (  # noqa: E402
     save_tokenizer,
 )
 from helpers.processes import killed_at_the_end  # noqa: E402
+from helpers.snapshots import ARCHITECTURES, VOCAB, random_network  # noqa: E402
 from huggingface_hub import constants  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import machine  # noqa: E402
+from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data.placement import Place  # noqa: E402
+from speclib.data.shapes import load_shape  # noqa: E402
+from speclib.data.toml_files import names_under  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import gpus, preflight  # noqa: E402
-from speclib.models.footprint import parts  # noqa: E402
-from speclib.models.part import Part  # noqa: E402
+from speclib.models.hf import HFModel  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
+from speclib.models.preflight import MemoryUse  # noqa: E402
+from speclib.paths import DATA  # noqa: E402
 from speclib.worlds import processes  # noqa: E402
 
 
@@ -66,7 +72,7 @@ def test_a_gpu_that_is_not_there_is_named_with_what_there_is(no_worker):
 def test_gpus_of_further_targets_are_wanted_too(no_worker):
     place = {"draft": ["cpu"], "target": ["cpu"], "servers": [["cuda:0"]]}
     pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
-    assert preflight.gpus_of(pair.place, 1) == set()
+    preflight.check_gpus(open_pair(pair), targets=1)
     with pytest.raises(BadValue, match="stands on cuda:0"):
         speclib.Processes(pair, servers=2)
 
@@ -93,7 +99,7 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_takes(no_worker):
     target = {"model": "zoo/target", "like": "llama-3-70b"}
     pair = speclib.pair(target, "zoo/draft-good")
     with pytest.raises(
-        BadValue, match=r"cpu would hold 28\d\.\d GB of weights and has"
+        BadValue, match=r"cpu would hold 28\d\.\d GB of weights and caches of 0"
     ):
         speclib.Processes(pair)
 
@@ -105,7 +111,7 @@ def test_a_missing_shard_is_named(tmp_path, no_worker):
     shard.unlink()
     pair = speclib.pair(str(tmp_path), "zoo/draft-good")
     pair = pair.model_copy(update={"draft": pair.target})
-    with pytest.raises(BadValue, match=f"lacks 1 of the files.*{shard.name}"):
+    with pytest.raises(BadValue, match=f"lacks 1 of its files.*{shard.name}"):
         speclib.Processes(pair)
 
 
@@ -118,28 +124,155 @@ def test_other_tokenizers_are_refused(tmp_path, no_worker):
 
 def test_what_can_be_loaded_is_not_refused(tmp_path):
     pair = pair_over_ranks(tmp_path, 2, "tensors", "target")
-    preflight.check(pair, pair.place, "float32")
+    preflight.check(open_pair(pair), "float32")
 
 
-# -- the memory of CUDA itself ---------------------------------------------------------
+# -- how much memory -------------------------------------------------------------------
+# Parameters as the hub counts them in the models' safetensors (or in copies of them).
+PUBLISHED = {
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-70b": 68_976_648_192,
+    "codellama-7b": 6_738_546_688,
+    "codellama-34b": 33_743_970_304,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "deepseek-coder-1.3b": 1_346_471_936,
+    "deepseek-coder-6.7b": 6_740_512_768,
+    "qwen2-7b": 7_615_616_512,
+    "qwen2-72b": 72_706_203_648,
+    "qwen2.5-32b": 32_763_876_352,
+    "llama-13b": 13_015_864_320,
+    "starcoder": 15_517_456_384,
+    "phi-3-medium": 13_960_238_080,
+    "phi-3-mini": 3_821_079_552,
+}
+# CodeLlama 70B is Llama 2 70B with 16 more tokens, each with a row in two matrices.
+PUBLISHED["codellama-70b"] = PUBLISHED["llama-2-70b"] + 16 * 2 * 8192
+# Of these only rounded numbers are printed: the model's name, or the size of its files.
+ROUNDED = {
+    "deepseek-coder-33b": (33.34e9, 0.01e9),
+    "llama-68m": (68e6, 1e6),
+    "tiny-starcoder": (164e6, 1e6),
+}
+GPU = 80_000_000_000  # bytes
+
+
+def uses_of(pair, dtype="bfloat16", length=1024, free=None):
+    """What each place holds of a pair whose models are not on this machine."""
+    roles = ("draft", "target")
+    configs = {role: preflight.published(pair.model(role).model) for role in roles}
+    targets = 1 + len(pair.place.servers)
+    return preflight.estimate(
+        pair, configs, pair.place, dtype, length, targets, free or {}
+    )
+
+
+def bytes_held(uses, device: str) -> tuple[int, int]:
+    """Those of weights and of a cache, over all places of a device."""
+    own = [use for use in uses if use.device == device]
+    return sum(use.weights for use in own), sum(use.cache for use in own)
+
+
+def test_every_shape_has_a_published_count():
+    assert {*PUBLISHED, *ROUNDED} == set(names_under(DATA / "shapes"))
+
+
+@pytest.mark.parametrize("name", sorted({*PUBLISHED, *ROUNDED}))
+def test_a_shape_has_as_many_parameters_as_the_published_model(name):
+    model = next(iter(load_shape(name).models))
+    uses = uses_of(speclib.pair(model, model), length=0)
+    weights, cache = bytes_held(uses, "target")
+    assert cache == 0
+    printed, last_digit = ROUNDED.get(name, (PUBLISHED.get(name), 0.5))
+    assert abs(weights / 2 - printed) < last_digit  # two bytes in bfloat16
+
+
+@pytest.mark.parametrize("like", ["llama-2-7b", "qwen2-7b"])
+def test_a_dilated_model_has_the_published_models_parameters(like):
+    """Nothing is dilated: its configuration alone decides."""
+    model = {"model": "zoo/target", "like": like}
+    if like.startswith("qwen"):
+        model["model"] = "zoo/target-qwen"
+    pair = speclib.pair(model, model)
+    configs = {"target": open_pair(pair).target.config}
+    (use,) = preflight.estimate(pair, configs, pair.place, "float32", 0, 1, {})
+    assert use.weights == 4 * PUBLISHED[like]
+
+
+def test_the_cache_is_as_large_as_pearl_prints():
+    """Appendix G: Llama 3.1 8B with 1024 tokens takes 2*2*32*8*1024*128 bytes."""
+    uses = uses_of(speclib.load_pair("hub/llama3.1-8b-70b"))
+    assert bytes_held(uses, "draft")[1] == 2 * 2 * 32 * 1 * 8 * 1024 * 128
+
+
+@pytest.mark.parametrize("name", names_under(DATA / "pairs" / "hub"))
+def test_the_papers_pairs_fit_on_the_gpus_of_the_papers(name):
+    pair = speclib.load_pair(f"hub/{name}")
+    uses = uses_of(pair)
+    assert {use.place for use in uses if use.device == "target"} == set(
+        pair.place.target
+    )
+    assert max(preflight.needed_memory(uses).values()) < GPU
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_architecture_is_counted_as_it_is_once_it_is_loaded(tmp_path, name):
+    whole = random_network(name)
+    whole.save_pretrained(tmp_path)
+    pair = speclib.pair(str(tmp_path), str(tmp_path))
+    configs = {"target": open_pair(pair).target.config}
+    text = list(range(5))
+    (use,) = preflight.estimate(pair, configs, pair.place, "float32", len(text), 1, {})
+    assert use.weights == sum(w.numel() * w.itemsize for w in whole.parameters())
+    model = HFModel(whole, VOCAB)
+    model.rows(text, 0, Sampler())
+    layers = model.cache.layers
+    assert use.cache == sum(layer.keys.nbytes + layer.values.nbytes for layer in layers)
+
+
+@pytest.mark.parametrize(
+    "spread", ["tensors", "stages", "layers", "replicas", "blocks"]
+)
+def test_ranks_have_parts_of_a_model_or_all_of_it(tmp_path, spread):
+    role = "target" if spread in ("tensors", "stages") else "draft"
+    pair = pair_over_ranks(tmp_path, 2, spread, role)
+    opened = open_pair(pair)
+    configs = {role: opened.files(role).config}
+    uses = preflight.estimate(pair, configs, pair.place, "float32", 8, 1, {})
+    weights = 4 * network().num_parameters()
+    parts = {"blocks": [1.0], "layers": [1.0] * 2, "replicas": [1.0] * 2}
+    expected = [weights * part for part in parts.get(spread, [0.5] * 2)]
+    assert [use.weights for use in uses] == pytest.approx(expected, abs=1)
+
+
+def test_layers_of_one_process_go_where_there_is_room():
+    place = {"draft": ["cpu"], "target": ["cuda:0", "cuda:1"]}
+    model = "meta-llama/Llama-2-7b-hf"
+    pair = speclib.pair(model, model, place=place)
+    uses = uses_of(pair, free={"cuda:0": 30 * 10**9, "cuda:1": 10 * 10**9})
+    on_gpus = [use.weights for use in uses if use.device == "target"]
+    assert on_gpus[0] == pytest.approx(3 * on_gpus[1])
+    assert sum(on_gpus) == pytest.approx(2 * PUBLISHED["llama-2-7b"], abs=1)
+
+
 PR_86509 = 287_047_680  # bytes of a context, as measured in torch's pull request
 
 
 def test_each_process_on_a_gpu_takes_what_cuda_takes_there():
     """Two ranks of a target and a draft on one GPU are three, or one in one process."""
     held = [
-        Part("target", "cuda:0", weights=100, cache=7),
-        Part("target", "cuda:0", weights=50, cache=7),
-        Part("draft", "cuda:0", weights=10, cache=7),
-        Part("target-2", "cuda:1", weights=150, cache=7),
-        Part("target-3", "core:3", weights=20, cache=7),
+        MemoryUse("target", "cuda:0", weights=100, cache=7),
+        MemoryUse("target", "cuda:0", weights=50, cache=7),
+        MemoryUse("draft", "cuda:0", weights=10, cache=7),
+        MemoryUse("target-2", "cuda:1", weights=150, cache=7),
+        MemoryUse("target-3", "core:3", weights=20, cache=7),
     ]
-    apart = preflight.needed_by(held, in_one_process=False)
+    apart = preflight.needed_memory(held)
     context = pytest.approx(PR_86509, rel=1e-3)
     assert apart["cuda:0"] - 160 - 3 * 7 == pytest.approx(3 * PR_86509, rel=1e-3)
     assert apart["cuda:1"] - 150 - 7 == context
     assert apart["cpu"] == 20 + 7
-    together = preflight.needed_by(held, in_one_process=True)
+    together = preflight.needed_memory(held, in_one_process=True)
     assert together["cuda:0"] - 160 - 3 * 7 == context
 
 
@@ -150,18 +283,21 @@ def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
     """By a list of GPUs that stands in for one: two processes need 0.574 GB more."""
     target = {"model": "zoo/target", "like": "deepseek-coder-1.3b"}
     place = {"draft": ["cuda:0"], "target": ["cuda:0"]}
-    pair = speclib.pair(target, "zoo/draft-good", place=place)
-    weights = sum(
-        part.weights for part in parts(pair, pair.place, "bfloat16", 0, 1, {0: 1 << 60})
+    opened = open_pair(speclib.pair(target, "zoo/draft-good", place=place))
+    configs = {role: opened.files(role).config for role in ("draft", "target")}
+    uses = preflight.estimate(
+        opened.pair, configs, opened.place, "bfloat16", 0, 1, {"cuda:0": GPU}
     )
+    weights = sum(use.weights for use in uses)
     gpu = machine.Gpu("a GPU", total=80 * 10**9, free=int(weights + spare))
     monkeypatch.setattr(machine, "gpus", lambda: (gpu,))
+    monkeypatch.setattr(gpus, "count", lambda: 1)
     if fits:
-        preflight.check_memory(pair, pair.place, "bfloat16", 1)
+        preflight.check(opened, "bfloat16")
         return
-    with pytest.raises(BadValue, match=r"GB of weights and CUDA and has"):
-        preflight.check_memory(pair, pair.place, "bfloat16", 1)
-    preflight.check_memory(pair, pair.place, "bfloat16", 1, in_one_process=True)
+    with pytest.raises(BadValue, match=r"cuda:0 would hold .* GB of weights and cac"):
+        preflight.check(opened, "bfloat16")
+    preflight.check(opened, "bfloat16", in_one_process=True)
 
 
 # -- the hub ---------------------------------------------------------------------------
@@ -329,4 +465,5 @@ def test_a_core_that_the_machine_does_not_have_is_named_not_folded(
 def test_on_a_machine_of_one_core_every_core_is_that_one(monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 1)
     place = Place(draft=("core:0",), target=("core:1",))
-    preflight.check_cores(speclib.load_pair("toy"), place)
+    pair = speclib.load_pair("toy").model_copy(update={"place": place})
+    preflight.check_cores(open_pair(pair))

@@ -31,7 +31,6 @@ from helpers.ranks_in_threads import RankInThread, Table  # noqa: E402
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
-from speclib.errors import BadValue  # noqa: E402
 from speclib.methods.dsi import dsi  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
@@ -360,9 +359,11 @@ def test_a_plan_that_is_not_known_is_refused_with_what_is():
         Tensors(transformers.Phi3ForCausalLM(config), VOCAB, 0, 2)
 
 
-def test_heads_that_ranks_cannot_share_are_refused_before_anything_is_loaded(tmp_path):
+def test_heads_that_ranks_cannot_share_are_refused_in_words(tmp_path):
     pair = spread_target(tmp_path, 2, num_key_value_heads=1)
-    with pytest.raises(BadValue, match="1 key and value heads, too few for 2 ranks"):
+    with pytest.raises(
+        SpeclibError, match="1 key and value heads, too few for 2 ranks"
+    ):
         Processes(pair)
 
 

@@ -18,6 +18,7 @@ transformers = pytest.importorskip("transformers")
 
 from helpers.checkpoints import (  # noqa: E402
     PLAIN,
+    found,
     network,
     numbered_words,
     save_tokenizer,
@@ -105,7 +106,7 @@ def test_rows_that_dilation_added_are_never_written(tmp_path):
     large = dilate(network("Qwen3"), (10, 64, 8, 96), vocab=80)
     large.save_pretrained(tmp_path)
     assert large.config.vocab_size == 80
-    assert vocabulary.limits(str(tmp_path)).vocab == MANY
+    assert found(tmp_path).vocab == MANY
 
 
 # -- what a draft is fed ---------------------------------------------------------------
@@ -161,7 +162,8 @@ def test_a_stand_in_is_the_unknown_token_or_else_the_end_token(
     for name, word in named.items():
         setattr(tokenizer, name, word)
     tokenizer.save_pretrained(tmp_path)
-    assert vocabulary.stand_in(model) == expected
+    named_tokens = found(model).named_tokens
+    assert vocabulary.stand_in(named_tokens, FEW) == expected
 
 
 def test_only_a_draft_that_lacks_rows_has_a_stand_in(few, many):

@@ -14,12 +14,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 safetensors_torch = pytest.importorskip("safetensors.torch")
 
-from helpers.checkpoints import PLAIN, TEXT, VOCAB, network  # noqa: E402
+from helpers.checkpoints import PLAIN, TEXT, VOCAB, found, network  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import checkpoint, hf  # noqa: E402
+from speclib.models.checkpoint import find  # noqa: E402
 from speclib.models.dilate import dilate  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
@@ -74,7 +75,7 @@ def test_a_network_filled_whole_is_the_one_that_transformers_loads(
     tmp_path, family, dtype
 ):
     spec = saved(tmp_path, family)
-    weights = open_weights(spec, dtype, CPU)
+    weights = open_weights(find(spec), dtype, CPU)
     fill(weights.network, weights, CPU, {})
     expected = transformers.AutoModelForCausalLM.from_pretrained(
         tmp_path, dtype=getattr(torch, dtype)
@@ -89,7 +90,7 @@ def test_a_rank_filled_with_its_slices_has_what_it_would_cut_from_the_whole(
 ):
     spec = saved(tmp_path, family, num_key_value_heads=4)
     for number in range(size):
-        weights = open_weights(spec, "float32", CPU)
+        weights = open_weights(find(spec), "float32", CPU)
         ours = Tensors(weights.network, VOCAB, number, size)
         fill(ours.network, weights, CPU, ours.shares)
         whole = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -102,7 +103,7 @@ def test_a_stage_filled_with_its_layers_has_what_it_would_leave_of_the_whole(
 ):
     spec = saved(tmp_path, family)
     for number in range(2):
-        weights = open_weights(spec, "float32", CPU)
+        weights = open_weights(find(spec), "float32", CPU)
         ours = Pipeline(weights.network, VOCAB, number, 2)
         fill(ours.network, weights, CPU, {})
         whole = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
@@ -112,7 +113,7 @@ def test_a_stage_filled_with_its_layers_has_what_it_would_leave_of_the_whole(
 
 def test_tied_weights_stay_one(tmp_path):
     spec = saved(tmp_path, "Llama, tied")
-    weights = open_weights(spec, "float32", CPU)
+    weights = open_weights(find(spec), "float32", CPU)
     fill(weights.network, weights, CPU, {})
     filled = weights.network
     embedding = filled.get_input_embeddings().weight
@@ -123,10 +124,10 @@ def test_tied_weights_stay_one(tmp_path):
 def test_a_rank_of_a_dilated_network_has_what_it_would_cut_from_the_whole(number):
     shape = (8, 512, 8, 1024)
     spec = ModelSpec(model="zoo/draft-good", shape=shape)
-    weights = open_weights(spec, "float32", CPU)
+    weights = open_weights(find(spec), "float32", CPU)
     ours = Tensors(weights.network, VOCAB, number, 2)
     fill(ours.network, weights, CPU, ours.shares)
-    small = hf.network(spec.undilated, "float32", (), packed=False)
+    small = hf.network(find(spec.undilated), "float32", (), packed=False)
     expected = Tensors(dilate(small, shape), VOCAB, number, 2)
     assert_equal_networks(ours.network, expected.network)
 
@@ -137,7 +138,7 @@ def test_a_model_of_a_published_shape_but_for_its_layers_says_what_the_small_one
     spec = ModelSpec(model="zoo/draft-good", like="deepseek-coder-1.3b")
     layers, width, heads, ffn = spec.dilation.shape
     assert (layers, width, heads, ffn) == (24, 2048, 16, 5504)
-    small = hf.network(spec.undilated, "float32", (), packed=False)
+    small = hf.network(find(spec.undilated), "float32", (), packed=False)
     thin = spec.dilation._replace(shape=(3, width, heads, ffn))
     large = dilate(small, **thin._asdict())
     assert large.config.vocab_size == 32256
@@ -178,7 +179,7 @@ def measure_loading(pair, folder, rank):
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     model = load[spec.spread](
-        spec, "bfloat16", ("cpu",) * rank.size, VOCAB, False, rank
+        find(spec), "bfloat16", ("cpu",) * rank.size, VOCAB, False, rank
     )
     peak = resident("VmHWM") - before
     network = model.model.network
@@ -191,9 +192,7 @@ def measure_loading(pair, folder, rank):
 def load_small_ones() -> None:
     """Brings what is loaded of libraries into memory: it is no part of a model."""
     for shape in (None, (7, 256, 4, 688)):
-        weights = open_weights(
-            ModelSpec(model="zoo/target", shape=shape), "bfloat16", CPU
-        )
+        weights = open_weights(found("zoo/target", shape=shape), "bfloat16", CPU)
         fill(weights.network, weights, CPU, {})
 
 
@@ -261,7 +260,7 @@ def large_checkpoint(tmp_path_factory):
 
 def save_large(folder: Path, size: str) -> None:
     spec = ModelSpec(model="zoo/target", shape=LARGE_SHAPES[size])
-    large = hf.network(spec, "bfloat16", (), packed=False)
+    large = hf.network(find(spec), "bfloat16", (), packed=False)
     shard = 2 * PARAMETERS[size] // 5  # bytes
     large.save_pretrained(folder, max_shard_size=shard)
     assert len(list(folder.glob("*.safetensors"))) > 4
@@ -272,22 +271,23 @@ def test_a_missing_shard_is_named_before_anything_is_read(tmp_path):
     spec = saved(tmp_path, "Llama")
     shards = sorted(tmp_path.glob("*.safetensors"))
     shards[1].unlink()
-    with pytest.raises(BadValue, match=f"lacks 1 of the files.*{shards[1].name}"):
-        open_weights(spec, "float32", CPU)
-    assert checkpoint.copy_of(spec.model).missing == (shards[1].name,)
+    with pytest.raises(BadValue, match=f"lacks 1 of its files.*{shards[1].name}"):
+        open_weights(find(spec), "float32", CPU)
 
 
 def test_a_folder_without_weights_says_which_are_wanted(tmp_path):
     network().config.save_pretrained(tmp_path)
-    with pytest.raises(BadValue, match="no weights in .*model.safetensors"):
-        open_weights(ModelSpec(model=str(tmp_path)), "float32", CPU)
+    with pytest.raises(
+        BadValue, match="lacks 1 of its files of weights in .*: model.safetensors"
+    ):
+        open_weights(found(tmp_path), "float32", CPU)
 
 
 def test_an_index_that_is_none_is_named(tmp_path):
     spec = saved(tmp_path, "Llama")
     (tmp_path / checkpoint.INDEX).write_text("{}")
     with pytest.raises(BadValue, match="is no index of a checkpoint.*weight_map"):
-        open_weights(spec, "float32", CPU)
+        open_weights(find(spec), "float32", CPU)
 
 
 def test_a_weight_that_no_file_has_is_named(tmp_path):
@@ -297,8 +297,8 @@ def test_a_weight_that_no_file_has_is_named(tmp_path):
     weights = safetensors_torch.load_file(shard)
     del weights["model.norm.weight"]
     safetensors_torch.save_file(weights, shard)
-    with pytest.raises(BadValue, match="they lack 1 of .*'model.norm.weight'"):
-        open_weights(spec, "float32", CPU)
+    with pytest.raises(BadValue, match=r"1 missing \(model.norm.weight\)"):
+        open_weights(find(spec), "float32", CPU)
 
 
 def test_a_shard_that_is_not_whole_is_named(tmp_path):
@@ -306,7 +306,7 @@ def test_a_shard_that_is_not_whole_is_named(tmp_path):
     shard = sorted(tmp_path.glob("*.safetensors"))[1]
     shard.write_bytes(shard.read_bytes()[:-100])
     with pytest.raises(BadValue, match=f"{shard.name}, of .* bytes, is cut off"):
-        open_weights(spec, "float32", CPU)
+        open_weights(find(spec), "float32", CPU)
 
 
 def test_quantised_weights_are_refused(tmp_path):
@@ -315,12 +315,12 @@ def test_quantised_weights_are_refused(tmp_path):
     config["quantization_config"] = {"quant_method": "fp8"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(BadValue, match="quantised.*leave spread out"):
-        open_weights(spec, "float32", CPU)
+        open_weights(find(spec), "float32", CPU)
 
 
 def test_rows_of_a_filled_network_are_those_of_the_whole(tmp_path):
     spec = saved(tmp_path, "Llama")
-    weights = open_weights(spec, "float32", CPU)
+    weights = open_weights(find(spec), "float32", CPU)
     fill(weights.network, weights, CPU, {})
     rows = hf.HFModel(weights.network, VOCAB).rows(TEXT, 2, PLAIN)
     expected = hf.HFModel(whole_network("Llama"), VOCAB).rows(TEXT, 2, PLAIN)

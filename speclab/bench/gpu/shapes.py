@@ -90,9 +90,7 @@ def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
         update={"target": shape.spec, "draft": small, "place": setup.place}
     )
     try:
-        preflight.check_memory(
-            alone, setup.place, DTYPE, targets=1, in_one_process=True
-        )
+        preflight.check(open_pair(alone), DTYPE, in_one_process=True)
     except BadValue as error:
         return BenchRow(name, nan, "ms", note=str(error))
     note = ""

@@ -17,12 +17,10 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from speclib.atomic_files import whole_files
-from speclib.data.pairs import ModelSpec
 from speclib.errors import BadValue, SpeclibError
+from speclib.models.checkpoint import Checkpoint
 from speclib.models.complete import load_network
-from speclib.models.configuration import whole_config
 from speclib.models.dilate import ROTARY, Architecture, dilate
-from speclib.models.fingerprint import of_weights
 from speclib.paths import CACHE
 
 from .gguf import quantise
@@ -40,35 +38,44 @@ VERSION = 2  # of what this module writes
 UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
 
 
-def find_or_write(model: str, shape: Sequence[int] | None, quantization: str) -> Path:
+def find_or_write(
+    checkpoint: Checkpoint, shape: Sequence[int] | None, quantization: str
+) -> Path:
     """The GGUF of a checkpoint, found in the cache or written there.
 
-    model: zoo/<name>, a folder or a hub id.
     shape: (layers, width, heads, ffn) to dilate it to; None: as it was trained.
 
     Raises BadValue for what does not fit a GGUF.
     """
+    _check_architecture(checkpoint.model, checkpoint.config)
+    folder = checkpoint.folder
+    weights = [  # those of the hub are downloaded
+        (str(file), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in checkpoint.weight_files()
+    ]
     packages = [(name, version(name)) for name in ("gguf", "llama-cpp-python")]
-    weights = of_weights(ModelSpec(model=model))
-    content = repr((VERSION, shape, quantization, packages, model, weights))
+    content = repr((VERSION, shape, quantization, packages, weights))
     key = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = CACHE / "gguf" / f"{Path(model).name}-{quantization}-{key}.gguf"
+    path = CACHE / "gguf" / f"{folder.name}-{quantization}-{key}.gguf"
     if not path.exists():
-        with whole_files(path.parent) as folder:
-            write(model, shape, folder / path.name, quantization)
+        with whole_files(path.parent) as unfinished:
+            write(checkpoint, shape, unfinished / path.name, quantization)
     return path
 
 
 def write(
-    model: str, shape: Sequence[int] | None, path: Path, quantization: str = "F16"
+    checkpoint: Checkpoint,
+    shape: Sequence[int] | None,
+    path: Path,
+    quantization: str = "F16",
 ) -> None:
-    """Writes ``model``, dilated to ``shape`` if given, to ``path``.
+    """Writes ``checkpoint``, dilated to ``shape`` if given, to ``path``.
 
     Matrices are in float16 for F16, else in float32, to be quantised; vectors are in
     float32.
     """
-    _check_architecture(model, whole_config(model))
-    network = load_network(model, dtype=torch.float32)
+    model = checkpoint.model
+    network = load_network(checkpoint, dtype=torch.float32)
     if shape is not None:
         network = dilate(network, tuple(shape))
     _check_widths(model, Architecture.of(network.config), quantization)

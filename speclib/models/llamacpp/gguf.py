@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import deque
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,16 +52,27 @@ api.llama_backend_init()
 class Card(NamedTuple):
     """What a GGUF says of itself.
 
-    tokens: the tokens' texts, by id.
+    model: its path. tokens: the tokens' texts, by id.
     context: the longest text it was made for, in tokens.
     quantization: its name in llama.cpp.
     named_tokens: its unknown and its end token, of those that it names.
     """
 
+    model: str
     tokens: tuple[str, ...]
     context: int
     quantization: str
-    named_tokens: tuple[int, ...] = ()
+    named_tokens: tuple[int, ...]
+
+    @property
+    def vocab(self) -> int:
+        """How many tokens it can be fed, and can write."""
+        return len(self.tokens)
+
+    @property
+    def words(self) -> dict[int, str]:
+        """Its tokens by their id."""
+        return dict(enumerate(self.tokens))
 
 
 def open_model(path: str | Path, **settings: Any) -> Any:
@@ -105,7 +115,6 @@ def _has_cuttable_cache(model: Any) -> bool:
     return bool(api.llama_model_has_decoder(model))
 
 
-@cache
 def describe(path: str | Path) -> Card:
     """The card of the GGUF ``path``; errors as of ``open_model``."""
     model = open_model(path, vocab_only=True)
@@ -116,6 +125,7 @@ def describe(path: str | Path) -> Card:
         file_type = _metadata(model, "general.file_type")
         quantization = api.llama_ftype_name(int(file_type or 0))
         return Card(
+            str(path),
             _tokens(model),
             int(context or 0),
             quantization.decode(),

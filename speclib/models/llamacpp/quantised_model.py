@@ -20,20 +20,18 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
 from speclib.errors import BadValue, SpeclibError
-from speclib.models.known_tokens import known_tokens
+from speclib.models.checkpoint import Checkpoint
+from speclib.models.vocabulary import known_tokens
 from speclib.operations.model import Model, Stopped, shaped
 
-from .gguf import api, latest_errors, open_model
-
-if TYPE_CHECKING:
-    from speclib.data.pairs import ModelSpec
+from .gguf import Card, api, latest_errors, open_model
 
 BATCH = 512  # tokens fed between two looks at ``stopped``
 SEQUENCES = 32  # drafted side by side, at most
@@ -313,20 +311,24 @@ def _free(batch: Any, context: Any, model: Any) -> None:
 
 
 def load(
-    spec: ModelSpec, places: tuple[str, ...], threads: int, vocab: int, context: int
+    files: Checkpoint | Card,
+    places: tuple[str, ...],
+    threads: int,
+    vocab: int,
+    context: int,
 ) -> LlamaCpp:
-    """Builds ``spec`` for the CPU: a .gguf, or a checkpoint that is written as one.
+    """Builds a model for the CPU: a .gguf, or a checkpoint that is written as one.
 
     Raises SpeclibError if one of its ``places`` is a GPU.
     """
     if any(place.startswith("cuda") for place in places):
         raise BadValue(
-            f"model {spec.model!r} runs in llama.cpp, on the CPU here, but its "
+            f"model {files.model!r} runs in llama.cpp, on the CPU here, but its "
             f'place is {places}: give core:N or cpu, or runtime = "torch"'
         )
-    if spec.is_gguf:
-        return LlamaCpp(spec.model, vocab, context, threads)
+    if not isinstance(files, Checkpoint):
+        return LlamaCpp(files.model, vocab, context, threads)
     from .export import find_or_write
 
-    path = find_or_write(spec.model, spec.shape, spec.quantization)
+    path = find_or_write(files, files.spec.shape, files.spec.quantization)
     return LlamaCpp(path, vocab, context, threads)

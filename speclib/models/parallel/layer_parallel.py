@@ -23,7 +23,7 @@ from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined, leav
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.data.pairs import ModelSpec
+    from speclib.models.checkpoint import Checkpoint
     from speclib.models.rank import Rank
 
 
@@ -151,14 +151,14 @@ class LeadingDrafter(Leading):
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     places: tuple[str, ...],
     vocab: int,
     packed: bool = True,
     rank: Rank | None = None,
 ) -> HFModel | Leading | Following:
-    """Builds ``spec`` as one rank has it.
+    """Builds ``checkpoint`` as one rank has it.
 
     rank: this process among those of ``places``; None: the only one, on the first
         place.
@@ -168,8 +168,8 @@ def load(
     cannot share an input there, it is an HFModel. Else raises BadValue for such layers,
     before any weights are read.
     """
-    if spec.spread == "blocks":
-        built = network(spec, dtype, places, packed)
+    if checkpoint.spec.spread == "blocks":
+        built = network(checkpoint, dtype, places, packed)
         is_on_several_gpus = hasattr(built, "hf_device_map")
         model: HFModel
         if is_on_several_gpus or not can_share_inputs(built):
@@ -179,9 +179,9 @@ def load(
         model.prepare()
         return model
 
-    check(outline(spec.model))
+    check(outline(checkpoint))
     number = rank.number if rank else 0
     own_place = places[number : number + 1]
-    built = network(spec, dtype, own_place, packed)
+    built = network(checkpoint, dtype, own_place, packed)
     leave_head(built, number)
     return joined(Layered(built, vocab), rank, LeadingDrafter)

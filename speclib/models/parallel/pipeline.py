@@ -32,7 +32,7 @@ from .ranks import Following, Leading, Ranked, joined, leave_head
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.data.pairs import ModelSpec
+    from speclib.models.checkpoint import Checkpoint
     from speclib.models.rank import Rank
 
 
@@ -98,19 +98,19 @@ class HandOn:
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     places: tuple[str, ...],
     vocab: int,
     packed: bool,
     rank: Rank,
 ) -> HFModel | Leading | Following:
-    """Builds ``spec`` as ``rank`` of those on ``places`` has it.
+    """Builds ``checkpoint`` as ``rank`` of those on ``places`` has it.
 
     dtype, vocab, packed: as of ``hf.load``.
     """
     device = torch_device(places[rank.number])
-    weights = open_weights(spec, dtype, device)
+    weights = open_weights(checkpoint, dtype, device)
     model = Pipeline(weights.network, vocab, rank.number, rank.size)
     fill(model.network, weights, device, shares={})
     if packed:

@@ -28,7 +28,7 @@ from .ranks import Following, Leading, Ranked, joined
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.data.pairs import ModelSpec
+    from speclib.models.checkpoint import Checkpoint
     from speclib.models.rank import Rank
 
 
@@ -117,17 +117,17 @@ class LeadingReplica(Leading):
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     places: tuple[str, ...],
     vocab: int,
     packed: bool,
     rank: Rank,
 ) -> HFModel | Leading | Following:
-    """Builds ``spec`` as ``rank`` of those on ``places`` has it.
+    """Builds ``checkpoint`` as ``rank`` of those on ``places`` has it.
 
     dtype, vocab, packed: as of ``hf.load``.
     """
     own_place = places[rank.number : rank.number + 1]
-    built = network(spec, dtype, own_place, packed)
+    built = network(checkpoint, dtype, own_place, packed)
     return joined(Replica(built, vocab, rank.size), rank, LeadingReplica)

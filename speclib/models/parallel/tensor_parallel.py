@@ -62,7 +62,7 @@ from .ranks import Following, Leading, Ranked, joined
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.data.pairs import ModelSpec
+    from speclib.models.checkpoint import Checkpoint
     from speclib.models.rank import Rank
 
 # A style of transformers' plan -> the dimension in which it cuts the weight [out, in].
@@ -118,22 +118,22 @@ class Tensors(Ranked):
 
 
 def load(
-    spec: ModelSpec,
+    checkpoint: Checkpoint,
     dtype: str,
     places: tuple[str, ...],
     vocab: int,
     packed: bool,
     rank: Rank,
 ) -> HFModel | Leading | Following:
-    """Builds ``spec`` as ``rank`` of those on ``places`` has it.
+    """Builds ``checkpoint`` as ``rank`` of those on ``places`` has it.
 
     dtype, vocab, packed: as of ``hf.load``.
 
     Raises BadValue for a network that cannot be cut, before its weights are read.
     """
-    _check_plan(outline(spec.model))
+    _check_plan(outline(checkpoint))
     device = torch_device(places[rank.number])
-    weights = open_weights(spec, dtype, device)
+    weights = open_weights(checkpoint, dtype, device)
     model = Tensors(weights.network, vocab, rank.number, rank.size)
     fill(model.network, weights, device, model.shares)
     if packed:
