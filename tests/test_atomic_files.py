@@ -143,7 +143,9 @@ OF_MODULES |= {"numpy.save", "torch.save"}
 
 # Where a file is written directly, and why that destroys none.
 DIRECT = {
-    ("speclib/models/fetch.py", "open"): "a download, which goes on where it broke off",
+    ("speclib/models/fetch.py", "copyfileobj"): "into a temporary file, or whole_files",
+    ("speclib/models/gguf_checkpoint.py", "save_file"): "into a folder that is renamed",
+    ("speclib/models/gguf_checkpoint.py", "save_pretrained"): "the same",
     ("speclab/reproduce/site.py", "copyfile"): "into a new folder, renamed at the end",
     ("speclab/training/fit.py", "save_pretrained"): "into whole_files",
     ("speclab/training/tokenizer.py", "save_pretrained"): "into whole_files",

@@ -11,7 +11,7 @@ from functools import partial
 from speclab.views.widgets.timeline_explorer import explorer
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
-from speclib.decoding.simulate import compare, simulate
+from speclib.decoding.simulate import compare, simulate, simulate_batch
 from speclib.drawing.timeline.widget import Timeline
 from speclib.models.toy import BOS, Toy
 from speclib.operations.score import Score
@@ -106,9 +106,10 @@ def drawing(size: Size) -> Iterator[BenchRow]:
 def virtual_batch(size: Size) -> Iterator[BenchRow]:
     """Seconds of a virtual batch as large as any that a slider asks for."""
     seconds = []
+    latency = Latency.ratio(5, 0.1).lengthened(0.01)
     for seed in range(size.repeats):
         run_batch = partial(
-            simulate, "pearl", gamma=4, c=5, batch=LARGEST, per_token=0.01, seed=seed
+            simulate_batch, "pearl", gamma=4, latency=latency, batch=LARGEST, seed=seed
         )
         seconds.append(_seconds(run_batch))
     yield median_row(

@@ -18,6 +18,7 @@ from annotated_types import MinLen
 from speclib.arguments import (
     Number,
     Ratio,
+    Seconds,
     Seed,
     Share,
     Whole,
@@ -115,6 +116,8 @@ def simulate(
                         of each
               fuzzy     the share of their agreement that layers on one input keep, see
                         Toy; 1: all
+              target    seconds of a target pass, where ``latency`` does not say it
+              network   seconds of a message to or from a target, one way
               one_pass  the draft writes all tokens of a window in one pass, as PARD's
                         does (see ``operations.propose``). A list of ``alpha`` then
                         counts from where the pass begins
@@ -248,6 +251,8 @@ def _what_if(
     doubt: AtLeastZero = 0.0,
     fuzzy: Share = 1.0,
     one_pass: bool = False,
+    target: Seconds = TARGET_SECONDS,
+    network: AtLeastZero = 0.0,
     **settings: Any,
 ) -> WhatIf:
     """What is simulated, checked: see ``simulate``."""
@@ -265,9 +270,11 @@ def _what_if(
     if len(script.words) < 3:  # a draft could not say a wrong word
         raise BadValue("the text has fewer than two different words: give a longer one")
     if latency is None:
-        latency = Latency.ratio(c, TARGET_SECONDS)
+        latency = Latency.ratio(c, target)
     elif isinstance(latency, str):
         latency = load_latency(latency)
+    if network:
+        latency = latency.over_network(draft=0.0, target=network)
     rate = 0.9 if alpha is None else alpha
     return WhatIf(requested, script, tokens, latency, rate, doubt, fuzzy, one_pass)
 

@@ -70,7 +70,7 @@ def check(
     in one process. cached: how many tokens each model caches, if that is worth a count.
     roles: the models that are loaded.
     """
-    check_gpus(opened, targets)
+    check_gpus(opened, targets, roles)
     check_cores(opened)
     if opened.is_toy:
         return
@@ -99,11 +99,14 @@ def check(
 
 
 # -- places ----------------------------------------------------------------------------
-def check_gpus(opened: OpenPair, targets: int) -> None:
-    """Raises BadValue where the pair names a GPU that torch cannot use."""
-    names = set(opened.place.of("draft"))
-    for index in range(targets):
-        names.update(opened.place.of("target", index))
+def check_gpus(
+    opened: OpenPair, targets: int, roles: Iterable[Role] = ("draft", "target")
+) -> None:
+    """Raises BadValue where one of ``roles`` names a GPU that torch cannot use."""
+    names: set[str] = set()
+    for role in roles:
+        for index in range(targets if role == "target" else 1):
+            names.update(opened.place.of(role, index))
     wanted = sorted(name for name in names if name.startswith("cuda:"))
     if not wanted or max(number_of(name) for name in wanted) < gpus.count():
         return

@@ -106,7 +106,7 @@ def test_where_there_is_no_time_one_window_is_seen_and_no_share_told(models):
 
 @pytest.mark.slow
 def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
-    command = [sys.executable, "-m", "speclib", "check", "embedded/once"]
+    command = [sys.executable, "-m", "speclab", "check", "embedded/once"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("The draft writes with its cache what it writes")

@@ -60,19 +60,22 @@ def write_with_tokens(model: str, shape, path: Path, quantization: str = "F16") 
     """Writes a GGUF that has the checkpoint's tokens too, as llama.cpp's tools do."""
     import gguf
 
+    from speclib.models.checkpoint import find
     from speclib.models.llamacpp import export
-    from speclib.models.zoo import locate, tokenizer
 
-    bpe = tokenizer(model)
+    checkpoint = find(ModelSpec(model=model))
+    bpe = checkpoint.tokenizer
 
     def add_tokens(writer: gguf.GGUFWriter, _: str) -> None:
         add_tokenizer_model(writer, "gpt2")
         writer.add_tokenizer_pre("gpt-2")
         writer.add_token_list(bpe.convert_ids_to_tokens(range(len(bpe))))
-        special = gguf.SpecialVocab(locate(model), load_merges=True, n_vocab=len(bpe))
+        special = gguf.SpecialVocab(
+            checkpoint.folder, load_merges=True, n_vocab=len(bpe)
+        )
         special.add_to_gguf(writer, quiet=True)
 
     add_tokenizer_model = gguf.GGUFWriter.add_tokenizer_model
     with patch.object(gguf.GGUFWriter, "add_tokenizer_model", add_tokens):
-        export.write(model, shape, path, quantization)
+        export.write(checkpoint, shape, path, quantization)
     return str(path)

@@ -82,7 +82,7 @@ def test_a_gguf_with_tokens_is_described_and_one_without_refused(tmp_path):
     assert card.context == 2048
     assert card.quantization == "Q5_K - Medium"
     with pytest.raises(SpeclibError, match="has no vocabulary.*the checkpoint"):
-        describe(export.find_or_write(DRAFT, SHAPE, "Q5_K_M"))
+        describe(export.find_or_write(found(DRAFT), SHAPE, "Q5_K_M"))
 
 
 # -- in pairs --------------------------------------------------------------------------
