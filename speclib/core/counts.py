@@ -13,11 +13,3 @@ def nearest_count(c: float) -> int:
 def rounds_up(ratio: float) -> int:
     """ceil(ratio), at least 1; a last digit that rounding added does not count."""
     return max(1, ceil(ratio - 1e-9))
-
-
-def halves(longest: int) -> list[int]:
-    """1, ..., a quarter of ``longest``, half of it, ``longest``; rounded up."""
-    lengths = [longest]
-    while lengths[-1] > 1:
-        lengths.append((lengths[-1] + 1) // 2)
-    return lengths[::-1]

@@ -19,7 +19,7 @@ transformers = pytest.importorskip("transformers")
 from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
 
 import speclib  # noqa: E402
-from speclab.peers import external as transformers_baselines  # noqa: E402
+from speclab.peers import external  # noqa: E402
 from speclab.peers.external import EXTERNAL, External  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
@@ -329,7 +329,7 @@ def test_models_without_memory_are_refused_before_any_is_built(monkeypatch):
     def begin_a_process(*_):
         pytest.fail("a process was begun")
 
-    monkeypatch.setattr(transformers_baselines, "Worker", begin_a_process)
+    monkeypatch.setattr(external, "Worker", begin_a_process)
     small = {"model": "zoo/draft-good"}
     with pytest.raises(BadValue, match="does not fit in float32: cpu would hold 27"):
         External(ASSIST, speclib.pair(HUGE, small), dtype="float32")
