@@ -168,7 +168,7 @@ def read(path: Path) -> list[Row]:
     """The rows of a file.
 
     The last line may lack its end, where a run was killed as it was written; it counts
-    as never begun. Raises BadValue naming the file and the line for one that is
+    as never begun, and the header with it. Raises BadValue naming the file and the line for one that is
     damaged, doubled or of a date to come, and for columns of another version.
     """
     try:
@@ -176,8 +176,10 @@ def read(path: Path) -> list[Row]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadValue(f"cannot read {path}: {error}; {RESTORE}") from error
     whole = text[: text.rfind("\n") + 1]
+    if not whole:
+        return []
     reader = csv.reader(io.StringIO(whole))
-    header = tuple(next(reader, ()))
+    header = tuple(next(reader))
     if header != COLUMNS:
         raise BadValue(
             f"{path} has other columns than rows of this version: it lacks "

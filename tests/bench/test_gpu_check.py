@@ -47,7 +47,7 @@ FAKE_GPU = setup.Setup(draft="cuda:0", target="cuda:0")
 
 
 # -- the real checks, on a CPU ---------------------------------------------------------
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
     tmp_path, monkeypatch, own_cache
 ):
@@ -108,7 +108,7 @@ def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(ima
     subprocess.run([sys.executable, "-c", code], check=True, env=image)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_path):
     command = [sys.executable, "-m", "speclab.bench.gpu", "--device", "cpu"]
     options = ["--only", "growth", "ranks", "--out", str(tmp_path / "out")]

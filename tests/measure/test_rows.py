@@ -72,6 +72,16 @@ def test_a_line_that_a_killed_run_left_counts_as_never_begun(file):
     assert read(file) == [plain(), row(differs=0), row(prompt=1)]
 
 
+@pytest.mark.parametrize("left", ["", "machine,kind,on"])
+def test_a_file_that_a_killed_run_only_began_has_no_rows_and_is_written_anew(
+    left, file
+):
+    file.write_text(left)
+    assert read(file) == []
+    append(plain())
+    assert read(file) == [plain()]
+
+
 @pytest.mark.parametrize(
     "old, new, says",
     [

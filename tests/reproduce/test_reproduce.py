@@ -12,6 +12,7 @@ import signal
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from helpers.patience import wait_until
@@ -63,10 +64,10 @@ def markdown_of(home: Path) -> str:
 
 
 def quick_latencies(home: Path) -> None:
-    """Each forward pass is ten times as fast."""
+    """Each forward pass is a hundred times as fast."""
 
     def shorten(match: re.Match[str]) -> str:
-        return f"[[1, {float(match[1]) / 10}]]"
+        return f"[[1, {float(match[1]) / 100}]]"
 
     for path in (home / "data" / "latency").rglob("*.toml"):
         text = path.read_text()
@@ -106,47 +107,78 @@ def test_a_changed_print_changes_the_reports_and_computes_nothing(home):
 
 
 # -- measuring, and what stops it ------------------------------------------------------
-@pytest.fixture
-def emulating_home(tmp_path):
-    home = make_home(tmp_path / "home", virtual=(), emulated=["table-1"], brief=True)
+class Stopped(NamedTuple):
+    """What a stopped run left: its exit code, what it printed, and all rows so far."""
+
+    code: int
+    printed: str
+    rows: dict
+
+
+@pytest.fixture(scope="module")
+def stopped_runs(tmp_path_factory):
+    """A home whose first run was killed, and whose second was interrupted."""
+    folder = tmp_path_factory.mktemp("emulating")
+    home = make_home(folder / "home", virtual=(), emulated=["table-15"], brief=True)
     quick_latencies(home)
+    return home, [stopped(home, by) for by in (signal.SIGKILL, signal.SIGINT)]
+
+
+@pytest.fixture(scope="module")
+def emulated_home(stopped_runs):
+    """The same home after a run to the end."""
+    home, _ = stopped_runs
+    (home / "data" / "papers" / "pearl" / "table-15.toml").touch()
+    run(home, *MEASURE)
     return home
 
 
-def rows_of(home: Path) -> list:
-    return [row for path in row_files(home) for row in read(path)]
+def stopped(home: Path, by: signal.Signals) -> Stopped:
+    """Measures in a home until there are a few more rows, and stops it there."""
+    before = len(rows_of(home))
+    process = command(home, *MEASURE, **OWN_SESSION)
+    with killed_at_the_end(process):
+        assert wait_until(lambda: len(rows_of(home)) > before + 3)
+        process.send_signal(by)
+        out, err = process.communicate(timeout=120)
+    return Stopped(process.returncode, out + err, rows_of(home))
+
+
+def rows_of(home: Path) -> dict:
+    rows = [row for path in row_files(home) for row in read(path)]
+    return {(row.key, row.group): row for row in rows}
 
 
 def row_files(home: Path) -> list[Path]:
     return sorted((home / ".cache" / "runs").glob("*.csv"))
 
 
-def has_rows(home: Path) -> bool:
-    return any(path.read_text().count("\n") > 3 for path in row_files(home))
+def test_an_interrupted_run_says_how_to_go_on(stopped_runs):
+    _, (_, interrupted) = stopped_runs
+    assert interrupted.code == 130, interrupted.printed
+    assert "run again to go on" in interrupted.printed
 
 
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_stopped_keeps_its_rows_and_the_next_goes_on(
-    emulating_home, stop
+def test_what_stopped_runs_measured_stays_and_the_next_goes_on(
+    stopped_runs, emulated_home
 ):
-    home = emulating_home
-    process = command(home, *MEASURE, **OWN_SESSION)
-    with killed_at_the_end(process):
-        assert wait_until(lambda: has_rows(home))
-        process.send_signal(stop)
-        out, err = process.communicate(timeout=120)
-    kept = {(row.key, row.group): row for row in rows_of(home)}
-    assert kept
-    if stop == signal.SIGINT:
-        assert process.returncode == 130, out + err
-        assert "run again to go on" in out
-        assert ledger_of(home)  # of what there is
+    _, (killed, interrupted) = stopped_runs
+    assert killed.rows
+    assert killed.rows.items() <= interrupted.rows.items()
+    assert interrupted.rows.items() <= rows_of(emulated_home).items()
+    assert {line.kind for line in ledger_of(emulated_home)} == {"paper", "emulated"}
 
-    (home / "data" / "papers" / "pearl" / "table-1.toml").touch()
-    run(home, *MEASURE)
-    again = {(row.key, row.group): row for row in rows_of(home)}
-    assert kept.items() <= again.items()
-    assert {line.kind for line in ledger_of(home)} == {"paper", "emulated"}
+
+def test_another_machines_rows_stand_beside_ours(emulated_home, tmp_path):
+    home = Path(shutil.copytree(emulated_home, tmp_path / "home"))
+    (own,) = row_files(home)
+    other = home / "other.csv"
+    other.write_text(own.read_text().replace(own.stem, "epyc-64c-0a1b2c-20GBs"))
+    out = run(home, "merge", "other.csv")
+    assert f"{len(rows_of(home))} new rows" in out
+    run(home, *REPRODUCE)
+    assert "| emulated @ epyc-64c-0a1b2c-20GBs |" in markdown_of(home)
+    assert "0 new rows" in run(home, "merge", "other.csv")
 
 
 def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path):
@@ -169,20 +201,6 @@ def test_a_mistake_is_one_line_that_names_what_is_known(home):
     assert len(out.splitlines()) == 1
     out = run(home, "reproduce", "--minutes=-3", status=2)
     assert out.startswith("error: minutes is -3: give")
-
-
-# -- other machines --------------------------------------------------------------------
-def test_another_machines_rows_stand_beside_ours(emulating_home):
-    home = emulating_home
-    run(home, *MEASURE)
-    (own,) = row_files(home)
-    other = home / "other.csv"
-    other.write_text(own.read_text().replace(own.stem, "epyc-64c-0a1b2c-20GBs"))
-    out = run(home, "merge", "other.csv")
-    assert f"{len(rows_of(home))} new rows" in out
-    run(home, *REPRODUCE)
-    assert "| emulated @ epyc-64c-0a1b2c-20GBs |" in markdown_of(home)
-    assert "0 new rows" in run(home, "merge", "other.csv")
 
 
 def test_merging_a_file_that_holds_no_rows_names_it(home):
