@@ -11,6 +11,7 @@ _MODULE_OF_NAME = {
     "EXTERNAL": "speclab.peers.external",
     "acceptance": "speclab.traces.acceptance",
     "acceptance_of_log": "speclab.traces.acceptance",
+    "reconcile": "speclab.traces.reconcile",
     "similarities": "speclab.measure.layer_similarity",
     "explorer": "speclab.views.widgets.timeline_explorer",
     "regions": "speclab.views.widgets.dsi_regions",
