@@ -89,7 +89,7 @@ def make_target(options: Namespace, command: str) -> None:
     fit.save(model, folder)
 
     runs = {"First pass": first, "Second pass, more copying": second}
-    cards.write("target", cards.Card(TARGET.shape, TARGET.family, command, runs))
+    cards.write("target", _card(TARGET, command, runs))
 
 
 # -- drafts ----------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def make_draft(options: Namespace, command: str, name: str) -> None:
     else:
         draft = stored(name, options.device).requires_grad_(True)
         card = cards.read(name)
-        runs = card.runs
-        command = f"{card.command} && {command}"
+        runs = card["runs"]
+        command = f"{card['command']} && {command}"
 
     steps = options.draft_steps
     if steps is None:
@@ -168,20 +168,25 @@ def _complete(
     for file in TOKENIZER_FILES:
         write_atomically(folder / file, (cards.MODELS / "target" / file).read_bytes())
     draft = stored(name, str(teacher.device))
-    by_place = []
+    card = _card(recipe.architecture, command, runs)
+    card["acceptance"] = measure_drafts.by_task(teacher, draft, _writer())
+    card["teacher"] = recipe.teacher
     if recipe.masks:
         places = 1 + recipe.masks
-        by_place = measure_drafts.by_place(teacher, draft, _writer(), places)
-    card = cards.Card(
-        shape=recipe.architecture.shape,
-        architecture=recipe.architecture.family,
-        command=command,
-        runs=runs,
-        acceptance=measure_drafts.by_task(teacher, draft, _writer()),
-        teacher=recipe.teacher,
-        by_place=by_place,
-    )
+        card["by_place"] = measure_drafts.by_place(teacher, draft, _writer(), places)
     cards.write(name, card)
+
+
+def _card(
+    architecture: fit.ZooArchitecture, command: str, runs: dict[str, fit.Summary]
+) -> cards.Card:
+    """What every model's card says."""
+    return {
+        "shape": architecture.shape,
+        "architecture": architecture.family,
+        "command": command,
+        "runs": runs,
+    }
 
 
 def stored(name: str, device: str) -> PreTrainedModel:
@@ -213,14 +218,14 @@ def make_head(options: Namespace, command: str) -> None:
 
     stored_head = eagle_head.read(target, folder)
     model = distil.FirstDrafts(target, stored_head)
-    card = cards.HeadCard(
-        target="target",
-        parameters=sum(w.numel() for w in head.parameters() if w.requires_grad),
-        command=command,
-        runs={FIRST: summary},
-        acceptance=measure_drafts.by_task(target, model, _writer()),
-    )
-    cards.write("target", card)
+    card = {
+        "target": "target",
+        "parameters": sum(w.numel() for w in head.parameters() if w.requires_grad),
+        "command": command,
+        "runs": {FIRST: summary},
+        "acceptance": measure_drafts.by_task(target, model, _writer()),
+    }
+    cards.write("target", card, cards.HEAD)
 
 
 if __name__ == "__main__":
