@@ -48,7 +48,7 @@ class PairReport:
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
     """A report of every pair under ``data/pairs/hub``.
 
-    dtype: one of ``models.dtypes``. length: of the text whose KV cache is counted, in
+    dtype: see ``models.loading``. length: of the text whose KV cache is counted, in
     tokens. hub_is_silent: why nothing can be downloaded; empty if the hub answers.
     """
     shape_pairs = names_under(DATA / "pairs" / "shape")

@@ -21,8 +21,8 @@ import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models.configuration import attention_windows  # noqa: E402
+from speclib.models.loading import Rank  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.models.rank import Rank  # noqa: E402
 
 LLAMA = ARCHITECTURES["LlamaConfig"]
 FIRST_OF_TWO = Rank(0, 2, patience=5.0)

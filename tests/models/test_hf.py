@@ -18,6 +18,7 @@ from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.methods import about, takes_gamma  # noqa: E402
 from speclib.models import hf, zoo  # noqa: E402
 from speclib.models import packed_linear as packed  # noqa: E402
+from speclib.models.loading import Loading  # noqa: E402
 
 VOCAB = 61
 
@@ -153,14 +154,7 @@ def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
 
 def test_an_unknown_dtype_lists_the_known():
     with pytest.raises(SpeclibError, match="float12.*bfloat16"):
-        hf.load(found("zoo/target"), "float12", ("cpu",), VOCAB)
-
-
-def test_a_missing_checkpoint_says_how_to_get_it():
-    with pytest.raises(SpeclibError, match="zoo/targt'.* Did you mean 'zoo/target'"):
-        zoo.locate("zoo/targt")
-    with pytest.raises(SpeclibError, match="no folder .*/no-such-folder.*hub id"):
-        found("./no-such-folder")
+        hf.load(Loading(found("zoo/target"), VOCAB, "float12"))
 
 
 def test_an_embedded_model_that_is_not_here_says_how_to_get_it(tmp_path, monkeypatch):

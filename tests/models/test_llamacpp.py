@@ -32,6 +32,7 @@ from speclib.models import hf  # noqa: E402
 from speclib.models.checkpoint import find  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.quantised_model import LlamaCpp  # noqa: E402
+from speclib.models.loading import Loading  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.operations.model import Stopped  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
@@ -79,7 +80,7 @@ def rows_everywhere(model, texts) -> np.ndarray:
 def expected(texts):
     """torch's probabilities in float32, at every position."""
     spec = ModelSpec(model=DRAFT)
-    return rows_everywhere(hf.load(find(spec), "float32", ("cpu",), VOCAB), texts)
+    return rows_everywhere(hf.load(Loading(find(spec), VOCAB)), texts)
 
 
 # -- the same probabilities ------------------------------------------------------------
