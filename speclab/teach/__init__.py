@@ -56,7 +56,12 @@ from .tree_exercise import check_pick
 from .verify_exercise import check_verify
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("board_pictures", "entries", "lecturers_page", "lessons", )
+DOOR = (
+    "board_pictures",
+    "entries",
+    "lecturers_page",
+    "lessons",
+)
 
 __all__ = [
     "check_acceptance",

@@ -30,4 +30,20 @@ import torch; the others do not until something is built.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("batched", "checkpoint", "eagle_head", "fetch", "fingerprint", "fixed_rows", "gpus", "hf", "loading", "open_pair", "parallel.layer_parallel", "preflight", "toy", "weights", "zoo", )
+DOOR = (
+    "batched",
+    "checkpoint",
+    "eagle_head",
+    "fetch",
+    "fingerprint",
+    "fixed_rows",
+    "gpus",
+    "hf",
+    "loading",
+    "open_pair",
+    "parallel.layer_parallel",
+    "preflight",
+    "toy",
+    "weights",
+    "zoo",
+)

@@ -278,19 +278,6 @@ def _download(model: str, files: Sequence[str], revision: str | None = None) -> 
         ) from error
 
 
-def folder_here(model: str) -> Path | None:
-    """The folder of a checkpoint on this machine; None for what it has nothing of."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    if model.startswith("zoo/") or Path(model).is_dir():
-        return _folder_of(model)
-    try:
-        return Path(snapshot_download(model, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
-
-
 def missing_weights(folder: Path) -> list[str]:
     """The names of the files of weights that a folder lacks."""
     return [name for name in weight_names(folder) if not (folder / name).is_file()]

@@ -206,22 +206,21 @@ class OpenPair:
         """
         check_dtype(dtype)
         spec = self.pair.model(role)
-        places = self.place.of(role, index)
         if spec.is_toy:
             return _toy(spec, role)
-
         files = self.files(role)
+        places = self.place.of(role, index)
         model: Any
         if spec.in_llamacpp:
-            from .llamacpp import quantised_model as llamacpp
+            from .llamacpp.quantised_model import load_quantised
 
             threads = self.pair.place.threads
-            model = llamacpp.load(files, places, threads, self.vocab, self.context)
+            model = load_quantised(files, places, threads, self.vocab, self.context)
         else:
             assert isinstance(files, Checkpoint)
             checkpoint = files if dilated else files.undilated
-            load = _loader(checkpoint.spec, role, rank)
-            model = load(Loading(checkpoint, self.vocab, dtype, places, packed, rank))
+            loading = Loading(checkpoint, self.vocab, dtype, places, packed, rank)
+            model = _load(loading, role)
 
         if role == "draft" and files.vocab < self.vocab:
             own = model if rank is None else model.model  # Leading or Following has it
@@ -307,30 +306,32 @@ def _toy(spec: ModelSpec, role: Role) -> Toy:
     return Toy(alpha, spec.vocab, spec.seed, spec.words, spec.context)
 
 
-def _loader(spec: ModelSpec, role: Role, rank: Rank | None) -> Callable[[Loading], Any]:
-    """What loads a checkpoint into torch in the way that its pair asks for."""
+def _load(loading: Loading, role: Role) -> Any:
+    """Loads a checkpoint into torch, in the way that its pair asks for."""
+    spec = loading.checkpoint.spec
     if spec.head:
         from . import eagle_head
 
-        return eagle_head.load
+        return eagle_head.load(loading)
     if spec.fixed_rows is not None:
         from . import fixed_rows
 
-        return fixed_rows.load
+        return fixed_rows.load(loading)
 
     # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel
 
-        return layer_parallel.load
-    if rank is None:
+        return layer_parallel.load(loading)
+    if loading.rank is None:
         from . import hf
 
-        return hf.load
+        return hf.load(loading)
     from .parallel import pipeline, replicas, tensor_parallel
 
-    return {
+    ways = {
         "tensors": tensor_parallel.load,
         "stages": pipeline.load,
         "replicas": replicas.load,
-    }[spec.spread]
+    }
+    return ways[spec.spread](loading)

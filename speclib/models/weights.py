@@ -35,13 +35,7 @@ from transformers.utils import logging
 from speclib.errors import BadValue
 
 from .checkpoint import NEXT_STEP, Checkpoint, StoredWeight, opened
-from .dilate import (
-    check_family,
-    dilated_config,
-    dilated_weights,
-    empty_like,
-    set_weight,
-)
+from .dilate import check_family, dilated_config, dilated_weights, empty_like
 from .loading import Loading
 
 if TYPE_CHECKING:
@@ -221,17 +215,18 @@ def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
     shares: which part of a weight is wanted, for those that are not wanted whole.
     """
     shares = shares or {}
-    network = weights.network
-    wanted = dict(network.named_parameters(remove_duplicate=False))
-    filled: dict[int, torch.Tensor] = {}  # tied weights are one and the same
+    wanted = dict(weights.network.named_parameters(remove_duplicate=False))
+    filled: dict[str, torch.Tensor] = {}
+    own: dict[int, torch.Tensor] = {}  # tied weights are one and the same
     for name, whole in weights.read():
         empty = wanted.get(name)
         if empty is not None:
-            if id(empty) not in filled:
+            if id(empty) not in own:
                 share = shares.get(name)
-                filled[id(empty)] = _own_share(empty, whole, share, weights.device)
-            set_weight(network, name, filled[id(empty)])
+                own[id(empty)] = _own_share(empty, whole, share, weights.device)
+            filled[name] = own[id(empty)]
         del whole  # or its file would stay open beside the next one
+    weights.network.load_state_dict(filled, strict=False, assign=True)
 
 
 def _own_share(
