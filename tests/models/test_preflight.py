@@ -27,7 +27,7 @@ from speclib.errors import BadValue  # noqa: E402
 from speclib.models import gpus, preflight  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.models.preflight import MemoryUse, published  # noqa: E402
+from speclib.models.preflight import published  # noqa: E402
 from speclib.paths import DATA  # noqa: E402
 from speclib.worlds import processes  # noqa: E402
 
@@ -221,27 +221,6 @@ def test_layers_of_one_process_go_where_there_is_room():
     on_gpus = [use.weights for use in uses if use.device == "target"]
     assert on_gpus[0] == pytest.approx(3 * on_gpus[1])
     assert sum(on_gpus) == pytest.approx(2 * PUBLISHED["llama-2-7b"], abs=1)
-
-
-PR_86509 = 287_047_680  # bytes of a context, as measured in torch's pull request
-
-
-def test_each_process_on_a_gpu_takes_what_cuda_takes_there():
-    """Two ranks of a target and a draft on one GPU are three, or one in one process."""
-    held = [
-        MemoryUse("target", "cuda:0", weights=100, cache=7),
-        MemoryUse("target", "cuda:0", weights=50, cache=7),
-        MemoryUse("draft", "cuda:0", weights=10, cache=7),
-        MemoryUse("target-2", "cuda:1", weights=150, cache=7),
-        MemoryUse("target-3", "core:3", weights=20, cache=7),
-    ]
-    apart = preflight.needed_memory(held)
-    context = pytest.approx(PR_86509, rel=1e-3)
-    assert apart["cuda:0"] - 160 - 3 * 7 == pytest.approx(3 * PR_86509, rel=1e-3)
-    assert apart["cuda:1"] - 150 - 7 == context
-    assert apart["cpu"] == 20 + 7
-    together = preflight.needed_memory(held, in_one_process=True)
-    assert together["cuda:0"] - 160 - 3 * 7 == context
 
 
 @pytest.mark.parametrize("spare, fits", [(0.5e9, False), (0.6e9, True)])
