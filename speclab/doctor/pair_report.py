@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from speclib.core.settings import Role
 from speclib.data.pairs import Pair, load_pair
@@ -48,7 +49,7 @@ class PairReport:
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
     """A report of every pair under ``data/pairs/hub``.
 
-    dtype: one of ``models.dtypes``. length: of the text whose KV cache is counted, in
+    dtype: see ``models.loading``. length: of the text whose KV cache is counted, in
     tokens. hub_is_silent: why nothing can be downloaded; empty if the hub answers.
     """
     shape_pairs = names_under(DATA / "pairs" / "shape")
@@ -102,8 +103,19 @@ def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[
 def _lacking_weights(pair: Pair) -> Iterator[str]:
     """Which weights are not on this machine, in words."""
     for model in dict.fromkeys((pair.target.model, pair.draft.model)):
-        folder = checkpoint.folder_here(model)
-        if folder is None or checkpoint.missing_weights(folder):
+        if not _is_here(model):
             shape = shape_of(model)
             is_gated = shape is not None and shape.models[model].gated
             yield f"weights of {model}{', which is gated' if is_gated else ''}"
+
+
+def _is_here(model: str) -> bool:
+    """Whether the hub's cache has all weights of a model."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(model, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return False
+    return not checkpoint.missing_weights(folder)

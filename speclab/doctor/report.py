@@ -12,7 +12,7 @@ from typing import Any
 from speclab import machine_facts
 from speclib.arguments import Count, checked
 from speclib.errors import is_installed
-from speclib.models.dtypes import check_dtype
+from speclib.models.loading import check_dtype
 
 from .machine_checks import (
     MODEL_PACKAGES,

@@ -28,7 +28,7 @@ from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue
 from speclib.models.checkpoint import Checkpoint
-from speclib.models.dtypes import TORCH_NAMES
+from speclib.models.loading import TORCH_NAMES
 from speclib.models.open_pair import open_pair
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score

@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedModel
 
 from speclib.models.hf import decoder_layers
-from speclib.models.parallel.fuzzy_pass import check, fuzzy
+from speclib.models.parallel.layer_parallel import check, fuzzy
 
 STATES = ("h", "q", "k", "v", "Attn output")
 

@@ -42,6 +42,7 @@ def similarities(
 
     from speclib.models.checkpoint import find
     from speclib.models.hf import network
+    from speclib.models.loading import Loading
     from speclib.models.open_pair import open_pair
 
     from .fuzzy_states import compare_states
@@ -52,7 +53,8 @@ def similarities(
         name, default_device = model.draft.model, open_pair(model).place.of("draft")[0]
 
     checkpoint = find(ModelSpec(model=name))
-    model_network = network(checkpoint, dtype, (device or default_device,))
+    place = device or default_device
+    model_network = network(Loading(checkpoint, checkpoint.vocab, dtype, (place,)))
     token_ids = [checkpoint.tokenizer.encode(text) for text in texts]
     by_text = [compare_states(model_network, ids, lp) for ids in token_ids]
     return _average_over_positions(by_text, [len(ids) for ids in token_ids])

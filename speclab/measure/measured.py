@@ -18,7 +18,7 @@ from speclab.runs.rows import key_of
 from speclab.runs.spec import Spec, present
 from speclab.virtual.outputs import first_difference
 from speclib.core.sampling import Tokens
-from speclib.models.dtypes import TORCH_NAMES
+from speclib.models.loading import TORCH_NAMES
 
 from . import other_load
 from .measured_prompt import decode_prompt, with_replies

@@ -19,7 +19,7 @@ from speclib.worlds.worker import Failure, pin
 from speclib.worlds.worker_process import Worker
 
 if TYPE_CHECKING:
-    from speclib.models.rank import Rank
+    from speclib.models.loading import Rank
 
 ROLE: Role = "draft"
 UNCOUNTED = 2  # first moves of each length, which do not count

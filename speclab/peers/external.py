@@ -23,7 +23,7 @@ from speclib.data.pairs import Pair
 from speclib.decoding.text_request import encode
 from speclib.errors import BadValue, unknown_name
 from speclib.models import preflight
-from speclib.models.dtypes import check_dtype
+from speclib.models.loading import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost

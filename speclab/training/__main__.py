@@ -23,7 +23,7 @@ from speclib.atomic_files import write_atomically
 from speclib.data.pairs import ModelSpec
 from speclib.models import eagle_head
 from speclib.models.checkpoint import find
-from speclib.models.complete import load_network
+from speclib.models.weights import load_network
 
 from . import cards, distil, fit, measure_drafts
 from . import tokenizer as bpe

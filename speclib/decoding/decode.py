@@ -14,7 +14,7 @@ from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.methods import METHODS
 from speclib.models import preflight
-from speclib.models.dtypes import TORCH_NAMES, check_dtype
+from speclib.models.loading import TORCH_NAMES, check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats

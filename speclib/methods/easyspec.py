@@ -37,7 +37,7 @@ def easyspec(
     ``calibrate=False``: that pass is fuzzy too, and what fuzzy passes cached stays.
 
     The loop is tree SD's, word for word. What is new lives inside the draft's forward
-    pass (``models/parallel/fuzzy_pass.py``). A pair's ``spread = "layers"`` gives the
+    pass (``parallel/layer_parallel.py``). A pair's ``spread = "layers"`` gives the
     draft several devices; any Llama or Qwen draft can do it on one, at no gain. With
     ``lp`` 1 every pass is exact, and this is ``tree``.
 

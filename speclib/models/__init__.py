@@ -9,21 +9,20 @@ All of them answer the same questions, those of ``speclib.operations.model.Model
 - ``llamacpp``: quantised checkpoints that llama.cpp computes on the CPU.
 
 The other modules help to build them. ``open_pair`` opens what a pair describes, and
-builds it. ``checkpoint`` finds, checks and describes the files of a model once, for all
-loaders: ``zoo`` knows where the embedded ones are, and ``fetch`` brings them where
-there is no checkout; ``configuration`` says which models can run, ``generation_config``
-how tokens are chosen, and ``load_errors`` why something cannot be loaded. ``complete``
-refuses weights that are not those of the configuration. ``preflight`` counts what a
-pair takes in memory, and refuses what cannot be loaded. ``vocabulary`` stands in for
-tokens that a draft lacks. ``packaged`` brings models that a package on the index
-contains, and ``gguf_checkpoint`` makes a checkpoint of a GGUF file. ``dilate`` embeds a
-small model in a larger architecture. ``weights`` fills a network with the part that a
-rank keeps. ``kv_cache`` keeps every token where it is, also those that a sliding window
-has left; ``fixed_rows`` makes passes of one shape, and ``recorded_pass`` has a GPU
-repeat them. ``seats`` gives several requests a model each over one network, which
-``batched`` feeds. ``eagle_head`` drafts from its target's features. ``packed_linear``
-speeds up small batches on CPUs, ``dtypes`` names number formats, ``gpus`` counts GPUs,
-and ``fingerprint`` tells whether two machines run the same code.
+builds it. ``checkpoint`` finds, checks and describes the files of a model once:
+``zoo`` knows where the embedded ones are, and ``fetch`` brings them where there is no
+checkout; ``configuration`` says which models can run, and ``generation_config`` how
+tokens are chosen. Every loader then takes one ``loading``. ``weights`` refuses those
+that are not the configuration's, and fills a network with the part that a rank keeps.
+``preflight`` counts what a pair takes in memory, and refuses what cannot be loaded.
+``vocabulary`` stands in for tokens that a draft lacks. ``packaged`` brings models that
+a package on the index contains, and ``gguf_checkpoint`` makes a checkpoint of a GGUF
+file. ``dilate`` embeds a small model in a larger architecture. ``kv_cache`` keeps every
+token where it is, also those that a sliding window has left; ``fixed_rows`` makes
+passes of one shape, and ``recorded_pass`` has a GPU repeat them. ``batched`` gives
+several requests a model each over one network. ``eagle_head`` drafts from its target's
+features. ``packed_linear`` speeds up small batches on CPUs, ``gpus`` counts GPUs, and
+``fingerprint`` tells whether two machines run the same code.
 
 ``hf``, ``dilate``, ``weights``, ``kv_cache``, ``fixed_rows``, ``recorded_pass``,
 ``batched``, ``eagle_head``, ``packed_linear``, ``parallel`` and ``llamacpp.export``
@@ -31,4 +30,20 @@ import torch; the others do not until something is built.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("batched", "checkpoint", "complete", "dtypes", "eagle_head", "fetch", "fingerprint", "fixed_rows", "gpus", "hf", "open_pair", "parallel.fuzzy_pass", "preflight", "rank", "seats", "toy", "zoo", )
+DOOR = (
+    "batched",
+    "checkpoint",
+    "eagle_head",
+    "fetch",
+    "fingerprint",
+    "fixed_rows",
+    "gpus",
+    "hf",
+    "loading",
+    "open_pair",
+    "parallel.layer_parallel",
+    "preflight",
+    "toy",
+    "weights",
+    "zoo",
+)

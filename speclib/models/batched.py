@@ -276,3 +276,15 @@ class SeatModel(Model):
         """The probabilities [vocab] of what follows the last text, at temperature 1."""
         chances: Row = Sampler(1.0)(self._logits[-1:])[0]
         return chances
+
+
+def over_seats(
+    model: HFModel, seats: int, ask: Callable[[SharedNetwork, Feed], torch.Tensor]
+) -> list[Model]:
+    """A model for each of ``seats`` requests, over the weights of ``model``."""
+    network: SharedNetwork
+    if isinstance(model, FixedRows):
+        network = SharedFixedRows(model, seats)
+    else:
+        network = SharedNetwork(model, seats)
+    return [SeatModel(network, seat, ask) for seat in range(seats)]

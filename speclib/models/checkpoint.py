@@ -12,6 +12,7 @@ neither torch nor transformers.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,7 +31,6 @@ from .generation_config import (
     end_tokens_in,
     settings_in,
 )
-from .load_errors import CONFIG, damaged, hub_problem, load_problem, path_problem
 from .zoo import WEIGHTS
 
 if TYPE_CHECKING:
@@ -40,8 +40,14 @@ if TYPE_CHECKING:
         PreTrainedTokenizerBase,
     )
 
+CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
 SMALL_FILES = ("*.json", "*.jinja", "*.model", "*.tiktoken", "*.txt")
+
+NEXT_STEP = (
+    "Copy or download the checkpoint again, or give another one; speclib runs no code "
+    "that comes with one"
+)
 
 # What has a tokenizer's words; tokenizer_config.json only says how they are used.
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")
@@ -231,10 +237,7 @@ def _folder_of(model: str) -> Path:
     """The folder of a checkpoint, into which the hub's small files are downloaded."""
     if model.startswith("zoo/"):
         return zoo.locate(model)
-    problem = path_problem(model)
-    if problem is not None:
-        raise BadValue(f"model {model!r}: {problem}")
-    if Path(model).is_dir():
+    if os.path.isdir(model):
         return Path(model)
     return _download(model, SMALL_FILES)
 
@@ -244,32 +247,35 @@ def _read(model: str, folder: Path, loader: Any, what: str, **options: Any) -> A
     try:
         return loader.from_pretrained(folder, trust_remote_code=False, **options)
     except Exception as error:  # a damaged file makes its reader raise anything
-        raise load_problem(model, what, folder, error) from error
+        reason = f"{one_line(error)}. {NEXT_STEP}"
+        if not (folder / CONFIG).is_file():
+            reason = (
+                f"there is no {CONFIG}, so it is no transformers checkpoint. Give the "
+                "folder of one (an adapter must first be merged with its base model)"
+            )
+        raise BadValue(
+            f"cannot load the {what} of model {model!r} in {folder}: {reason}"
+        ) from error
 
 
 def _download(model: str, files: Sequence[str], revision: str | None = None) -> Path:
     """Downloads files of the hub that its cache lacks; the folder that they are in."""
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, snapshot_download
 
     try:
         return Path(
             snapshot_download(model, revision=revision, allow_patterns=list(files))
         )
     except Exception as error:  # of many kinds, and of its libraries'
-        raise hub_problem(model, error) from error
-
-
-def folder_here(model: str) -> Path | None:
-    """The folder of a checkpoint on this machine; None for what it has nothing of."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    if model.startswith("zoo/") or Path(model).is_dir():
-        return _folder_of(model)
-    try:
-        return Path(snapshot_download(model, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
+        raise BadValue(
+            f"cannot load model {model!r}: there is no folder "
+            f"{os.path.abspath(model)}, it is not in the cache, "
+            f"{constants.HF_HUB_CACHE}, and "
+            f"{constants.ENDPOINT} does not give it ({one_line(error)}). Check the "
+            "name; if the model is gated, accept its licence there and log in by "
+            "`hf auth login`; connect this machine, and unset HF_HUB_OFFLINE; or give "
+            "the folder of a transformers checkpoint"
+        ) from error
 
 
 def missing_weights(folder: Path) -> list[str]:
@@ -290,7 +296,7 @@ def weight_names(folder: Path) -> list[str]:
         return sorted(set(weight_map.values()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise BadValue(
-            f"{index} is no index of a checkpoint ({type(error).__name__}: {error}): "
+            f"{index} is no index of a checkpoint ({one_line(error)}): "
             "copy or download it again"
         ) from error
 
@@ -307,6 +313,16 @@ def opened(path: Path) -> Iterator[Any]:
     try:
         file = safe_open(path, framework="pt")
     except Exception as error:  # of safetensors' own, or of the system
-        raise damaged(path, error) from error
+        size = path.stat().st_size if path.exists() else 0
+        raise BadValue(
+            f"{path}, of {size:,} bytes, is cut off or damaged, or a Git LFS pointer "
+            f"({one_line(error)}): copy or download it again"
+        ) from error
     with file:
         yield file
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of a library says, in one line."""
+    said = " ".join(str(error).split()).rstrip(".")
+    return f"{type(error).__name__}: {said}"

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ from speclib.core.text import AnyText
 from speclib.errors import BadValue
 
 from . import hf
-from .checkpoint import Checkpoint, opened
+from .checkpoint import opened
 from .dilate import Architecture, dilate
+from .loading import Loading
 from .packed_linear import pack
 
 FILE = "eagle.safetensors"  # in the folder of the target that the head is of
@@ -254,21 +256,17 @@ class Head(hf.HFModel):
         return self.of_pair(logits)
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    devices: tuple[str, ...],
-    vocab: int,
-    packed: bool = True,
-) -> Head:
-    """Builds the head of ``checkpoint``, dilated to its shape if it has one.
+def load(loading: Loading) -> Head:
+    """Builds the head of a checkpoint, dilated to its shape if it has one.
 
-    dtype, devices, vocab, packed: as of ``hf.load``. It is on the first place alone.
+    It is on one place.
     """
-    place = devices[0] if devices and devices[0].startswith("cuda") else "cpu"
-    target = hf.network(checkpoint.undilated, dtype, (), packed=False)
-    head = read(target, checkpoint.folder)
+    checkpoint = loading.checkpoint
+    undilated = replace(
+        loading, checkpoint=checkpoint.undilated, places=(), packed=False
+    )
+    head = read(hf.network(undilated), checkpoint.folder)
     if checkpoint.spec.shape is not None:
         head = dilated(head, checkpoint.spec.shape)
-    head.to(place)
-    return Head(pack(head) if packed else head, vocab)
+    head.to(loading.device)
+    return Head(pack(head) if loading.packed else head, loading.vocab)

@@ -28,9 +28,9 @@ from speclib.core.sampling import Sampler
 from speclib.errors import BadValue
 
 from . import hf
-from .checkpoint import Checkpoint
 from .hf import HFModel, TreeView, decoder_layers
 from .kv_cache import enlarged
+from .loading import Loading
 from .recorded_pass import CudaRecorder, RecordedPass, record
 
 FIRST_ROOM = 256  # slots of a new cache, unless a pair says how many
@@ -338,22 +338,15 @@ def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
     causal.position_ids[:, :rows] = view.position_ids[:, first : first + rows]
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    devices: tuple[str, ...],
-    vocab: int,
-    packed: bool,
-) -> FixedRows:
-    """Builds the model of ``checkpoint``; arguments and errors as of ``hf.network``."""
-    spec = checkpoint.spec
+def load(loading: Loading) -> FixedRows:
+    """Builds a model; errors as of ``hf.network``."""
+    spec = loading.checkpoint.spec
     assert spec.fixed_rows is not None
-    network = hf.network(checkpoint, dtype, devices, packed)
-    own_devices = {weight.device for weight in network.parameters()}
-    if len(own_devices) > 1:
+    network = hf.network(loading)
+    if len({weight.device for weight in network.parameters()}) > 1:
         raise BadValue(
-            f"fixed_rows beside {spec.model!r} on {len(own_devices)} GPUs: all slots "
-            "of the cache are on one; leave fixed_rows out, or give it one GPU"
+            f"fixed_rows beside {spec.model!r} on several GPUs: all slots of the cache "
+            "are on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:
@@ -364,6 +357,6 @@ def load(
             )
         recorder = CudaRecorder(network.device)
     first_room = spec.first_room or FIRST_ROOM
-    model = FixedRows(network, vocab, spec.fixed_rows, recorder, first_room)
+    model = FixedRows(network, loading.vocab, spec.fixed_rows, recorder, first_room)
     model.prepare()
     return model

@@ -11,19 +11,20 @@ Importing this module imports neither torch nor transformers.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from speclib.arguments import Whole, shown
-from speclib.core.penalties import Penalties
-from speclib.core.sampling import Sampler
-from speclib.core.settings import end_token_set, require_counts
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from speclib.arguments import Number, Whole, problems_in, shown
+from speclib.core.settings import end_token_set
 from speclib.errors import BadValue
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig
 
 GENERATION_CONFIG = "generation_config.json"
+
+Natural: TypeAlias = Annotated[int, Whole(least=0)]
 
 # What changes a text and is not here: name -> the values that change nothing.
 NOT_HERE: Mapping[str, Collection[Any]] = {
@@ -56,20 +57,20 @@ NOT_HERE_WHEN_SAMPLING: Mapping[str, Collection[Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class GenerationSettings:
+class GenerationSettings(BaseModel):
     """What the file says, as transformers names it; what it leaves out is off.
 
     ``refused``: what it says that is not here, as "name=value".
     ``refused_when_sampling``: the same, of what matters only then.
     """
 
-    repetition_penalty: float = 1.0
-    min_new_tokens: int | None = None
-    min_length: int = 0
-    suppress_tokens: tuple[int, ...] = ()
-    top_k: int = 0
-    top_p: float = 1.0
+    model_config = ConfigDict(frozen=True)
+    repetition_penalty: Annotated[float, Number(above=0)] = 1.0
+    min_new_tokens: Natural | None = None
+    min_length: Natural = 0
+    suppress_tokens: tuple[Natural, ...] = ()
+    top_k: Natural = 0
+    top_p: Annotated[float, Number(above=0, most=1)] = 1.0
     refused: tuple[str, ...] = ()
     refused_when_sampling: tuple[str, ...] = ()
 
@@ -108,27 +109,19 @@ def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
 
     Raises BadValue for a value that is none.
     """
+    stated = {
+        "refused": _set_in(config, NOT_HERE),
+        "refused_when_sampling": _set_in(config, NOT_HERE_WHEN_SAMPLING),
+    }
+    for name in GenerationSettings.model_fields:
+        value = getattr(config, name, None)
+        if value is not None:
+            stated[name] = value
     try:
-        Penalties(repetition=_given(config, "repetition_penalty", 1.0))
-        Sampler(top_k=_given(config, "top_k", 0), top_p=_given(config, "top_p", 1.0))
-        least = _given(config, "min_new_tokens", None)
-        shortest = _given(config, "min_length", 0)
-        require_counts(0, min_new_tokens=least, min_length=shortest)
-        suppressed = tuple(_given(config, "suppress_tokens", ()))
-        for token in suppressed:
-            require_counts(0, suppress_tokens=token)
-    except (BadValue, TypeError) as error:
-        raise BadValue(f"{GENERATION_CONFIG} of {model!r}: {error}") from None
-    return GenerationSettings(
-        repetition_penalty=_given(config, "repetition_penalty", 1.0),
-        min_new_tokens=least,
-        min_length=shortest,
-        suppress_tokens=suppressed,
-        top_k=_given(config, "top_k", 0),
-        top_p=_given(config, "top_p", 1.0),
-        refused=_set_in(config, NOT_HERE),
-        refused_when_sampling=_set_in(config, NOT_HERE_WHEN_SAMPLING),
-    )
+        return GenerationSettings.model_validate(stated)
+    except ValidationError as error:
+        reason = problems_in(error, GenerationSettings)
+        raise BadValue(f"{GENERATION_CONFIG} of {model!r}: {reason}") from None
 
 
 def end_tokens_in(
@@ -149,11 +142,6 @@ def end_tokens_in(
             "the number of a token, a list of such numbers, or null"
         )
     return end_token_set(ends)
-
-
-def _given(config: GenerationConfig, name: str, default: Any) -> Any:
-    value = getattr(config, name, None)
-    return default if value is None else value
 
 
 def _set_in(

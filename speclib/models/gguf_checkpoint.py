@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from speclib.errors import BadValue, SpeclibError, how_to_install, is_installed
 
-from .dtypes import TORCH_NAMES, check_dtype
+from .loading import TORCH_NAMES, check_dtype
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

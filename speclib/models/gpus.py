@@ -30,16 +30,7 @@ def count() -> int:
 
 def available() -> str:
     """What torch can use, as the end of a sentence that says what it cannot."""
-    try:
-        import torch
-    except ImportError:
-        return "torch is not installed"
-    if torch.version.cuda is None and torch.version.hip is None:
-        return "this torch is built for the CPU alone and can use no GPU"
-    number = count()
-    if number == 0:
-        return "torch finds no GPU here"
-    return f"torch can use {number} here, cuda:0 to cuda:{number - 1}"
+    return f"torch can use {count()} GPUs here"
 
 
 # -- how they are used -----------------------------------------------------------------

@@ -15,12 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    AutoModelForCausalLM,
-    Cache,
-    PreTrainedModel,
-)
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, Cache, PreTrainedModel
 
 from speclib.core.candidate_tree import ancestry, depths, stem
 from speclib.core.certain_rows import CertainRows
@@ -31,13 +26,13 @@ from speclib.operations.model import Model, Stopped, shaped
 
 from . import gpus
 from .checkpoint import Checkpoint
-from .complete import load_network
 from .configuration import attention_windows, longest_text, real_rows, refusal
 from .dilate import dilate
-from .dtypes import TORCH_NAMES, check_dtype
 from .kv_cache import WindowLayer, empty_cache, first_within_reach
+from .loading import Loading
 from .packed_linear import pack
 from .vocabulary import known_tokens
+from .weights import load_network
 
 NO_TOKEN = -1  # stands for the token of a row with NaN
 FIRST_TOKEN = 0  # every vocabulary has it
@@ -421,55 +416,39 @@ def decoder_layers(network: PreTrainedModel) -> Any:
     return torch.nn.ModuleList()
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    devices: tuple[str, ...],
-    vocab: int,
-    packed: bool = True,
-) -> HFModel:
-    """Builds the model of ``checkpoint``; arguments and errors as of ``network``."""
-    model = HFModel(network(checkpoint, dtype, devices, packed), vocab)
+def load(loading: Loading) -> HFModel:
+    """Builds a model; errors as of ``network``."""
+    model = HFModel(network(loading), loading.vocab)
     model.prepare()
     return model
 
 
-def network(
-    checkpoint: Checkpoint, dtype: str, devices: tuple[str, ...], packed: bool = True
-) -> PreTrainedModel:
-    """Builds the network of ``checkpoint`` on one place, or by layers on several GPUs.
+def network(loading: Loading) -> PreTrainedModel:
+    """Builds a network on one place, or by layers on several GPUs.
 
-    dtype: one of ``dtypes``.
-    devices: places such as "core:0", "cpu" or "cuda:0". A dilated network takes the
-        first GPU alone.
-    packed: linear layers as ``packed_linear`` makes them, not as transformers leaves
-        them.
+    A dilated network takes the first GPU alone.
 
     Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
-    or dilated, that lacks weights or has others (see ``complete``), or that no method
+    or dilated, that lacks weights or has others (see ``weights``), or that no method
     can run.
     """
-    check_dtype(dtype)
+    checkpoint, dtype = loading.checkpoint, loading.torch_dtype
     _check_passes(checkpoint)
-    torch_dtype = getattr(torch, TORCH_NAMES[dtype])
-    own_gpus = [device for device in devices if device.startswith("cuda")]
-    place = own_gpus[0] if own_gpus else "cpu"
-
-    options: dict[str, Any] = {}
     dilation = checkpoint.spec.dilation
-    is_spread = len(own_gpus) > 1 and dilation is None
-    if is_spread:
-        options = {"device_map": "balanced", "max_memory": _memory_of(own_gpus)}
-    elif own_gpus and dilation is None and find_spec("accelerate"):
-        options = {"device_map": {"": place}}  # no copy in the machine's memory
-    built: Any = load_network(checkpoint, dtype=torch_dtype, **options)
-
     if dilation is not None:
-        built = dilate(built, **dilation._asdict(), dtype=torch_dtype, device=place)
-    elif not is_spread:
-        built = built.to(place)
-    finished: PreTrainedModel = pack(built) if packed else built
-    return finished
+        small = load_network(checkpoint, dtype=dtype)
+        built = dilate(small, **dilation._asdict(), dtype=dtype, device=loading.device)
+    elif len(loading.gpus) > 1:
+        memory = _memory_of(loading.gpus)
+        built = load_network(
+            checkpoint, dtype=dtype, device_map="balanced", max_memory=memory
+        )
+    elif loading.gpus and find_spec("accelerate"):  # no copy in the machine's memory
+        built = load_network(checkpoint, dtype=dtype, device_map={"": loading.gpus[0]})
+    else:
+        loaded: Any = load_network(checkpoint, dtype=dtype)
+        built = loaded.to(loading.device)
+    return pack(built) if loading.packed else built
 
 
 def _check_passes(checkpoint: Checkpoint) -> None:
@@ -482,13 +461,6 @@ def _check_passes(checkpoint: Checkpoint) -> None:
         raise refusal(
             checkpoint.model, config, f"its passes take no {', '.join(unknown)}"
         )
-
-
-def outline(checkpoint: Checkpoint) -> PreTrainedModel:
-    """The network without its weights: what is known before they are read."""
-    with torch.device("meta"):
-        empty: PreTrainedModel = AutoModelForCausalLM.from_config(checkpoint.config)
-    return empty
 
 
 def named(network: PreTrainedModel) -> str:

@@ -12,26 +12,30 @@ method.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from speclib.core.settings import Role
+from speclib.core.settings import ROLES, Role
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.retrieval import Datastore, held_out_text, own_text
 from speclib.errors import BadValue
+from speclib.operations.model import Model
 
 from . import gpus, vocabulary
 from .checkpoint import Checkpoint, find
-from .dtypes import check_dtype
 from .generation_config import GenerationSettings
+from .loading import Loading, Rank, check_dtype
 from .toy import Toy, ToyTokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from .batched import Feed, SharedNetwork
     from .llamacpp.gguf import Card
-    from .rank import Rank
+
+LOSSLESS = ("auto", "float32", "float64")
 
 
 class OpenPair:
@@ -197,31 +201,79 @@ class OpenPair:
         ``dilated=False`` gives the same logits at the cost that the model was trained
         at. ``packed=False`` leaves torch's own linear layers. These three are torch's:
         in llama.cpp the quantised weights are those of the shape, which it keeps, and a
-        toy has none. ``rank``: the worker.Rank whose part is wanted; None builds the
-        whole model in this process.
+        toy has none. ``rank``: the Rank whose part is wanted; None builds the whole
+        model in this process.
         """
         check_dtype(dtype)
         spec = self.pair.model(role)
-        places = self.place.of(role, index)
         if spec.is_toy:
             return _toy(spec, role)
-
         files = self.files(role)
+        places = self.place.of(role, index)
         model: Any
         if spec.in_llamacpp:
-            from .llamacpp import quantised_model as llamacpp
+            from .llamacpp.quantised_model import load_quantised
 
             threads = self.pair.place.threads
-            model = llamacpp.load(files, places, threads, self.vocab, self.context)
+            model = load_quantised(files, places, threads, self.vocab, self.context)
         else:
             assert isinstance(files, Checkpoint)
             checkpoint = files if dilated else files.undilated
-            model = _load(checkpoint, role, dtype, places, self.vocab, packed, rank)
+            loading = Loading(checkpoint, self.vocab, dtype, places, packed, rank)
+            model = _load(loading, role)
 
         if role == "draft" and files.vocab < self.vocab:
             own = model if rank is None else model.model  # Leading or Following has it
             own.stand_in = vocabulary.stand_in(files.named_tokens, files.vocab)
         return model
+
+    def build_seats(
+        self,
+        role: Role,
+        seats: int,
+        dtype: str,
+        *,
+        dilated: bool,
+        ask: Callable[[SharedNetwork, Feed], Any],
+    ) -> list[Model]:
+        """Builds the models of ``seats`` requests over the same weights.
+
+        ``ask(network, feed)`` gives the logits of a pass of the network that they
+        share. Raises BadValue as ``check_seats`` does.
+        """
+        self.check_seats(dtype)
+        if self.is_toy:
+            return [self.build(role, dtype) for _ in range(seats)]
+        from . import batched
+
+        model = self.build(role, dtype, dilated=dilated)
+        return batched.over_seats(model, seats, ask)
+
+    def check_seats(self, dtype: str) -> None:
+        """Raises BadValue for a pair that cannot serve several requests at a time.
+
+        That is one with a model that is not torch's on one place, and a dtype in which
+        a text would depend on the other requests, unless the target's passes have one
+        shape.
+        """
+        check_dtype(dtype)
+        if self.is_toy:
+            return
+        if dtype not in LOSSLESS and self.pair.target.fixed_rows is None:
+            raise BadValue(
+                f"dtype is {dtype!r}: in it a text's logits depend on the shape of a "
+                "pass, which changes with the other requests. Give 'float32', or a "
+                "pair with passes of one shape, as load_pair(name).with_fixed_rows(16)"
+            )
+        for role in ROLES:
+            spec = self.pair.model(role)
+            is_spread = self.ranks(role) > 1
+            if spec.in_llamacpp or spec.head or spec.recorded or is_spread:
+                raise BadValue(
+                    f"the {role} of pair {self.pair.name!r} serves one request at a "
+                    "time: several need models in torch, each on one place, that are "
+                    "no EAGLE heads and whose passes are not recorded"
+                )
 
 
 def open_pair(pair: Pair | OpenPair) -> OpenPair:
@@ -254,42 +306,32 @@ def _toy(spec: ModelSpec, role: Role) -> Toy:
     return Toy(alpha, spec.vocab, spec.seed, spec.words, spec.context)
 
 
-def _load(
-    checkpoint: Checkpoint,
-    role: Role,
-    dtype: str,
-    places: tuple[str, ...],
-    vocab: int,
-    packed: bool,
-    rank: Rank | None,
-) -> Any:
+def _load(loading: Loading, role: Role) -> Any:
     """Loads a checkpoint into torch, in the way that its pair asks for."""
-    spec = checkpoint.spec
+    spec = loading.checkpoint.spec
     if spec.head:
         from . import eagle_head
 
-        return eagle_head.load(checkpoint, dtype, places, vocab, packed)
-
+        return eagle_head.load(loading)
     if spec.fixed_rows is not None:
         from . import fixed_rows
 
-        return fixed_rows.load(checkpoint, dtype, places, vocab, packed)
+        return fixed_rows.load(loading)
 
     # A draft in one piece can give one input to several of its layers: it is loaded so.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel
 
-        return layer_parallel.load(checkpoint, dtype, places, vocab, packed, rank)
-    if rank is None:
+        return layer_parallel.load(loading)
+    if loading.rank is None:
         from . import hf
 
-        return hf.load(checkpoint, dtype, places, vocab, packed)
-
+        return hf.load(loading)
     from .parallel import pipeline, replicas, tensor_parallel
 
-    load_part = {
+    ways = {
         "tensors": tensor_parallel.load,
         "stages": pipeline.load,
         "replicas": replicas.load,
-    }[spec.spread]
-    return load_part(checkpoint, dtype, places, vocab, packed, rank)
+    }
+    return ways[spec.spread](loading)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from speclib import machine
-from speclib.core.settings import Role
+from speclib.core.settings import ROLES, Role
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.data.placement import Place
 from speclib.data.shapes import published_config
@@ -21,7 +20,7 @@ from speclib.errors import BadValue
 
 from . import gpus
 from .checkpoint import Checkpoint
-from .dtypes import TORCH_NAMES
+from .loading import torch_dtype
 from .open_pair import OpenPair
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def check(
     targets: int = 1,
     in_one_process: bool = False,
     cached: int = 0,
-    roles: Iterable[Role] = ("draft", "target"),
+    roles: Sequence[Role] = ROLES,
 ) -> None:
     """Raises BadValue for a pair that cannot be loaded here, with the reason.
 
@@ -71,7 +70,6 @@ def check(
     roles: the models that are loaded.
     """
     check_gpus(opened, targets, roles)
-    check_cores(opened)
     if opened.is_toy:
         return
     configs: dict[Role, PretrainedConfig] = {}
@@ -81,61 +79,36 @@ def check(
             files.check_weights()
             if not files.spec.in_llamacpp:
                 configs[role] = files.config
+    if not cached and not any(
+        _may_be_large(opened.pair.model(role)) for role in configs
+    ):
+        return
 
-    if cached or any(_may_be_large(opened.pair.model(role)) for role in configs):
-        free = free_memory()
-        held = estimate(
-            opened.pair, configs, opened.place, dtype, cached, targets, free
-        )
-        for memory, size in needed_memory(held, in_one_process).items():
-            if memory in free and size > free[memory]:
-                raise BadValue(
-                    f"pair {opened.pair.name!r} does not fit in {dtype}: {memory} "
-                    f"would hold {size / GB:.1f} GB of weights and caches of "
-                    f"{cached:,} tokens and has {free[memory] / GB:.1f} GB free. Give "
-                    "it more places, smaller models, fewer or shorter requests, or "
-                    "dtype='bfloat16'"
-                )
+    free = free_memory()
+    held = estimate(opened.pair, configs, opened.place, dtype, cached, targets, free)
+    for memory, size in needed_memory(held, in_one_process).items():
+        if memory in free and size > free[memory]:
+            raise BadValue(
+                f"pair {opened.pair.name!r} does not fit in {dtype}: {memory} would "
+                f"hold {size / GB:.1f} GB of weights and caches of {cached:,} tokens "
+                f"and has {free[memory] / GB:.1f} GB free. Give it more places, "
+                "smaller models, fewer or shorter requests, or dtype='bfloat16'"
+            )
 
 
-# -- places ----------------------------------------------------------------------------
-def check_gpus(
-    opened: OpenPair, targets: int, roles: Iterable[Role] = ("draft", "target")
-) -> None:
+def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) -> None:
     """Raises BadValue where one of ``roles`` names a GPU that torch cannot use."""
     names: set[str] = set()
     for role in roles:
         for index in range(targets if role == "target" else 1):
             names.update(opened.place.of(role, index))
-    wanted = sorted(name for name in names if name.startswith("cuda:"))
-    if not wanted or max(number_of(name) for name in wanted) < gpus.count():
-        return
-    raise BadValue(
-        f"pair {opened.pair.name!r} stands on {', '.join(wanted)}, but "
-        f"{gpus.available()}. Give other places, as in place={{'draft': ['core:0'], "
-        "'target': ['core:1']}; `python -m speclab doctor` says what this machine can "
-        "run"
-    )
-
-
-def check_cores(opened: OpenPair) -> None:
-    """Raises BadValue where the pair names a core that this machine does not have.
-
-    A machine of one core has only that one for all of them. Places that are not named,
-    as of further targets, begin again with the first core.
-    """
-    place, cores = opened.place, machine.cores()
-    for name in (*place.draft, *place.target, *chain(*place.servers)):
-        if name.startswith("core:") and number_of(name) >= cores > 1:
+    for name in sorted(names):
+        if name.startswith("cuda:") and int(name.split(":")[1]) >= gpus.count():
             raise BadValue(
-                f"pair {opened.pair.name!r} stands on {name}, but this process may use "
-                f"{cores} cores, core:0 to core:{cores - 1}: give one of them, or cpu"
+                f"pair {opened.pair.name!r} is on {name}, but {gpus.available()}. Give "
+                "other places, as in place={'draft': ['core:0'], 'target': ['core:1']};"
+                " `python -m speclab doctor` says what this machine can run"
             )
-
-
-def number_of(place: str) -> int:
-    """The number of a core or a GPU."""
-    return int(place.split(":")[1])
 
 
 # -- memory ----------------------------------------------------------------------------
@@ -157,10 +130,7 @@ def _may_be_large(spec: ModelSpec) -> bool:
 
 
 def published(model: str) -> PretrainedConfig:
-    """The configuration of a model of the hub, by its published sizes.
-
-    Raises BadValue where no file under data/shapes has them.
-    """
+    """The configuration of a model of the hub, by its sizes under data/shapes."""
     from transformers import AutoConfig
     from transformers.utils import logging
 
@@ -222,22 +192,20 @@ def _sizes(
     spec: ModelSpec, config: PretrainedConfig, dtype: str, length: int
 ) -> tuple[int, int]:
     """Bytes of a model's weights, and of its keys and values of a text."""
-    import torch
-
     from .dilate import dilated_config
     from .weights import empty_network
 
     if spec.dilation is not None and not spec.head:
         config = dilated_config(config, **spec.dilation._asdict())
-    torch_dtype: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
-    weights = empty_network(config, torch_dtype).num_parameters()
+    number = torch_dtype(dtype)
+    weights = empty_network(config, number).num_parameters()
 
     text = config.get_text_config(decoder=True)
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = getattr(text, "head_dim", None)
     width = width or text.hidden_size // text.num_attention_heads
     cached = 2 * text.num_hidden_layers * heads * width * length
-    return weights * torch_dtype.itemsize, cached * torch_dtype.itemsize
+    return weights * number.itemsize, cached * number.itemsize
 
 
 def needed_memory(

@@ -18,7 +18,6 @@ from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import preflight
 from speclib.models.open_pair import OpenPair
-from speclib.models.seats import check_seats
 from speclib.operations.operation import Done, Operation, Raw
 
 from .batch_world import Answers, Asked, BatchWorld
@@ -43,7 +42,7 @@ class SeatedProcesses(Processes):
         super().__init__(pair, **settings)
 
     def _refuse_what_does_not_fit(self) -> None:
-        check_seats(self.opened, self.dtype)
+        self.opened.check_seats(self.dtype)
         if self.emulate is None:
             cached = self.seats * self._length
             preflight.check(self.opened, self.dtype, cached=cached)
@@ -66,8 +65,8 @@ class ProcessBatch(BatchWorld):
     devices: the world that is asked for the steps; see Processes for its faults.
 
     Raises BadValue for more seats than there may be or than there is memory for, and
-    for models that cannot have several (see ``check_seats``). Use it as a context
-    manager, or ``close()`` it.
+    for models that cannot have several (see ``OpenPair.check_seats``). Use it as a
+    context manager, or ``close()`` it.
     """
 
     @checked

@@ -28,7 +28,7 @@ from speclib.core.sampling import Coins, Rows, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Durations, Latency
 from speclib.data.pairs import Pair
-from speclib.models.dtypes import check_dtype
+from speclib.models.loading import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.operations.operation import Operation, Raw
 from speclib.operations.propose import Propose

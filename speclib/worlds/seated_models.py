@@ -21,7 +21,6 @@ import numpy as np
 from speclib.core.sampling import Tokens
 from speclib.core.settings import Role
 from speclib.models.open_pair import OpenPair
-from speclib.models.seats import build_seats
 from speclib.operations.operation import (
     Done,
     Finished,
@@ -79,7 +78,7 @@ class Together(Operation):
 
 
 class SeatedModels:
-    """The models of ``role``, one for each seat; see ``build_seats`` for arguments."""
+    """The models of ``role``, one for each seat; see ``OpenPair.build_seats``."""
 
     def __init__(
         self, opened: OpenPair, role: Role, seats: int, dtype: str, dilated: bool
@@ -88,8 +87,8 @@ class SeatedModels:
         self._network: SharedNetwork | None = None
         self._feeds: list[tuple[Turn, Feed]] = []  # of the pass that comes
         self._logits: dict[Turn, Any] = {}
-        self._models = build_seats(
-            opened, role, seats, dtype, dilated=dilated, ask=self._ask
+        self._models = opened.build_seats(
+            role, seats, dtype, dilated=dilated, ask=self._ask
         )
 
     def perform(self, tasks: Sequence[Task]) -> list[Done | Exception]:

@@ -91,7 +91,7 @@ class VirtualBatch(BatchWorld):
 class VirtualPairBatch(VirtualBatch):
     """``seats`` requests of a pair: its models write the tokens here, undilated.
 
-    All seats share their weights. Raises BadValue as ``build_seats`` does.
+    All seats share their weights. Raises BadValue as ``OpenPair.check_seats`` does.
     """
 
     def __init__(self, opened: OpenPair, seats: int, latency: Latency, dtype: str):

@@ -40,8 +40,8 @@ from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
 from speclib.data.latency import Latency, Step, steps_of
 from speclib.models import gpus
+from speclib.models.loading import Rank, RankLost
 from speclib.models.open_pair import open_pair
-from speclib.models.rank import Rank, RankLost
 from speclib.operations.model import Model
 from speclib.operations.operation import Done, Operation, Raw, Request, perform
 

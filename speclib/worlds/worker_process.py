@@ -28,7 +28,7 @@ from weakref import WeakSet
 from speclib.data.pairs import Pair
 from speclib.errors import SpeclibError
 from speclib.models import gpus
-from speclib.models.rank import Rank
+from speclib.models.loading import Rank
 
 from .devices import DeviceLost
 from .forkserver_preload import PARENT

@@ -340,7 +340,7 @@ def test_models_without_memory_are_refused_before_any_is_built(monkeypatch):
 def test_a_gpu_that_is_not_there_is_refused_unless_only_the_draft_stands_on_it():
     place = {"draft": ["cuda:7"], "target": ["core:0"]}
     pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
-    with pytest.raises(BadValue, match="stands on cuda:7"):
+    with pytest.raises(BadValue, match="is on cuda:7"):
         External(ASSIST, pair)
     with External("transformers-plain", pair) as peer:
         assert len(peer.decode("def f", max_new_tokens=4).tokens) == 4

@@ -16,6 +16,7 @@ import speclib
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.models.checkpoint import Checkpoint, find
+from speclib.models.loading import Loading
 
 VOCAB = 61
 LAYERS = 9
@@ -54,6 +55,13 @@ def network(
 def found(model: object, **settings) -> Checkpoint:
     """The checkpoint in a folder, or of an embedded model."""
     return find(ModelSpec(model=str(model), **settings))
+
+
+def to_load(
+    checkpoint: Checkpoint, dtype: str = "float32", **settings: object
+) -> Loading:
+    """A checkpoint that is to be loaded on the CPU."""
+    return Loading(checkpoint, VOCAB, dtype, **{"packed": False} | settings)
 
 
 def with_rows(

@@ -21,8 +21,8 @@ import speclib  # noqa: E402
 from speclib.data.pairs import Pair  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models.configuration import attention_windows  # noqa: E402
+from speclib.models.loading import Rank  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.models.rank import Rank  # noqa: E402
 
 LLAMA = ARCHITECTURES["LlamaConfig"]
 FIRST_OF_TWO = Rank(0, 2, patience=5.0)
@@ -47,18 +47,14 @@ def pair_of(model: str) -> Pair:
 GEMMA3N = {"num_hidden_layers": 4, "num_kv_shared_layers": 2}
 REFUSED = [
     ("MambaConfig", {}, "mamba.* 'linear_attention', whose cache cannot"),
-    ("Mamba2Config", {}, "mamba2.* 'linear_attention', whose cache cannot"),
     ("Qwen3NextConfig", {}, "qwen3_next.* 'linear_attention', whose cache cannot"),
-    ("JambaConfig", {}, "jamba.* 'linear_attention', whose cache cannot"),
     ("Llama4TextConfig", {}, "llama4_text.* 'chunked_attention', whose cache cannot"),
     ("T5Config", {}, "t5.* reads a text with one network and writes with another"),
-    ("BartConfig", {}, "bart.* reads a text with one network and writes with another"),
     ("BloomConfig", {}, "bloom.* has no positions"),
     ("FalconConfig", {"alibi": True}, "falcon.* has no positions"),
     ("GPTNeoConfig", {}, "gpt_neo.* local layers count a window along the cache"),
     ("Gemma3nTextConfig", GEMMA3N, "gemma3n_text.* read the cache of another layer"),
     ("Qwen2VLConfig", {}, "qwen2_vl.* no network for it that writes text alone"),
-    ("SiglipConfig", {}, "siglip.* no network for it that writes text alone"),
 ]
 
 

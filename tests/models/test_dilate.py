@@ -148,14 +148,6 @@ def test_generate_bans_the_added_words_even_where_their_zero_is_the_largest_logi
     assert torch.equal(model.generate(IDS, **GREEDY), small.generate(IDS, **GREEDY))
 
 
-def test_what_generate_bans_already_stays_banned():
-    small = tiny("Llama")
-    small.generation_config.suppress_tokens = [3, 98]
-    model = dilate(small, (5, 64, 8, 96), vocab=100)
-    assert model.generation_config.suppress_tokens == [3, 97, 98, 99]
-    assert small.generation_config.suppress_tokens == [3, 98]
-
-
 def test_tied_embeddings_are_copied_and_untied():
     small = tiny("Qwen2", tie_word_embeddings=True)
     model = dilate(small, (4, 64, 8, 96), vocab=128)
@@ -248,25 +240,11 @@ def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
         assert torch.equal(weight, before[name])
 
 
-@pytest.mark.parametrize(
-    "shape, kv_heads, parameters",
-    [
-        ((32, 4096, 32, 11008), 32, 6_738_415_616),  # Llama-2-7B
-        ((80, 8192, 64, 28672), 8, 68_976_648_192),  # Llama-2-70B
-    ],
-)
-def test_published_parameter_counts(shape, kv_heads, parameters):
-    large = dilate(tiny("Llama"), shape, kv_heads=kv_heads, vocab=32000, device="meta")
-    assert large.num_parameters() == parameters
-
-
 # -- errors ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "shape, options, words",
     [
         ((2, 64, 8, 96), {}, "layers is 2; the model needs at least 3"),
-        ((3, 16, 2, 96), {}, "width is 16"),
-        ((3, 64, 8, 96), {"vocab": 90}, "vocab is 90"),
         ((3, 64, 8.0, 96), {}, "four positive integers"),
         ((3, 96, 8, 96), {}, "head_dim is 12, no multiple of the model's 8"),
         ((3, 66, 8, 96), {}, "width 66 is no multiple of 8 heads"),
@@ -280,7 +258,6 @@ def test_published_parameter_counts(shape, kv_heads, parameters):
             {"kv_heads": 1},
             "kv_heads is 1; with 8 heads the model needs at least 2",
         ),
-        ((3, 32, 4, 48), {"kv_heads": 3}, "4 heads don't divide into kv_heads 3"),
     ],
 )
 def test_what_does_not_fit_is_named(shape, options, words):

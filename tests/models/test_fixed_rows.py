@@ -48,18 +48,6 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass(family, count):
         assert model.prefix.fed == text
 
 
-def test_a_text_that_outgrows_its_room_keeps_what_it_has():
-    net = network(layers=2, max_position_embeddings=4 * FIRST_ROOM)
-    model = FixedRows(net, VOCAB, 8)
-    dice = random.Random(2)
-    text = [dice.randrange(VOCAB) for _ in range(3 * FIRST_ROOM)]
-
-    for length in (FIRST_ROOM - 3, FIRST_ROOM + 2, 2 * FIRST_ROOM, len(text)):
-        rows = model.rows(text[:length], 1, PLAIN)
-        np.testing.assert_allclose(rows, fresh(net, text[:length], 1), atol=1e-5)
-    assert model.room == 4 * FIRST_ROOM
-
-
 @pytest.mark.parametrize("first_room", [256, 1024])
 def test_a_texts_rows_are_those_of_a_fresh_pass_in_a_first_room_of_any_size(first_room):
     net = network(layers=2, max_position_embeddings=4 * FIRST_ROOM)

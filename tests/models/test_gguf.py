@@ -1,10 +1,5 @@
 """GGUF files: written from checkpoints, found again, described, or refused."""
 
-import subprocess
-import sys
-from multiprocessing import get_context
-from pathlib import Path
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -20,7 +15,6 @@ from helpers.llama_checkpoints import (  # noqa: E402
     save_checkpoint,
     write_with_tokens,
 )
-from helpers.processes import with_files_of_at_most  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
@@ -35,31 +29,6 @@ DUO = speclib.load_pair("embedded/duo")
 
 
 # -- written and found -----------------------------------------------------------------
-def test_quantising_takes_memory_away():
-    sizes = []
-    for quantization in ("F32", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"):
-        path = export.find_or_write(found(DRAFT), SHAPE, quantization)
-        sizes.append(path.stat().st_size)
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > 5 * sizes[-1]
-
-
-def write_into(cache):
-    """In a process of its own: writes a file into ``cache``; its name and content."""
-    export.CACHE = Path(cache)
-    path = export.find_or_write(found(DRAFT), None, "Q8_0")
-    return path.name, path.read_bytes()
-
-
-@pytest.mark.thorough
-def test_workers_that_write_at_the_same_time_leave_one_whole_file(tmp_path):
-    with get_context("spawn").Pool(2) as pool:
-        first, second = pool.map(write_into, [str(tmp_path)] * 2)
-    assert first == second
-    name, _content = first
-    assert [path.name for path in (tmp_path / "gguf").iterdir()] == [name]
-
-
 def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "CACHE", tmp_path / "cache")
     folder, _ = save_checkpoint(tmp_path / "m")
@@ -154,31 +123,6 @@ def test_what_the_exporter_does_not_write_is_refused(tmp_path):
         export.find_or_write(found(folder), None, "F16")
 
 
-def families() -> list[str]:
-    """What transformers calls each architecture that writes text, by its own lists."""
-    from transformers.models.auto import modeling_auto
-
-    return sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
-
-
-def test_whatever_its_configuration_has_no_other_family_is_written(tmp_path):
-    """The folders have no weights: what is refused is refused before they are read."""
-    refused_by_name = set()
-    for family in families():
-        folder = tmp_path / family
-        try:
-            transformers.AutoConfig.for_model(family).save_pretrained(folder)
-        except Exception:  # transformers itself has none without arguments
-            continue
-        with pytest.raises(SpeclibError) as caught:
-            export.find_or_write(found(folder), None, "F16")
-        if "what is written for llama.cpp here is LlamaFor" in str(caught.value):
-            refused_by_name.add(family)
-    assert refused_by_name > {"gemma3", "gemma3_text", "olmo3", "gpt2", "qwen3"}
-    assert "modernbert-decoder" in refused_by_name
-    assert "llama" not in refused_by_name
-
-
 def test_a_llama_with_rotary_positions_that_are_not_written_names_them(tmp_path):
     folder, _ = save_checkpoint(
         tmp_path / "m",
@@ -186,34 +130,6 @@ def test_a_llama_with_rotary_positions_that_are_not_written_names_them(tmp_path)
     )
     with pytest.raises(SpeclibError, match="LlamaForCausalLM with rope_type 'yarn'"):
         export.find_or_write(found(folder), None, "F16")
-
-
-WRITE_A_GGUF = """
-import sys
-from speclib.errors import SpeclibError
-from speclib.data.pairs import ModelSpec
-from speclib.models.checkpoint import find
-from speclib.models.llamacpp import export
-export.CACHE = __import__("pathlib").Path(sys.argv[1])
-try:
-    checkpoint = find(ModelSpec(model="zoo/draft-good"))
-    export.find_or_write(checkpoint, None, "F16")
-except SpeclibError as error:
-    sys.exit(str(error))
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
-def test_a_full_disk_leaves_no_half_gguf_and_names_the_folder(tmp_path):
-    writing = subprocess.run(
-        [sys.executable, "-c", WRITE_A_GGUF, tmp_path],
-        capture_output=True,
-        text=True,
-        **with_files_of_at_most(100_000),
-    )
-    assert writing.returncode == 1
-    assert f"cannot write {tmp_path / 'gguf'}: " in writing.stderr
-    assert list((tmp_path / "gguf").iterdir()) == []
 
 
 def test_a_gguf_is_no_target(tmp_path):

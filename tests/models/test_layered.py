@@ -6,7 +6,6 @@ down in ``helpers.layers_by_hand``, and several ranks compute what one does.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -229,15 +228,9 @@ def test_groups_hold_every_layer_once_and_no_more_than_lp():
 MIXED = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 4}
 
 
-@pytest.mark.parametrize(
-    "family, changes, kinds",
-    [
-        ("Mistral", {}, "of other layers"),
-        ("Qwen2", MIXED, "full_attention, sliding_attention"),
-    ],
-)
-def test_what_cannot_share_an_input_is_refused_by_name(family, changes, kinds):
-    message = rf"{family}ForCausalLM.*\({kinds}\).*Qwen3"
+@pytest.mark.parametrize("family, changes", [("Mistral", {}), ("Qwen2", MIXED)])
+def test_what_cannot_share_an_input_is_refused_by_name(family, changes):
+    message = rf"{family}ForCausalLM.*cannot run several .* with one kind of attention"
     with pytest.raises(SpeclibError, match=message):
         layered(family, **changes)
     with pytest.raises(SpeclibError, match=message):
@@ -299,29 +292,6 @@ def test_a_network_is_its_own_again_after_a_fuzzy_pass():
 
 
 # -- which drafts can share inputs -----------------------------------------------------
-@pytest.mark.parametrize(
-    "model, message",
-    [
-        (
-            {"model": "toy", "spread": "layers"},
-            "spread beside 'toy'",
-        ),
-        (
-            {"model": "a", "spread": "tensors", "runtime": "llamacpp"},
-            "spread beside 'a'",
-        ),
-        ({"model": "a.gguf", "spread": "tensors"}, "spread beside 'a.gguf'"),
-        (
-            {"model": "a", "spread": "rings"},
-            "'blocks', 'layers', 'tensors', 'stages' or 'replicas'",
-        ),
-    ],
-)
-def test_a_spread_that_cannot_be_is_refused(model, message):
-    with pytest.raises(SpeclibError, match=message):
-        speclib.pair(target="zoo/target", draft=model)
-
-
 @pytest.mark.parametrize(
     "family, kind",
     [
@@ -492,16 +462,6 @@ def test_one_rank_that_fails_is_the_one_that_is_blamed(tmp_path):
     finally:
         worker.stop()
     assert all_ended(worker.processes)
-
-
-def test_closing_leaves_no_rank(tmp_path):
-    with Processes(pair_over_ranks(tmp_path, 2)) as world:
-        processes = worker_processes(world, "draft")
-        assert len(processes) == 2
-        assert all(process.is_alive() for process in processes)
-    assert all_ended(processes)
-    for process in multiprocessing.active_children():
-        assert process not in processes
 
 
 def test_a_draft_whose_layers_cannot_be_shared_is_refused_before_it_is_used(tmp_path):

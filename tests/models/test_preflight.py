@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
 import textwrap
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -21,25 +13,21 @@ transformers = pytest.importorskip("transformers")
 
 from helpers.checkpoints import (  # noqa: E402
     network,
-    numbered_words,
     pair_over_ranks,
-    save_tokenizer,
 )
-from helpers.processes import killed_at_the_end  # noqa: E402
 from helpers.snapshots import ARCHITECTURES, VOCAB, random_network  # noqa: E402
 from huggingface_hub import constants  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import machine  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
-from speclib.data.placement import Place  # noqa: E402
 from speclib.data.shapes import load_shape  # noqa: E402
 from speclib.data.toml_files import names_under  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import gpus, preflight  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.models.preflight import MemoryUse  # noqa: E402
+from speclib.models.preflight import published  # noqa: E402
 from speclib.paths import DATA  # noqa: E402
 from speclib.worlds import processes  # noqa: E402
 
@@ -62,10 +50,8 @@ def test_a_gpu_that_is_not_there_is_named_with_what_there_is(no_worker):
     pair = speclib.pair(
         "zoo/target", "zoo/draft-good", place={"draft": ["cpu"], "target": ["cuda:1"]}
     )
-    with pytest.raises(BadValue, match="stands on cuda:1, but .*doctor") as caught:
+    with pytest.raises(BadValue, match="on cuda:1, but torch can use 0 GPUs.*doctor"):
         speclib.Processes(pair)
-    reason = str(caught.value)
-    assert "built for the CPU alone" in reason or "finds no GPU" in reason
 
 
 @needs_no_gpu
@@ -73,7 +59,7 @@ def test_gpus_of_further_targets_are_wanted_too(no_worker):
     place = {"draft": ["cpu"], "target": ["cpu"], "servers": [["cuda:0"]]}
     pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
     preflight.check_gpus(open_pair(pair), targets=1)
-    with pytest.raises(BadValue, match="stands on cuda:0"):
+    with pytest.raises(BadValue, match="is on cuda:0"):
         speclib.Processes(pair, servers=2)
 
 
@@ -102,24 +88,6 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_takes(no_worker):
         BadValue, match=r"cpu would hold 28\d\.\d GB of weights and caches of 0"
     ):
         speclib.Processes(pair)
-
-
-def test_a_missing_shard_is_named(tmp_path, no_worker):
-    network().save_pretrained(tmp_path, max_shard_size="20KB")
-    save_tokenizer(tmp_path, numbered_words())
-    shard = sorted(tmp_path.glob("*.safetensors"))[-1]
-    shard.unlink()
-    pair = speclib.pair(str(tmp_path), "zoo/draft-good")
-    pair = pair.model_copy(update={"draft": pair.target})
-    with pytest.raises(BadValue, match=f"lacks 1 of its files.*{shard.name}"):
-        speclib.Processes(pair)
-
-
-def test_other_tokenizers_are_refused(tmp_path, no_worker):
-    network().save_pretrained(tmp_path)
-    save_tokenizer(tmp_path, numbered_words())
-    with pytest.raises(BadValue, match="have different tokenizers: id"):
-        speclib.Processes(speclib.pair("zoo/target", str(tmp_path)))
 
 
 def test_what_can_be_loaded_is_not_refused(tmp_path):
@@ -160,7 +128,7 @@ GPU = 80_000_000_000  # bytes
 def uses_of(pair, dtype="bfloat16", length=1024, free=None):
     """What each place holds of a pair whose models are not on this machine."""
     roles = ("draft", "target")
-    configs = {role: preflight.published(pair.model(role).model) for role in roles}
+    configs = {role: published(pair.model(role).model) for role in roles}
     targets = 1 + len(pair.place.servers)
     return preflight.estimate(
         pair, configs, pair.place, dtype, length, targets, free or {}
@@ -255,27 +223,6 @@ def test_layers_of_one_process_go_where_there_is_room():
     assert sum(on_gpus) == pytest.approx(2 * PUBLISHED["llama-2-7b"], abs=1)
 
 
-PR_86509 = 287_047_680  # bytes of a context, as measured in torch's pull request
-
-
-def test_each_process_on_a_gpu_takes_what_cuda_takes_there():
-    """Two ranks of a target and a draft on one GPU are three, or one in one process."""
-    held = [
-        MemoryUse("target", "cuda:0", weights=100, cache=7),
-        MemoryUse("target", "cuda:0", weights=50, cache=7),
-        MemoryUse("draft", "cuda:0", weights=10, cache=7),
-        MemoryUse("target-2", "cuda:1", weights=150, cache=7),
-        MemoryUse("target-3", "core:3", weights=20, cache=7),
-    ]
-    apart = preflight.needed_memory(held)
-    context = pytest.approx(PR_86509, rel=1e-3)
-    assert apart["cuda:0"] - 160 - 3 * 7 == pytest.approx(3 * PR_86509, rel=1e-3)
-    assert apart["cuda:1"] - 150 - 7 == context
-    assert apart["cpu"] == 20 + 7
-    together = preflight.needed_memory(held, in_one_process=True)
-    assert together["cuda:0"] - 160 - 3 * 7 == context
-
-
 @pytest.mark.parametrize("spare, fits", [(0.5e9, False), (0.6e9, True)])
 def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
     monkeypatch, spare, fits
@@ -301,145 +248,7 @@ def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
 
 
 # -- the hub ---------------------------------------------------------------------------
-class Hub(BaseHTTPRequestHandler):
-    """A hub that refuses every model, with the status and code after its name."""
-
-    def refuse(self) -> None:
-        refusal = re.search(r"someone/large-(\d+)-(\w+)", self.path)
-        status, code = refusal.groups() if refusal else ("404", "RepoNotFound")
-        self.send_response(int(status))
-        self.send_header("X-Error-Code", code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_GET = do_HEAD = do_POST = refuse
-
-    def log_message(self, *args) -> None:
-        """Says nothing."""
-
-
-@contextmanager
-def hub() -> Iterator[str]:
-    """The address of such a hub."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-SAY_WHY_NOT = """
-    import sys, time
-    time.sleep = lambda seconds: None  # between attempts to reach the hub
-    import speclib
-    for line in sys.stdin:
-        pair = speclib.pair(line.strip(), "someone/small")
-        try:
-            speclib.Processes(pair)
-        except speclib.SpeclibError as error:
-            print(error, flush=True)
-"""
-
-
-def start_loading(folder: Path, address: str) -> subprocess.Popen[str]:
-    """A process that is told models and says, each in a line, why they are not loaded.
-
-    address: of the hub that should have them. folder: its cache.
-    """
-    own = {
-        "HF_ENDPOINT": address,
-        "HF_HOME": str(folder),
-        "HF_HUB_OFFLINE": "0",
-        "TRANSFORMERS_OFFLINE": "0",
-    }
-    proxies = {name for name in os.environ if name.lower().endswith("_proxy")}
-    inherited = {k: v for k, v in os.environ.items() if k not in proxies}
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(SAY_WHY_NOT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=inherited | own,
-    )
-
-
-def message_about(model: str, process: subprocess.Popen[str]) -> str:
-    """What such a process says of a model."""
-    assert process.stdin
-    assert process.stdout
-    assert process.stderr
-    process.stdin.write(f"{model}\n")
-    process.stdin.flush()
-    message = process.stdout.readline()
-    assert message, process.stderr.read()  # it has ended
-    return message
-
-
-REFUSALS = [
-    (
-        403,
-        "GatedRepo",
-        "it is gated. Accept its licence at .*someone/large.*log in",
-    ),
-    (
-        401,
-        "GatedRepo",
-        "it is gated. Accept its licence at .*someone/large.*log in",
-    ),
-    (404, "RepoNotFound", "has no such model, or it is private"),
-]
-
-
-class Attempts(NamedTuple):
-    """What one process says of models that it cannot have.
-
-    refused: by the model, for each of ``REFUSALS``. unreachable: of one that is asked
-    for when the hub at ``address`` is gone. cache: where it looked before.
-    """
-
-    refused: dict[str, str]
-    unreachable: str
-    address: str
-    cache: Path
-
-
-@pytest.fixture(scope="module")
-def attempts(tmp_path_factory) -> Attempts:
-    cache = tmp_path_factory.mktemp("hub")
-    refused = {}
-    with ExitStack() as processes:
-        with hub() as address:
-            process = start_loading(cache, address)
-            processes.enter_context(killed_at_the_end(process))
-            for status, code, _says in REFUSALS:
-                model = f"someone/large-{status}-{code}"
-                refused[model] = message_about(model, process)
-
-        # Nobody listens at the address any more.
-        unreachable = message_about("someone/large", process)
-    return Attempts(refused, unreachable, address, cache)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status, code, says", REFUSALS)
-def test_what_the_hub_refuses_is_said_in_a_sentence(attempts, status, code, says):
-    model = f"someone/large-{status}-{code}"
-    message = attempts.refused[model]
-    assert f"model '{model}'" in message
-    assert re.search(says, message), message
-
-
-@pytest.mark.slow
-def test_without_a_network_the_message_says_where_it_looked(attempts):
-    assert f"not in the cache, {attempts.cache}" in attempts.unreachable
-    assert f"{attempts.address} cannot be reached" in attempts.unreachable
-
-
-def test_offline_the_message_says_so(no_worker):
+def test_offline_the_message_says_where_it_looked_and_what_helps(no_worker):
     assert constants.HF_HUB_OFFLINE
     pair = speclib.pair("someone/large", "someone/small")
     with pytest.raises(speclib.SpeclibError, match="not in the cache") as caught:
@@ -447,23 +256,4 @@ def test_offline_the_message_says_so(no_worker):
     message = str(caught.value)
     assert f"not in the cache, {constants.HF_HUB_CACHE}" in message
     assert "unset HF_HUB_OFFLINE" in message
-
-
-# -- cores -----------------------------------------------------------------------------
-@pytest.mark.parametrize("place", ["draft", "target"])
-def test_a_core_that_the_machine_does_not_have_is_named_not_folded(
-    monkeypatch, place, no_worker
-):
-    monkeypatch.setattr(machine, "cores", lambda: 2)
-    pair = speclib.load_pair("toy").model_copy(
-        update={"place": Place(**{place: ("core:5",)})}
-    )
-    with pytest.raises(BadValue, match=r"on core:5, but .*2 cores, core:0 to core:1"):
-        speclib.Processes(pair)
-
-
-def test_on_a_machine_of_one_core_every_core_is_that_one(monkeypatch):
-    monkeypatch.setattr(machine, "cores", lambda: 1)
-    place = Place(draft=("core:0",), target=("core:1",))
-    pair = speclib.load_pair("toy").model_copy(update={"place": place})
-    preflight.check_cores(open_pair(pair))
+    assert "accept its licence there and log in by `hf auth login`" in message

@@ -26,7 +26,6 @@ from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
-from speclib.worlds.worker_process import Worker  # noqa: E402
 
 NODES = (4, 6, 8, 3, 1)
 PARENTS = (-1, 0, -1, 2, 2)
@@ -48,37 +47,6 @@ def test_a_pipeline_scores_what_the_whole_network_scores(tmp_path, size):
     np.testing.assert_allclose(tree_rows, expected_tree, atol=1e-6)
     expected = whole.rows((*TEXT[:3], 8, 8), 1, PLAIN)
     np.testing.assert_allclose(rows_after_rejection, expected, atol=1e-6)
-
-
-def start_rank(pair, role, rank):
-    """Starts a rank; the first one answers with what each rank holds of the layers."""
-    model = open_pair(pair).build(role, rank=rank)
-    return model if rank.number else lambda message, pipe: holdings(model)
-
-
-def holdings(model):
-    model.rows(TEXT, 0, PLAIN)
-    names = [type(layer).__name__ for layer in model.model.network.model.layers]
-    shapes = [tuple(layer.keys.shape) for layer in model.model.cache.layers]
-    return names, shapes
-
-
-@pytest.mark.slow
-def test_a_stage_has_its_own_layers_and_a_stand_in_for_the_others(tmp_path):
-    pair = pair_over_ranks(tmp_path, 2, "stages", "target")
-    worker = Worker("ranks", pair, start_rank, "target", ranks=2)
-    try:
-        assert worker.receive(60) is None
-        worker.pipe.send("holdings")
-        names, shapes = worker.receive(60)
-    finally:
-        worker.stop()
-
-    half = (len(names) + 1) // 2
-    assert "Elsewhere" not in names[:half]
-    assert set(names[half:]) == {"Elsewhere"}
-    assert {shape[-2] for shape in shapes} == {len(TEXT)}  # tokens
-    assert {shape[-1] for shape in shapes[half:]} == {1}  # a number per token
 
 
 def test_more_stages_than_layers_are_refused():

@@ -6,7 +6,6 @@ They also compute what transformers' own tensor parallelism does.
 from __future__ import annotations
 
 import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -38,7 +37,7 @@ from speclib.models.parallel.ranks import backend_between  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
-from speclib.worlds.world import DeviceFailed, DeviceLost  # noqa: E402
+from speclib.worlds.world import DeviceFailed  # noqa: E402
 
 NODES = (4, 6, 8, 3, 1)
 PARENTS = (-1, 0, -1, 2, 2)
@@ -200,26 +199,6 @@ def test_widths_that_do_not_divide_are_padded_and_change_nothing(family, size):
             np.testing.assert_array_equal(ours.argmax(-1), theirs.argmax(-1))
 
 
-def greedy_texts(model) -> list[tuple[int, ...]]:
-    """Plain decoding's texts after prompts of one token."""
-    texts = []
-    for first_token in range(0, VOCAB, 10):
-        text: tuple[int, ...] = (first_token,)
-        for _ in range(12):
-            text += (int(model.rows(text, 0, PLAIN)[0].argmax()),)
-        texts.append(text)
-    return texts
-
-
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_padded_ranks_write_the_tokens_of_the_whole_network(size):
-    def whole_network():
-        return network(dtype=torch.float64, **UNEVEN["Llama"])
-
-    expected = greedy_texts(HFModel(whole_network(), VOCAB))
-    assert in_threads(whole_network, size, greedy_texts) == [expected] * size
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_ranks_hold_every_weight_once_and_all_else_is_zeros(size):
     whole = network(**UNEVEN["Llama"])
@@ -319,23 +298,14 @@ def test_transformers_own_tensor_parallelism_says_the_same(tmp_path, family):
 
 
 # -- errors ----------------------------------------------------------------------------
-FOUR_HEADS = {"num_key_value_heads": 4}
-
-
 @pytest.mark.parametrize(
     "changes, size, message",
     [
-        ({"num_key_value_heads": 1}, 2, "1 key and value heads, too few for 2 ranks"),
         ({}, 3, "2 key and value heads, too few for 3 ranks.* at most 2 places"),
         (
-            FOUR_HEADS | {"intermediate_size": 3},
+            {"num_key_value_heads": 4, "intermediate_size": 3},
             4,
             "3 channels in its MLPs, too few for 4 ranks",
-        ),
-        (
-            FOUR_HEADS | {"vocab_size": 3},
-            4,
-            "3 rows in its vocabulary, too few for 4 ranks",
         ),
     ],
 )
@@ -401,18 +371,6 @@ def test_a_target_and_a_draft_on_the_same_ranks_write_what_the_target_would(
 )
 def test_ranks_use_nccl_only_where_each_has_a_gpu_of_its_own(devices, backend):
     assert backend_between(devices) == backend
-
-
-def test_a_rank_of_a_target_that_dies_is_named_and_none_is_left(tmp_path):
-    with Processes(spread_target(tmp_path, 2), timeout=20) as world:
-        for _ in range(2):  # others take their place
-            world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
-            world.wait(world.target.score(TEXT))
-            processes = worker_processes(world, "target")
-            os.kill(processes[1].pid, signal.SIGKILL)
-            with pytest.raises(DeviceLost, match="'target'.*rank 1"):
-                world.wait(world.target.score((*TEXT, 1)))
-            assert all_ended(processes)
 
 
 def test_a_drafter_on_ranks_that_raises_ends_dsi_and_is_no_lost_device(tmp_path):

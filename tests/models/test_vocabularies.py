@@ -166,14 +166,6 @@ def test_a_stand_in_is_the_unknown_token_or_else_the_end_token(
     assert vocabulary.stand_in(named_tokens, FEW) == expected
 
 
-def test_only_a_draft_that_lacks_rows_has_a_stand_in(few, many):
-    narrower = speclib.pair(target=many, draft=few)
-    assert open_pair(narrower).build("draft").stand_in == 0
-    assert open_pair(narrower).build("target").stand_in is None
-    wider = speclib.pair(target=few, draft=many)
-    assert open_pair(wider).build("draft").stand_in is None
-
-
 def test_a_prompt_with_a_token_that_the_target_has_no_row_for_is_refused(few, many):
     save_tokenizer(Path(few), numbered_words(MANY))
     pair = speclib.pair(target=few, draft=many, latency=LATENCY)

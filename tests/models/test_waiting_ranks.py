@@ -17,6 +17,7 @@ from torch import distributed  # noqa: E402
 
 from speclib.core.kv_prefix import Prefix  # noqa: E402
 from speclib.errors import SpeclibError  # noqa: E402
+from speclib.models.loading import Rank, RankLost  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
 from speclib.models.parallel.ranks import (  # noqa: E402
@@ -26,7 +27,6 @@ from speclib.models.parallel.ranks import (  # noqa: E402
 )
 from speclib.models.parallel.replicas import Replica  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
-from speclib.models.rank import Rank, RankLost  # noqa: E402
 from speclib.worlds.worker import Failure, attempt  # noqa: E402
 
 

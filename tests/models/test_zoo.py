@@ -35,15 +35,6 @@ DRAFTS = (*LADDER, *DEEP, "target-qwen", ONCE)
 TEACHERS = dict.fromkeys(DRAFTS, "target") | {"draft-qwen": "target-qwen"}
 TASKS = ("humaneval", "gsm8k", "mgsm_de", "stem", "rag")
 
-# The largest shapes (layers, width, heads, ffn) that the stand-ins of data/pairs embed
-# the models in.
-LARGE_SHAPES = {
-    **dict.fromkeys(TARGETS, (12, 768, 12, 2048)),
-    **dict.fromkeys(LADDER, (4, 320, 5, 864)),
-    **dict.fromkeys(DEEP, (10, 512, 8, 352)),
-    ONCE: (4, 512, 8, 1184),
-}
-
 
 def load(name, dtype=torch.float32):
     """The stored model, upcast to float32."""
@@ -99,20 +90,7 @@ def test_one_byte_that_differs_in_any_file_of_a_checkpoint_is_found(own_zoo, nam
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     with pytest.raises(SpeclibError, match=f"{name} does not match.*SHA256SUMS"):
-        zoo.locate("zoo/draft-qwen")
-
-
-def test_whatever_is_loaded_of_a_checkpoint_it_is_compared_with_its_checksums(own_zoo):
-    assert zoo.locate("zoo/draft-qwen") == own_zoo / "draft-qwen"
-    damaged = own_zoo / "damaged"
-    shutil.copytree(own_zoo / "draft-qwen", damaged)
-    sums = (own_zoo / "SHA256SUMS").read_text()
-    (own_zoo / "SHA256SUMS").write_text(sums.replace("draft-qwen/", "damaged/"))
-    with (damaged / "model.safetensors").open("ab") as file:
-        file.write(b"\0")
-
-    with pytest.raises(SpeclibError, match="does not match"):
-        found("zoo/damaged")
+        found("zoo/draft-qwen")
 
 
 def test_weights_without_a_checksum_are_refused(own_zoo):
@@ -121,20 +99,9 @@ def test_weights_without_a_checksum_are_refused(own_zoo):
         zoo.locate("zoo/another")
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        (None, "SHA256SUMS, cannot be read.*No such file"),
-        (b"\xff\xfe\x00", "SHA256SUMS, cannot be read"),
-        (b"one-word\n", "SHA256SUMS, cannot be read: not enough values"),
-    ],
-)
-def test_checksums_that_cannot_be_read_are_an_error(own_zoo, content, message):
-    path = own_zoo / "SHA256SUMS"
-    path.unlink()
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(SpeclibError, match=message):
+def test_checksums_that_cannot_be_read_are_an_error(own_zoo):
+    (own_zoo / "SHA256SUMS").write_text("one-word\n")
+    with pytest.raises(SpeclibError, match="SHA256SUMS, cannot be read: not enough"):
         zoo.locate("zoo/draft-qwen")
 
 
@@ -161,18 +128,6 @@ def test_a_checkpoint_is_stored_in_bfloat16_and_has_the_shape_of_its_card(name):
     assert config.model_type == card.architecture == ARCHITECTURES[name].family
     count = sum(weight.numel() for weight in model.parameters())
     assert f"{count:,}" in (MODELS / name / "card.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_the_models_fit_into_their_stand_ins(name):
-    sizes = ARCHITECTURES[name]
-    layers, width, heads, ffn = LARGE_SHAPES[name]
-    assert sizes.layers <= layers
-    assert sizes.width <= width
-    assert sizes.heads <= heads
-    assert sizes.ffn <= ffn
-    config = json.loads((MODELS / name / "config.json").read_text())
-    assert config["head_dim"] == 64
 
 
 @pytest.mark.parametrize("name", NAMES)

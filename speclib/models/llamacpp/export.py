@@ -19,8 +19,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from speclib.atomic_files import whole_files
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.checkpoint import Checkpoint
-from speclib.models.complete import load_network
 from speclib.models.dilate import ROTARY, Architecture, dilate
+from speclib.models.weights import load_network
 from speclib.paths import CACHE
 
 from .gguf import quantise

@@ -310,7 +310,7 @@ def _free(batch: Any, context: Any, model: Any) -> None:
     api.llama_model_free(model)
 
 
-def load(
+def load_quantised(
     files: Checkpoint | Card,
     places: tuple[str, ...],
     threads: int,

@@ -2,5 +2,5 @@
 
 ``ranks`` are the processes that compute one model together. ``tensor_parallel`` cuts
 every layer among them. ``layer_parallel`` lets several layers read the same input, in
-the ``fuzzy_pass`` of EasySpec, on one rank or on several.
+the way of EasySpec, on one rank or on several.
 """

@@ -1,32 +1,152 @@
-"""Layer-parallel drafting: a model whose passes are fuzzy while it drafts.
+"""Layer-parallel drafting: a draft with the attentions of several layers at once.
 
-This module decides which passes are exact, and whose keys stay cached. What a fuzzy
-pass is, is in ``fuzzy_pass``; how several ranks agree, in ``ranks``. The module knows
-no tree and no method.
+A forward pass is a chain of layers, and that chain is what makes a small draft slow. In
+a *fuzzy* pass the layers of a group share the input of the first. All their attentions
+read h_1 at once, one per rank. Then the MLPs follow in order:
 
-Source: EasySpec, section 3.2 (bonus calibration).
+    h'_i    = h_i + attn_i(h_1)
+    h_(i+1) = h'_i + mlp_i(h'_i)
+
+A group of three layers::
+
+    h_1 ---+------------+------------+
+           |            |            |
+         attn_1       attn_2       attn_3          at once, each on one rank
+           |            |            |
+           |   h_2      |   h_3      |
+    h_1 -> + -> mlp_1 - + -> mlp_2 - + -> mlp_3 -> h_4     in order, on every rank
+
+Only what an attention reads is stale. The residual stream and the MLPs are exact, given
+the attentions. An *exact* pass is transformers' own. Every rank computes the MLPs and
+all layers that are alone, so nothing else is sent. After a fuzzy pass a rank's cache
+lacks the keys of the other ranks' layers.
+
+``fuzzy`` makes a network's passes so. ``Layered`` decides which passes are exact, and
+whose keys stay cached. How several ranks agree is in ``ranks``. This module knows no
+tree and no method.
+
+Source: EasySpec, Algorithm 2, and section 3.2 (bonus calibration).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from speclib.core.sampling import Rows, Sampler
-from speclib.models.hf import HFModel, TreeView, network, outline
+from speclib.data.layer_groups import group_layers
+from speclib.errors import BadValue
+from speclib.models.dilate import FAMILIES
+from speclib.models.hf import HFModel, TreeView, decoder_layers, named, network
+from speclib.models.loading import Loading
+from speclib.models.weights import empty_network
 from speclib.operations.model import Stopped
 
-from .fuzzy_pass import can_share_inputs, check, fuzzy
 from .ranks import ALONE, Alone, Following, Leading, Ranked, Ranks, joined, leave_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from speclib.models.checkpoint import Checkpoint
-    from speclib.models.rank import Rank
+
+# -- fuzzy passes ----------------------------------------------------------------------
+def can_share_inputs(network: PreTrainedModel) -> bool:
+    """Says whether layers of ``network`` can share an input.
+
+    They can if the architecture is a known one, and all its layers are of one kind.
+    """
+    kinds = getattr(network.config, "layer_types", None) or ()
+    return type(network).__name__ in FAMILIES and len(set(kinds)) < 2
 
 
+def check(network: PreTrainedModel) -> None:
+    """Raises BadValue for a network whose layers cannot share an input."""
+    if not can_share_inputs(network):
+        raise BadValue(
+            f"{named(network)} cannot run several of its layers at once (spread is "
+            f"'layers'): take one of {', '.join(FAMILIES)} with one kind of attention, "
+            "or leave spread out"
+        )
+
+
+@contextmanager
+def fuzzy(
+    network: PreTrainedModel, lp: int, ranks: Ranks | Alone = ALONE
+) -> Iterator[None]:
+    """In here ``network`` computes its layers in groups of up to ``lp``.
+
+    Which layers form a group is said by ``data.layer_groups.group_layers``.
+    """
+    layers = decoder_layers(network)
+    changed = []
+    try:
+        for numbers in group_layers(len(layers), lp):
+            if len(numbers) == 1:
+                continue  # a layer alone computes as it always does
+            group = LayerGroup([layers[number] for number in numbers], ranks)
+            for index, layer in enumerate(group.layers):
+                layer.forward = group.forward_of(index)
+                changed.append(layer)
+        yield
+    finally:
+        for layer in changed:
+            del layer.forward  # the class's own is there again
+
+
+class LayerGroup:
+    """Consecutive layers whose attentions read the input of the first."""
+
+    def __init__(self, layers: Sequence[Any], ranks: Ranks | Alone):
+        self.layers = layers
+        self.ranks = ranks
+        self.attention_outputs: list[torch.Tensor] = []  # of the pass under way
+
+    def forward_of(self, place: int) -> Callable[..., torch.Tensor]:
+        """The forward method for the layer at ``place`` in this group."""
+        layer = self.layers[place]
+
+        def forward(hidden: torch.Tensor, **options: Any) -> torch.Tensor:
+            if place == 0:
+                self.attention_outputs = self.attend(hidden, options)
+            hidden = hidden + self.attention_outputs[place]
+            normed = layer.post_attention_layernorm(hidden)
+            mlp_output: torch.Tensor = layer.mlp(normed)
+            return hidden + mlp_output
+
+        return forward
+
+    def attend(
+        self, hidden: torch.Tensor, options: dict[str, Any]
+    ) -> list[torch.Tensor]:
+        """What each layer's attention makes of ``hidden`` [1, T, D], in order.
+
+        Layer i is computed by rank i % size. Five layers on two ranks::
+
+            rank 0:  layer 0,  layer 2,  layer 4
+            rank 1:  layer 1,  layer 3,  zeros      or the ranks' tensors had two shapes
+
+        options: what transformers hands to a layer beside its input.
+        """
+        rank, size = self.ranks.rank, self.ranks.size
+        rounds = ceil(len(self.layers) / size)
+        own_outputs = hidden.new_zeros(rounds, *hidden.shape)
+        for number, layer in enumerate(self.layers[rank::size]):
+            normed = layer.input_layernorm(hidden)
+            output = layer.self_attn(hidden_states=normed, **options)[0]
+            own_outputs[number].copy_(output)
+
+        outputs_of_ranks = self.ranks.gather(own_outputs)
+        outputs = []
+        for place in range(len(self.layers)):
+            outputs.append(outputs_of_ranks[place % size][place // size])
+        return outputs
+
+
+# -- a draft whose passes are fuzzy ----------------------------------------------------
 class Layered(Ranked):
     """An HFModel that can draft with groups of its layers sharing an input.
 
@@ -150,38 +270,27 @@ class LeadingDrafter(Leading):
         self.everywhere("end", calibrate)
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    places: tuple[str, ...],
-    vocab: int,
-    packed: bool = True,
-    rank: Rank | None = None,
-) -> HFModel | Leading | Following:
-    """Builds ``checkpoint`` as one rank has it.
+def load(loading: Loading) -> HFModel | Leading | Following:
+    """Builds a draft as the loading's rank has it; without a rank, on the first place.
 
-    rank: this process among those of ``places``; None: the only one, on the first
-        place.
-    dtype, vocab, packed: as of ``hf.load``.
-
-    With its ``spread`` left out, the model is on all ``places``; where its layers
-    cannot share an input there, it is an HFModel. Else raises BadValue for such layers,
-    before any weights are read.
+    With its ``spread`` left out, it is on all places; where its layers cannot share an
+    input there, it is an HFModel. Else raises BadValue for such layers, before any
+    weights are read.
     """
-    if checkpoint.spec.spread == "blocks":
-        built = network(checkpoint, dtype, places, packed)
+    if loading.checkpoint.spec.spread == "blocks":
+        built = network(loading)
         is_on_several_gpus = hasattr(built, "hf_device_map")
-        model: HFModel
-        if is_on_several_gpus or not can_share_inputs(built):
-            model = HFModel(built, vocab)
-        else:
-            model = Layered(built, vocab)
+        can_share = can_share_inputs(built) and not is_on_several_gpus
+        model = (Layered if can_share else HFModel)(built, loading.vocab)
         model.prepare()
         return model
 
-    check(outline(checkpoint))
-    number = rank.number if rank else 0
-    own_place = places[number : number + 1]
-    built = network(checkpoint, dtype, own_place, packed)
+    check(empty_network(loading.checkpoint.config, loading.torch_dtype))
+    number = 0
+    if loading.rank is None:
+        loading = replace(loading, places=loading.places[:1])
+    else:
+        number = loading.rank.number
+    built = network(loading)
     leave_head(built, number)
-    return joined(Layered(built, vocab), rank, LeadingDrafter)
+    return joined(Layered(built, loading.vocab), loading.rank, LeadingDrafter)

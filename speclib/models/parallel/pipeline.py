@@ -24,16 +24,14 @@ from torch import nn
 
 from speclib.errors import BadValue
 from speclib.models.hf import HFModel, decoder_layers
+from speclib.models.loading import Loading
 from speclib.models.packed_linear import pack
-from speclib.models.weights import fill, open_weights, torch_device
+from speclib.models.weights import fill, open_weights
 
 from .ranks import Following, Leading, Ranked, joined, leave_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from speclib.models.checkpoint import Checkpoint
-    from speclib.models.rank import Rank
 
 
 class Pipeline(Ranked):
@@ -97,22 +95,13 @@ class HandOn:
         return self.model.ranks.send(hidden, self.stage)
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    places: tuple[str, ...],
-    vocab: int,
-    packed: bool,
-    rank: Rank,
-) -> HFModel | Leading | Following:
-    """Builds ``checkpoint`` as ``rank`` of those on ``places`` has it.
-
-    dtype, vocab, packed: as of ``hf.load``.
-    """
-    device = torch_device(places[rank.number])
-    weights = open_weights(checkpoint, dtype, device)
-    model = Pipeline(weights.network, vocab, rank.number, rank.size)
-    fill(model.network, weights, device, shares={})
-    if packed:
+def load(loading: Loading) -> HFModel | Leading | Following:
+    """Builds a model as the loading's rank has it."""
+    rank = loading.rank
+    assert rank is not None
+    weights = open_weights(loading)
+    model = Pipeline(weights.network, loading.vocab, rank.number, rank.size)
+    fill(weights)
+    if loading.packed:
         pack(model.network)
     return joined(model, rank)

@@ -38,7 +38,7 @@ from torch import distributed, nn
 from speclib.core.sampling import Row, Rows
 from speclib.errors import SpeclibError
 from speclib.models.hf import HFModel
-from speclib.models.rank import Rank, RankLost
+from speclib.models.loading import Rank, RankLost
 from speclib.operations.model import Model, Stopped
 
 if TYPE_CHECKING:

@@ -22,14 +22,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from speclib.models.hf import HFModel, TreeView, network
+from speclib.models.loading import Loading
 
 from .ranks import Following, Leading, Ranked, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from speclib.models.checkpoint import Checkpoint
-    from speclib.models.rank import Rank
 
 
 class Replica(Ranked):
@@ -116,18 +114,9 @@ class LeadingReplica(Leading):
         self.everywhere("go_to", self.rank.size - 1)
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    places: tuple[str, ...],
-    vocab: int,
-    packed: bool,
-    rank: Rank,
-) -> HFModel | Leading | Following:
-    """Builds ``checkpoint`` as ``rank`` of those on ``places`` has it.
-
-    dtype, vocab, packed: as of ``hf.load``.
-    """
-    own_place = places[rank.number : rank.number + 1]
-    built = network(checkpoint, dtype, own_place, packed)
-    return joined(Replica(built, vocab, rank.size), rank, LeadingReplica)
+def load(loading: Loading) -> HFModel | Leading | Following:
+    """Builds a model as the loading's rank has it."""
+    rank = loading.rank
+    assert rank is not None
+    model = Replica(network(loading), loading.vocab, rank.size)
+    return joined(model, rank, LeadingReplica)

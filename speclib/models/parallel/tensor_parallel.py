@@ -53,17 +53,15 @@ import torch
 from torch import nn
 
 from speclib.errors import BadValue
-from speclib.models.hf import HFModel, named, outline
+from speclib.models.hf import HFModel, named
+from speclib.models.loading import Loading
 from speclib.models.packed_linear import pack
-from speclib.models.weights import Share, fill, open_weights, torch_device
+from speclib.models.weights import Share, fill, open_weights
 
 from .ranks import Following, Leading, Ranked, joined
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from speclib.models.checkpoint import Checkpoint
-    from speclib.models.rank import Rank
 
 # A style of transformers' plan -> the dimension in which it cuts the weight [out, in].
 CUT_DIMENSIONS = {"colwise": 0, "colwise_gather_output": 0, "rowwise": 1}
@@ -117,26 +115,17 @@ class Tensors(Ranked):
         return torch.cat(own_parts, -1)
 
 
-def load(
-    checkpoint: Checkpoint,
-    dtype: str,
-    places: tuple[str, ...],
-    vocab: int,
-    packed: bool,
-    rank: Rank,
-) -> HFModel | Leading | Following:
-    """Builds ``checkpoint`` as ``rank`` of those on ``places`` has it.
-
-    dtype, vocab, packed: as of ``hf.load``.
+def load(loading: Loading) -> HFModel | Leading | Following:
+    """Builds a model as the loading's rank has it.
 
     Raises BadValue for a network that cannot be cut, before its weights are read.
     """
-    _check_plan(outline(checkpoint))
-    device = torch_device(places[rank.number])
-    weights = open_weights(checkpoint, dtype, device)
-    model = Tensors(weights.network, vocab, rank.number, rank.size)
-    fill(model.network, weights, device, model.shares)
-    if packed:
+    rank = loading.rank
+    assert rank is not None
+    weights = open_weights(loading)
+    model = Tensors(weights.network, loading.vocab, rank.number, rank.size)
+    fill(weights, model.shares)
+    if loading.packed:
         pack(model.network)
     return joined(model, rank)
 

@@ -32,7 +32,7 @@ import ray
 from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models import fingerprint
-from speclib.models.rank import Rank
+from speclib.models.loading import Rank
 from speclib.worlds.worker import (
     STOP,
     Failure,
