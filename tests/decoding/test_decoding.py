@@ -205,7 +205,7 @@ def test_a_pair_of_the_same_name_that_is_another_one_is_told_apart():
 @pytest.mark.parametrize("method", ["lookahead", "prompt_lookup", "rest"])
 @pytest.mark.parametrize(
     "idle",
-    [{"alpha": 0.5}, {"doubt": 0.5}, {"fuzzy": 0.5}, {"one_pass": True}],
+    [{"alpha": 0.5}, {"doubt": 0.5}, {"fuzzy": 0.5}],
     ids=str,
 )
 def test_a_draft_is_not_described_to_a_method_that_has_none(method, idle):
@@ -214,7 +214,7 @@ def test_a_draft_is_not_described_to_a_method_that_has_none(method, idle):
         speclib.simulate(method, tokens=8, **idle)
     assert speclib.simulate(method, tokens=8).tokens
     _, speculative, _ = speclib.compare(method, tokens=8, **idle)  # it is the others'
-    assert speculative.trace.meta[name] if name != "one_pass" else True
+    assert speculative.trace.meta[name]
 
 
 def test_eagle_is_not_run_with_a_draft_that_is_no_head():
