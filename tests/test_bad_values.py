@@ -18,7 +18,6 @@ from speclib.trace.events import Trace
 from speclib.trace.metrics import stats
 from speclib.worlds.virtual import Virtual
 
-SURROGATE = "half a character: \ud800"
 SECONDS = 30.0  # a busy machine is slow, and five of these ran for over a minute
 LONGEST = 600  # characters of a message, whatever folder the project lies in
 
@@ -123,7 +122,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (decode, {"prompt": None}, "the prompt is None"),
     (decode, {"prompt": {"role": "user"}}, "the prompt is {'role': 'user'}"),
     (decode, {"prompt": [{"content": "x"}]}, "as a message"),
-    (decode, {"prompt": SURROGATE}, "half of a character .* at position 18"),
     (decode, {"max_new_tokens": "64"}, "max_new_tokens is '64': give a whole number"),
     (decode, {"max_new_tokens": 0}, "max_new_tokens is 0"),
     (decode, {"max_new_tokens": -1}, "max_new_tokens is -1"),

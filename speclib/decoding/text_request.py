@@ -104,7 +104,7 @@ def encode(
     for one that leaves no context for ``max_new_tokens`` more tokens.
     """
     if isinstance(prompt, str):
-        token_ids = _encode_text(prompt, opened.tokenizer)
+        token_ids = opened.tokenizer.encode(prompt)
     else:
         token_ids = _encode_chat(prompt, opened)
     if len(prompt) == 0 or len(token_ids) == 0:
@@ -126,18 +126,6 @@ def encode(
             f"{opened.pair.name!r} can hold: shorten either"
         )
     return tuple(token_ids)
-
-
-def _encode_text(text: str, tokenizer: Any) -> list[int]:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BadValue(
-            f"the prompt has half of a character (a surrogate) at position "
-            f"{error.start}: give text that can be written as UTF-8"
-        ) from None
-    token_ids: list[int] = tokenizer.encode(text)
-    return token_ids
 
 
 def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
