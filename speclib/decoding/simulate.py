@@ -188,25 +188,16 @@ class WhatIf:
 
     def models(self, seed: int) -> dict[str, Toy]:
         """The model of each device."""
+        vocab, words = len(self.script.words), self.script.ids
+        alpha = self.alpha[0] if isinstance(self.alpha, Sequence) else self.alpha
+        draft = Toy(
+            alpha, vocab, seed, words, CONTEXT, self.doubt, self.fuzzy, self.rates
+        )
         models = {}
         for name in device_names(self.requested.servers_at(self.latency.c)):
-            models[name] = self._draft(seed) if name == "draft" else self._target(seed)
+            is_draft = name == "draft"
+            models[name] = draft if is_draft else Toy(None, vocab, seed, words, CONTEXT)
         return models
-
-    def _target(self, seed: int) -> Toy:
-        return Toy(None, len(self.script.words), seed, self.script.ids, CONTEXT)
-
-    def _draft(self, seed: int) -> Toy:
-        return Toy(
-            self.alpha[0] if isinstance(self.alpha, Sequence) else self.alpha,
-            len(self.script.words),
-            seed,
-            self.script.ids,
-            CONTEXT,
-            doubt=self.doubt,
-            fuzzy=self.fuzzy,
-            by_place=self.rates,
-        )
 
     def run_in(self, world: World, seed: int) -> Result:
         """Lets the method write in a world that has such models."""
