@@ -27,11 +27,9 @@ def read_toml(
     except UnicodeDecodeError as error:
         raise BadValue(f"{path} is not UTF-8 ({error}): save it as UTF-8") from error
     except (OSError, ValueError) as error:  # ValueError: no path can be called so
-        all_of_them = f"All are the .toml files under {folder}"
-        known = names_under(folder)
         if not paths.DATA.is_dir():
             advice = paths.WITHOUT_DATA
-        raise unknown_name(problem, name, known, advice, all_of_them) from error
+        raise unknown_name(problem, name, names_under(folder), advice) from error
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
