@@ -10,7 +10,6 @@ import pytest
 from speclib.core.penalties import Penalties
 from speclib.core.sampling import Sampler
 from speclib.core.text import Text
-from speclib.errors import BadValue
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import distance, outcomes, total_variation, truth
 
@@ -84,27 +83,6 @@ def test_tokens_beyond_the_rows_are_no_error():
     )
     (row,) = penalties.applied(np.zeros((1, 5)), [(1,)])
     assert row.tolist() == [0, 0, 0, -np.inf, 0]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"repetition": 0},
-        {"repetition": -1.0},
-        {"repetition": float("nan")},
-        {"repetition": float("inf")},
-        {"repetition": "1.1"},
-        {"repetition": True},
-        {"presence": float("nan")},
-        {"frequency": float("-inf")},
-        {"frequency": None},
-    ],
-    ids=str,
-)
-def test_a_penalty_that_is_none_is_named(wrong):
-    (name,) = wrong
-    with pytest.raises(BadValue, match=f"{name}_penalty is"):
-        Penalties(**wrong)
 
 
 # -- every method ----------------------------------------------------------------------

@@ -247,32 +247,6 @@ def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
 
 
 # -- failures --------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "name, settings, says",
-    [
-        (
-            "vllm",
-            {},
-            "unknown peer 'vllm'; known: transformers-plain, transformers-assisted",
-        ),
-        (ASSIST, {"gamma": 3}, "has no parameter 'gamma'; known: num_assistant_tokens"),
-        ("transformers-plain", {"gamma": 3}, "has no parameter 'gamma'; known: none"),
-    ],
-)
-def test_what_is_unknown_is_refused_with_what_is_known(name, settings, says):
-    with pytest.raises(speclib.SpeclibError, match=says):
-        External(name, PAIR, **settings)
-
-
-def test_a_toy_pair_and_a_limit_below_one_are_refused(plain):
-    with pytest.raises(
-        speclib.SpeclibError, match="needs real models; pair 'toy' is a toy"
-    ):
-        External(ASSIST, speclib.load_pair("toy"))
-    with pytest.raises(speclib.SpeclibError, match="max_new_tokens is 0"):
-        plain.decode("x", max_new_tokens=0)
-
-
 def test_a_killed_peer_is_named_and_the_next_request_has_a_new_one():
     with External("transformers-plain", PAIR) as peer:
         wanted = peer.decode("def f", max_new_tokens=4).tokens
@@ -313,11 +287,6 @@ def test_a_peer_that_answers_too_late_is_stopped():
     late = pytest.raises(DeviceLost, match="no answer in 0.001 s")
     with External("transformers-plain", PAIR, timeout=1e-3) as peer, late:
         peer.decode("def f", max_new_tokens=64)
-
-
-def test_a_dtype_that_does_not_exist_is_refused_before_anything_is_built():
-    with pytest.raises(BadValue, match="'int3'"):
-        External("transformers-plain", PAIR, dtype="int3")
 
 
 HUGE = {"model": "zoo/target", "like": "llama-2-70b"}  # 276 GB in float32

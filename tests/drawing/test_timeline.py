@@ -240,21 +240,6 @@ def test_saves_three_formats_and_html_loads_nothing(tmp_path):
         view.save(tmp_path / "a.pdf")
 
 
-BAD_CALLS = {
-    "of nothing": lambda: timeline(),
-    "int": lambda: timeline(3),
-    "until is 0": lambda: timeline(*toy_runs(), until=0),
-    "width is 10": lambda: timeline(*toy_runs(), width=10),
-    "labels has 1": lambda: timeline(*toy_runs(), labels=["a"]),
-}
-
-
-@pytest.mark.parametrize("message", BAD_CALLS)
-def test_bad_input_is_named_with_the_next_step(message):
-    with pytest.raises(SpeclibError, match=message):
-        BAD_CALLS[message]()
-
-
 # -- several servers -------------------------------------------------------------------
 def dsi(servers: int, **settings: object) -> SimpleNamespace:
     return simulate("dsi", servers=servers, lookahead=1, cancel="immediate", **settings)
