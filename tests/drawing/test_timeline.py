@@ -6,8 +6,6 @@ from __future__ import annotations
 import base64
 import re
 import struct
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -15,7 +13,6 @@ from typing import NamedTuple
 
 import pytest
 from helpers.events import event_of
-from helpers.processes import with_files_of_at_most
 from helpers.svg import Rectangle, elements, rectangles
 from helpers.toy_runs import PIECES, toy_run, toy_runs
 
@@ -194,35 +191,6 @@ def test_a_bundle_has_the_widget_a_png_and_text():
     assert len(image) < 300_000
     assert "PEARL (γ = 3)" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
-
-
-SAVE_A_TIMELINE = """
-import sys
-import speclib
-shown = speclib.timeline(speclib.simulate("pearl", c=5, alpha=0.8))
-try:
-    shown.save(sys.argv[1])
-except speclib.SpeclibError as error:
-    sys.exit(str(error))
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
-@pytest.mark.parametrize("ending", ["html", "svg", "png"])
-def test_a_save_that_a_full_disk_breaks_off_leaves_the_earlier_file(tmp_path, ending):
-    path = tmp_path / f"run.{ending}"
-    path.write_text("the earlier one")
-    saving = subprocess.run(
-        [sys.executable, "-c", SAVE_A_TIMELINE, path],
-        capture_output=True,
-        text=True,
-        **with_files_of_at_most(2000),
-    )
-    assert saving.returncode == 1
-    assert saving.stderr.startswith(f"cannot write {path}: File too large; ")
-    assert f"{path.name} is as it was" in saving.stderr
-    assert path.read_text() == "the earlier one"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_saves_three_formats_and_html_loads_nothing(tmp_path):
