@@ -129,12 +129,12 @@ def encode(
 
 
 def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
-    advice = 'give a str, or chat messages [{"role": "user", "content": "..."}, ...]'
-    if isinstance(messages, bytes) or not isinstance(messages, Sequence):
-        raise BadValue(f"the prompt is {shown(messages)}: {advice}")
-    for message in messages:
-        if not isinstance(message, Mapping) or "role" not in message:
-            raise BadValue(f"the prompt has {shown(message)} as a message: {advice}")
+    is_list = isinstance(messages, Sequence) and not isinstance(messages, bytes)
+    if not is_list or not all(map(_is_message, messages)):
+        raise BadValue(
+            f"the prompt is {shown(messages)}: give a str, or chat messages "
+            '[{"role": "user", "content": "..."}, ...]'
+        )
 
     tokenizer: Any = opened.tokenizer
     if not tokenizer.chat_template:
@@ -152,6 +152,10 @@ def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
             "as a str"
         ) from error
     return token_ids
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, Mapping) and "role" in value
 
 
 def token_texts(trace: Trace, tokenizer: Any) -> dict[int, str]:
