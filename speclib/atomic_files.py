@@ -14,7 +14,6 @@ from typing import BinaryIO
 from speclib.errors import SpeclibError
 
 MODE = 0o644  # of a new file: all may read it
-NAME_SHOWN = 100  # characters of a file's name in that of its temporary file
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -63,17 +62,16 @@ def naming(path: Path) -> Iterator[None]:
 def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file beside ``path``, which is renamed to it in one step at the end.
 
-    Where anything is raised before, it is removed, and ``path`` is as it was. It is
-    named .<name>.<process id>.<random>, as remove_leftovers expects it. A link stays
-    one: the file that it leads to is replaced. An earlier file's permissions stay, too.
+    Where anything is raised before, it is removed, and ``path`` is as it was. A link
+    stays one: the file that it leads to is replaced. An earlier file's permissions
+    stay, too.
     """
     path = Path(os.path.realpath(path))
     is_special = path.exists() and not (path.is_file() or path.is_dir())
     if is_special:  # a device such as /dev/null would be replaced by a file
         raise OSError(errno.EINVAL, f"{path} is no regular file")
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else MODE
-    prefix = f".{path.name[:NAME_SHOWN]}.{os.getpid()}."
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -82,27 +80,6 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def remove_leftovers(*folders: Path) -> None:
-    """Remove temporary files of processes that were killed while they wrote."""
-    for folder in folders:
-        for path in folder.glob(".*.*.*"):
-            if _writer_is_gone(path):
-                path.unlink(missing_ok=True)
-
-
-def _writer_is_gone(temporary: Path) -> bool:
-    """Whether a file is a temporary one of ours and its process has ended."""
-    process_id = temporary.name.split(".")[-2]
-    # A ValueError means that the file is not ours, a PermissionError that its process
-    # still runs for another user.
-    with contextlib.suppress(ValueError, PermissionError):
-        try:
-            os.kill(int(process_id), 0)
-        except ProcessLookupError:
-            return True
-    return False
 
 
 def cannot_write(path: Path, error: OSError) -> SpeclibError:

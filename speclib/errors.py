@@ -156,7 +156,6 @@ def unknown_name(
     name: object,
     known: Iterable[str],
     advice: str = "",
-    where_all_are: str = "",
 ) -> UnknownName:
     """The error for a ``name`` that is not among the ``known`` ones.
 
@@ -166,12 +165,11 @@ def unknown_name(
 
         unknown method 'perl'; known: autoregressive, pearl. Did you mean 'pearl'?
 
-    Where there are very many names it tells the nearest, and ``where_all_are``.
+    Where there are very many names it tells the nearest.
     """
     known = list(known)
     all_names = ", ".join(known) or "none"
-    are_listed = len(all_names) <= LONGEST_LIST
-    if are_listed:
+    if len(all_names) <= LONGEST_LIST:
         sentences = [f"{problem}; known: {all_names}"]
     else:
         nearest_few = ", ".join(nearest_names(name, known))
@@ -180,8 +178,6 @@ def unknown_name(
     nearest = nearest_name(name, known)
     if nearest is not None:
         sentences.append(f"Did you mean {nearest!r}?")
-    if where_all_are and not are_listed:
-        sentences.append(where_all_are)
     if advice:
         sentences.append(advice)
     return UnknownName(_joined(sentences))

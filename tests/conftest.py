@@ -30,7 +30,6 @@ from helpers.ray_nodes import (  # noqa: E402, F401
     note_next_test,
     ray_nodes,
 )
-from helpers.times import spent_by, table_of_times  # noqa: E402
 
 from speclib import paths  # noqa: E402
 from speclib.core.sampling import Coins, Sampler  # noqa: E402
@@ -102,20 +101,6 @@ def _limit(item: pytest.Item) -> None:
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     note_next_test(nextitem)
-
-
-# -- where the time goes ---------------------------------------------------------------
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Ends with a table of seconds by folder and grade, so that growth is seen."""
-    reports = []
-    for of_outcome in terminalreporter.stats.values():
-        for report in of_outcome:
-            if isinstance(report, pytest.TestReport):
-                reports.append(report)
-    lines = table_of_times(spent_by(reports))
-    if lines:
-        terminalreporter.write_sep("-", "where the time went")
-        terminalreporter.write_line("\n".join(lines))
 
 
 # -- what tests ask for ----------------------------------------------------------------

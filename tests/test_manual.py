@@ -33,10 +33,6 @@ def test_the_manual_names_commands_and_files_that_exist():
         assert (ROOT / name).exists()
 
 
-def test_the_readme_is_a_page_and_a_half():
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 90
-
-
 # -- links -----------------------------------------------------------------------------
 def links_of(page: Path) -> list[str]:
     """Where a page's links lead, but for those to other sites."""

@@ -4,9 +4,7 @@ import csv
 import importlib.metadata
 import json
 import re
-import shlex
 import subprocess
-import sys
 import tomllib
 from collections import defaultdict
 from itertools import product
@@ -15,8 +13,6 @@ from pathlib import Path
 import pytest
 from helpers.limits import LIMITS
 from packaging.requirements import Requirement
-
-import speclib
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -92,91 +88,9 @@ def test_whatever_a_pinned_library_needs_is_pinned_too(python):
                 assert canonical(requirement.name) in pinned, f"{name} needs {line}"
 
 
-HANGING = """
-import threading
-
-def waits_elsewhere():
-    threading.Event().wait()
-
-def test_hangs():
-    threading.Thread(target=waits_elsewhere, daemon=True).start()
-    while True:
-        pass
-
-def test_passes():
-    pass
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_test_that_hangs_fails_with_the_stacks_of_all_threads(tmp_path, workers):
-    (tmp_path / "test_it.py").write_text(HANGING)
-    command = [sys.executable, "-m", "pytest", "-n", str(workers), "--timeout", "0.5"]
-    command += ["-c", ROOT / "pyproject.toml"]
-    for plugin in ("cacheprovider", "nbval", "hypothesispytest", "anyio"):
-        command += ["-p", f"no:{plugin}"]  # they take seconds to load
-    ended = subprocess.run(
-        [*command, tmp_path], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert "Timeout (>0.5s)" in ended.stdout
-    assert "in waits_elsewhere" in ended.stdout
-    assert "1 failed, 1 passed" in ended.stdout
-
-
 def test_every_test_has_a_time_limit():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
     assert 0 < settings["ini_options"]["timeout"] < min(LIMITS.values())
-
-
-def test_torch_is_the_pinned_release():
-    assert pins()["torch"] == "2.13.0"
-
-
-def test_conda_installs_the_same_pins():
-    text = (ROOT / "environment.yml").read_text()
-    python = re.search(r"- python=(\d+\.\d+)", text)[1]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["requires-python"] == f">={python}"
-    assert re.findall(r"^      - (.+)$", text, re.M) == ["-r requirements.lock", "-e ."]
-    assert "==" not in text  # one place for pins: the lock
-
-
-def test_the_base_install_needs_three_libraries():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = [requirement.split(">=")[0] for requirement in project["dependencies"]]
-    assert names == ["numpy", "psutil", "pydantic"]
-
-
-def test_the_version_is_stated_once():
-    """pyproject.toml reads it from the file that Python reads."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert settings["project"]["dynamic"] == ["version"]
-    where = settings["tool"]["setuptools"]["dynamic"]["version"]["attr"]
-    module, _, name = where.rpartition(".")
-    source = (ROOT / f"{module.replace('.', '/')}.py").read_text()
-    (version,) = re.findall(rf'^{name} = "(\d+\.\d+\.\d+)"$', source, re.M)
-
-    assert version == speclib.__version__
-    assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text(), re.M)
-    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert headings[0] == "Unreleased"
-    assert headings[1:] == sorted(headings[1:], key=numbers_of, reverse=True)
-
-
-def test_pip_is_told_the_name_that_pyproject_states():
-    """Where the name for pip changes, this lists what else says it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = list(project["optional-dependencies"]["lab"])
-    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md")):
-        lines += re.findall(r"pip install '?(speclib\b[^'`]*)", page.read_text())
-
-    others = []
-    for line in lines:
-        named = re.match(r"(speclib[\w-]*)(\[|$)", line)
-        if named and named[1] != project["name"]:
-            others.append(line)
-    assert others == []
 
 
 def tracked() -> list[Path]:
@@ -203,44 +117,12 @@ def test_no_file_names_a_home_folder_or_a_package_mirror():
         assert not words.search(path.read_bytes()), path.relative_to(ROOT)
 
 
-def hook_arguments(folder: str) -> list[str]:
-    """What nbstripout is called with at a commit of this folder's notebooks."""
-    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
-    (entry,) = re.findall(rf"name: nbstripout \({folder}\)\n +entry: (.+)", hooks)
-    program, *arguments = shlex.split(entry)
-    assert program == ".venv/bin/nbstripout"
-    return arguments
-
-
-@pytest.mark.parametrize("folder", ["learn", "reproduce"])
-def test_a_commit_leaves_notebooks_the_cell_ids_that_they_are_stored_with(folder):
-    """By itself nbstripout numbers them anew, and the next storing names them back."""
-    assert "--keep-id" in hook_arguments(folder)
-    for path in (ROOT / "notebooks" / folder).glob("*.ipynb"):
-        cells = json.loads(path.read_text("utf-8"))["cells"]
-        assert not [cell["id"] for cell in cells if cell["id"].isdigit()], path.name
-
-
 def test_lessons_show_their_pictures_before_they_are_run():
     """A lesson that was written anew has no outputs until ``speclab store`` runs it."""
     for path in (ROOT / "notebooks" / "learn").glob("*.ipynb"):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         advice = f"run `make lectures`, and commit notebooks/learn/{path.name}"
         assert any(cell.get("outputs") for cell in cells), advice
-
-
-def test_make_lab_asks_nobody_whether_he_wants_news():
-    """A question that covers the first picture until it is answered."""
-    makefile = (ROOT / "Makefile").read_text()
-    folder = re.search(r"JUPYTER_CONFIG_PATH=\$\(CURDIR\)/(\S+)", makefile)[1]
-    settings = json.loads((ROOT / folder / "labconfig/page_config.json").read_text())
-    name = "@jupyterlab/apputils-extension:announcements"
-    assert settings["disabledExtensions"] == {name: True}
-
-
-def test_the_six_papers_are_cited():
-    text = (ROOT / "CITATION.cff").read_text()
-    assert len(re.findall(r"^    title:", text, re.M)) == 6
 
 
 SHOWN_METHODS = ("Speculative Decoding", "PEARL (ours)")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from speclib import paths
-from speclib.atomic_files import remove_leftovers
 from speclib.errors import BadValue, SpeclibError, how_to_install, unknown_name
 
 from .measuring import Say, measure_papers, print_at_once
@@ -69,7 +68,6 @@ def reproduce(
     started = time.monotonic()
     outcome = Outcome()
     with one_at_a_time(say):
-        remove_leftovers(paths.REPORTS, paths.DATA, paths.CACHE / "runs")
         outcome.failed |= complete_virtual(papers, say)
         errors: dict[Spec, str] = {}
         if minutes:

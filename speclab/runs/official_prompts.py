@@ -27,7 +27,7 @@ def official_folder(task: str) -> Path | None:
             "has official files, or leave it out"
         )
     files = {
-        str(prompts.locate(name, "").path)
+        str(prompts.path_of(name, ""))
         for name in (*prompts.tasks(), prompts.MATH_REASONING)
     }
     if not any((folder / file).is_file() for file in files):
@@ -35,4 +35,4 @@ def official_folder(task: str) -> Path | None:
             f"SPECLIB_PROMPTS is {str(folder)!r}, which has no official file: it may "
             f"have {', '.join(sorted(files))}; or leave it out"
         )
-    return folder if prompts.locate(task, folder).path.is_file() else None
+    return folder if prompts.path_of(task, folder).is_file() else None

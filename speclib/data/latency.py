@@ -383,7 +383,6 @@ def message_seconds(durations: Durations, device: str) -> float:
 
 
 # -- files -----------------------------------------------------------------------------
-BATCH_COSTS = ("per_token", "per_kept", "once")  # keys of a part; see the top
 FORMAT = (
     "[draft] and [target] need forward = [[tokens, seconds], ...], tokens rising, "
     "seconds above 0, and may have prefill, per_token, per_kept and once; [fuzzy] "
@@ -409,8 +408,8 @@ def load_latency(name: str) -> Latency:
     parts = read_toml(folder, name, f"no latency file {shown(name)}")
     try:
         return Latency(
-            draft=_read_curve(parts["draft"]),
-            target=_read_curve(parts["target"]),
+            draft=_read_curve(**parts["draft"]),
+            target=_read_curve(**parts["target"]),
             name=name,
             fuzzy=_read_fuzzy(**parts["fuzzy"]) if "fuzzy" in parts else None,
             shared=_read_shared(**parts["shared"]) if "shared" in parts else None,
@@ -424,14 +423,14 @@ def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
     """The part [fuzzy] of a latency file."""
     if len(group_layers(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
-    return Fuzzy(_read_curve(curve), layers, lp_size)
+    return Fuzzy(_read_curve(**curve), layers, lp_size)
 
 
 def _read_shared(stages: int, move: list[list[float]]) -> Shared:
     """The part [shared] of a latency file."""
-    if isinstance(stages, bool) or not isinstance(stages, int) or stages < 2:
+    if not Whole(least=2).allows(stages):
         raise ValueError(f"stages {stages!r}")
-    return Shared(stages, _read_curve({"forward": move}))
+    return Shared(stages, _read_curve(move))
 
 
 def _read_message(draft: float, target: float) -> Message:
@@ -441,23 +440,16 @@ def _read_message(draft: float, target: float) -> Message:
     return Message(float(draft), float(target))
 
 
-def _read_curve(part: dict[str, Any]) -> Curve:
+def _read_curve(
+    forward: list[list[float]], model: str = "", printed: Any = None, **costs: float
+) -> Curve:
     """A part of a latency file, checked; ``model`` and ``printed`` are for readers."""
-    costs = {name: part[name] for name in BATCH_COSTS if name in part}
-    unknown = part.keys() - costs.keys() - {"forward", "prefill", "printed", "model"}
-    if unknown:
-        raise ValueError(f"unknown keys {sorted(unknown)}")
-
-    points = tuple((int(tokens), float(seconds)) for tokens, seconds in part["forward"])
+    points = tuple((int(tokens), float(seconds)) for tokens, seconds in forward)
     counts = [tokens for tokens, _ in points]
     if not points or counts != sorted(set(counts)):
         raise ValueError(f"forward {points}")
-
-    prefill = part.get("prefill")
-    seconds_are_positive = all(0 < seconds < inf for _, seconds in points)
-    prefill_is_possible = prefill is None or 0 <= prefill < inf
-    if not seconds_are_positive or not prefill_is_possible:  # NaN is neither
-        raise ValueError(f"seconds in {points}, prefill {prefill}")
+    if not all(0 < seconds < inf for _, seconds in points):  # NaN is neither
+        raise ValueError(f"seconds in {points}")
     if not all(0 <= seconds < inf for seconds in costs.values()):
         raise ValueError(f"seconds {costs}")
-    return Curve(points, prefill, **costs)
+    return Curve(points, **costs)

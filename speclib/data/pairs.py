@@ -116,21 +116,20 @@ class ModelSpec(BaseModel):
     def _check_that_all_counts(self) -> Self:
         """What would have no effect on such a model is not said of it."""
         if self.is_toy:
-            idle, why = OF_WEIGHTS, "a toy has no weights"
+            idle = OF_WEIGHTS
         elif self.is_gguf:
-            idle, why = OF_TOYS | OF_WEIGHTS, "a .gguf is as llama.cpp finds it"
+            idle = OF_TOYS | OF_WEIGHTS
             if self.runtime == "torch":  # that is not only the default
                 idle = idle | {"runtime"}
         elif self.runtime == "torch":
             idle = OF_TOYS | {"quantization"}
-            why = 'that is for toys, or for runtime "llamacpp"'
         else:
-            idle, why = OF_TOYS | OF_TORCH, "llama.cpp computes a checkpoint as it is"
+            idle = OF_TOYS | OF_TORCH
         idle = idle & self.model_fields_set
         if idle:
             raise ValueError(
                 f"{', '.join(sorted(idle))} beside {self.model!r} would have no "
-                f"effect: {why}; leave it out"
+                "effect: leave it out"
             )
         return self
 

@@ -119,11 +119,6 @@ def text_files(path: str) -> list[Path]:
     root = Path(path)
     if root.is_file():
         return [root]
-    if not root.is_dir():
-        raise BadValue(
-            f"datastore is {path!r}, which is no file or folder here: give the path of "
-            "a text file, or of a folder of text files"
-        )
     files = []
     for file in sorted(root.rglob("*")):
         parts = file.relative_to(root).parts
@@ -132,8 +127,8 @@ def text_files(path: str) -> list[Path]:
             files.append(file)
     if not files:
         raise BadValue(
-            f"datastore is {path!r}, a folder without any file: put text files there, "
-            "or leave datastore out"
+            f"datastore is {path!r}, where no file is: give the path of a text file, "
+            "or of a folder of text files"
         )
     return files
 
@@ -196,16 +191,9 @@ def document(tokenizer: Any, turns: list[tuple[str, str]], raw: bool) -> list[in
     for question, answer in turns:
         messages.append({"role": "user", "content": question})
         messages.append({"role": "assistant", "content": answer})
-    try:
-        ids: list[int] = tokenizer.apply_chat_template(
-            messages, tokenize=True, return_dict=False
-        )
-    except Exception as error:  # a template is a program of the model's author
-        raise BadValue(
-            f"the chat template of {tokenizer.name_or_path!r} cannot write a task of "
-            f"the datastore ({type(error).__name__}: {error}): mend it in that "
-            "folder, or remove it, and tasks are written as plain text"
-        ) from error
+    ids: list[int] = tokenizer.apply_chat_template(
+        messages, tokenize=True, return_dict=False
+    )
     return ids
 
 

@@ -23,19 +23,13 @@ def read_toml(
     """
     path = toml_path(folder, name)
     try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadValue(f"{path} is not UTF-8 ({error}): save it as UTF-8") from error
+        return tomllib.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadValue(f"{path} is no TOML in UTF-8: {error}") from error
     except (OSError, ValueError) as error:  # ValueError: no path can be called so
-        all_of_them = f"All are the .toml files under {folder}"
-        known = names_under(folder)
         if not paths.DATA.is_dir():
             advice = paths.WITHOUT_DATA
-        raise unknown_name(problem, name, known, advice, all_of_them) from error
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadValue(f"{path} is no TOML: {error}") from error
+        raise unknown_name(problem, name, names_under(folder), advice) from error
 
 
 def toml_path(folder: Path, name: str) -> Path:

@@ -114,7 +114,7 @@ class RequestedSettings:
             return own_gamma
         passes_besides = about(self.method).passes_besides
         drafts = max(1.0, world.drafts_beside_a_pass - passes_besides)
-        return _sensible("gamma", gamma_at(gamma, drafts), drafts)
+        return min(MOST, gamma_at(gamma, drafts))
 
     def _resolve_servers(self, world: World) -> int:
         servers, available = self.counts["servers"], len(world.targets)
@@ -139,7 +139,7 @@ class RequestedSettings:
         servers = self._resolve_servers(world)
         if servers == 1:
             return 1
-        return _sensible("lookahead", rounds_up(world.ratio / servers), world.ratio)
+        return min(MOST, rounds_up(world.ratio / servers))
 
 
 def request_settings(
@@ -185,16 +185,6 @@ def check_count(name: str, value: Any) -> AutoCount:
         f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
         f"{MOST:,}), or 'auto'{from_c}"
     )
-
-
-def _sensible(name: str, count: int, c: float) -> int:
-    """Returns what "auto" came to. Raises BadValue for more than ``MOST``."""
-    if count > MOST:
-        raise BadValue(
-            f"{name}='auto' is {count:,} where c = t_target / t_draft is {c:g}: give a "
-            f"{name} of at most {MOST:,}, or a smaller c"
-        )
-    return count
 
 
 def gamma_at(gamma: AutoCount, c: float) -> int:

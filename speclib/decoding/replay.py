@@ -69,12 +69,6 @@ def replay(
     name = method or trace.meta.get("method")
     if name not in METHODS:
         raise unknown_name(f"no method {name!r} to replay with", name, METHODS)
-    missing = sorted(set(NEEDED_META) - trace.meta.keys())
-    if missing:
-        raise BadValue(
-            f"the trace's meta lacks {', '.join(missing)}: replay one that "
-            "speclib.decode made"
-        )
     settings = _settings_of(name, trace.meta)
 
     world = Replayed(trace, latency)
@@ -99,19 +93,16 @@ def replay(
 
 def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
     """The method's arguments, as far as the trace names them."""
-    parameters = dict(signature(METHODS[name]).parameters)
-    del parameters["world"]
-
-    lacking = []
-    for parameter, details in parameters.items():
-        if details.default is Parameter.empty and parameter not in meta:
-            lacking.append(parameter)
+    _world, *parameters = signature(METHODS[name]).parameters.values()
+    needed = list(NEEDED_META)
+    needed += [p.name for p in parameters if p.default is Parameter.empty]
+    lacking = [key for key in needed if key not in meta]
     if lacking:
         raise BadValue(
-            f"the trace's meta lacks {', '.join(lacking)}, which method {name!r} "
-            "needs: replay it with the method it was made with"
+            f"the trace's meta lacks {', '.join(lacking)}, which a replay with method "
+            f"{name!r} needs: replay a trace that speclib.decode made, with its method"
         )
-    return {parameter: meta[parameter] for parameter in parameters if parameter in meta}
+    return {p.name: meta[p.name] for p in parameters if p.name in meta}
 
 
 class Silent(Model):

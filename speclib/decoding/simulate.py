@@ -48,7 +48,7 @@ TEXT = (
     "waiting does . When both work at once nobody waits , and the time of a step is "
     "that of the slower of the two ."
 )
-OF_A_DRAFT = ("alpha", "doubt", "fuzzy", "one_pass")  # arguments that describe one
+OF_A_DRAFT = ("alpha", "doubt", "fuzzy")  # arguments that describe one
 TARGET_SECONDS = 0.1  # of a pass, where no latency is given
 CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
 
@@ -118,9 +118,6 @@ def simulate(
                         Toy; 1: all
               target    seconds of a target pass, where ``latency`` does not say it
               network   seconds of a message to or from a target, one way
-              one_pass  the draft writes all tokens of a window in one pass, as PARD's
-                        does (see ``operations.propose``). A list of ``alpha`` then
-                        counts from where the pass begins
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
     ``lost``, for a value that is not of its kind, and for what is said of the draft
@@ -173,7 +170,7 @@ def simulate_batch(
 class WhatIf:
     """A method, models that agree as often as they are told, and how long passes last.
 
-    ``alpha``, ``doubt``, ``fuzzy``, ``one_pass``: of the draft, as in ``simulate``.
+    ``alpha``, ``doubt``, ``fuzzy``: of the draft, as in ``simulate``.
     """
 
     requested: RequestedSettings
@@ -183,7 +180,6 @@ class WhatIf:
     alpha: float | Sequence[float]
     doubt: float
     fuzzy: float
-    one_pass: bool
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -192,30 +188,19 @@ class WhatIf:
 
     def models(self, seed: int) -> dict[str, Toy]:
         """The model of each device."""
+        vocab, words = len(self.script.words), self.script.ids
+        alpha = self.alpha[0] if isinstance(self.alpha, Sequence) else self.alpha
+        draft = Toy(
+            alpha, vocab, seed, words, CONTEXT, self.doubt, self.fuzzy, self.rates
+        )
         models = {}
         for name in device_names(self.requested.servers_at(self.latency.c)):
-            models[name] = self._draft(seed) if name == "draft" else self._target(seed)
+            is_draft = name == "draft"
+            models[name] = draft if is_draft else Toy(None, vocab, seed, words, CONTEXT)
         return models
-
-    def _target(self, seed: int) -> Toy:
-        return Toy(None, len(self.script.words), seed, self.script.ids, CONTEXT)
-
-    def _draft(self, seed: int) -> Toy:
-        return Toy(
-            self.alpha[0] if isinstance(self.alpha, Sequence) else self.alpha,
-            len(self.script.words),
-            seed,
-            self.script.ids,
-            CONTEXT,
-            doubt=self.doubt,
-            fuzzy=self.fuzzy,
-            by_place=self.rates,
-            by_masks=self.one_pass,
-        )
 
     def run_in(self, world: World, seed: int) -> Result:
         """Lets the method write in a world that has such models."""
-        world.mask = BOS if self.one_pass else None  # no toy ever writes it
         method, settings = self.requested.method, self.requested.resolve(world)
         world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=self.tokens)
         METHODS[method](world, **settings)
@@ -250,14 +235,13 @@ def _what_if(
     text: str = TEXT,
     doubt: AtLeastZero = 0.0,
     fuzzy: Share = 1.0,
-    one_pass: bool = False,
     target: Seconds = TARGET_SECONDS,
     network: AtLeastZero = 0.0,
     **settings: Any,
 ) -> WhatIf:
     """What is simulated, checked: see ``simulate``."""
     requested = request_settings(method, gamma, settings, _what_if)
-    is_described = alpha is not None or doubt != 0 or fuzzy != 1 or one_pass
+    is_described = alpha is not None or doubt != 0 or fuzzy != 1
     if is_described and _lacks_a_draft(method):
         raise BadValue(
             f"method {method!r} has no draft model: leave out {', '.join(OF_A_DRAFT)}"
@@ -276,7 +260,7 @@ def _what_if(
     if network:
         latency = latency.over_network(draft=0.0, target=network)
     rate = 0.9 if alpha is None else alpha
-    return WhatIf(requested, script, tokens, latency, rate, doubt, fuzzy, one_pass)
+    return WhatIf(requested, script, tokens, latency, rate, doubt, fuzzy)
 
 
 def _lacks_a_draft(method: str) -> bool:

@@ -104,7 +104,7 @@ def encode(
     for one that leaves no context for ``max_new_tokens`` more tokens.
     """
     if isinstance(prompt, str):
-        token_ids = _encode_text(prompt, opened.tokenizer)
+        token_ids = opened.tokenizer.encode(prompt)
     else:
         token_ids = _encode_chat(prompt, opened)
     if len(prompt) == 0 or len(token_ids) == 0:
@@ -128,25 +128,13 @@ def encode(
     return tuple(token_ids)
 
 
-def _encode_text(text: str, tokenizer: Any) -> list[int]:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BadValue(
-            f"the prompt has half of a character (a surrogate) at position "
-            f"{error.start}: give text that can be written as UTF-8"
-        ) from None
-    token_ids: list[int] = tokenizer.encode(text)
-    return token_ids
-
-
 def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
-    advice = 'give a str, or chat messages [{"role": "user", "content": "..."}, ...]'
-    if isinstance(messages, bytes) or not isinstance(messages, Sequence):
-        raise BadValue(f"the prompt is {shown(messages)}: {advice}")
-    for message in messages:
-        if not isinstance(message, Mapping) or "role" not in message:
-            raise BadValue(f"the prompt has {shown(message)} as a message: {advice}")
+    is_list = isinstance(messages, Sequence) and not isinstance(messages, bytes)
+    if not is_list or not all(map(_is_message, messages)):
+        raise BadValue(
+            f"the prompt is {shown(messages)}: give a str, or chat messages "
+            '[{"role": "user", "content": "..."}, ...]'
+        )
 
     tokenizer: Any = opened.tokenizer
     if not tokenizer.chat_template:
@@ -164,6 +152,10 @@ def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
             "as a str"
         ) from error
     return token_ids
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, Mapping) and "role" in value
 
 
 def token_texts(trace: Trace, tokenizer: Any) -> dict[int, str]:

@@ -13,7 +13,7 @@ import re
 from base64 import b64encode
 from typing import Any, TypeAlias
 
-from speclib.errors import SpeclibError
+from speclib.errors import naming_extras
 
 from .text_in_pictures import font_files
 
@@ -29,14 +29,8 @@ MimeBundle: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 
 def png(svg: str, scale: float = SCALE) -> bytes:
     """The picture ``svg`` as PNG bytes, ``scale`` pixels per pixel of the SVG."""
-    try:
+    with naming_extras("a PNG"):
         from resvg_py import svg_to_bytes
-    except ImportError as error:
-        raise SpeclibError(
-            "a PNG needs resvg-py, which is not installed: pip install resvg-py, "
-            "or save .svg or .html"
-        ) from error
-
     image = svg_to_bytes(
         svg_string=svg,
         zoom=scale,

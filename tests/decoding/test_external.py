@@ -25,7 +25,6 @@ from speclib.data import prompts  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.worlds.worker_process import Worker  # noqa: E402
 from speclib.worlds.world import DeviceLost  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
@@ -158,23 +157,6 @@ def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
             compare(peer, virtual, {}, prompts.load("humaneval")[0].input, limit)
 
 
-@pytest.mark.thorough
-def test_torchs_own_linear_layers_and_more_threads_decode_the_same(virtual):
-    prompt = prompts.load("humaneval")[1].input
-    for threads, packed in ((2, True), (1, False)):
-        with External(ASSIST, PAIR, threads=threads, packed=packed) as peer:
-            compare(peer, virtual, {}, prompt, 40)
-
-
-@pytest.mark.thorough
-def test_the_dilated_pair_decodes_as_the_undilated(plain):
-    with External(ASSIST, EMBEDDED) as peer:
-        prompt = prompts.load("gsm8k")[0].input
-        dilated = peer.decode(prompt, max_new_tokens=12)
-        undilated = plain.decode(prompt, max_new_tokens=12)
-        assert dilated.tokens == undilated.tokens
-
-
 def save(folder, rows: int) -> str:
     """A checkpoint of random weights, always the same, and 11 words.
 
@@ -224,14 +206,6 @@ def test_the_rows_that_are_chosen_are_the_targets_own(tmp_path, wide):
                 assert answer.stats.rejected == 0
 
 
-def test_an_answers_times_are_of_its_commits(plain):
-    stats = plain.decode(prompts.load("gsm8k")[0].input, max_new_tokens=20).stats
-    assert plain.kind == "measured"
-    assert stats.requests == 1
-    assert 0 < stats.ttft < stats.seconds < 60
-    assert stats.decode_speed == pytest.approx(19 / (stats.seconds - stats.ttft))
-
-
 # -- place -----------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
@@ -247,32 +221,6 @@ def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
 
 
 # -- failures --------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "name, settings, says",
-    [
-        (
-            "vllm",
-            {},
-            "unknown peer 'vllm'; known: transformers-plain, transformers-assisted",
-        ),
-        (ASSIST, {"gamma": 3}, "has no parameter 'gamma'; known: num_assistant_tokens"),
-        ("transformers-plain", {"gamma": 3}, "has no parameter 'gamma'; known: none"),
-    ],
-)
-def test_what_is_unknown_is_refused_with_what_is_known(name, settings, says):
-    with pytest.raises(speclib.SpeclibError, match=says):
-        External(name, PAIR, **settings)
-
-
-def test_a_toy_pair_and_a_limit_below_one_are_refused(plain):
-    with pytest.raises(
-        speclib.SpeclibError, match="needs real models; pair 'toy' is a toy"
-    ):
-        External(ASSIST, speclib.load_pair("toy"))
-    with pytest.raises(speclib.SpeclibError, match="max_new_tokens is 0"):
-        plain.decode("x", max_new_tokens=0)
-
-
 def test_a_killed_peer_is_named_and_the_next_request_has_a_new_one():
     with External("transformers-plain", PAIR) as peer:
         wanted = peer.decode("def f", max_new_tokens=4).tokens
@@ -284,40 +232,10 @@ def test_a_killed_peer_is_named_and_the_next_request_has_a_new_one():
         assert peer.decode("def f", max_new_tokens=4).tokens == wanted
 
 
-def test_after_an_interrupt_the_next_request_gets_its_own_answer(plain, monkeypatch):
-    """The alarm is set once the request is on its way, and its answer takes longer."""
-    receive = Worker.receive
-
-    def receive_until_an_alarm(worker, *limits):
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        return receive(worker, *limits)
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    wanted = plain.decode("def f", max_new_tokens=4)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with External("transformers-plain", PAIR) as peer:
-            with monkeypatch.context() as alarmed:
-                alarmed.setattr(Worker, "receive", receive_until_an_alarm)
-                with pytest.raises(KeyboardInterrupt):
-                    peer.decode(prompts.load("humaneval")[0].input, max_new_tokens=400)
-
-            assert peer.decode("def f", max_new_tokens=4).tokens == wanted.tokens
-    finally:
-        signal.signal(signal.SIGALRM, before)
-
-
 def test_a_peer_that_answers_too_late_is_stopped():
     late = pytest.raises(DeviceLost, match="no answer in 0.001 s")
     with External("transformers-plain", PAIR, timeout=1e-3) as peer, late:
         peer.decode("def f", max_new_tokens=64)
-
-
-def test_a_dtype_that_does_not_exist_is_refused_before_anything_is_built():
-    with pytest.raises(BadValue, match="'int3'"):
-        External("transformers-plain", PAIR, dtype="int3")
 
 
 HUGE = {"model": "zoo/target", "like": "llama-2-70b"}  # 276 GB in float32

@@ -142,25 +142,6 @@ def test_without_a_drafter_it_is_plain_decoding_without_a_target_it_ends():
         simulate("dsi", servers=1, lost={"target": 0.2})
 
 
-def test_bad_settings_are_named_with_the_known():
-    for given, told in [
-        ({"method": "dsi", "servers": 0}, "servers is 0"),
-        ({"method": "dsi", "lookahead": 1.5}, "lookahead is 1.5"),
-        ({"method": "dsi", "gamma": 3}, "method 'dsi' has no gamma"),
-        ({"method": "pearl", "servers": 3}, "no parameter 'servers'; known: "),
-        ({"method": "dsi", "cancel": "never"}, "cancel is 'never'"),
-        (
-            {"method": "dsi", "servers": 1, "lost": {"target-2": 1}},
-            "no device 'target-2' to lose; known: draft, target",
-        ),
-        ({"method": "duodecoding", "doubt": -1}, "doubt is -1: give a number of 0"),
-        ({"method": "duodecoding", "k": 0}, "k is 0: give at least 1"),
-        ({"method": "ds"}, "unknown method 'ds'"),
-    ]:
-        with pytest.raises(SpeclibError, match=told):
-            speclib.simulate(**given)
-
-
 @pytest.mark.parametrize(
     "method, settings",
     [

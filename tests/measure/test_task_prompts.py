@@ -16,12 +16,12 @@ from speclib.errors import BadValue
 def test_both_turns_of_a_dialogue_follow_each_other():
     first, second = prompts.load("writing", 2)
     asked = load_prompts("writing", None, 4, None)
-    assert asked == [first.messages, Turn(first, 1), second.messages, Turn(second, 1)]
+    assert asked == [first.input, Turn(first, 1), second.input, Turn(second, 1)]
 
 
 def test_other_tasks_have_one_turn():
     asked = load_prompts("mgsm_de", None, 3, None)
-    assert asked == [prompt.messages for prompt in prompts.load("mgsm_de", 3)]
+    assert asked == [prompt.input for prompt in prompts.load("mgsm_de", 3)]
     code = load_prompts("humaneval", None, 2, None)
     assert code == [prompt.text for prompt in prompts.load("humaneval", 2)]
 
@@ -41,7 +41,7 @@ def test_a_second_turn_follows_what_plain_decoding_answered_to_the_first():
     pair = speclib.load_pair("embedded/llama-7b-70b")
     with speclib.open_world("virtual", pair) as world:
         messages = with_replies(world, Turn(dialogue, 1), plain, request=1)
-        answer = decode_prompt(world, dialogue.messages, plain, request=0)
+        answer = decode_prompt(world, dialogue.input, plain, request=0)
 
     roles = [message["role"] for message in messages]
     assert roles == ["user", "assistant", "user"]
@@ -63,7 +63,7 @@ def test_official_prompts_are_measured_where_they_are_there(official_folder):
     (german,) = load_prompts("mgsm_de", None, 1, None)
     assert german == [{"role": "user", "content": "Wie viel ist 1 + 1?"}]
     assert official_prompts.official_folder("mgsm_fr") is None
-    ours = [prompt.messages for prompt in prompts.load("mgsm_fr", 2)]
+    ours = [prompt.input for prompt in prompts.load("mgsm_fr", 2)]
     assert load_prompts("mgsm_fr", None, 2, None) == ours
 
 

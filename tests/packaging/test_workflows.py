@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 RIGHTS = ({"contents": "read"}, {"contents": "write"}, {"id-token": "write"})
-FIELDS = ("markdown", "textarea", "input", "dropdown", "checkboxes")
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
 
@@ -53,15 +52,6 @@ def test_an_action_is_pinned_by_its_commit_and_names_its_release():
     for path in WORKFLOWS:
         for used in re.findall(r"uses: (.+)", path.read_text()):
             assert used.startswith("./.github/") or PINNED.fullmatch(used), used
-
-
-def test_one_action_has_one_pin():
-    pins: dict[str, set[str]] = {}
-    for path in WORKFLOWS:
-        for action, pin in re.findall(r"uses: ([^.@]+)@(.+)", path.read_text()):
-            pins.setdefault(action, set()).add(pin)
-    assert pins
-    assert [action for action, of_it in pins.items() if len(of_it) > 1] == []
 
 
 def test_no_checkout_keeps_its_credentials_and_every_job_has_a_limit():
@@ -113,30 +103,3 @@ def test_the_changes_of_a_version_are_those_under_its_heading():
         assert changes.strip() in changelog
         assert "## [" not in changes
     assert run("changes-of", "99.0.0").stdout == ""
-
-
-# -- forms -----------------------------------------------------------------------------
-FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
-
-
-@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
-def test_a_form_is_one_that_github_reads(path):
-    form = read(path)
-    if path.stem == "config":
-        assert form["blank_issues_enabled"] is True
-        return
-    assert {"name", "description", "body"} <= form.keys()
-    ids = []
-    for field in form["body"]:
-        assert field["type"] in FIELDS
-        if field["type"] != "markdown":
-            ids.append(field["id"])
-            assert field["attributes"]["label"]
-    assert len(ids) == len(set(ids)) > 0
-
-
-def test_a_number_that_does_not_reproduce_comes_with_its_rows_and_its_machine():
-    (path,) = [path for path in FORMS if "number" in path.stem]
-    text = path.read_text()
-    assert "reports/ledger.csv" in text
-    assert "python -m speclab doctor --json" in text

@@ -11,7 +11,7 @@ from speclib.drawing.svg import PAD
 
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 SIDE = 222  # pixels right of it, for the facts
-WIDE = 860  # pixels of a picture whose facts fit beside the axis
+LEAST_WIDTH = 860  # pixels of a picture, so that the facts leave room for the axis
 TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
 
 
@@ -34,8 +34,7 @@ class TimeAxis:
         | PAD | GUTTER |<------------ plot ------------>| SIDE | PAD |
               | names    0          seconds         span  facts |
 
-    In a narrow picture there is no SIDE, and the facts stand above the lanes. An x is
-    in pixels from the left end of the axis.
+    An x is in pixels from the left end of the axis.
     """
 
     width: float
@@ -44,13 +43,7 @@ class TimeAxis:
     @property
     def plot(self) -> float:
         """Length of the axis in pixels."""
-        side = 0 if self.is_narrow else SIDE
-        return self.width - 2 * PAD - GUTTER - side
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether the facts do not fit beside the axis."""
-        return self.width < WIDE
+        return self.width - 2 * PAD - GUTTER - SIDE
 
     @property
     def unit(self) -> Unit:

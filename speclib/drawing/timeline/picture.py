@@ -11,8 +11,7 @@ A timeline has one time axis and, stacked above it, one panel per run::
                           time in ms
     legend
 
-In a narrow picture the facts stand in lines between the label and the lanes. Outcomes
-differ in pattern as well as in colour, and tooltips are ``<title>`` elements.
+Outcomes differ in pattern as well as in colour, and tooltips are ``<title>`` elements.
 
 This is the only layout: ``timeline.js`` stretches the picture along its time axis, and
 each element says how. ``data-gap`` are the pixels by which a box is narrower than its
@@ -146,8 +145,8 @@ class Lane(NamedTuple):
 class Panel:
     """One run in the timeline, from ``y`` down.
 
-    ``facts``: the lines beside the lanes, the first of them larger, or above the lanes
-    in a narrow picture. ``top`` and ``bottom``: edges of all lanes together.
+    ``facts``: the lines beside the lanes, the first of them larger. ``top`` and
+    ``bottom``: edges of all lanes together.
     ``text_height``: that of the growing text; 0 if it is left out.
     """
 
@@ -165,7 +164,7 @@ class Panel:
         """Its lower edge."""
         text_end = self.bottom + self.text_height
         facts_height = FACT_HEIGHT * len(self.facts) + 6
-        return text_end if self.axis.is_narrow else max(text_end, self.y + facts_height)
+        return max(text_end, self.y + facts_height)
 
 
 def draw_timeline(
@@ -216,13 +215,8 @@ def lay_out_panel(
 ) -> Panel:
     """The panel of one of ``runs``; ``y`` is its upper edge."""
     facts = fact_lines(run, runs, axis.unit)
-    top = y + HEAD_HEIGHT
-    if axis.is_narrow:
-        facts = lines_that_fit(facts, axis.plot)
-        top += FACT_HEIGHT * len(facts)
-
     lanes = []
-    bottom = top
+    top = bottom = y + HEAD_HEIGHT
     for device in run.devices:
         events = run.operations_of(device)
         rows = min(max(map(row_count, events)), MOST_SEQUENCES)
@@ -231,18 +225,6 @@ def lay_out_panel(
         bottom += height + LANE_GAP
     bottom = max(bottom, top + LANE_HEIGHT + LANE_GAP)  # also where there is no lane
     return Panel(run, axis, facts, lanes, y, top, bottom)
-
-
-def lines_that_fit(facts: Sequence[str], most_width: float) -> list[str]:
-    """Facts with dots between them, in as few lines as they take."""
-    lines: list[str] = []
-    for fact in facts:
-        longer = f"{lines[-1]} · {fact}" if lines else fact
-        if lines and text_width(longer) > most_width:
-            lines.append(fact)
-        else:
-            lines[-1:] = [longer]
-    return lines
 
 
 def seen_from(zoom: float) -> Attributes:
@@ -284,18 +266,14 @@ def draw_captions(panel: Panel) -> str:
 
 
 def draw_facts(panel: Panel) -> str:
-    """The facts right of the plot, under a headline; in a narrow picture above it."""
-    left: float = PLOT_LEFT
-    facts, y, headline = panel.facts, panel.y + 15, ""
-    if not panel.axis.is_narrow:
-        left += panel.axis.plot + 18
-        headline = svg.text_at(facts[0], left, y, **TITLE)
-        facts, y = facts[1:], y + 2
-    lines = [
-        svg.text_at(fact, left, y + FACT_HEIGHT * number, fill=svg.QUIET)
-        for number, fact in enumerate(facts, 1)
-    ]
-    return headline + "".join(lines)
+    """The facts right of the plot: a headline, and lines under it."""
+    headline, *lines = panel.facts
+    left = PLOT_LEFT + panel.axis.plot + 18
+    facts = svg.text_at(headline, left, panel.y + 15, **TITLE)
+    for number, line in enumerate(lines, 1):
+        y = panel.y + 17 + FACT_HEIGHT * number
+        facts += svg.text_at(line, left, y, fill=svg.QUIET)
+    return facts
 
 
 # -- the plot --------------------------------------------------------------------------

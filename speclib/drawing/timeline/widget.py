@@ -19,7 +19,7 @@ from speclib.atomic_files import write_atomically
 from speclib.drawing.display import NotebookView, png
 from speclib.errors import BadValue
 
-from .axis import WIDE
+from .axis import LEAST_WIDTH
 from .picture import Picture, draw_timeline, span_of
 from .run import TimelineRun, timeline_run
 from .sayings import story_of, summary
@@ -27,7 +27,7 @@ from .sayings import story_of, summary
 PAGE_SCRIPT = Path(__file__).parents[1] / "room.js"
 SCRIPT = Path(__file__).with_name("timeline.js")
 STYLE = Path(__file__).with_name("timeline.css")
-LEAST_WIDTH, MOST_WIDTH = 480, 1500  # pixels; wider lines would be hard to follow
+MOST_WIDTH = 1500  # pixels; wider lines would be hard to follow
 ENLARGED = 1.6  # times, on a large screen
 PictureWidth: TypeAlias = Annotated[float, Number(least=LEAST_WIDTH, most=20_000)]
 PAGE = """<!doctype html>
@@ -54,8 +54,9 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     is, to stand under its name.
 
     In a notebook the page says how wide it is (``page_width``), and the picture is laid
-    out for it: its letters keep their size, however small the window is. On a
-    projector, where it fills the screen, it is compact and its letters are larger.
+    out for it, so that its letters keep their size; only where there is no room for the
+    facts it shrinks. On a projector, where it fills the screen, it is compact and its
+    letters are larger.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
@@ -109,9 +110,10 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         if not self.page_width:
             self.svg = self.picture()
             return
-        width: float = min(max(self.page_width, LEAST_WIDTH), MOST_WIDTH)
+        width: float = min(self.page_width, MOST_WIDTH)
         if self.is_large:
-            width = max(self.page_width / ENLARGED, WIDE)
+            width = self.page_width / ENLARGED
+        width = max(width, LEAST_WIDTH)
         self.svg = draw_timeline(self.runs, width, self.until, self.is_large).svg
 
     def _player_story(self) -> dict[str, Any]:
