@@ -6,7 +6,6 @@ DOOR = (
     "numbers",
     "svg",
     "text_in_pictures",
-    "timeline.cells",
     "timeline.drawn_parts",
     "timeline.run",
     "timeline.sayings",
