@@ -1,4 +1,4 @@
-"""How Sphinx builds the site; ``speclab.reproduce.site`` collects what it is made of."""
+"""How Sphinx builds the site; ``speclab.reproduce.site`` collects its pages."""
 
 import re
 

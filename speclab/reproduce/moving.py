@@ -15,7 +15,7 @@ from speclib.drawing.timeline.widget import Timeline, timeline
 GLUE = Path(__file__).with_name("moving.js")
 RATES = (0.0, 0.5, 0.8, 1.0)  # how often the draft model is right
 FIRST_RATE = 0.8
-WIDTHS = (1000, 700, 330)  # pixels
+WIDTHS = (660, 330)  # pixels: of a page's column, and of a phone
 FIGURE = """
 <figure class="moving" id="moving"><figcaption>{title}</figcaption>
 <label>α, how often the draft model is right: <input type="range" min="0" step="1">
