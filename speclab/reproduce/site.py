@@ -117,13 +117,14 @@ def _write_reports_index(reports: Path) -> None:
 
 
 def _write_api(source: Path) -> list[str]:
-    """Writes a page per folder of both packages; returns the packages' pages."""
+    """Writes a page per folder of speclib, and one of what speclab offers."""
     from sphinx.ext.apidoc import main
 
-    for package in ("speclib", "speclab"):
-        folder = paths.ROOT / package
-        words = ["-q", "--no-toc", "--module-first", "-o", str(source / "api")]
-        main([*words, str(folder), str(folder / "__main__.py")])
+    folder = paths.ROOT / "speclib"
+    words = ["-q", "--no-toc", "--module-first", "-o", str(source / "api")]
+    main([*words, str(folder), str(folder / "__main__.py")])
+    page = "speclab\n=======\n\n.. automodule:: speclab\n   :members:\n"
+    (source / "api" / "speclab.rst").write_text(page, "utf-8")
     return ["api/speclib", "api/speclab"]
 
 
