@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
     from .book import Book
 
-INDEX = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>speclib: all reports</title>
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
-<style>body {{ max-width: 50rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.6
-sans-serif; color-scheme: light dark; }}</style></head><body>{text}</body></html>
+<style>
+body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a;
+background: white; font: 1rem/1.6 sans-serif; }}
+.output_subarea {{ overflow-x: auto; }} img {{ max-width: 100%; height: auto; }}
+th, td {{ padding: 0.1rem 0.5rem; vertical-align: top; }}
+.anchor-link {{ display: none; }}
+</style><script src="plotly.min.js"></script></head><body>{body}</body></html>
 """
 
 
@@ -31,28 +36,25 @@ def notebook_page(executed: str, title: str) -> str:
     from nbconvert import HTMLExporter
 
     notebook = parse_notebook(executed)
-    notebook.metadata.pop("widgets", None)  # a script from elsewhere would show them
+    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             _prepare_output(output)
     make_exporter: Callable[..., Any] = HTMLExporter
     exporter = make_exporter(
-        exclude_input=True, mathjax_url="", require_js_url="", jquery_url=""
+        template_name="basic", exclude_input=True, exclude_output_prompt=True
     )
-    resources = {"metadata": {"name": title}}
-    html: str = exporter.from_notebook_node(notebook, resources=resources)[0]
-    start = '<script src="plotly.min.js"></script></head>'
+    html: str = exporter.from_notebook_node(notebook)[0]
     link = '<p><a href="index.html">All reports</a></p>'
-    page = html.replace("</head>", start, 1)
-    return page.replace("<main>", f"<main>{link}", 1)
+    return PAGE.format(title=escape(title), body=link + html)
 
 
 def _prepare_output(output: NotebookNode) -> None:
     """Turns a chart into HTML and a widget into its picture, and describes pictures."""
     forms = output.get("data", {})
     if forms.pop(WIDGET, None) and "image/png" not in forms:
-        forms.clear()  # a widget without a picture, such as a progress bar
-    if PLOTLY in forms:
+        output.data = {"text/html": ""}  # of a progress bar, for instance
+    elif PLOTLY in forms:
         output.data = {"text/html": _chart_html(forms[PLOTLY])}
     elif "image/png" in forms:
         words = "".join(forms.get("text/plain", ""))
@@ -113,4 +115,4 @@ def index_html(markdown: str, pages: Set[str]) -> str:
     text = str(mistune.html(markdown))
     for page in sorted(pages):
         text = text.replace(f'href="{escape(page)}.md"', f'href="{page}.html"')
-    return INDEX.format(text=text)
+    return PAGE.format(title="speclib: all reports", body=text)
