@@ -1,4 +1,32 @@
-"""What people look at: widgets, pictures, charts, tables, pages."""
+"""What people look at: widgets, pictures, charts, tables."""
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("audit.audit_lines", "audit.pages", "charts.choose", "drafts.drafts_explorer", "live.accept_bars", "live.coins", "live.kv_ribbon", "live.live_picture", "live.outcome_tree", "live.rounds", "pages.index", "pages.lessons_page", "pages.notebook", "pages.notebook_files", "pages.places", "pages.race", "pages.site", "printing", "stills.acceptance_by_place", "stills.curves", "stills.dots", "stills.heat", "tables.failed_cells", "tables.html", "tables.markdown", "tables.steps", "widgets.controls", "widgets.draws", "widgets.dsi_regions", "widgets.layer_schedule_widget", "widgets.moving_curves", "widgets.timeline_explorer", "widgets.trade_offs", "widgets.trail", )
+DOOR = (
+    "audit.audit_lines",
+    "audit.pages",
+    "charts.choose",
+    "drafts.drafts_explorer",
+    "live.accept_bars",
+    "live.coins",
+    "live.kv_ribbon",
+    "live.live_picture",
+    "live.outcome_tree",
+    "live.rounds",
+    "notebook_files",
+    "printing",
+    "stills.acceptance_by_place",
+    "stills.curves",
+    "stills.dots",
+    "stills.heat",
+    "tables.failed_cells",
+    "tables.html",
+    "tables.markdown",
+    "tables.steps",
+    "widgets.controls",
+    "widgets.dsi_regions",
+    "widgets.layer_schedule_widget",
+    "widgets.moving_curves",
+    "widgets.timeline_explorer",
+    "widgets.trade_offs",
+    "widgets.trail",
+)

@@ -1,0 +1,118 @@
+"""Executed notebooks as pages that open from the disk, and the page that lists them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from speclab.views.notebook_files import PLOTLY, WIDGET, parse_notebook
+from speclib import paths
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from .book import Book
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width">
+<style>
+body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a;
+background: white; font: 1rem/1.6 sans-serif; }}
+.output_subarea {{ overflow-x: auto; }} img {{ max-width: 100%; height: auto; }}
+th, td {{ padding: 0.1rem 0.5rem; vertical-align: top; }}
+.anchor-link {{ display: none; }}
+</style><script src="plotly.min.js"></script></head><body>{body}</body></html>
+"""
+
+
+def notebook_page(executed: str, title: str) -> str:
+    """The page of an executed notebook (its JSON text): texts and outputs, no code.
+
+    Its charts ask for plotly.min.js beside it, and nothing else is asked for.
+    """
+    from nbconvert import HTMLExporter
+
+    notebook = parse_notebook(executed)
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            _prepare_output(output)
+    make_exporter: Callable[..., Any] = HTMLExporter
+    exporter = make_exporter(
+        template_name="basic", exclude_input=True, exclude_output_prompt=True
+    )
+    html: str = exporter.from_notebook_node(notebook)[0]
+    link = '<p><a href="index.html">All reports</a></p>'
+    return PAGE.format(title=escape(title), body=link + html)
+
+
+def _prepare_output(output: NotebookNode) -> None:
+    """Turns a chart into HTML and a widget into its picture, and describes pictures."""
+    forms = output.get("data", {})
+    if forms.pop(WIDGET, None) and "image/png" not in forms:
+        output.data = {"text/html": ""}  # of a progress bar, for instance
+    elif PLOTLY in forms:
+        output.data = {"text/html": _chart_html(forms[PLOTLY])}
+    elif "image/png" in forms:
+        words = "".join(forms.get("text/plain", ""))
+        output.metadata.setdefault("image/png", {})["alt"] = words
+
+
+def _chart_html(figure: dict[str, Any]) -> str:
+    import plotly.graph_objects as go
+    from plotly.io import to_html
+
+    chart = go.Figure(figure["data"], figure["layout"])
+    html: str = to_html(
+        chart,
+        full_html=False,
+        include_plotlyjs=False,
+        config={"responsive": True, "displaylogo": False},
+    )
+    return html
+
+
+def notebook_markdown(executed: str) -> str:
+    """The texts of an executed notebook and the text of its outputs, as Markdown.
+
+    Code is left out. It takes the plain text of an output, which is Markdown where
+    speclab's own pages are displayed.
+    """
+    parts = []
+    for cell in parse_notebook(executed).cells:
+        if cell.cell_type == "markdown":
+            parts.append("".join(cell.source))
+        for output in cell.get("outputs", ()):
+            text = "".join(output.get("data", {}).get("text/plain", ""))
+            if text:
+                parts.append(text.rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def index_markdown(books: Iterable[Book]) -> str:
+    """A line per paper: its title, and how many of its verdicts are which."""
+    lines = ["# Reports", ""]
+    for book in books:
+        verdicts: Counter[str] = Counter()
+        for result in book.filled.values():
+            verdicts.update(line.holds for line in result.claims)
+        counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+        title = book.paper.title
+        lines.append(f"- [{title}]({book.paper.key}.md): verdicts: {counts or 'none'}")
+    if (paths.REPORTS / "audit.md").is_file():
+        lines += ["- [The audit](audit.md): what papers and codes claim, tried here"]
+    lines += ["- [All numbers](ledger.csv) and [all claims](claims.csv), as tables"]
+    return "\n".join(lines) + "\n"
+
+
+def index_html(markdown: str, pages: Set[str]) -> str:
+    """The same as a page; its links lead to the pages that are there."""
+    import mistune
+
+    text = str(mistune.html(markdown))
+    for page in sorted(pages):
+        text = text.replace(f'href="{escape(page)}.md"', f'href="{page}.html"')
+    return PAGE.format(title="speclib: all reports", body=text)
