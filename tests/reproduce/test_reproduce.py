@@ -23,6 +23,7 @@ from helpers.reproduce_home import (
     reports,
     run,
 )
+from helpers.tables import read_ledger
 
 from speclab.papers.ledger import (
     DEVICE_SECONDS,
@@ -30,7 +31,6 @@ from speclab.papers.ledger import (
     SAME_DEVICES_SUFFIX,
     LedgerLine,
     read_claims,
-    read_ledger,
 )
 from speclab.runs.rows import read
 

@@ -11,8 +11,9 @@ from itertools import pairwise
 
 import pytest
 from helpers import late
+from helpers.tables import read_ledger
 
-from speclab.papers.ledger import VerdictLine, read_ledger
+from speclab.papers.ledger import VerdictLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.numbers import Number, mean_number
 from speclab.papers.paper_schema import ENGINE_KINDS, Claim
