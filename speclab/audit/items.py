@@ -98,14 +98,17 @@ class Finding(_Item):
 class LosslessRow(_Item):
     """Whether a method keeps the target's distribution, by its text and in its code.
 
-    off  how far sampled texts are from the target's in total variation, over every
-         outcome of the coins; in brackets with a draft that is close to its target
+    rule   whether its paper's rule does, as we wrote it
+    code   whether its published code does; ``notes`` say where not
+    off    how far sampled texts are from the target's in total variation, over every
+           outcome of the coins; in brackets with a draft that is close to its target
     """
 
     method: str
     rule: str = ""
     code: str
     off: str = ""
+    notes: str = ""
 
 
 class Slip(_Item):
