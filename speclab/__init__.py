@@ -31,7 +31,6 @@ _MODULE_OF_NAME = {
     "rounds": "speclab.views.live.rounds",
     "load_paper": "speclab.papers.load_papers",
     "Book": "speclab.reproduce.book",
-    "Audit": "speclab.reproduce.audit_book",
     "plan": "speclab.planning.plan",
     "teach": "speclab.teach",
 }

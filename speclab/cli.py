@@ -221,25 +221,19 @@ def audit(
         typer.Option(help="Check the lines that were read, in clones in this folder."),
     ] = None,
 ) -> None:
-    """Show the gravest findings of the audit, or check what it read in clones."""
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    from speclab.reproduce.audit_book import Audit
-    from speclab.views.audit.pages import readings_md
+    """List the findings of the audit, or check what it read in clones."""
+    from speclab.audit.items import load_audit
+    from speclab.audit.readings import check_readings
 
     if code is None:
-        findings = Audit()
-        Console().print(Markdown(findings.gravest().markdown))
-        Console().print(Markdown(findings.summary().markdown))
-        print("All items, with their evidence: reports/audit.html")
+        for finding in load_audit().findings:
+            print(f"{finding.paper}: {finding.title}: {finding.verdict}")
+        print("With evidence and the authors' best answers: reports/audit.md")
         return
 
-    from speclab.audit.clones import check_readings
-    from speclab.audit.load_items import load_audit
-
     readings = check_readings(load_audit(), code)
-    print(readings_md(readings))
+    for reading in readings:
+        print(reading)
     if any(reading.at_commit == "not what was read" for reading in readings):
         raise typer.Exit(1)
 

@@ -1,11 +1,15 @@
-"""The audit: what papers print and what published code does, checked item by item.
+"""The audit: what papers print and published code does, checked against the sources.
 
-``item_schema`` says what an item is, ``load_items`` reads those under ``data/audit``,
-and ``judge_items`` produces their evidence and gives each a verdict. Evidence is of
-three sorts: ``printed`` recomputes printed numbers from other ones, and ``runs`` lets
-methods run, also with the mistakes of ``speclab.mutants``, which the exact enumerator
-measures. ``verdicts_of_tables`` looks up verdicts that the papers' tables have already.
+``items`` reads the findings, the table of what is lossless and the slips of code under
+``data/audit``, and ``page`` writes them as one page. ``readings`` looks up in clones
+the lines of code that they rest on. ``counted_tokens`` and ``dsi_table_1`` compute
+what two findings need beyond plain arithmetic on printed numbers, which is in
+``tests/audit``.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("clones", "item_schema", "judge_items", "load_items", "printed", "quantity", )
+DOOR = (
+    "items",
+    "page",
+    "readings",
+)

@@ -1,10 +1,10 @@
 """Mutants: methods with a mistake in them, which checks have to find.
 
-The audit measures what a mistake costs: each is written anew, from what was read in
-published code or in a printed algorithm, and the exact enumerator compares the
-probability of every text with the target's own. Which publication has which mistake
-stands in ``data/audit``. Lessons recognise a student's method by the mutant that
-behaves alike, and tests show that the enumerator sees it.
+Each is written anew, from what was read in published code or in a printed algorithm,
+and the exact enumerator compares the probability of every text with the target's own.
+The audit says which publication has which mistake, and what it costs. Lessons
+recognise a student's method by the mutant that behaves alike, and tests show that the
+enumerator sees it.
 
 ``draft_tests`` has mistakes in the test of drafts, which several methods can make.
 ``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``,
@@ -39,7 +39,12 @@ from .ssd_mistakes import guess_committed, ssd_with
 from .tree_mistakes import tree_with_a_draw_per_branch, tree_with_a_draw_per_node
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("draft_tests", "dsi_mistakes", "duodecoding_mistakes", "engine_mistakes", "mutant", "pearl_mistakes", )
+DOOR = (
+    "draft_tests",
+    "dsi_mistakes",
+    "duodecoding_mistakes",
+    "pearl_mistakes",
+)
 
 BLOCK = partial(speculative, test="block")
 SSD = partial(ssd, fan=1, backup="none")

@@ -1,9 +1,8 @@
 """What a table's cell asks of its runs: named statistics.
 
-Every function marked ``@statistic`` is one that a table's ``stat`` or ``metric`` may
-name. It reads the counts of runs, those of what they are compared with on the same
-requests, and the draft length and cost ratio. The counts are those of
-``speclib.trace.metrics``.
+A table's ``stat`` or ``metric`` names one of ``STATISTICS``. It is computed from the
+counts of runs, those of what they are compared with on the same requests, the draft
+length and the cost ratio. The counts are those of ``speclib.trace.metrics``.
 
 A statistic is taken of the sums over all requests: tokens of all over seconds of all,
 for instance. What is over plain decoding is, of timed runs, the geometric mean over the
@@ -23,6 +22,7 @@ from speclib.errors import BadValue, unknown_name
 from speclib.trace.metrics import Stats, total
 
 from .devices import reserved_devices
+from .ledger import DEVICE_SECONDS
 from .numbers import Number
 
 
@@ -44,250 +44,6 @@ class Totals:
     devices: int = 1
 
 
-Statistic = Callable[[Totals], float]
-STATISTICS: dict[str, Statistic] = {}
-
-
-def statistic(function: Statistic) -> Statistic:
-    """Lets tables ask for ``function`` by its name."""
-    STATISTICS[function.__name__] = function
-    return function
-
-
-# -- speeds ----------------------------------------------------------------------------
-@statistic
-def speedup(run: Totals) -> float:
-    """Tokens per second after the first commit, over plain decoding's."""
-    return run.counts.decode_speed / run.plain.decode_speed
-
-
-@statistic
-def speedup_e2e(run: Totals) -> float:
-    """Tokens per second with the prefill included, over plain decoding's."""
-    return run.counts.decode_speed_e2e / run.plain.decode_speed_e2e
-
-
-@statistic
-def decode_speed(run: Totals) -> float:
-    """Tokens per second after the first commit."""
-    return run.counts.decode_speed
-
-
-@statistic
-def speed_with_prefill(run: Totals) -> float:
-    """Tokens per second with the prefill included."""
-    return run.counts.decode_speed_e2e
-
-
-@statistic
-def device_seconds_per_token(run: Totals) -> float:
-    """Seconds of all reserved devices per token, after the first commit.
-
-    A device is reserved from the first token to the last, whether it works or waits.
-    """
-    return run.devices * run.counts.tpot
-
-
-@statistic
-def passes_per_second(run: Totals) -> float:
-    """Passes of the draft model per second that it works."""
-    return run.counts.draft_runs / run.counts.draft_seconds
-
-
-@statistic
-def published_speed(run: Totals) -> float:
-    """Tokens per second as published code counts: with prefill and untested drafts."""
-    return run.counts.published_speed
-
-
-@statistic
-def published_speedup(run: Totals) -> float:
-    """``published_speed`` over plain decoding's, which has no unverified drafts."""
-    return run.counts.published_speed / run.plain.published_speed
-
-
-@statistic
-def inflation(run: Totals) -> float:
-    """``published_speed`` over committed tokens per second: what that counting adds."""
-    return run.counts.inflation
-
-
-# -- times -----------------------------------------------------------------------------
-@statistic
-def passes(run: Totals) -> float:
-    """Seconds per request, in passes of the target."""
-    counts, plain = run.counts, run.plain
-    return counts.seconds / counts.requests / (plain.seconds / plain.tokens)
-
-
-@statistic
-def ttft_over_plain(run: Totals) -> float:
-    """Seconds to the first token, per request, over plain decoding's."""
-    counts, plain = run.counts, run.plain
-    return counts.ttft / counts.requests / (plain.ttft / plain.requests)
-
-
-@statistic
-def seconds(run: Totals) -> float:
-    """Seconds per 100 tokens, after the first commit."""
-    return run.counts.per_100(run.counts.step_seconds)
-
-
-@statistic
-def draft_seconds(run: Totals) -> float:
-    """The part of ``seconds`` in which the draft model works."""
-    return run.counts.per_100(run.counts.step_draft)
-
-
-@statistic
-def verify_seconds(run: Totals) -> float:
-    """The part of ``seconds`` in which the target works or drafts are compared."""
-    return run.counts.per_100(run.counts.step_target + run.counts.step_verify)
-
-
-# -- times per step, after the first; a step of speculative decoding is one phase of
-# each model
-@statistic
-def seconds_per_step(run: Totals) -> float:
-    """Seconds per step."""
-    return run.counts.per_step(run.counts.step_seconds)
-
-
-@statistic
-def draft_per_step(run: Totals) -> float:
-    """Seconds per step in which the draft model works."""
-    return run.counts.per_step(run.counts.step_draft)
-
-
-@statistic
-def target_per_step(run: Totals) -> float:
-    """Seconds per step in which the target works."""
-    return run.counts.per_step(run.counts.step_target)
-
-
-@statistic
-def verify_per_step(run: Totals) -> float:
-    """Seconds per step in which drafts are compared."""
-    return run.counts.per_step(run.counts.step_verify)
-
-
-@statistic
-def communication_per_step(run: Totals) -> float:
-    """Seconds per step in which nothing is computed or compared."""
-    return run.counts.communication
-
-
-@statistic
-def draft_over_verify(run: Totals) -> float:
-    """Time of the draft model over time of the target."""
-    if not run.counts.step_target:
-        return float("nan")
-    return run.counts.step_draft / run.counts.step_target
-
-
-# -- shares of the time after the first commit -----------------------------------------
-@statistic
-def busy_share(run: Totals) -> float:
-    """The share in which some device works."""
-    return run.counts.step_busy / run.counts.step_seconds
-
-
-@statistic
-def target_share(run: Totals) -> float:
-    """The share in which the target works."""
-    return run.counts.step_target / run.counts.step_seconds
-
-
-@statistic
-def lent_share(run: Totals) -> float:
-    """The share in which some device works, but for an exact draft pass per step."""
-    counts = run.counts
-    return (counts.step_busy - counts.step_target / run.c) / counts.step_seconds
-
-
-# -- drafts ----------------------------------------------------------------------------
-@statistic
-def mat(run: Totals) -> float:
-    """Mean accepted tokens per pass of the target, the bonus not counted."""
-    return run.counts.mat
-
-
-@statistic
-def tokens_per_pass(run: Totals) -> float:
-    """Tokens committed per pass of the target."""
-    return run.counts.tokens / run.counts.target_runs
-
-
-@statistic
-def acceptance_rate(run: Totals) -> float:
-    """Accepted drafts over tested ones."""
-    return run.counts.acceptance_rate
-
-
-@statistic
-def accepted_share(run: Totals) -> float:
-    """How deep the target follows a tree or line of drafts, of its gamma levels."""
-    return run.counts.accepted / (run.counts.rounds * _draft_length(run))
-
-
-@statistic
-def accepted_of_levels(run: Totals) -> float:
-    """How deep the target follows, of the levels that were drafted.
-
-    It is ``accepted_share`` where every round drafts gamma levels. EAGLE's first round
-    drafts none: it reads the prompt.
-    """
-    if not run.counts.draft_runs:
-        return float("nan")
-    return run.counts.accepted / run.counts.draft_runs
-
-
-@statistic
-def run_length(run: Totals) -> float:
-    """Mean accepted drafts from one rejection to the next."""
-    return run.counts.run_length
-
-
-@statistic
-def run_tokens(run: Totals) -> float:
-    """``run_length`` and the token that replaces the rejected draft."""
-    counts = run.counts
-    if not counts.rejected:
-        return float("nan")
-    return (counts.accepted + counts.rejected) / counts.rejected
-
-
-@statistic
-def drafted_per_round(run: Totals) -> float:
-    """Tokens that the target is offered per round."""
-    return run.counts.drafted_per_round
-
-
-@statistic
-def draft_runs(run: Totals) -> float:
-    """Passes of the draft model, scaled to so many tokens."""
-    return run.counts.draft_runs / run.counts.tokens * run.scaled_tokens
-
-
-@statistic
-def target_runs(run: Totals) -> float:
-    """Passes of the target, scaled to so many tokens."""
-    return run.counts.target_runs / run.counts.tokens * run.scaled_tokens
-
-
-# -- settings that a table shows as numbers --------------------------------------------
-@statistic
-def gamma(run: Totals) -> float:
-    """The draft length."""
-    return _draft_length(run)
-
-
-@statistic
-def c(run: Totals) -> float:
-    """The cost ratio: seconds of a target pass over those of a draft pass."""
-    return run.c
-
-
 def _draft_length(run: Totals) -> int:
     if run.gamma is None:
         raise BadValue(
@@ -295,6 +51,102 @@ def _draft_length(run: Totals) -> int:
         )
     return run.gamma
 
+
+def _share(part: float, whole: float) -> float:
+    """One over another; undefined where there is none of the other."""
+    return part / whole if whole else float("nan")
+
+
+def _lent_share(run: Totals) -> float:
+    """The share in which some device works, but for an exact draft pass per step."""
+    counts = run.counts
+    return (counts.step_busy - counts.step_target / run.c) / counts.step_seconds
+
+
+def _passes(run: Totals) -> float:
+    """Seconds per request, in passes of the target."""
+    counts, plain = run.counts, run.plain
+    return counts.seconds / counts.requests / (plain.seconds / plain.tokens)
+
+
+def _ttft_over_plain(run: Totals) -> float:
+    """Seconds to the first token, per request, over plain decoding's."""
+    counts, plain = run.counts, run.plain
+    return counts.ttft / counts.requests / (plain.ttft / plain.requests)
+
+
+Statistic = Callable[[Totals], float]
+
+# What a table's ``stat`` or ``metric`` may name. "Step" is all that comes after the
+# first commit; of speculative decoding a step is one phase of each model.
+STATISTICS: dict[str, Statistic] = {
+    # Tokens per second after the first commit; "e2e" and "with prefill" count the
+    # prefill too, and "published" also the drafts that no pass has tested.
+    "decode_speed": lambda run: run.counts.decode_speed,
+    "speed_with_prefill": lambda run: run.counts.decode_speed_e2e,
+    "published_speed": lambda run: run.counts.published_speed,
+    "inflation": lambda run: run.counts.inflation,  # what the published count adds
+    # Over plain decoding on the same requests, which has no untested drafts.
+    "speedup": lambda run: run.counts.decode_speed / run.plain.decode_speed,
+    "speedup_e2e": lambda run: run.counts.decode_speed_e2e / run.plain.decode_speed_e2e,
+    "published_speedup": lambda run: (
+        run.counts.published_speed / run.plain.published_speed
+    ),
+    "passes": _passes,
+    "ttft_over_plain": _ttft_over_plain,
+    # Seconds of all reserved devices per token: a device is reserved from the first
+    # token to the last, whether it works or waits.
+    DEVICE_SECONDS: lambda run: run.devices * run.counts.tpot,
+    # Seconds per 100 tokens: all, those of the draft model, and those in which the
+    # target works or drafts are compared.
+    "seconds": lambda run: run.counts.per_100(run.counts.step_seconds),
+    "draft_seconds": lambda run: run.counts.per_100(run.counts.step_draft),
+    "verify_seconds": lambda run: run.counts.per_100(
+        run.counts.step_target + run.counts.step_verify
+    ),
+    # Seconds per step: all, either model, comparing drafts, and nothing of these.
+    "seconds_per_step": lambda run: run.counts.per_step(run.counts.step_seconds),
+    "draft_per_step": lambda run: run.counts.per_step(run.counts.step_draft),
+    "target_per_step": lambda run: run.counts.per_step(run.counts.step_target),
+    "verify_per_step": lambda run: run.counts.per_step(run.counts.step_verify),
+    "communication_per_step": lambda run: run.counts.communication,
+    "draft_over_verify": lambda run: _share(
+        run.counts.step_draft, run.counts.step_target
+    ),
+    # Shares of the time after the first commit: some device works, or the target.
+    "busy_share": lambda run: run.counts.step_busy / run.counts.step_seconds,
+    "target_share": lambda run: run.counts.step_target / run.counts.step_seconds,
+    "lent_share": _lent_share,
+    # Drafts: accepted ones per pass of the target, tokens per pass, accepted over
+    # tested ones, and how deep the target follows a tree or line of gamma levels, or of
+    # those that were drafted. (EAGLE's first round drafts none: it reads the prompt.)
+    "mat": lambda run: run.counts.mat,
+    "tokens_per_pass": lambda run: run.counts.tokens / run.counts.target_runs,
+    "acceptance_rate": lambda run: run.counts.acceptance_rate,
+    "accepted_share": lambda run: (
+        run.counts.accepted / (run.counts.rounds * _draft_length(run))
+    ),
+    "accepted_of_levels": lambda run: _share(
+        run.counts.accepted, run.counts.draft_runs
+    ),
+    # Accepted drafts from one rejection to the next, and with the token that replaces.
+    "run_length": lambda run: run.counts.run_length,
+    "run_tokens": lambda run: _share(
+        run.counts.accepted + run.counts.rejected, run.counts.rejected
+    ),
+    "drafted_per_round": lambda run: run.counts.drafted_per_round,
+    # Passes of a model, scaled to ``scaled_tokens``, and per second that it works.
+    "draft_runs": lambda run: (
+        run.counts.draft_runs / run.counts.tokens * run.scaled_tokens
+    ),
+    "target_runs": lambda run: (
+        run.counts.target_runs / run.counts.tokens * run.scaled_tokens
+    ),
+    "passes_per_second": lambda run: run.counts.draft_runs / run.counts.draft_seconds,
+    # Settings that a table shows as numbers.
+    "gamma": _draft_length,
+    "c": lambda run: run.c,
+}
 
 SETTINGS = ("gamma", "c")  # statistics that no request changes
 SIGNED = ("lent_share", "communication_per_step")  # those that are differences
@@ -391,7 +243,7 @@ def _of_sums(
     if name == SPEED_VARIANCE:
         speeds = [request.decode_speed for request in stats]
         return variance(speeds) if len(speeds) > 1 else float("nan")
-    is_by_device = name == device_seconds_per_token.__name__
+    is_by_device = name == DEVICE_SECONDS
     devices = reserved_devices(runs.spec, runs.settings) if is_by_device else 1
     return _find(name)(
         Totals(

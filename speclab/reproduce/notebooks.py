@@ -30,7 +30,7 @@ PNG = "image/png"
 
 
 def notebook_of(key: str) -> Path:
-    """The notebook from which a paper's page is made, or the audit's."""
+    """The notebook from which a paper's page is made."""
     return paths.ROOT / "notebooks" / "reproduce" / f"{key}.ipynb"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from speclab.papers import virtual_numbers
@@ -110,3 +112,16 @@ def lines_of(result: TableResult, kind: str, **fields: Any) -> list[LedgerLine]:
 def verdicts_of(result: TableResult, kind: str) -> dict[str, VerdictLine]:
     """The verdicts on a table's claims, by claim."""
     return {row.claim: row for row in result.claims if row.kind == kind}
+
+
+def read_ledger(path: Path) -> list[LedgerLine]:
+    """The lines of a ledger, with its numbers as numbers."""
+    lines = []
+    with open(path, newline="", encoding="utf-8") as file:
+        for texts in csv.DictReader(file, strict=True):
+            values: dict[str, Any] = dict(texts)
+            for name in ("value", "low", "high"):
+                values[name] = float(texts[name]) if texts[name] else None
+            values["n"] = int(texts["n"]) if texts["n"] else None
+            lines.append(LedgerLine(**values))
+    return lines

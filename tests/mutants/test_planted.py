@@ -6,6 +6,8 @@ conditional probability. ``p`` is the target's row after a text, ``q`` the draft
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
@@ -91,6 +93,27 @@ def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
         return probability
 
     assert_distribution(mutants.algorithm_2_as_printed, 1, one, gamma=2)
+
+
+# -- EasySpec --------------------------------------------------------------------------
+def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row():
+    """Texts of two tokens by hand, drafts of two: an error can only be in the second.
+
+    A first token that is accepted is followed by an accepted draft, or by the listing's
+    replacement; one that is a replacement itself begins a block of its own.
+    """
+    left = np.maximum(p() - q(), 0)
+    probabilities = outcomes(
+        mutants.easyspec_algorithm_3_as_printed, MODELS, 2, gamma=2
+    )
+
+    for x, y in product(range(VOCAB), repeat=2):
+        accepted = min(p()[x], q()[x])
+        second = np.minimum(p(x), q(x))
+        rejected = 1 - second.sum()
+        after_accepted = second[y] + rejected * left[y] / left.sum()
+        expected = accepted * after_accepted + left[x] * p(x)[y]
+        assert probabilities.get((x, y), 0.0) == pytest.approx(expected, abs=1e-12)
 
 
 # -- REST ------------------------------------------------------------------------------

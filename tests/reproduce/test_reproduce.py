@@ -24,6 +24,7 @@ from helpers.reproduce_home import (
     reports,
     run,
 )
+from helpers.tables import read_ledger
 
 from speclab.papers.ledger import (
     DEVICE_SECONDS,
@@ -31,7 +32,6 @@ from speclab.papers.ledger import (
     SAME_DEVICES_SUFFIX,
     LedgerLine,
     read_claims,
-    read_ledger,
 )
 from speclab.runs.rows import read
 

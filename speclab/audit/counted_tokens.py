@@ -1,0 +1,88 @@
+"""Tokens that DuoDecoding's published loop counts, and those that a pass has tested.
+
+The loop is walked over every outcome: each draft is right with the same probability,
+whatever came before it. No clock is needed, since a round is one target pass. A round
+with one sequence of four tokens, after a round that left three drafts untested:
+
+    text so far   t t t t u u u        u: drafted, counted, not tested by any pass
+    drafted now                 d d d d
+
+If all u and the first d are right, the text grows by four, and three of them are not
+tested. Else it ends with the target's own token at the first position that was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+
+class CountingLoop(NamedTuple):
+    """A published loop that ends as soon as it counts ``limit`` tokens.
+
+    Every round drafts ``sequences`` that share the ``budget`` of tokens evenly, except
+    the first round, which drafts one token. ``alpha`` is the probability that a draft
+    is right. A further sequence finds nothing that the first one missed.
+    """
+
+    alpha: float
+    limit: int
+    budget: int
+    sequences: int = 1
+
+
+class CountedTokens(NamedTuple):
+    """What is expected when the loop has ended."""
+
+    counted: float
+    tested: float
+    passes: float
+
+    @property
+    def over_tested(self) -> float:
+        """By what the count multiplies the tested tokens."""
+        return self.counted / self.tested
+
+
+class _Round(NamedTuple):
+    """One way in which a round can go, with its probability.
+
+    The round adds ``gained`` tokens to those tested before, and leaves the last
+    ``untested`` of them untested.
+    """
+
+    probability: float
+    gained: int
+    untested: int
+
+
+@cache
+def count_tokens(
+    loop: CountingLoop, tested: int = 0, untested: int = 0, first: bool = True
+) -> CountedTokens:
+    """What is expected of the loop from here on, over every outcome."""
+    if tested + untested >= loop.limit:
+        return CountedTokens(tested + untested, tested, passes=0)
+
+    counted = all_tested = 0.0
+    passes = 1.0
+    for way in _rounds(loop, untested, first):
+        newly_tested = tested + way.gained - way.untested
+        rest = count_tokens(loop, newly_tested, way.untested, False)
+        counted += way.probability * rest.counted
+        all_tested += way.probability * rest.tested
+        passes += way.probability * rest.passes
+    return CountedTokens(counted, all_tested, passes)
+
+
+def _rounds(loop: CountingLoop, untested: int, first: bool) -> Iterator[_Round]:
+    """All ways in which a round can go that tests ``untested`` earlier drafts."""
+    for right in range(untested):
+        is_next_wrong = loop.alpha**right * (1 - loop.alpha)
+        yield _Round(is_next_wrong, gained=right + 1, untested=0)
+
+    all_right = loop.alpha**untested
+    drafted = 1 if first else loop.budget // loop.sequences
+    yield _Round(all_right * loop.alpha, untested + drafted, drafted - 1)
+    yield _Round(all_right * (1 - loop.alpha), untested + 1, 0)

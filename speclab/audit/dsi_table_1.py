@@ -1,0 +1,76 @@
+"""DSI over SI in the rows of DSI's Table 1, by the paper's formulas and other rules.
+
+SI is speculative decoding. The rules of charge are worked out exactly
+(``theory.dsi_accounting``), so nothing here is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from speclab.papers.load_papers import load_paper
+from speclab.theory.dsi_accounting import (
+    LISTING,
+    SIMULATOR,
+    Accounting,
+    dsi_bound,
+    si_time,
+    speedup,
+)
+
+
+@dataclass(frozen=True)
+class DsiRow:
+    """What a row of Table 1 prints.
+
+    share    the drafter's latency over the target's
+    alpha    the acceptance rate
+    printed  the speed-up of DSI over SI
+    """
+
+    share: float
+    alpha: float
+    printed: float
+    tokens: int
+    lookaheads: tuple[int, ...]
+
+    def by_the_formulas(self) -> list[float]:
+        """DSI over SI at each lookahead of SI, by Proposition 1 and Appendix D.1."""
+        dsi = float(dsi_bound(self.share, self.alpha, self.tokens))
+        ratios = []
+        for lookahead in self.lookaheads:
+            si = si_time(self.share, self.alpha, lookahead, self.tokens, LISTING)
+            ratios.append(float(si) / dsi)
+        return ratios
+
+    def by_rules(self, rules: Accounting) -> float:
+        """DSI over SI by these rules of charge, each at its best lookahead."""
+        return float(
+            speedup(self.share, self.alpha, self.tokens, rules, self.lookaheads)
+        )
+
+    def worth_of(self, *rules: str) -> float:
+        """What these of the simulator's rules add to DSI over SI.
+
+        The others are the simulator's on both sides; without them the listing's hold.
+        """
+        as_listed = {rule: getattr(LISTING, rule) for rule in rules}
+        without = replace(SIMULATOR, **as_listed)
+        return self.by_rules(SIMULATOR) / self.by_rules(without)
+
+
+def rows_of_table_1() -> Iterator[DsiRow]:
+    """The rows of Table 1, with the settings of its protocol."""
+    paper = load_paper("dsi")
+    protocol = paper.facts["protocol"]
+    table = paper.table("table-1")
+    for row in table.row_labels:
+        printed = {column: n for label, column, n in table.cells if label == row}
+        yield DsiRow(
+            share=printed["Drafter Latency (ms)"] / printed["Target Latency (ms)"],
+            alpha=printed["Acceptance Rate (%)"] / 100,
+            printed=printed["Speedup DSI vs. SI"],
+            tokens=protocol["simulated_tokens"],
+            lookaheads=tuple(protocol["lookahead"]),
+        )

@@ -1,0 +1,169 @@
+"""The audit's files under ``data/audit``, read and checked.
+
+``data/audit/README.md`` describes their form. The verdicts and the best answers are
+judgements; the numbers are those that ``tests/audit`` works out.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from speclib.errors import BadValue
+from speclib.paths import DATA, WITHOUT_DATA
+
+DIGEST_DIGITS = 12
+
+Verdict = Literal[
+    "the print contradicts itself",
+    "the code differs from the text",
+    "cannot be told from what is published",
+]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceText(_Strict):
+    """A text that is judged, in the version that was read."""
+
+    title: str
+    version: str
+    link: Annotated[str, Field(pattern="^https://")]
+
+
+class Repository(_Strict):
+    """Published code at the commit that was read, and its branch if not the default."""
+
+    repository: Annotated[str, Field(pattern=r"^github\.com/[\w.-]+/[\w.-]+$")]
+    commit: Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
+    branch: str = ""
+
+
+class CodeReading(_Strict):
+    """Lines of published code that were read. They are no part of this repository.
+
+    code    the repository and commit, by its name in sources.toml
+    lines   the first and the last one, as "413-414", or one alone
+    digest  of these lines, see ``readings.digest_of``
+    reads   what they do, in our words
+    """
+
+    code: str
+    file: str
+    lines: Annotated[str, Field(pattern=r"^[1-9]\d*(-[1-9]\d*)?$")]
+    digest: Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGEST_DIGITS}}}$")]
+    reads: str
+
+    @property
+    def first_and_last(self) -> tuple[int, int]:
+        """The numbers of the first and of the last line; lines count from 1."""
+        first, _, last = self.lines.partition("-")
+        return int(first), int(last or first)
+
+
+class _Item(_Strict):
+    """What all items have: a name that stays, the texts they judge, the code read."""
+
+    id: str
+    documents: tuple[str, ...]
+    answer: str = ""
+    readings: tuple[CodeReading, ...] = ()
+
+
+class Finding(_Item):
+    """One of the twelve findings.
+
+    paper    the heading under which the page shows it
+    claimed  what is claimed, with its qualifier, and ``place`` where
+    changes  what the finding changes for a reader of the paper
+    answer   the best answer that the authors could give
+    """
+
+    paper: str
+    title: str
+    verdict: Verdict
+    claimed: str
+    place: str
+    found: str
+    changes: str
+
+
+class LosslessRow(_Item):
+    """Whether a method keeps the target's distribution, by its text and in its code.
+
+    rule   whether its paper's rule does, as we wrote it
+    code   whether its published code does; ``notes`` say where not
+    off    how far sampled texts are from the target's in total variation, over every
+           outcome of the coins; in brackets with a draft that is close to its target
+    """
+
+    method: str
+    rule: str = ""
+    code: str
+    off: str = ""
+    notes: str = ""
+
+
+class Slip(_Item):
+    """A slip in a listing, a script or a page that touches no conclusion."""
+
+    says: str
+
+
+class Audit(_Strict):
+    """All of the audit."""
+
+    documents: dict[str, SourceText]
+    code: dict[str, Repository]
+    findings: tuple[Finding, ...] = ()
+    lossless: tuple[LosslessRow, ...] = ()
+    slips: tuple[Slip, ...] = ()
+
+    @property
+    def items(self) -> Iterator[Finding | LosslessRow | Slip]:
+        """The findings, the rows of the table, and the slips."""
+        yield from self.findings
+        yield from self.lossless
+        yield from self.slips
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        seen = set()
+        for item in self.items:
+            if item.id in seen:
+                raise ValueError(f"two items are called {item.id!r}")
+            seen.add(item.id)
+            for name in item.documents:
+                if name not in self.documents:
+                    raise ValueError(f"{item.id}: sources.toml has no document {name}")
+            for reading in item.readings:
+                if reading.code not in self.code:
+                    raise ValueError(
+                        f"{item.id}: sources.toml has no code {reading.code}"
+                    )
+        return self
+
+
+@cache
+def load_audit(folder: Path | None = None) -> Audit:
+    """The audit under ``data/audit``, or under another ``folder``.
+
+    Raises SpeclibError saying what is wrong in a file.
+    """
+    folder = folder or DATA / "audit"
+    if not folder.is_dir():
+        raise BadValue(f"no audit under {folder}. {WITHOUT_DATA}")
+    try:
+        parts: dict[str, Any] = {}
+        for path in sorted(folder.glob("*.toml")):
+            parts |= tomllib.loads(path.read_text("utf-8"))
+        return Audit(**parts)
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise BadValue(f"{folder}: {error}") from error

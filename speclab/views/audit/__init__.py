@@ -1,1 +1,0 @@
-"""The audit as pages: per publication a list of items that unfold, and a summary."""

@@ -1,0 +1,69 @@
+"""The audit's page says what the files say, with a link to every line that was read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from speclab.audit.items import load_audit
+from speclab.audit.page import audit_page
+from speclib import paths
+from speclib.errors import SpeclibError
+
+AUDIT = load_audit()
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return audit_page()
+
+
+def test_the_committed_page_is_what_the_files_give(page):
+    assert (paths.ROOT / "reports" / "audit.md").read_text("utf-8") == page
+    assert len(page.encode()) <= 40_000
+
+
+def test_each_item_stands_there_with_its_answer_and_its_lines(page):
+    flat = " ".join(page.split())
+    for item in AUDIT.items:
+        assert item.answer in flat or " ".join(item.answer.split()) in flat
+        for reading in item.readings:
+            code = AUDIT.code[reading.code]
+            first, last = reading.first_and_last
+            lines = f"{code.commit[:7]}/{reading.file}#L{first}-L{last}"
+            assert f"https://{code.repository}/blob/{lines}" in page
+
+
+def test_what_is_said_against_a_code_has_the_lines_and_an_answer():
+    for finding in AUDIT.findings:
+        assert finding.answer
+        assert finding.readings or finding.verdict != "the code differs from the text"
+    for row in AUDIT.lossless:
+        assert row.answer or not row.notes
+    for slip in AUDIT.slips:
+        assert slip.answer
+
+
+def test_a_table_has_as_many_cells_in_each_row(page):
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ('code = "pearl"', 'code = "perl"', "sources.toml has no code perl"),
+        ('id = "lossless-dsi"', 'id = "lossless-pearl"', "two items are called"),
+        ('method = "DSI"', 'methode = "DSI"', "methode"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(old, new, message, tmp_path):
+    for path in (paths.DATA / "audit").glob("*.toml"):
+        text = path.read_text("utf-8")
+        if path.name == "lossless.toml":
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / path.name).write_text(text, "utf-8")
+    with pytest.raises(SpeclibError, match=message):
+        load_audit(tmp_path)
