@@ -290,14 +290,12 @@ def store(
 
 @app.command()
 def lessons() -> None:
-    """
-    Write the versions of every lesson in notebooks/source, and what pages say of them.
-    """
+    """Make the lessons of notebooks/learn from those with solutions."""
     from speclab.teach.entries import write_entries
     from speclab.teach.lecturers_page import write_lecturers_page
-    from speclab.teach.lessons import write_versions
+    from speclab.teach.lessons import write_lessons
 
-    for path in write_versions():
+    for path in write_lessons():
         print(path)
     print(write_lecturers_page())
     print(write_entries())

@@ -1,6 +1,6 @@
 """All exercises of the lessons: what each asks for, and which mistakes it knows.
 
-The lessons' sources say which exercises there are, how hard they are and how long they
+The lessons say which exercises there are, how hard they are and how long they
 take, in headings like
 
     ### Exercise 2: the residual (easy, 3 minutes)
@@ -27,7 +27,7 @@ from . import bugs, formulas
 from .block_exercise import BLOCK_MISTAKES
 from .formulas.formula import Formula
 from .lesson_files import find_quiz
-from .lessons import CHECK, NOTEBOOKS
+from .lessons import NOTEBOOKS
 from .methods_to_write import EXERCISES as METHOD_EXERCISES
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -36,6 +36,7 @@ HEADING = re.compile(
     r"\((?P<difficulty>\w+), (?P<minutes>\d+) minutes\)$",
     re.M,
 )
+CHECK = re.compile(r"teach\.check_(\w+)\((\w+)\)")  # the cell after an exercise
 QUIZ = re.compile(r'teach\.quiz\("([\w-]+)"\)')
 FIND_BUG = re.compile(r"teach\.find_bugs\(")
 FORMULAS = (
@@ -91,7 +92,7 @@ class Exercise(NamedTuple):
     judge: Judge
 
 
-def all_exercises(folder: Path = NOTEBOOKS / "source") -> list[Exercise]:
+def all_exercises(folder: Path = NOTEBOOKS / "solutions") -> list[Exercise]:
     """The exercises of all lessons, in the order of the lessons.
 
     Raises BadValue for a heading that is none, and for an exercise that nothing judges.
