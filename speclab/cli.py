@@ -291,14 +291,10 @@ def store(
 @app.command()
 def lessons() -> None:
     """Make the lessons of notebooks/learn from those with solutions."""
-    from speclab.teach.entries import write_entries
-    from speclab.teach.lecturers_page import write_lecturers_page
     from speclab.teach.lessons import write_lessons
 
     for path in write_lessons():
         print(path)
-    print(write_lecturers_page())
-    print(write_entries())
 
 
 @app.command()

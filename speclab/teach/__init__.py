@@ -11,8 +11,7 @@ is raised, whatever the function does.
 
 from speclab.check.coin import draw
 
-from .block_exercise import check_block
-from .bugs import find_bug, find_bugs, outcome_tree
+from .bugs import find_bugs, outcome_tree
 from .cluster_run import cluster_run
 from .formulas import (
     check_acceptance,
@@ -49,19 +48,12 @@ from .methods_to_write import (
 )
 from .placements_run import placements_run
 from .plan_run import plan_run
-from .questions import hint, predict, progress, quiz
+from .questions import hint, predict, quiz
 from .real_run import real_run
-from .solved_source import source_once_solved
-from .tree_exercise import check_pick
-from .verify_exercise import check_verify
+from .tests_to_write import check_block, check_pick, check_verify
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = (
-    "board_pictures",
-    "entries",
-    "lecturers_page",
-    "lessons",
-)
+DOOR = ("board_pictures", "lessons", )
 
 __all__ = [
     "check_acceptance",
@@ -98,15 +90,12 @@ __all__ = [
     "check_verify",
     "cluster_run",
     "draw",
-    "find_bug",
     "find_bugs",
     "hint",
     "outcome_tree",
     "placements_run",
     "plan_run",
     "predict",
-    "progress",
     "quiz",
     "real_run",
-    "source_once_solved",
 ]

@@ -523,38 +523,8 @@ def test_real_models_run_when_asked_and_sliders_move_meanwhile(lecture):
 
 # -- lectures, what a student types ----------------------------------------------------
 # Where the named mistakes of an exercise are; a wrong answer is one of these functions.
-MISTAKES = {
-    "acceptance": "formulas.ACCEPTANCE.mistakes",
-    "residual": "formulas.RESIDUAL.mistakes",
-    "expected_tokens": "formulas.EXPECTED_TOKENS.mistakes",
-    "samples": "formulas.SAMPLES.mistakes",
-    "round": "formulas.ROUND.mistakes",
-    "speed": "formulas.SPEED.mistakes",
-    "verify": "line_mistakes.MISTAKES",
-    "servers": "formulas.SERVERS.mistakes",
-    "dsi_seconds": "formulas.DSI_SECONDS.mistakes",
-    "duo_round": "formulas.DUO_ROUND.mistakes",
-    "sequences": "formulas.SEQUENCES.mistakes",
-    "fuzzy_pass": "formulas.FUZZY_PASS.mistakes",
-    "easy_round": "formulas.EASY_ROUND.mistakes",
-    "pick": "candidate_mistakes.MISTAKES",
-    "seconds": "formulas.SECONDS.mistakes",
-    "break_even": "formulas.BREAK_EVEN.mistakes",
-    "best_gamma": "formulas.BEST_GAMMA.mistakes",
-    "verdict": "formulas.VERDICT.mistakes",
-    "interval": "formulas.INTERVAL.mistakes",
-    "two_counts": "formulas.TWO_COUNTS.mistakes",
-    "network_round": "formulas.NETWORK_ROUND.mistakes",
-    "network_gamma": "formulas.NETWORK_GAMMA.mistakes",
-    "clock": "formulas.CLOCK.mistakes",
-    "ssd_round": "formulas.SSD_ROUND.mistakes",
-    "batch_round": "formulas.BATCH_ROUND.mistakes",
-    "batch_limit": "formulas.BATCH_LIMIT.mistakes",
-    "next_guess": "formulas.NEXT_GUESS.mistakes",
-    "block": "block_exercise.BLOCK_MISTAKES",
-}
 # Of whole methods, of which the exercises ask for a part.
-WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method"}
+WITHOUT_MISTAKES = {"pearl", "dsi", "duodecoding", "method", "block"}
 
 
 WITH_EXERCISES = lectures(
@@ -640,9 +610,9 @@ def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
             judge(exercise.answer, exercise.check, "✓ Right.")
         asked = mistake.question
         typed = (
-            "from speclab.teach import block_exercise, formulas\n"
+            "from speclab.teach import formulas\n"
             "from speclab.check import candidate_mistakes, line_mistakes\n"
-            f"mistake = {MISTAKES[exercise.name]}[{number}].solution\n"
+            f"mistake = {place_of_mistakes(exercise.name)}[{number}].solution\n"
             f"def {exercise.function}(*given): return mistake(*given)"
         )
         judge(typed, exercise.check, asked)
@@ -650,13 +620,20 @@ def type_answers(lecture, exercise: Exercise, mistakes: tuple) -> None:
     judge(exercise.answer, exercise.check, "✓ Right.")
 
 
+def place_of_mistakes(exercise: str) -> str:
+    """Where its named mistakes are, as Python writes it."""
+    places = {"verify": "line_mistakes", "pick": "candidate_mistakes"}
+    if exercise in places:
+        return f"{places[exercise]}.MISTAKES"
+    return f"formulas.check_{exercise}.mistakes"
+
+
 def mistakes_of(exercise: str) -> tuple:
-    """Its named mistakes, in the order of the catalogue."""
+    """Its named mistakes, in their order."""
     if exercise in WITHOUT_MISTAKES:
         return ()
-    module, *names = MISTAKES[exercise].split(".")
-    is_of_teach = module in ("formulas", "block_exercise")
-    package = "speclab.teach" if is_of_teach else "speclab.check"
+    module, *names = place_of_mistakes(exercise).split(".")
+    package = "speclab.teach" if module == "formulas" else "speclab.check"
     mistakes = import_module(f"{package}.{module}")
     for name in names:
         mistakes = getattr(mistakes, name)

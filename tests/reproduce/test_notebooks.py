@@ -166,9 +166,8 @@ def test_a_lesson_holds_no_solution():
 
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=stem)
-def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
+def test_every_solution_is_judged_right(path):
     """What the notebook imports, the solutions and their checks are run."""
-    monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
     names: dict = {}
     cards = []
     for cell in code_cells(path):
