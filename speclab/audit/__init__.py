@@ -8,4 +8,11 @@ measures. ``verdicts_of_tables`` looks up verdicts that the papers' tables have 
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("clones", "item_schema", "judge_items", "load_items", "printed", "quantity", )
+DOOR = (
+    "clones",
+    "item_schema",
+    "judge_items",
+    "load_items",
+    "printed",
+    "quantity",
+)

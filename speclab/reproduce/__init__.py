@@ -6,4 +6,12 @@ under ``reports/``. ``site`` makes a folder of pages of what is committed.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("audit_book", "book", "compute_virtual", "notebooks", "publish", "reproduce", "site", )
+DOOR = (
+    "audit_book",
+    "book",
+    "compute_virtual",
+    "notebooks",
+    "publish",
+    "reproduce",
+    "site",
+)

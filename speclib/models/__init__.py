@@ -31,4 +31,22 @@ import torch; the others do not until something is built.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("batched", "checkpoint", "complete", "dtypes", "eagle_head", "fetch", "fingerprint", "fixed_rows", "gpus", "hf", "open_pair", "parallel.fuzzy_pass", "preflight", "rank", "seats", "toy", "zoo", )
+DOOR = (
+    "batched",
+    "checkpoint",
+    "complete",
+    "dtypes",
+    "eagle_head",
+    "fetch",
+    "fingerprint",
+    "fixed_rows",
+    "gpus",
+    "hf",
+    "open_pair",
+    "parallel.fuzzy_pass",
+    "preflight",
+    "rank",
+    "seats",
+    "toy",
+    "zoo",
+)
