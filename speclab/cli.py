@@ -164,7 +164,7 @@ def plan(
     """Measure which method is fastest for a pair on this machine."""
     from speclab.planning.plan import plan as measure_methods
 
-    measured = measure_methods(
+    table = measure_methods(
         pair,
         methods=method,
         task=task,
@@ -172,7 +172,7 @@ def plan(
         max_new_tokens=tokens,
         servers=servers,
     )
-    print(measured)
+    print(table.to_string(na_rep=""))
 
 
 @app.command()
@@ -303,7 +303,7 @@ def pictures(
         Path | None, typer.Option(help="The folder; reports/pictures if left out.")
     ] = None,
 ) -> None:
-    """Write the pictures for the board, each as SVG, PDF and PNG."""
+    """Write the pictures for the board, each as SVG and PNG."""
     from speclab.teach.board_pictures import write_pictures
     from speclib.paths import REPORTS
 

@@ -19,7 +19,6 @@ DOOR = (
     "pages.places",
     "pages.race",
     "pages.site",
-    "printing",
     "stills.acceptance_by_place",
     "stills.curves",
     "stills.dots",
