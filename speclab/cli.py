@@ -164,7 +164,7 @@ def plan(
     """Measure which method is fastest for a pair on this machine."""
     from speclab.planning.plan import plan as measure_methods
 
-    measured = measure_methods(
+    table = measure_methods(
         pair,
         methods=method,
         task=task,
@@ -172,7 +172,7 @@ def plan(
         max_new_tokens=tokens,
         servers=servers,
     )
-    print(measured)
+    print(table.to_string(na_rep=""))
 
 
 @app.command()
@@ -284,17 +284,11 @@ def store(
 
 @app.command()
 def lessons() -> None:
-    """
-    Write the versions of every lesson in notebooks/source, and what pages say of them.
-    """
-    from speclab.teach.entries import write_entries
-    from speclab.teach.lecturers_page import write_lecturers_page
-    from speclab.teach.lessons import write_versions
+    """Make the lessons of notebooks/learn from those with solutions."""
+    from speclab.teach.lessons import write_lessons
 
-    for path in write_versions():
+    for path in write_lessons():
         print(path)
-    print(write_lecturers_page())
-    print(write_entries())
 
 
 @app.command()
@@ -303,7 +297,7 @@ def pictures(
         Path | None, typer.Option(help="The folder; reports/pictures if left out.")
     ] = None,
 ) -> None:
-    """Write the pictures for the board, each as SVG, PDF and PNG."""
+    """Write the pictures for the board, each as SVG and PNG."""
     from speclab.teach.board_pictures import write_pictures
     from speclib.paths import REPORTS
 

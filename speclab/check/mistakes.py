@@ -25,13 +25,11 @@ class Mistake:
     name       what it is called, as in "residual not normalised"
     question   what who made it is asked, as a hint
     solution   the function that makes the mistake
-    fails      whether that ends with an error, by which it is known
     """
 
     name: str
     question: str
     solution: Callable[..., Any]
-    fails: bool = False
 
 
 def likely_mistake(

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
 from math import isfinite, nan
-from typing import Any
 
 import pandas as pd
 
 from speclab.measure.measure import Step, measure
-from speclab.papers.numbers import Number, divide
 from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns, Rows, read_all
 from speclab.runs.spec import Spec
@@ -24,107 +19,6 @@ from speclib.errors import BadValue
 from speclib.methods import METHODS, about, find, parameters, takes_gamma
 
 PLAIN = "autoregressive"
-SHOWN = {"float_format": "{:.2f}".format, "na_rep": ""}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What methods did on a pair; printed, it is a table and what to use.
-
-    runs    by method, plain decoding included, each with plain decoding's on the same
-            prompts
-    failed  why methods failed
-    """
-
-    pair: str
-    task: str
-    runs: dict[str, CellRuns]
-    failed: dict[str, str]
-
-    @cached_property
-    def speedups(self) -> dict[str, Number]:
-        """The speed-up over plain decoding by method, the fastest first."""
-        numbers = {name: number_of("speedup", runs) for name, runs in self.runs.items()}
-        known = {name: each for name, each in numbers.items() if isfinite(each.value)}
-        fastest_first = sorted(known, key=lambda name: known[name].value, reverse=True)
-        return {name: known[name] for name in fastest_first}
-
-    @property
-    def choice(self) -> str:
-        """The fastest method, which may be plain decoding."""
-        return next(iter(self.speedups))
-
-    def settings(self, method: str) -> dict[str, Any]:
-        """The settings of a method's runs, except its defaults."""
-        runs = self.runs[method]
-        window = {} if runs.gamma is None else {"gamma": runs.gamma}
-        return window | dict(runs.spec.settings)
-
-    def frame(self) -> pd.DataFrame:
-        """A row per method, the fastest first.
-
-        Speeds begin after the first commit. ``from`` and ``to`` are the 95 % interval
-        of the speed-up over plain decoding, and ``n`` is the number of prompts.
-        """
-        rows = {method: self._row(method) for method in self.speedups}
-        return pd.DataFrame.from_dict(rows, orient="index")
-
-    def _row(self, method: str) -> dict[str, object]:
-        runs, speedup = self.runs[method], self.speedups[method]
-        settings = self.settings(method).items()
-        has_interval = speedup.n > 1 and not speedup.is_exact
-        output = f"differs in {runs.differs}" if runs.differs else "exact"
-        return {
-            "settings": ", ".join(f"{name} {value}" for name, value in settings),
-            "tokens/s": number_of("decode_speed", runs).value,
-            "speed-up": speedup.value,
-            "from": speedup.interval.low if has_interval else nan,
-            "to": speedup.interval.high if has_interval else nan,
-            "n": speedup.n,
-            "acceptance": number_of("acceptance_rate", runs).value,
-            "output": f"{output}, busy" if runs.is_busy else output,
-        }
-
-    def notes(self) -> list[str]:
-        """How windows were chosen, what "busy" means, and why methods failed."""
-        methods_by_way: dict[str, list[str]] = {}
-        for method in self.speedups:
-            methods_by_way.setdefault(self.runs[method].how, []).append(method)
-        notes = []
-        for way, methods in methods_by_way.items():
-            if way:
-                notes.append(f"gamma of {', '.join(methods)}: {way}")
-        if any(runs.is_busy for runs in self.runs.values()):
-            notes.append("busy: other programs ran at the same time")
-        for method, why in self.failed.items():
-            notes.append(f"{method} failed: {why}")
-        return notes
-
-    def summary(self) -> str:
-        """Which method to use and how, and which others may be as fast."""
-        first, *others = self.speedups
-        arguments = {"pair": self.pair, "method": first} | self.settings(first)
-        written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        use = f"speclib.decode(prompt, {written})"
-        if first == PLAIN:
-            return f"No method is faster than plain decoding: {use}"
-        speedup = self.speedups[first]
-        leads = {each: divide(speedup, self.speedups[each]) for each in others}
-        rivals = [each for each, lead in leads.items() if lead.interval.low <= 1]
-        doubt = f" ({', '.join(rivals)} may be as fast)" if rivals else ""
-        return (
-            f"{first} is {speedup.value:.2f} times as fast as plain decoding, and the "
-            f"fastest{doubt}: {use}"
-        )
-
-    def __repr__(self) -> str:
-        lines = [f"{self.pair}, {self.task}", self.frame().to_string(**SHOWN)]
-        return "\n".join([*lines, *self.notes(), self.summary()])
-
-    def _repr_html_(self) -> str:
-        lines = [*self.notes(), self.summary()]
-        words = "".join(f"<p>{escape(line)}</p>" for line in lines)
-        return f"{self.frame().to_html(**SHOWN)}{words}"
 
 
 @checked
@@ -137,7 +31,7 @@ def plan(
     max_new_tokens: Count = 64,
     servers: Count = 1,
     say: Callable[[str], object] = print,
-) -> Plan:
+) -> pd.DataFrame:
     """Measures which method is the fastest for a pair on this machine.
 
     On each prompt the methods and plain decoding take turns. A method with a window
@@ -148,8 +42,10 @@ def plan(
     servers  devices that have the target model, for DSI
     say      is told what begins, in a line
 
-    Raises SpeclibError for an unknown pair, task or method, and if no speed-up could be
-    measured.
+    Returns a row per method, the fastest first. Speeds begin after the first commit.
+    ``from`` and ``to`` are the 95 % interval of the speed-up over plain decoding, and
+    ``n`` is the number of prompts. Raises SpeclibError for an unknown pair, task or
+    method, and if no speed-up could be measured.
     """
     prompt_files.load(task, 1)
     described = load_pair(pair)
@@ -168,21 +64,41 @@ def plan(
         )
     errors = measure([Step(tuple(specs.values()), prompts)], deadline=None, say=say)
 
+    for name, spec in specs.items():
+        if spec in errors:
+            say(f"{name} failed: {errors[spec]}")
+
     rows = Rows(row for row in read_all() if row.prompt < prompts)
-    found = {
-        name: rows.of(spec, name_of_this_machine()) for name, spec in specs.items()
-    }
-    made = Plan(
-        pair,
-        task,
-        runs={name: runs for name, runs in found.items() if runs is not None},
-        failed={name: errors[spec] for name, spec in specs.items() if spec in errors},
-    )
-    if not made.speedups:
-        reasons = "; ".join(dict.fromkeys(made.failed.values()))
+    shown = {}
+    for name, spec in specs.items():
+        runs = rows.of(spec, name_of_this_machine())
+        if runs is not None and isfinite(number_of("speedup", runs).value):
+            shown[name] = _row(runs)
+    if not shown:
+        reasons = "; ".join(dict.fromkeys(errors.values()))
         reasons = reasons or "every answer ended with its first commit"
         raise BadValue(f"no speed-up on {pair} could be measured: {reasons}")
-    return made
+    table = pd.DataFrame.from_dict(shown, orient="index").round(2)
+    return table.sort_values("speed-up", ascending=False)
+
+
+def _row(runs: CellRuns) -> dict[str, object]:
+    """A method's line in the table."""
+    speedup = number_of("speedup", runs)
+    has_interval = speedup.n > 1 and not speedup.is_exact
+    gamma = {} if runs.gamma is None else {"gamma": runs.gamma}
+    settings = gamma | dict(runs.spec.settings)
+    output = f"differs in {runs.differs}" if runs.differs else "exact"
+    return {
+        "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
+        "tokens/s": number_of("decode_speed", runs).value,
+        "speed-up": speedup.value,
+        "from": speedup.interval.low if has_interval else nan,
+        "to": speedup.interval.high if has_interval else nan,
+        "n": speedup.n,
+        "acceptance": number_of("acceptance_rate", runs).value,
+        "output": f"{output}, busy" if runs.is_busy else output,
+    }
 
 
 def methods_for(pair: Pair) -> list[str]:

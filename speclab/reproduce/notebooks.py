@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import os
 import sys
-import tempfile
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,21 +109,14 @@ def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
     Outputs that a page can show are stored: text, tables, pictures. Widgets, whose
-    state would be missing, and the times of execution are not. A lesson finds no
-    exercise tried before, and leaves no record of its own. Buttons that run real models
-    are clicked.
+    state would be missing, and the times of execution are not. Buttons that run real
+    models are clicked.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        settings = {
-            "SPECLIB_RECORD": str(Path(folder) / "record.json"),
-            "SPECLIB_CLICK": "1",
-        }
-        os.environ |= settings
-        try:
-            notebook = read_notebook(run_notebook(path, path))
-        finally:
-            for name in settings:
-                del os.environ[name]
+    os.environ["SPECLIB_CLICK"] = "1"
+    try:
+        notebook = read_notebook(run_notebook(path, path))
+    finally:
+        del os.environ["SPECLIB_CLICK"]
     _keep_what_pages_show(notebook, path.stem)
     write_atomically(path, notebook_json(notebook) + "\n")
     return path

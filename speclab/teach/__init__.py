@@ -5,15 +5,13 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``progress``, ``real_run``, ``placements_run``,
-``cluster_run``, ``plan_run`` and ``source_once_solved`` are what a lesson has besides.
+``hint``, ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run`` and
+``plan_run`` are what a lesson has besides.
 """
 
 from speclab.check.coin import draw
 
-from .block_exercise import check_block
-from .bugs import find_bug, find_bugs, outcome_tree
-from .cluster_run import cluster_run
+from .bugs import find_bugs, outcome_tree
 from .formulas import (
     check_acceptance,
     check_batch_limit,
@@ -47,16 +45,15 @@ from .methods_to_write import (
     check_method,
     check_pearl,
 )
-from .placements_run import placements_run
-from .plan_run import plan_run
-from .questions import hint, predict, progress, quiz
-from .real_run import real_run
-from .solved_source import source_once_solved
-from .tree_exercise import check_pick
-from .verify_exercise import check_verify
+from .questions import hint, predict, quiz
+from .real_run import plan_run, real_run
+from .tests_to_write import check_block, check_pick, check_verify
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("board_pictures", "entries", "lecturers_page", "lessons", )
+DOOR = (
+    "board_pictures",
+    "lessons",
+)
 
 __all__ = [
     "check_acceptance",
@@ -91,17 +88,12 @@ __all__ = [
     "check_two_counts",
     "check_verdict",
     "check_verify",
-    "cluster_run",
     "draw",
-    "find_bug",
     "find_bugs",
     "hint",
     "outcome_tree",
-    "placements_run",
     "plan_run",
     "predict",
-    "progress",
     "quiz",
     "real_run",
-    "source_once_solved",
 ]

@@ -9,14 +9,12 @@ from speclab.check.line_mistakes import MISTAKES, verify
 from speclab.views.live.live_picture import WithSentence
 from speclab.views.live.outcome_tree import Branch, OutcomeTreePicture
 from speclab.views.widgets.controls import control, toolbar
-from speclib.arguments import checked
 from speclib.core.sampling import Row, Tokens
 from speclib.errors import unknown_name
 
 from .card import Card, not_begun, right_card, wrong_card
 from .formulas import distribution
-from .record import keep_try
-from .verify_exercise import Verify
+from .tests_to_write import Verify
 
 NO_BUG = "no bug"
 # Under which letter a mistake hides; the letters stand in an order of no meaning.
@@ -90,75 +88,47 @@ def outcome_tree() -> OutcomeTree:
     return OutcomeTree()
 
 
-@checked
-def find_bug(letter: str, name: Any = None) -> Card:
-    """Answers whether the bug of the test ``letter`` is called ``name``.
-
-    Without a name, or with ``...`` in its place, nothing is judged or recorded. Neither
-    capitals nor spaces around a name matter. A letter or a name that there is not gets
-    a card that lists those that there are.
-    """
-    letter = letter.strip().upper()
-    if name in (None, ..., "..."):
-        return not_begun("Put a name in the place of `...`, and run this cell again.")
-    name = " ".join(str(name).casefold().split())
-    if letter not in HIDDEN:
-        return wrong_card(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
-    if name not in HIDDEN.values():
-        names = sorted(HIDDEN.values())
-        return wrong_card(
-            str(
-                unknown_name(f"test {letter}: no bug {name!r} among these", name, names)
-            )
-        )
-    is_right = HIDDEN[letter] == name
-    keep_try(name_in_record(letter), is_right)
-    if is_right:
-        return right_card(f"Test {letter} has this bug: {name}.")
-    return wrong_card(
-        f"Test {letter} has another bug than {name!r}.",
-        f"In {letter}: {SHOWN[HIDDEN[letter]]}",
-        f"With {name!r}: {SHOWN[name]}",
-    )
-
-
-def name_in_record(letter: str) -> str:
-    """The name under which tries at a letter are recorded."""
-    return f"bug {letter}"
-
-
 class NamedBugs:
     """A card for each letter, shown one below the other."""
 
     def __init__(self, cards: dict[str, Card]):
         self.cards = cards
 
-    def _shown(self) -> list[Card]:
-        """The cards of those that were named, and one for all others."""
-        named = [card for card in self.cards.values() if card.is_begun]
-        if not named:
-            return [
-                not_begun("Put names in the place of `...`, and run this cell again.")
-            ]
-        without_name = [card for card in self.cards.values() if not card.is_begun]
-        if not without_name:
-            return named
-        return [*named, not_begun(f"Without a name yet: {len(without_name)}.")]
-
     def __repr__(self) -> str:
-        return "\n".join(map(repr, self._shown()))
+        return "\n".join(map(repr, self.cards.values()))
 
     def _repr_html_(self) -> str:
-        return "".join(card._repr_html_() for card in self._shown())
+        return "".join(card._repr_html_() for card in self.cards.values())
 
 
 def find_bugs(**names: Any) -> NamedBugs:
-    """Answers of several letters whether their bugs have these names.
+    """Says of some letters whether their bugs have these names.
 
-    ``names``: a name by its letter, as in ``find_bugs(A="reused coin")``. See
-    ``find_bug``, which answers of one.
+    ``names``: a name by its letter, as in ``find_bugs(A="reused coin")``. A ``...`` is
+    not judged. Neither capitals nor spaces around a name matter. A letter or a name
+    that does not exist gets a card that lists those that do.
     """
     cards = {}
     for letter, name in names.items():
-        cards[letter.strip().upper()] = find_bug(letter, name)
+        if name is not ...:
+            cards[letter] = _card_of(letter.upper(), str(name))
+    if not cards:
+        next_step = "Put names in the place of `...`, and run this cell again."
+        cards = {"": not_begun(next_step)}
     return NamedBugs(cards)
+
+
+def _card_of(letter: str, name: str) -> Card:
+    name = " ".join(name.casefold().split())
+    if letter not in HIDDEN:
+        return wrong_card(str(unknown_name(f"no test {letter!r}", letter, HIDDEN)))
+    if name not in HIDDEN.values():
+        problem = f"test {letter}: no bug {name!r} among these"
+        return wrong_card(str(unknown_name(problem, name, sorted(HIDDEN.values()))))
+    if HIDDEN[letter] == name:
+        return right_card(f"Test {letter} has this bug: {name}.")
+    return wrong_card(
+        f"Test {letter} has another bug than {name!r}.",
+        f"In {letter}: {SHOWN[HIDDEN[letter]]}",
+        f"With {name!r}: {SHOWN[name]}",
+    )

@@ -1,16 +1,20 @@
-"""The card for a function that is judged by its exact distributions."""
+"""The card for a function that is judged by its exact distributions.
+
+A function that is still as the lesson has it is no attempt: its card says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from inspect import unwrap
 from typing import Any
 
 from speclab.check.calls import Failed, time_limit
 from speclab.check.mistakes import Mistake, is_same, likely_mistake
 from speclib.worlds.enumerator import NotRepeatable
 
-from .card import Card, almost_right_card, right_card, wrong_card
+from .card import Card, almost_right_card, not_begun, right_card, wrong_card
 
 ASKED_FOR_COINS = (
     "Run once more, your function did something else. Here every outcome is tried, so "
@@ -35,6 +39,8 @@ def judge_distributions(
     ``difference_in(distributions)`` says what is wrong with them; None: nothing is.
     ``without_chance`` says what is wrong with probability 0, which is almost right.
     """
+    if is_untouched(function):
+        return not_begun()
     try:
         with time_limit():
             distributions = distributions_of(function)
@@ -78,3 +84,17 @@ def own_randomness(
 ) -> Card:
     """The card of a function that takes chance from elsewhere than its coins."""
     return wrong_card(problem, ASKED_FOR_COINS, cause="own randomness")
+
+
+def is_untouched(function: Callable[..., Any]) -> bool:
+    """Whether a function's body is the ``...`` that a lesson puts there."""
+    code = getattr(unwrap(function), "__code__", None)
+    if code is None:
+        return False
+    return bool(
+        code.co_code == _empty.__code__.co_code
+        and code.co_consts == _empty.__code__.co_consts
+    )
+
+
+def _empty() -> Any: ...

@@ -1,11 +1,14 @@
-"""Hints, guesses, quizzes and the order of exercises, as ``data/lessons`` has them."""
+"""The words of exercises, guesses and quizzes, as ``data/lessons`` has them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from speclab.check.mistakes import Mistake
 from speclib.data.toml_files import read_toml
 from speclib.errors import BadValue, unknown_name
 from speclib.paths import DATA
@@ -95,9 +98,20 @@ def load_hints() -> dict[str, list[str]]:
 
 
 @cache
-def load_order() -> dict[str, list[str]]:
-    """What is tried in each lesson that has exercises, under the names of tries."""
-    return read_toml(FOLDER, "order", "the order of the lessons is missing")
+def load_questions() -> dict[str, dict[str, str]]:
+    """What a card asks, by exercise and by the name of a mistake."""
+    return read_toml(FOLDER, "mistakes", "the words on mistakes are missing")
+
+
+def named_mistakes(
+    exercise: str, functions: Iterable[tuple[str, Callable[..., Any]]]
+) -> tuple[Mistake, ...]:
+    """Functions that make a mistake, each with its name and what its card asks."""
+    questions = load_questions()[exercise]
+    mistakes = []
+    for name, function in functions:
+        mistakes.append(Mistake(name, questions[name], function))
+    return tuple(mistakes)
 
 
 def find_hint(exercise: str, number: int) -> str:

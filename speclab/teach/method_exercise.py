@@ -30,9 +30,9 @@ from speclab.check.pages import (
 from speclib.methods import METHODS
 from speclib.worlds.enumerator import NotRepeatable
 
-from .attempt import judge_attempt
-from .card import Card, right_card, with_reward, wrong_card
-from .judge import own_randomness
+from .card import Card, not_begun, right_card, with_reward, wrong_card
+from .judge import is_untouched, own_randomness
+from .lesson_files import named_mistakes
 from .reward import STAGES, reward_of
 
 # Two ways of tossing the same coins may differ by chance when sampling; a draft that is
@@ -46,20 +46,29 @@ class MethodExercise:
     """A method to write.
 
     name       of the registered method
-    mistakes   methods that make a mistake we know
+    wrong      methods that make a mistake, each after its name
+    failing    those that end with an error, by which the mistake is known
     setup      where it is tried
     """
 
     name: str
-    mistakes: tuple[Mistake, ...]
+    wrong: tuple[tuple[str, Method], ...]
+    failing: tuple[tuple[str, Method], ...] = ()
     setup: Setup = Setup()
 
     def check(self, method: Method) -> Card:
         """The card for a student's method; if it is right, it is shown at work."""
-        card = judge_attempt(self.name, method, lambda: self._judge(method))
+        if is_untouched(method):
+            return not_begun()
+        card = self._judge(method)
         if not card.is_right:
             return card
         return with_reward(card, lambda: reward_of(method, STAGES[self.name]))
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All wrong methods, with what their cards ask."""
+        return named_mistakes(self.name, (*self.wrong, *self.failing))
 
     def _judge(self, method: Method) -> Card:
         try:
@@ -129,8 +138,8 @@ class MethodExercise:
         self, problem: str, behaviour: Behaviour, *details: str, cause: str = ""
     ) -> Card:
         """The card of a wrong method; ``cause``: for one that is like none of ours."""
-        for mistake in self.mistakes:
-            if not mistake.fails and self._behaves_as(mistake.solution, behaviour):
+        for mistake in named_mistakes(self.name, self.wrong):
+            if self._behaves_as(mistake.solution, behaviour):
                 question = mistake.question
                 return wrong_card(problem, *details, question, cause=mistake.name)
         return wrong_card(problem, *details, cause=cause)
@@ -151,9 +160,7 @@ class MethodExercise:
 
     def _card_of_failed(self, problem: str) -> Card:
         """The card of a method that ended with an error, as one of ours may do."""
-        for mistake in self.mistakes:
-            if not mistake.fails:
-                continue
+        for mistake in named_mistakes(self.name, self.failing):
             if failure_of_ours(mistake.solution, self.setup) == problem:
                 return wrong_card(problem, mistake.question, cause=mistake.name)
         return wrong_card(problem)

@@ -11,11 +11,10 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from speclab.check.calls import Failed, as_written, call_guarded
-from speclab.check.mistakes import Mistake
 from speclab.check.pages import Method, Setup, Walk
 from speclab.mutants import draft_tests, dsi_mistakes, pearl_mistakes
 from speclab.mutants import duodecoding_mistakes as duo
-from speclab.mutants.draft_tests import DraftTest, pearl_with, speculative_with
+from speclab.mutants.draft_tests import pearl_with, speculative_with
 from speclab.mutants.duodecoding_mistakes import duodecoding_with
 from speclib.core.sampling import Drafted, Row
 from speclib.core.text import AnyText
@@ -28,8 +27,6 @@ from .method_exercise import MethodExercise
 
 Step: TypeAlias = Callable[[World, Any, int], Any]
 Draft: TypeAlias = tuple[Drafted, ...]
-# Gives the method whose test of drafts is replaced.
-MethodWith: TypeAlias = Callable[[DraftTest], Method]
 # commit(world, known_rows, draft) gives what is left of the draft.
 DSICommit: TypeAlias = Callable[[World, Mapping[AnyText, Row], Draft], Draft]
 
@@ -78,138 +75,44 @@ def _check_window(window: Any) -> None:
                 )
 
 
-# -- mistakes that SD and PEARL share --------------------------------------------------
-def _row_off_by_one(method_with: MethodWith) -> Mistake:
-    return Mistake(
-        "row off by one",
-        "Is each draft tested with the row after it? The first row says what the "
-        "target would have written at the position of the first draft.",
-        method_with(draft_tests.row_off_by_one),
-    )
-
-
-def _greedy_q(method_with: MethodWith) -> Mistake:
-    return Mistake(
-        "greedy q when sampling",
-        "The draft model was not certain of its tokens: the test needs the "
-        "probabilities that they were drawn with.",
-        method_with(draft_tests.greedy_q),
-    )
-
-
-# -- mistakes in PEARL that come in several forms --------------------------------------
-def _new_drafts_for_the_window(step: Step) -> Mistake:
-    return Mistake(
-        "new drafts for the window",
-        "Which of the new drafts is tested in this round already, by the last row? It "
-        "is written then, so it is not in the next window.",
-        method_repeating(step),
-    )
-
-
-def _window_tested_alone(step: Step) -> Mistake:
-    return Mistake(
-        "window tested alone",
-        "Which drafts does verify get? The last row of the pass is to test the first "
-        "new draft. Where verify gets the window alone, that row writes a token of the "
-        "target model's own.",
-        method_repeating(step),
-    )
-
-
 # -- SD and PEARL ----------------------------------------------------------------------
 SD = MethodExercise(
     "speculative",
     (
-        Mistake(
-            "reused coin",
-            "Do two decisions share a coin? verify takes the coins of the position at "
-            "which the text ends, so it can be called once before each commit.",
-            speculative_with(draft_tests.tested_twice_at_one_position),
-        ),
-        _row_off_by_one(speculative_with),
-        _greedy_q(speculative_with),
-        Mistake(
-            "untested first draft",
-            "Every draft is tested, the first one too.",
-            speculative_with(draft_tests.first_untested),
-        ),
-        Mistake(
-            "rejected drafts committed",
-            "Only what the test accepted may be committed, and the one token more that "
-            "it gives.",
-            speculative_with(draft_tests.all_accepted),
-        ),
+        ("reused coin", speculative_with(draft_tests.tested_twice_at_one_position)),
+        ("row off by one", speculative_with(draft_tests.row_off_by_one)),
+        ("greedy q when sampling", speculative_with(draft_tests.greedy_q)),
+        ("untested first draft", speculative_with(draft_tests.first_untested)),
+        ("rejected drafts committed", speculative_with(draft_tests.all_accepted)),
     ),
 )
 
 
+# Some mistakes in PEARL come in several forms.
+STEPS_OF_PEARL: tuple[tuple[str, Step], ...] = (
+    ("one operation after the other", pearl_mistakes.taking_turns),
+    ("speculative decoding", pearl_mistakes.speculative_round),
+    ("drafts after the text alone", pearl_mistakes.drafted_after_the_text),
+    ("new drafts for the window", pearl_mistakes.new_drafts_left),
+    ("new drafts for the window", pearl_mistakes.new_drafts_always_left),
+    ("window tested alone", pearl_mistakes.window_tested_alone),
+    ("window tested alone", pearl_mistakes.window_tested_alone_then_left),
+    ("window tested alone", pearl_mistakes.window_tested_alone_always_left),
+    ("window thrown away", pearl_mistakes.window_thrown_away),
+    ("one draft of the window kept", pearl_mistakes.one_draft_left),
+    ("one draft too many", pearl_mistakes.one_draft_more),
+)
+FIRST_UNTESTED = draft_tests.first_of_next_block_untested
 PEARL = MethodExercise(
     "pearl",
     (
-        Mistake(
-            "one operation after the other",
-            "Does one model wait for the other? Ask for both operations first, and "
-            "wait for both together: world.all does it.",
-            method_repeating(pearl_mistakes.taking_turns),
-        ),
-        Mistake(
-            "speculative decoding",
-            "This is speculative decoding: the draft model waits for the test, and the "
-            "target model for the drafts. In PEARL both are asked before anybody is "
-            "waited for: what can each of them do with the text and the window?",
-            method_repeating(pearl_mistakes.speculative_round),
-        ),
-        Mistake(
-            "drafts after the text alone",
-            "The new drafts are to follow the window. After which text does your draft "
-            "model go on?",
-            method_repeating(pearl_mistakes.drafted_after_the_text),
-        ),
-        _new_drafts_for_the_window(pearl_mistakes.new_drafts_left),
-        _new_drafts_for_the_window(pearl_mistakes.new_drafts_always_left),
-        _window_tested_alone(pearl_mistakes.window_tested_alone),
-        _window_tested_alone(pearl_mistakes.window_tested_alone_then_left),
-        _window_tested_alone(pearl_mistakes.window_tested_alone_always_left),
-        Mistake(
-            "window thrown away",
-            "What was drafted during the target's pass, and not rejected, is the next "
-            "window. What do you return?",
-            method_repeating(pearl_mistakes.window_thrown_away),
-        ),
-        Mistake(
-            "one draft of the window kept",
-            "All drafts that are left follow the text. How many of them do you return?",
-            method_repeating(pearl_mistakes.one_draft_left),
-        ),
-        Mistake(
-            "one draft too many",
-            "The draft model writes gamma tokens in a round. How many do you ask for?",
-            method_repeating(pearl_mistakes.one_draft_more),
-        ),
-        Mistake(
-            "one row too many",
-            "score(text, last=n) gives n + 1 rows, the first of them after text[:-n]. "
-            "How many tokens at the end of your text are not committed yet? And does "
-            "every round commit what was verified?",
-            method_repeating(pearl_mistakes.one_row_more),
-            fails=True,
-        ),
-        Mistake(
-            "untested first draft",
-            "Is the first token of a new block committed without a test? The last row "
-            "of the target's pass tests it.",
-            pearl_with(draft_tests.first_of_next_block_untested),
-        ),
-        Mistake(
-            "window kept after a rejection",
-            "What was drafted after a rejected token follows a text that is not "
-            "written: what becomes of the window then?",
-            pearl_with(keeps_window=True),
-        ),
-        _row_off_by_one(pearl_with),
-        _greedy_q(pearl_with),
+        *((name, method_repeating(step)) for name, step in STEPS_OF_PEARL),
+        ("untested first draft", pearl_with(FIRST_UNTESTED)),
+        ("window kept after a rejection", pearl_with(keeps_window=True)),
+        ("row off by one", pearl_with(draft_tests.row_off_by_one)),
+        ("greedy q when sampling", pearl_with(draft_tests.greedy_q)),
     ),
+    failing=(("one row too many", method_repeating(pearl_mistakes.one_row_more)),),
 )
 
 
@@ -300,50 +203,17 @@ def dsi_with(commit: DSICommit) -> Method:
 DSI = MethodExercise(
     "dsi",
     (
-        Mistake(
-            "whole draft returned",
-            "What has been committed is no draft any more. What is left of the draft?",
-            dsi_with(dsi_mistakes.returns_whole_draft),
-        ),
-        Mistake(
-            "waiting for drafts",
-            "A row may be known before anything is drafted there. Does your loop then "
-            "commit the target's own token?",
-            dsi_with(dsi_mistakes.waits_for_drafts),
-        ),
-        Mistake(
-            "untested draft",
-            "Every draft is tested, with the target's row after the text before it.",
-            dsi_with(dsi_mistakes.untested),
-        ),
-        Mistake(
-            "waiting for a later row or draft",
-            "Is a draft tested with the row after it, or only if another draft follows "
-            "it? known_rows[world.text] is enough: it says what the target would write "
-            "in the draft's place. At the end of the text nothing follows.",
-            dsi_with(dsi_mistakes.row_off_by_one),
-            fails=True,
-        ),
-        Mistake(
-            "one row at a time",
-            "Results come in any order. When one comes, the rows of later texts may "
-            "wait already: how many of them can be used now?",
-            dsi_with(dsi_mistakes.one_row_at_a_time),
-        ),
-        Mistake(
-            "draft kept after a rejection",
-            "What was drafted after a rejected token follows a text that is not "
-            "written: what becomes of it?",
-            dsi_with(dsi_mistakes.keeps_draft),
-        ),
-        Mistake(
-            "draft thrown away",
-            "After an accepted draft the others still follow the text: what is left "
-            "of the draft?",
-            dsi_with(dsi_mistakes.forgets_draft),
-        ),
+        ("whole draft returned", dsi_with(dsi_mistakes.returns_whole_draft)),
+        ("waiting for drafts", dsi_with(dsi_mistakes.waits_for_drafts)),
+        ("untested draft", dsi_with(dsi_mistakes.untested)),
+        ("one row at a time", dsi_with(dsi_mistakes.one_row_at_a_time)),
+        ("draft kept after a rejection", dsi_with(dsi_mistakes.keeps_draft)),
+        ("draft thrown away", dsi_with(dsi_mistakes.forgets_draft)),
     ),
-    Setup(
+    failing=(
+        ("waiting for a later row or draft", dsi_with(dsi_mistakes.row_off_by_one)),
+    ),
+    setup=Setup(
         walks=(Walk(2, 2, 3),),
         servers=3,
         clock_c=(4.0, 1.0),  # with 1 the target's rows may come before the draft
@@ -357,36 +227,14 @@ DSI = MethodExercise(
 DUODECODING = MethodExercise(
     "duodecoding",
     (
-        Mistake(
-            "untested window",
-            "Every token of the window is tested: match does it, with the rows that "
-            "the target model gave.",
-            duodecoding_with(duo.chosen, duo.window_untested),
-        ),
-        Mistake(
-            "chosen token twice",
-            "The chosen sequence begins with the target's own token. It is committed "
-            "already: what is left to be tested?",
-            duodecoding_with(duo.chosen_token_twice),
-        ),
-        Mistake(
-            "no sequence chosen",
-            "Every round commits the target's own token alone. Does your comparison "
-            "ever hold? Compare ids(sequence[:1]) with extra: both are tuples.",
-            duodecoding_with(duo.none_chosen),
-        ),
-        Mistake(
+        ("untested window", duodecoding_with(duo.chosen, duo.window_untested)),
+        ("chosen token twice", duodecoding_with(duo.chosen_token_twice)),
+        ("no sequence chosen", duodecoding_with(duo.none_chosen)),
+        (
             "sequence chosen after a rejection",
-            "Where a token of the window was rejected, the sequences follow a text "
-            "that is not written. What is the next window then?",
             duodecoding_with(duo.chosen_after_a_rejection),
         ),
-        Mistake(
-            "likeliest sequence always",
-            "The first sequence may begin with another token than the one that is "
-            "written.",
-            duodecoding_with(duo.likeliest_always),
-        ),
+        ("likeliest sequence always", duodecoding_with(duo.likeliest_always)),
     ),
 )
 

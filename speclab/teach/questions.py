@@ -1,17 +1,13 @@
-"""Hints, guesses, quizzes and progress, as a notebook shows them."""
+"""Hints, guesses and quizzes, as a notebook shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 
 import ipywidgets as widgets
-import pandas as pd
 
 from speclib.arguments import Count, checked
-from speclib.drawing.numbers import number
 
-from . import record
 from .card import RIGHT, STYLE, WRONG
 from .folded import Fold, Foldable
 from .lesson_files import (
@@ -22,7 +18,6 @@ from .lesson_files import (
     find_hint,
     find_quiz,
     load_hints,
-    load_order,
 )
 
 GUESS_COLOUR = "#0072B2"
@@ -51,10 +46,10 @@ def hint(exercise: str, number: Count = 1) -> Note:
 
 # -- guesses ---------------------------------------------------------------------------
 class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
-    """A question with a slider; the answer is shown when a guess is stored."""
+    """A question with a slider; the answer is shown after a guess."""
 
-    def __init__(self, name: str, guess: Guess):
-        self.name, self.guess, self.question = name, guess, guess.question
+    def __init__(self, guess: Guess):
+        self.guess, self.question = guess, guess.question
         self.slider = widgets.FloatSlider(
             min=guess.low,
             max=guess.high,
@@ -65,15 +60,14 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
             layout={"width": "360px"},
         )
         self.button = widgets.Button(description="This is my guess")
-        self.button.on_click(self._store)
+        self.button.on_click(self._compare)
         self.answer_shown = widgets.HTML()
         question = widgets.HTML(f"<b>{escape(guess.question)}</b>")
         row = widgets.Box([self.slider, self.button], layout={"flex_flow": "row wrap"})
         super().__init__([question, row, self.answer_shown])
 
-    def _store(self, _button: object) -> None:
+    def _compare(self, _button: object) -> None:
         guessed = float(self.slider.value)
-        record.keep_guess(self.name, guessed)
         self.answer_shown.value = _framed(escape(self.compared(guessed)), GUESS_COLOUR)
 
     def compared(self, guessed: float) -> str:
@@ -92,15 +86,15 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 @checked
 def predict(name: str) -> GuessShown:
     """Asks for a guess before something is shown, and then compares it."""
-    return GuessShown(name, find_guess(name))
+    return GuessShown(find_guess(name))
 
 
 # -- quizzes ---------------------------------------------------------------------------
 class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
     """A question; a click on a choice says why it is right or wrong."""
 
-    def __init__(self, name: str, quiz: Quiz):
-        self.name, self.quiz, self.question = name, quiz, quiz.question
+    def __init__(self, quiz: Quiz):
+        self.quiz, self.question = quiz, quiz.question
         self.choices = widgets.RadioButtons(
             options=[choice.text for choice in quiz.choices],
             value=None,
@@ -115,7 +109,6 @@ class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
         if self.choices.index is None:
             return
         choice = self.quiz.choices[self.choices.index]
-        record.keep_answer(self.name, choice.is_right)
         words = f"<b>{sign_of(choice)}</b> {escape(choice.why)}"
         self.explanation.value = _framed(words, RIGHT if choice.is_right else WRONG)
 
@@ -138,56 +131,7 @@ def sign_of(choice: Choice) -> str:
 @checked
 def quiz(name: str) -> QuizShown:
     """A question of a lesson, whose every choice explains itself."""
-    return QuizShown(name, find_quiz(name))
-
-
-# -- progress --------------------------------------------------------------------------
-ALL_LESSONS = "teach.progress(all_lessons=True)"
-
-
-@checked
-def progress(all_lessons: bool = False) -> pd.DataFrame:
-    """What was done so far in this checkout: a row per exercise, quiz and guess.
-
-    Of the exercises it shows those of the lessons in which one was tried, and of the
-    next lesson. The last row counts the others. ``all_lessons``: shows these, too.
-    """
-    stored = record.load()
-    order = load_order()
-    shown = list(order) if all_lessons else _lessons_to_show(stored["exercises"])
-    rows = []
-    for lesson in shown:
-        for name in order[lesson]:
-            state = _state_of(stored["exercises"].get(name))
-            rows.append((lesson, "exercise", name, state))
-    for name, is_right in stored["quizzes"].items():
-        rows.append(("", "quiz", name, "right at once" if is_right else "not at once"))
-    for name, guess in stored["guesses"].items():
-        rows.append(("", "guess", name, number(guess)))
-
-    others = [name for lesson in order if lesson not in shown for name in order[lesson]]
-    if others:
-        rows.append(("others", "exercises", f"{len(others)} more", ALL_LESSONS))
-    return pd.DataFrame(rows, columns=["lesson", "what", "name", "how it stands"])
-
-
-def _lessons_to_show(exercises: Mapping[str, record.Exercised]) -> list[str]:
-    """The lessons in which something was tried, and the one after the last of them."""
-    lessons = load_order()
-    tried = [lesson for lesson, names in lessons.items() if exercises.keys() & names]
-    following = list(lessons)
-    if tried:
-        following = following[following.index(tried[-1]) + 1 :]
-    return tried + following[:1]
-
-
-def _state_of(done: record.Exercised | None) -> str:
-    """How an exercise stands, in words."""
-    if done is None:
-        return "not tried yet"
-    tries = f"{done['tries']} tries" if done["tries"] > 1 else "1 try"
-    state = "solved" if done["is_solved"] else "not solved yet"
-    return f"{state}, {tries}"
+    return QuizShown(find_quiz(name))
 
 
 def _framed(html: str, colour: str) -> str:

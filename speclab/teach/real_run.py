@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
+import ipywidgets as widgets
 import pandas as pd
 
+from speclab.planning.plan import plan
 from speclib.arguments import Count, checked
+from speclib.data import prompts as prompt_files
+from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import WORLDS, Result, decode, open_world
 from speclib.drawing.timeline.widget import Timeline
-from speclib.errors import unknown_name
-from speclib.methods import METHODS, about
+from speclib.errors import naming_extras, unknown_name
+from speclib.methods import about, find
+from speclib.worlds.world import World
 
 from .behind_button import BehindButton
 
 DEFAULT_METHODS = ("autoregressive", "speculative", "pearl")
+TOKENS_TO_WARM_UP = 4
 NOT_RUN_YET = (
     "Not run yet. The button starts real models in processes of their own. On two "
     "cores of a CPU it takes about a minute. The sliders above go on moving, but what "
@@ -28,88 +35,100 @@ NOT_RUN_YET = (
 class RealRun(BehindButton):
     """Methods run with real models, and the timeline of what they did.
 
-    ``runs``: what is there so far, a result per method. ``labels``: what the timeline
-    calls them; None: as their methods.
+    ``methods``: by pair. ``runs``: what is there so far, a pair and a result each.
     """
 
     not_run_yet = NOT_RUN_YET
-    everybody = "All methods"  # whose texts are compared
 
     def __init__(
         self,
         prompt: Any,
-        pair: str,
-        methods: Sequence[str],
+        methods: Mapping[str, Sequence[str]],
         max_new_tokens: int,
         **world_settings: Any,
     ):
         self.prompt = prompt
-        self.pair = pair
         self.methods = methods
         self.world_settings = world_settings
         self.max_new_tokens = max_new_tokens
-        self.runs: list[Result] = []
-        self.labels: list[str | None] | None = None
+        self.runs: list[tuple[str, Result]] = []
         self.timeline: Timeline | None = None
         super().__init__(self.not_run_yet)
 
     def work(self) -> str:
-        """One method after the other, in the same processes."""
+        """One method after the other; those of a pair in the same processes."""
         self.runs = []
-        self.say("Starting the processes of both models.")
-        with open_world(pair=load_pair(self.pair), **self.world_settings) as world:
-            for method in self.methods:
-                if self.is_stopped:
-                    break
-                self.say(f"{about(method).name} is writing.")
-                run = decode(
-                    self.prompt,
-                    world=world,
-                    method=method,
-                    max_new_tokens=self.max_new_tokens,
-                )
-                self.runs.append(run)
-                self._show()
+        for pair, methods in self.methods.items():
+            self.say(f"Starting the processes of {pair}.")
+            with opened(pair, **self.world_settings) as world:
+                self._decode(world, methods[0], TOKENS_TO_WARM_UP)
+                for method in methods:
+                    if self.is_stopped:
+                        return self._outcome()
+                    self.say(f"{about(method).name} is writing.")
+                    run = self._decode(world, method, self.max_new_tokens)
+                    self.runs.append((pair, run))
+                    self._show()
         return self._outcome()
 
+    def _decode(self, world: World, method: str, tokens: int) -> Result:
+        return decode(self.prompt, world=world, method=method, max_new_tokens=tokens)
+
     def _show(self) -> None:
+        runs = [run for _pair, run in self.runs]
+        labels = None
+        if len(self.methods) > 1:
+            labels = [f"{self._name(run)}, {pair}" for pair, run in self.runs]
         if self.timeline is None:
-            self.timeline = Timeline(*self.runs, labels=self.labels)
+            self.timeline = Timeline(*runs, labels=labels)
             self.children = [self.button, self.words, self.timeline]
         else:
-            self.timeline.update(*self.runs, labels=self.labels)
+            self.timeline.update(*runs, labels=labels)
 
     def _outcome(self) -> str:
         """Whether the methods wrote the same, and what."""
         if not self.runs:
             return "Stopped before the first method."
-        texts = {run.tokens for run in self.runs}
+        texts = {run.tokens: run.text for _pair, run in self.runs}
         if len(texts) > 1:
             return f"These methods wrote {len(texts)} different texts: that is a bug."
-        text = f"“{self.runs[0].text.strip()}”"
-        if len(self.runs) < len(self.methods):
-            count = f"{len(self.runs)} of {len(self.methods)} methods"
-            return f"Stopped: {count} wrote {text}"
-        return f"{self.everybody} wrote the same: {text}"
+        (text,) = texts.values()
+        asked = sum(map(len, self.methods.values()))
+        if len(self.runs) < asked:
+            return (
+                f"Stopped: {len(self.runs)} of {asked} methods wrote “{text.strip()}”"
+            )
+        return f"All methods wrote the same: “{text.strip()}”"
 
-    def pass_times(self) -> pd.DataFrame:
-        """How long a target pass took in each run; a row per run.
+    def table(self) -> pd.DataFrame:
+        """What each run took; a row per run.
 
-        ``ms of a pass`` is the median, without the first pass, which reads the prompt.
-        ``over the first run's`` says how many times as long that is as in the run that
-        was made first.
+        ``ms of a pass`` is the median target pass, without the first one, which reads
+        the prompt. ``over the first run's`` says how many times as long that is as in
+        the run that was made first. ``ms of messages``: of a question and its answer.
         """
-        columns = ["target passes", "ms of a pass", "over the first run's"]
-        rows = {}
+        rows = []
         of_first_run = None
-        for run in self.runs:
-            passes = [e.dur for e in run.trace.operations if e.is_scoring]
+        for pair, run in self.runs:
+            operations = run.trace.operations
+            passes = [event.dur for event in operations if event.is_scoring]
             typical = median(passes[1:] or passes)
             of_first_run = of_first_run or typical
-            name = about(run.trace.meta["method"]).name
-            ratio = typical / of_first_run
-            rows[name] = (len(passes), round(1000 * typical, 1), round(ratio, 2))
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+            row = {
+                "pair": pair,
+                "method": self._name(run),
+                "tokens per second": run.stats.decode_speed,
+                "target passes": len(passes),
+                "ms of a pass": 1000 * typical,
+                "over the first run's": typical / of_first_run,
+                "ms of messages": 1000 * median(e.message_seconds for e in operations),
+            }
+            rows.append(row)
+        return pd.DataFrame(rows).round(2)
+
+    @staticmethod
+    def _name(run: Result) -> str:
+        return about(run.trace.meta["method"]).name
 
     # -- where there are no widgets ----------------------------------------------------
     @property
@@ -126,28 +145,116 @@ class RealRun(BehindButton):
         return "\n".join(parts)
 
 
+@contextmanager
+def opened(
+    pair: str,
+    *,
+    world: str,
+    servers: int = 1,
+    cancel: str | None = None,
+    latency: str | None = None,
+) -> Iterator[World]:
+    """A world of the pair; the nodes of a cluster are started on this machine."""
+    described = load_pair(pair)
+    if world != "cluster":
+        with open_world(
+            world, described, servers=servers, cancel=cancel, latency=latency
+        ) as own_world:
+            yield own_world
+        return
+
+    with naming_extras("world='cluster'"):
+        from speclab.laptop_cluster import laptop_nodes
+        from speclib.worlds.cluster.cluster_world import Cluster
+
+    names = [f"node-{number}" for number in range(1, servers + 2)]
+    with (
+        laptop_nodes(names) as nodes,
+        Cluster(
+            described,
+            address=nodes.address,
+            emulate=load_latency(latency) if latency else None,
+            cancel=cancel or "immediate",
+            servers=servers,
+        ) as cluster,
+    ):
+        yield cluster
+
+
 @checked
 def real_run(
     prompt: Any,
-    pair: str,
+    pair: Any,
     *,
     methods: Sequence[str] = DEFAULT_METHODS,
     max_new_tokens: Count = 56,
     world: str = "processes",
     servers: Count = 1,
     cancel: str | None = None,
+    latency: str | None = None,
 ) -> RealRun:
     """A button that decodes ``prompt`` with each of ``methods`` on real models.
 
-    ``pair``: a name under data/pairs. ``world``, ``servers`` and ``cancel``: as of
-    ``open_world``. Raises SpeclibError at once for a pair, a method or a world that is
-    not there.
+    ``pair``: a name under data/pairs, or methods by the name of a pair, which run one
+    pair after the other. ``world``, ``servers``, ``cancel`` and ``latency``: as
+    ``open_world`` takes them; the nodes of "cluster" are started on this machine, one
+    for each device. Raises SpeclibError at once for a pair, a method, a latency file or
+    a world that does not exist.
     """
+    methods_by_pair = {pair: methods} if isinstance(pair, str) else pair
     if world not in WORLDS:
         raise unknown_name(f"no world {world!r}", world, WORLDS)
-    for method in methods:
-        if method not in METHODS:
-            raise unknown_name(f"no method {method!r}", method, METHODS)
+    if latency is not None:
+        load_latency(latency)
+    for name, own_methods in methods_by_pair.items():
+        load_pair(name)
+        for method in own_methods:
+            find(method)
+    return RealRun(
+        prompt,
+        methods_by_pair,
+        max_new_tokens,
+        world=world,
+        servers=servers,
+        cancel=cancel,
+        latency=latency,
+    )
+
+
+class PlanRun(BehindButton):
+    """A table of the methods that a pair can run, measured when somebody clicks."""
+
+    def __init__(self, pair: str, **settings: Any):
+        self.pair = pair
+        self.settings = settings
+        self.table: pd.DataFrame | None = None
+        super().__init__(
+            "Not run yet. The button measures every method that this pair can run, in "
+            "turns with plain decoding. On two cores of a CPU it takes a few minutes."
+        )
+
+    def work(self) -> str:
+        self.table = plan(self.pair, say=self.say, **self.settings)
+        shown = widgets.HTML(self.table.to_html(na_rep=""))
+        self.children = [self.button, self.words, shown]
+        return f"The fastest here: {self.table.index[0]}."
+
+    def text(self) -> str:
+        return super().text() if self.table is None else self.table.to_string(na_rep="")
+
+
+@checked
+def plan_run(
+    pair: str,
+    *,
+    task: str = "humaneval",
+    prompts: Count = 2,
+    max_new_tokens: Count = 48,
+) -> PlanRun:
+    """A button that compares all methods on ``pair`` (see ``speclab.plan``).
+
+    Raises SpeclibError at once for a pair or a task that does not exist.
+    """
     load_pair(pair)
-    world_settings = {"world": world, "servers": servers, "cancel": cancel}
-    return RealRun(prompt, pair, methods, max_new_tokens, **world_settings)
+    prompt_files.load(task, prompts)
+    return PlanRun(pair, task=task, prompts=prompts, max_new_tokens=max_new_tokens)

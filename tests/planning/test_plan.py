@@ -9,12 +9,10 @@ from statistics import mean, stdev
 import pytest
 
 from speclab import plan
-from speclab.planning.plan import Plan, methods_for
-from speclab.runs.rows import CellRuns, read_all
-from speclab.runs.spec import Spec
+from speclab.planning.plan import methods_for
+from speclab.runs.rows import read_all
 from speclib import SpeclibError
 from speclib.data.pairs import load_pair
-from speclib.trace.metrics import Stats
 
 T = 4.302653  # of Student, at 97.5 % with two degrees of freedom
 
@@ -24,7 +22,7 @@ T = 4.302653  # of Student, at 97.5 % with two degrees of freedom
 def test_a_plan_follows_from_its_rows_by_hand_and_a_second_one_runs_nothing():
     said: list[str] = []
     asked = dict(methods=["pearl", "dsi"], prompts=3, max_new_tokens=12)
-    table = plan("toy", **asked, say=said.append).frame()
+    table = plan("toy", **asked, say=said.append)
     assert len([line for line in said if "prompt" in line]) == 9
     assert table["speed-up"].is_monotonic_decreasing
     assert table.loc["dsi", "settings"] == "servers 1"
@@ -40,11 +38,14 @@ def test_a_plan_follows_from_its_rows_by_hand_and_a_second_one_runs_nothing():
         half = T * stdev(logs) / sqrt(3)
         by_hand = [exp(mean(logs)), exp(mean(logs) - half), exp(mean(logs) + half)]
         shown = table.loc[method, ["speed-up", "from", "to"]]
-        assert list(shown) == pytest.approx(by_hand, rel=1e-4)
+        assert list(shown) == pytest.approx(by_hand, abs=0.006)
         assert table.loc[method, ["n", "output"]].tolist() == [3, "exact"]
 
+    one = plan("toy", methods=["pearl"], prompts=1, max_new_tokens=12)
+    assert one[["from", "to"]].isna().all(axis=None)
+
     said.clear()
-    assert plan("toy", **asked, say=said.append).frame().equals(table)
+    assert plan("toy", **asked, say=said.append).equals(table)
     assert not said
 
 
@@ -75,61 +76,3 @@ def test_methods_are_those_that_find_in_the_pair_what_they_need(tmp_path):
     assert set(methods_for(load_pair("embedded/easyspec"))) - everywhere == {"easyspec"}
     own_texts = load_pair("ladder/good").model_copy(update={"datastore": str(tmp_path)})
     assert set(methods_for(own_texts)) - everywhere == {"rest"}
-
-
-# -- what is said ----------------------------------------------------------------------
-def runs(method: str, gamma: int | None, *seconds: float, **facts) -> CellRuns:
-    """Runs that took these seconds for ten tokens; plain decoding took four."""
-    spec = Spec(kind="measured", method=method, gamma=gamma, pair="toy", task="gsm8k")
-    stats = [
-        Stats(requests=1, tokens=11, first_tokens=1, seconds=1 + took, ttft=1)
-        for took in seconds
-    ]
-    plain = [Stats(1, tokens=11, first_tokens=1, seconds=5, ttft=1)] * len(seconds)
-    labels = [f"gsm8k/{number}" for number in range(len(seconds))]
-    return CellRuns(spec, stats, plain, labels, gamma, c=5.0, **facts)
-
-
-PLAIN = runs("autoregressive", None, 4, 4, 4)
-PEARL = runs("pearl", 5, 1.0, 1.1, 1.2, how="by the clock")
-
-
-def plan_of(*others: CellRuns, **failed: str) -> Plan:
-    by_method = {each.spec.method: each for each in (PLAIN, *others)}
-    return Plan("toy", "gsm8k", by_method, failed)
-
-
-def test_the_fastest_is_named_with_the_line_that_uses_it():
-    made = plan_of(runs("speculative", 3, 2.0, 2.1, 2.2), PEARL)
-    assert list(made.frame().index) == ["pearl", "speculative", "autoregressive"]
-    assert made.choice == "pearl"
-    assert made.summary() == (
-        "pearl is 3.65 times as fast as plain decoding, and the fastest: "
-        "speclib.decode(prompt, pair='toy', method='pearl', gamma=5)"
-    )
-    assert "gamma of pearl: by the clock" in str(made)
-    assert made.summary().replace("'", "&#x27;") in made._repr_html_()
-
-
-def test_methods_that_the_prompts_do_not_tell_apart_are_named():
-    made = plan_of(PEARL, runs("ssd", 4, 1.0, 1.2, 1.2), runs("tree", 2, 3, 3, 3))
-    assert "the fastest (ssd may be as fast): " in made.summary()
-
-
-def test_where_no_method_is_faster_plain_decoding_is_the_choice():
-    made = plan_of(runs("tree", 2, 5.0, 5.0, 5.0))
-    assert made.choice == "autoregressive"
-    assert made.summary().startswith("No method is faster than plain decoding: ")
-
-
-def test_busy_runs_other_tokens_and_failures_are_marked():
-    busy = runs("ssd", 4, 2, 2, 2, is_busy=True, differs=1)
-    made = plan_of(PEARL, busy, dsi="no room")
-    assert list(made.frame()["output"]) == ["exact", "differs in 1, busy", "exact"]
-    assert "busy: other programs ran at the same time" in made.notes()
-    assert "dsi failed: no room" in made.notes()
-
-
-def test_one_prompt_has_no_interval():
-    made = Plan("toy", "gsm8k", {"pearl": runs("pearl", 5, 1.0)}, {})
-    assert made.frame()[["from", "to"]].isna().all(axis=None)

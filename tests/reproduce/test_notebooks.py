@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import doctest
 import re
-import runpy
 from io import BytesIO
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -15,14 +14,7 @@ from helpers import late
 
 from speclab.papers.load_papers import load_paper
 from speclab.reproduce.notebooks import run_notebook, with_palette
-from speclab.teach.lessons import (
-    BEGIN,
-    END,
-    EXERCISE,
-    TO_DO,
-    version_of_cell,
-    write_versions,
-)
+from speclab.teach.lessons import TO_DO, write_lessons
 from speclib import simulate, timeline
 from speclib.drawing.display import png
 from speclib.errors import SpeclibError
@@ -42,10 +34,9 @@ def stem(path: Path) -> str:
 
 LEARN = stored_notebooks("learn")
 REPRODUCE = stored_notebooks("reproduce")
-LESSONS = stored_notebooks("source")
 SOLUTIONS = stored_notebooks("solutions")
+EXERCISE = "exercise"  # the tag of a function that a student writes
 OWN = "own"  # the tag of a function that stands for one of the reader's own
-GRADER_TESTS = ROOT / "notebooks" / "solutions" / "tests"
 every_notebook = pytest.mark.parametrize("path", stored_notebooks("."), ids=stem)
 learn_notebook = pytest.mark.parametrize("path", LEARN, ids=stem)
 reproduce_notebook = pytest.mark.parametrize("path", REPRODUCE, ids=stem)
@@ -146,7 +137,7 @@ def names_used_by(node: ast.AST) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("path", REPRODUCE + LESSONS + SOLUTIONS, ids=stem)
+@pytest.mark.parametrize("path", REPRODUCE + SOLUTIONS, ids=stem)
 def test_notebooks_that_are_no_lectures_are_stored_without_outputs(path):
     for cell in code_cells(path):
         assert not cell.outputs
@@ -155,61 +146,28 @@ def test_notebooks_that_are_no_lectures_are_stored_without_outputs(path):
 
 
 # -- lessons with exercises ------------------------------------------------------------
-def test_the_versions_of_lessons_are_those_of_their_sources(tmp_path):
-    """Only the outputs that the lectures store are theirs."""
-    sources = tmp_path / "source"
-    sources.mkdir()
-    for path in LESSONS:
-        (sources / path.name).write_text(path.read_text())
-
-    for written in write_versions(tmp_path):
-        stored = ROOT / "notebooks" / written.relative_to(tmp_path)
-        if written.suffix == ".py":
-            assert stored.read_text() == written.read_text(), "make lectures"
-            continue
-        fresh = [cell.source for cell in read(written).cells]
-        assert [cell.source for cell in read(stored).cells] == fresh, "make lectures"
+def test_the_lessons_are_what_the_solutions_make(tmp_path):
+    """A cell that is unchanged keeps its outputs, so all files are the same."""
+    for folder in ("learn", "solutions"):
+        copytree(ROOT / "notebooks" / folder, tmp_path / folder)
+    written = write_lessons(tmp_path)
+    assert len(written) == len(LEARN)
+    for path in LEARN:
+        made = tmp_path / "learn" / path.name
+        assert made.read_bytes() == path.read_bytes(), "python -m speclab lessons"
 
 
-def test_a_version_that_is_up_to_date_keeps_its_outputs(tmp_path):
-    (tmp_path / "source").mkdir()
-    source = LESSONS[0]
-    (tmp_path / "source" / source.name).write_text(source.read_text())
-    write_versions(tmp_path)
-    path = tmp_path / "learn" / source.name
-    notebook = read(path)
-    shown = late.nbformat.v4.new_output("stream", text="kept")
-    notebook.cells[1].outputs = [shown]
-    late.nbformat.write(notebook, path)
-
-    write_versions(tmp_path)
-    assert read(path).cells[1].outputs == [shown]
-    changed = read(tmp_path / "source" / source.name)
-    changed.cells[0].source += " More."
-    late.nbformat.write(changed, tmp_path / "source" / source.name)
-    write_versions(tmp_path)
-    assert not read(path).cells[1].outputs
-
-
-def test_a_students_version_holds_no_solution():
+def test_a_lesson_holds_no_solution():
     for path in LEARN:
         for cell in code_cells(path):
-            assert BEGIN not in cell.source
-            assert END not in cell.source
+            assert "SOLUTION" not in cell.source
             if EXERCISE in cell.metadata.get("tags", []):
                 assert cell.source.endswith(TO_DO)
 
 
-def test_marks_of_a_solution_that_do_not_match_are_named():
-    for source in (f"{BEGIN}\n1", f"1\n{END}", f"{BEGIN}\n{BEGIN}\n{END}\n{END}"):
-        with pytest.raises(SpeclibError, match="solution"):
-            version_of_cell(source, keeps_solutions=True)
-
-
 @pytest.mark.parametrize("path", SOLUTIONS, ids=stem)
-def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
+def test_every_solution_is_judged_right(path):
     """What the notebook imports, the solutions and their checks are run."""
-    monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
     names: dict = {}
     cards = []
     for cell in code_cells(path):
@@ -219,45 +177,8 @@ def test_every_solution_is_judged_right(path, tmp_path, monkeypatch):
             cards.append(eval(cell.source, names))
         else:
             exec(cell.source if is_solution else imports_of(cell.source), names)
-    assert cards
     for card in cards:
         assert card.is_right, card
-
-
-@pytest.mark.parametrize("path", sorted(GRADER_TESTS.glob("*.py")), ids=stem)
-def test_a_graders_test_passes_the_solution_and_shows_the_card_of_another(
-    path, tmp_path, monkeypatch
-):
-    """As otter-grader runs it: doctests among the names of the notebook's cells."""
-    monkeypatch.setenv("SPECLIB_RECORD", str(tmp_path / "record.json"))
-    test = runpy.run_path(str(path))["test"]
-    code = test["suites"][0]["cases"][0]["code"]
-    function = re.search(r"check_\w+\((\w+)\)", code)[1]
-
-    solved = names_of_solution(path.stem)
-    assert failures_of(code, solved) == ""
-    nothing_done = solved | {function: lambda *_: None}
-    assert "Not begun" in failures_of(code, nothing_done)
-
-
-def test_every_check_of_a_solution_has_a_graders_test():
-    checks = set()
-    for path in SOLUTIONS:
-        for cell in code_cells(path):
-            checks |= set(re.findall(r"^teach\.check_(\w+)", cell.source))
-    assert checks == {path.stem for path in GRADER_TESTS.glob("*.py")}
-
-
-def names_of_solution(exercise: str) -> dict:
-    """What the cells of its notebook define: imports, and what students write."""
-    names: dict = {}
-    for path in SOLUTIONS:
-        cells = code_cells(path)
-        if any(cell.source.startswith(f"teach.check_{exercise}(") for cell in cells):
-            for cell in cells:
-                is_solution = EXERCISE in cell.metadata.get("tags", [])
-                exec(cell.source if is_solution else imports_of(cell.source), names)
-    return names
 
 
 def imports_of(source: str) -> str:
@@ -267,14 +188,6 @@ def imports_of(source: str) -> str:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imports.append(ast.unparse(statement))
     return "\n".join(imports)
-
-
-def failures_of(code: str, names: dict) -> str:
-    """What doctest says about examples that fail."""
-    example = doctest.DocTestParser().get_doctest(code, dict(names), "case", None, 0)
-    said: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(example, out=said.append)
-    return "".join(said)
 
 
 # -- what lectures store ---------------------------------------------------------------

@@ -14,14 +14,6 @@ from typing import NamedTuple
 import pytest
 from helpers.markdown import marked, rows_of_tables
 
-from speclab import teach
-from speclab.check import line_mistakes
-from speclab.cli import app
-from speclab.teach.catalogue import all_exercises, exercises_in
-from speclab.teach.lecturers_page import exercise_tables, picture_table
-from speclab.teach.marked_text import replace_marked
-from speclib import SpeclibError
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "notebooks" / "LECTURERS.md").read_text("utf-8")
 SESSIONS = ("session 90", "session 1", "session 2", "session 3", "session 4")
@@ -168,56 +160,6 @@ def test_the_tables_of_exercises_are_those_of_the_lessons():
     assert shown == wanted
 
 
-def test_the_generated_parts_of_the_page_are_up_to_date():
-    exercises = marked(PAGE, "exercises").strip()
-    pictures = marked(PAGE, "pictures").strip()
-    advice = "run `python -m speclab lessons`, which writes the tables anew"
-    assert exercises == exercise_tables(all_exercises()), advice
-    assert pictures == picture_table(), advice
-
-
-def test_the_mistakes_beside_an_exercise_are_those_that_its_check_names():
-    (row,) = [
-        row
-        for row in rows_of_tables(marked(PAGE, "exercises"))
-        if row["exercise"] == "4: verify"
-    ]
-    listed = row["mistakes that have a name"].split("; ")
-    named = [teach.check_verify(m.solution).cause for m in line_mistakes.MISTAKES]
-    assert listed == list(dict.fromkeys(named))  # a name may stand for several
-
-
-def test_an_exercise_that_nothing_judges_is_an_error():
-    import nbformat
-
-    heading = nbformat.v4.new_markdown_cell("### Exercise 1: think (easy, 2 minutes)")
-    with pytest.raises(SpeclibError, match="nothing judges.*think"):
-        exercises_in([heading], "10")
-    with pytest.raises(SpeclibError, match="without difficulty or minutes"):
-        exercises_in([nbformat.v4.new_markdown_cell("### Exercise 1: think")], "10")
-
-
-# -- grading, cells, and what else the page names --------------------------------------
-def test_the_points_add_up_and_graded_exercises_have_a_test_file():
-    rows = schedule("grading")
-    stated = int(re.search(r"These are (\d+) points", PAGE)[1])
-    assert sum(int(row["points"]) for row in rows) == stated
-
-    graded = re.findall(r"`(\w+)`", rows[0]["work"])
-    assert len(graded) == int(rows[0]["points"])
-    at_home = set()
-    for name in HOMEWORK:
-        for row in schedule(name):
-            at_home.update(exercise[:2] for exercise in exercises_of(row))
-    for exercise in all_exercises():
-        if exercise.check in graded:
-            graded.remove(exercise.check)
-            assert (exercise.lesson, exercise.number) in at_home
-            tests = ROOT / "notebooks" / "solutions" / "tests"
-            assert (tests / f"{exercise.check}.py").is_file()
-    assert graded == []
-
-
 def test_every_cell_that_runs_real_models_is_listed():
     listed = Counter()
     for row in schedule("real models"):
@@ -233,24 +175,3 @@ def test_every_cell_that_runs_real_models_is_listed():
             for call in re.findall(calls, cell.source):
                 found[cell.lesson, cell.section, call] += 1
     assert listed == found
-
-
-def test_commands_and_files_that_the_page_names_exist():
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
-    assert set(re.findall(r"`make ([a-z-]+)`", PAGE)) <= set(targets)
-
-    commands = {
-        command.name or command.callback.__name__ for command in app.registered_commands
-    }
-    named = set(re.findall(r"`python -m speclab ([a-z-]+)", PAGE))
-    assert named
-    assert named <= commands
-
-    for path in re.findall(r"`(notebooks/[\w/.]+)`", PAGE):
-        assert (ROOT / path).exists(), path
-
-
-def test_a_page_without_its_marks_is_an_error():
-    for page in ("", "<!-- a -->", "<!-- a --><!-- /a --><!-- a -->"):
-        with pytest.raises(SpeclibError, match="<!-- a -->"):
-            replace_marked(page, "a", "text")

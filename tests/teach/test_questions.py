@@ -1,4 +1,4 @@
-"""Hints, guesses, quizzes, and what is kept of them."""
+"""Hints, guesses and quizzes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from helpers import late
 
 import speclib
 from speclab import accept_bars, teach
-from speclab.check.line_mistakes import verify
-from speclab.teach.bugs import HIDDEN
-from speclab.teach.catalogue import all_exercises
-from speclab.teach.lesson_files import (
-    load_guesses,
-    load_hints,
-    load_order,
-    load_quizzes,
-)
+from speclab.teach.lesson_files import load_guesses, load_hints, load_quizzes
 from speclab.theory import closed_forms
 from speclab.theory.hardware import load_hardware
 from speclab.views.notebook_files import read_notebook
@@ -96,23 +88,12 @@ def test_what_lessons_store_of_questions_is_whole(path):
                 assert html == forms["text/html"]
 
 
-def test_the_first_answer_to_a_quiz_counts():
-    right = [choice.is_right for choice in load_quizzes()["rejected"].choices].index(
-        True
-    )
-    shown = teach.quiz("rejected")
-    shown.choices.index = 1 - right
-    shown.choices.index = right
-    assert state_of("rejected") == "not at once"
-
-
-def test_a_guess_is_kept_and_compared_only_when_it_is_made():
+def test_a_guess_is_compared_only_when_it_is_made():
     shown = teach.predict("pearl-limit")
     assert shown.answer_shown.value == ""
     shown.slider.value = 3.0
     shown.button.click()
     assert "You guessed 3; it is 5. The draft model" in shown.answer_shown.value
-    assert state_of("pearl-limit") == "3.00"
 
 
 def test_an_unknown_guess_is_named_with_those_that_there_are():
@@ -122,7 +103,7 @@ def test_an_unknown_guess_is_named_with_those_that_there_are():
 
 def test_every_guess_is_asked_in_a_lesson_and_its_answer_stands_in_none():
     sources = {}
-    for path in sorted((ROOT / "notebooks" / "source").glob("*.ipynb")):
+    for path in sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb")):
         sources[path.stem] = read_notebook(path).cells
     asked = []
     for cells in sources.values():
@@ -162,76 +143,3 @@ def test_answers_of_guesses_are_what_formulas_and_simulations_give():
     gain = load_hardware(latency).plain_pass(one_pass).gain(4)
     second_number = run.stats.decode_speed * one_pass / gain
     assert guesses["same-devices"] == pytest.approx(second_number, abs=0.005)
-
-
-def test_progress_counts_tries_and_a_solved_exercise_stays_solved():
-    assert state_of("verify") == "not tried yet"
-    teach.check_verify(lambda *_: [0])
-    assert state_of("verify") == "not solved yet, 1 try"
-    teach.check_verify(verify)
-    teach.check_verify(lambda *_: [0])
-    assert state_of("verify") == "solved, 3 tries"
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"exercises": 3}'])
-def test_a_damaged_record_counts_as_nothing_done(text):
-    file = paths.CACHE / "lessons" / "record.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(text)
-    assert state_of("verify") == "not tried yet"
-    teach.check_verify(verify)
-    assert state_of("verify") == "solved, 1 try"
-
-
-# -- progress by lessons ---------------------------------------------------------------
-def exercises_shown(**options) -> dict[str, list[str]]:
-    """The exercises in the table of progress, by lesson."""
-    table = teach.progress(**options)
-    shown: dict[str, list[str]] = {}
-    for row in table[table["what"] == "exercise"].itertuples():
-        shown.setdefault(row.lesson, []).append(row.name)
-    return shown
-
-
-def test_the_order_of_exercises_is_that_of_the_lessons():
-    order = {}
-    for exercise in all_exercises():
-        names = order.setdefault(exercise.lesson, [])
-        if exercise.check:
-            name = "speculative" if exercise.check == "method" else exercise.check
-            names.append(name)
-        elif "name of a bug" in exercise.judge.compares:
-            names += [f"bug {letter}" for letter in HIDDEN]
-    assert load_order() == order
-    named = [name for names in order.values() for name in names]
-    with_hints = [name for name in named if not name.startswith("bug ")]
-    assert sorted(with_hints) == sorted(load_hints())
-
-
-def test_progress_shows_the_lessons_that_were_begun_and_the_next_one():
-    order = load_order()
-    assert exercises_shown() == {"10": order["10"]}
-    teach.check_verify(verify)
-    teach.find_bug("D", "untested drafts")
-    assert list(exercises_shown()) == ["10", "12", "20"]
-    teach.check_servers(lambda draft, target, lookahead: 0)
-    assert list(exercises_shown()) == ["10", "12", "30", "35"]
-    assert state_of("bug D") == "solved, 1 try"
-    assert state_of("bug E") == "not tried yet"
-
-
-def test_progress_counts_what_it_does_not_show_and_says_how_to_see_it():
-    order = load_order()
-    every_exercise = sum(map(len, order.values()))
-    last = teach.progress().iloc[-1]
-    assert last["name"] == f"{every_exercise - len(order['10'])} more"
-    table = eval(last["how it stands"], {"teach": teach})
-    assert len(table) == every_exercise
-    assert exercises_shown(all_lessons=True) == order
-
-
-def state_of(name: str) -> str:
-    """What the table of progress says of an exercise, quiz or guess."""
-    table = teach.progress(all_lessons=True)
-    (state,) = table[table["name"] == name]["how it stands"]
-    return state

@@ -113,11 +113,9 @@ NAMED = {
             half_for_every_p,
             half_over_the_difference_squared,
         ],
-        "square forgotten": [
-            two_not_squared,
-            nothing_squared,
-            difference_not_squared,
-            half_not_squared,
-        ],
+        "2 not squared": [two_not_squared],
+        "nothing squared": [nothing_squared],
+        "difference not squared": [difference_not_squared],
+        "one half, not squared": [half_not_squared],
     }
 }

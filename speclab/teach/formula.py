@@ -6,50 +6,52 @@ which it differs from the right answer is the counterexample on the card.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from inspect import signature
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from speclab.check.calls import Failed, as_written, call_guarded, time_limit
 from speclab.check.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
-from speclab.teach.attempt import judge_attempt
-from speclab.teach.card import Card, right_card, wrong_card
 
-Answer = Callable[..., Any]
+from .card import Card, not_begun, right_card, wrong_card
+from .judge import is_untouched
+from .lesson_files import named_mistakes
+
+Answer: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Formula:
     """An exercise that asks for a function of numbers and distributions.
 
-    name        under which tries are recorded, and hints are found
-    arguments   their names, as the card writes them
-    cases       values of the arguments, the case that is easiest to follow first
-    solution    the right function
-    asked_for   what the function gives, in words
-    mistakes    wrong functions that we know
-    praise      what the card of a right function says
-    is_count    whether a whole number beside the right one is as good, since things
-                are counted
+    Called with a student's function, it gives the card.
+
+    name      under which ``data/lessons`` has hints, and what cards of mistakes ask
+    right     the right function; the card calls arguments as it does
+    gives     what the function gives, in words
+    cases     arguments, those that are easiest to follow first
+    wrong     functions that make a mistake, by its name
+    praise    what the card of a right function says
+    is_count  whether a whole number next to the right one is as good, since things are
+              counted
     """
 
     name: str
-    arguments: tuple[str, ...]
+    right: Answer
+    gives: str
     cases: Sequence[tuple[Any, ...]]
-    solution: Answer
-    asked_for: str
-    mistakes: tuple[Mistake, ...]
+    wrong: Mapping[str, Answer]
     praise: str
     is_count: bool = False
 
-    def check(self, function: Answer) -> Card:
+    def __call__(self, function: Answer) -> Card:
         """The card for a student's function."""
-        return judge_attempt(self.name, function, lambda: self._judge(function))
-
-    def _judge(self, function: Answer) -> Card:
+        if is_untouched(function):
+            return not_begun()
         try:
             with time_limit():
                 answers = self._answers_of(function)
@@ -57,10 +59,15 @@ class Formula:
             return wrong_card(str(failed))
 
         for case, answer in zip(self.cases, answers, strict=True):
-            expected = self.solution(*case)
+            expected = self.right(*case)
             if not self._is_right(answer, expected):
                 return self._card_of(case, answer, expected, answers)
         return right_card(self.praise)
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """The wrong functions, with what their cards ask."""
+        return named_mistakes(self.name, self.wrong.items())
 
     def _is_right(self, answer: Any, expected: Any) -> bool:
         if is_same(answer, expected):
@@ -97,7 +104,7 @@ class Formula:
             given, wanted = _shown(answer, digits=10), _shown(expected, digits=10)
         verdict = (
             f"For {self._describe(case)} your function gives {given}; "
-            f"{self.asked_for} is {wanted}."
+            f"{self.gives} is {wanted}."
         )
         mistake = likely_mistake(answers, self.mistakes, self._answers_of_mistake)
         if mistake is None:
@@ -106,7 +113,7 @@ class Formula:
 
     def _describe(self, case: tuple[Any, ...]) -> str:
         parts = []
-        for name, value in zip(self.arguments, case, strict=True):
+        for name, value in zip(signature(self.right).parameters, case, strict=True):
             parts.append(f"{name} = {_shown(value)}")
         return ", ".join(parts)
 
@@ -120,7 +127,7 @@ def _is_next_to(answer: Any, expected: float) -> bool:
 
 
 def _shown(value: Any, digits: int = 4) -> str:
-    """A number with so many digits, a distribution as "(0.2, 0.8)"."""
+    """A number with this many digits, a distribution as "(0.2, 0.8)"."""
     if isinstance(value, np.ndarray | list | tuple):
         return f"({', '.join(_shown(entry, digits) for entry in value)})"
     if isinstance(value, float | np.floating):

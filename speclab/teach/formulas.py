@@ -1,0 +1,1045 @@
+"""Exercises whose answer is a number or a distribution: right, and wrong in known ways.
+
+What the card of a mistake asks stands in ``data/lessons/mistakes.toml``, by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, sqrt
+from typing import TypeAlias
+
+import numpy as np
+
+from speclab.theory.closed_forms import batch_that_stops_paying
+from speclib.core.sampling import Row
+from speclib.core.sampling import residual as right_residual
+
+from .formula import Answer, Formula
+
+# -- lessons 10, 12: what becomes of a draft -------------------------------------------
+
+
+def distribution(*probabilities: float) -> Row:
+    """A distribution."""
+    return np.array(probabilities)
+
+
+# Pairs of distributions, the plainest first. In the last two a token has no chance.
+DISTRIBUTIONS = (
+    (distribution(0.8, 0.2), distribution(0.5, 0.5)),
+    (distribution(0.2, 0.3, 0.5), distribution(0.5, 0.25, 0.25)),
+    # Two are missing, with other chances.
+    (distribution(0.2, 0.3, 0.5), distribution(0.5, 0.2, 0.3)),
+    (distribution(0.1, 0.6, 0.3), distribution(0.3, 0.3, 0.4)),
+    # The likeliest token is drafted too often, and one is equally likely.
+    (distribution(0.5, 0.3, 0.2), distribution(0.7, 0.1, 0.2)),
+    # Three are missing.
+    (distribution(0.1, 0.2, 0.3, 0.4), distribution(0.4, 0.15, 0.2, 0.25)),
+    (distribution(0.0, 0.4, 0.6), distribution(0.2, 0.8, 0.0)),
+    (distribution(0.0, 1.0, 0.0), distribution(0.25, 0.5, 0.25)),
+)
+
+
+def _cases_with_tokens() -> list[tuple[Row, Row, int]]:
+    """Every pair of distributions with every token that the draft may write."""
+    cases = []
+    for p, q in DISTRIBUTIONS:
+        for token in np.flatnonzero(q):
+            cases.append((p, q, int(token)))
+    return cases
+
+
+def acceptance_chance(p: Row, q: Row, token: int) -> float:
+    """min(1, p(x) / q(x)). Source: Leviathan et al. 2023, section 2.3."""
+    return min(1.0, float(p[token] / q[token]))
+
+
+check_acceptance = Formula(
+    name="acceptance",
+    right=acceptance_chance,
+    gives="the chance that the token is accepted",
+    cases=_cases_with_tokens(),
+    wrong={
+        "chance above 1": lambda p, q, token: p[token] / q[token],
+        "ratio upside down": lambda p, q, token: (
+            min(1.0, q[token] / p[token]) if p[token] else 1.0
+        ),
+        "target's probability alone": lambda p, q, token: p[token],
+        "smaller of the two": lambda p, q, token: min(p[token], q[token]),
+    },
+    praise="That is min(1, p(x) / q(x)), in every case we tried.",
+)
+
+
+def _over_its_sum(values: Row) -> Row:
+    with np.errstate(all="ignore"):
+        normalised: Row = values / values.sum()
+    return normalised
+
+
+check_residual = Formula(
+    name="residual",
+    right=right_residual,
+    gives="the residual",
+    cases=DISTRIBUTIONS,
+    wrong={
+        "residual not normalised": lambda p, q: np.maximum(p - q, 0),
+        "residual from p": lambda p, q: p,
+        "negative probabilities": lambda p, q: p - q,
+        "excess relative to q": lambda p, q: _over_its_sum(
+            np.maximum(p - q, 0) / np.where(q > 0, q, 1)
+        ),
+        "difference without sign": lambda p, q: _over_its_sum(np.abs(p - q)),
+        "upside down": lambda p, q: _over_its_sum(np.maximum(q - p, 0)),
+        "what both share": lambda p, q: _over_its_sum(np.minimum(p, q)),
+    },
+    praise="Accepted tokens and these replacements together give p in all cases tried.",
+)
+
+
+def samples_to_see(p: float, found: float) -> float:
+    """How many tokens until two standard errors are as large as the difference."""
+    return 4 * p * (1 - p) / (found - p) ** 2
+
+
+check_samples = Formula(
+    name="samples",
+    right=samples_to_see,
+    gives="the number of samples",
+    cases=((0.5, 0.6), (0.2, 0.26), (0.5, 0.49), (0.1, 0.101)),
+    wrong={
+        "one standard error": lambda p, found: p * (1 - p) / (found - p) ** 2,
+        "square root forgotten": lambda p, found: 2 * p * (1 - p) / abs(found - p),
+        "standard error of one half": lambda p, found: (2 * 0.5 / (found - p)) ** 2,
+        "nothing squared": lambda p, found: 2 * sqrt(p * (1 - p)) / abs(found - p),
+        "difference not squared": lambda p, found: 4 * p * (1 - p) / abs(found - p),
+        "2 not squared": lambda p, found: 2 * p * (1 - p) / (found - p) ** 2,
+        "one half, not squared": lambda p, found: 1 / abs(found - p),
+        "variance of the wrong probability": lambda p, found: (
+            4 * found * (1 - found) / (found - p) ** 2
+        ),
+    },
+    praise="Half the difference takes four times as many samples.",
+    is_count=True,
+)
+
+# -- lessons 10, 20: rounds of SD and PEARL --------------------------------------------
+
+
+def expected_tokens(alpha: float, gamma: int) -> float:
+    """1 + alpha + ... + alpha^gamma. Source: Leviathan et al. 2023, equation 1."""
+    return sum(alpha**i for i in range(gamma + 1))
+
+
+check_expected_tokens = Formula(
+    name="expected_tokens",
+    right=expected_tokens,
+    gives="the mean number of tokens in a round",
+    cases=(
+        (0.5, 1),
+        (0.5, 2),
+        (0.8, 4),
+        (0.0, 3),
+        (0.9, 1),
+        (1.0, 3),
+        (0.9, 20),
+    ),
+    wrong={
+        "bonus forgotten": lambda alpha, gamma: sum(
+            alpha**i for i in range(1, gamma + 1)
+        ),
+        "no bonus when all are accepted": lambda alpha, gamma: sum(
+            alpha**i for i in range(gamma)
+        ),
+        "drafts after a rejection counted": lambda alpha, gamma: 1 + alpha * gamma,
+        "drafts after a rejection counted, bonus forgotten": lambda alpha, gamma: (
+            alpha * gamma
+        ),
+        "uncommitted tokens counted": lambda alpha, gamma: gamma + 1,
+    },
+    praise="That is 1 + α + … + α^γ, also where every draft is accepted.",
+)
+
+
+def speed(rounds: list[tuple[int, int, int]], seconds: float) -> float:
+    """Committed tokens per second."""
+    return sum(committed for _drafted, _accepted, committed in rounds) / seconds
+
+
+check_speed = Formula(
+    name="speed",
+    right=speed,
+    gives="the speed in tokens per second",
+    cases=(
+        ([(4, 2, 3)], 1.0),
+        ([(4, 4, 5), (4, 0, 1)], 2.0),
+        ([(3, 1, 2), (3, 3, 4), (3, 2, 3)], 1.5),
+        ([(5, 0, 1), (5, 5, 3)], 0.8),  # the last round is cut at the end of the text
+        ([(4, 2, 3), (4, 2, 3), (4, 1, 2)], 3.0),  # rounds may be alike
+        ([(4, 1, 1), (4, 4, 4), (4, 2, 3)], 1.0),  # rounds of PEARL, some without extra
+    ),
+    wrong={
+        "uncommitted tokens counted": lambda rounds, seconds: (
+            sum(drafted for drafted, _, _ in rounds) / seconds
+        ),
+        "bonus forgotten": lambda rounds, seconds: (
+            sum(accepted for _, accepted, _ in rounds) / seconds
+        ),
+        "tokens behind the end counted": lambda rounds, seconds: (
+            sum(a + 1 for _, a, _ in rounds) / seconds
+        ),
+    },
+    praise="Only committed tokens count, so this speed can be compared with any other.",
+)
+
+
+def round_of_pearl(gamma: int, draft: float, target: float) -> float:
+    """max(gamma t_draft, t_target). Source: PEARL, section 3.4."""
+    return max(gamma * draft, target)
+
+
+check_round = Formula(
+    name="round",
+    right=round_of_pearl,
+    gives="the time of a round of PEARL",
+    cases=(
+        (2, 1.0, 5.0),
+        (5, 1.0, 5.0),
+        (8, 1.0, 5.0),
+        (4, 0.02, 0.1),
+        (1, 0.3, 0.2),
+        (2, 0.125, 0.3125),
+        (3, 0.25, 1.0),
+    ),
+    wrong={
+        "models taking turns": lambda gamma, draft, target: gamma * draft + target,
+        "only the target counted": lambda gamma, draft, target: target,
+        "only the draft counted": lambda gamma, draft, target: gamma * draft,
+        "the faster one counted": lambda gamma, draft, target: min(
+            gamma * draft, target
+        ),
+        "one draft counted": lambda gamma, draft, target: max(draft, target),
+    },
+    praise="A round of PEARL takes as long as the slower of the two.",
+)
+
+# -- lesson 30: DSI --------------------------------------------------------------------
+
+
+def servers_of_dsi(draft: float, target: float, lookahead: int) -> int:
+    """ceil(t_target / (lookahead t_draft)). Source: DSI, section 3.1, equation 1."""
+    return ceil(target / (lookahead * draft))
+
+
+check_servers = Formula(
+    name="servers",
+    right=servers_of_dsi,
+    gives="the number of servers that keep up",
+    cases=(
+        (1.0, 5.0, 1),
+        (1.0, 5.0, 2),
+        (1.0, 4.0, 2),
+        (1.0, 5.0, 8),
+        (0.25, 1.5, 4),
+        (0.5, 2.625, 5),  # 1.05 of a server
+        (0.5, 10.25, 1),
+    ),
+    wrong={
+        "lookahead forgotten": lambda draft, target, lookahead: ceil(target / draft),
+        "rounded down": lambda draft, target, lookahead: target // (lookahead * draft),
+        "not rounded": lambda draft, target, lookahead: target / (lookahead * draft),
+        "rounded to the nearest": lambda draft, target, lookahead: round(
+            target / (lookahead * draft)
+        ),
+        "one server too many": lambda draft, target, lookahead: (
+            target // (lookahead * draft) + 1
+        ),
+    },
+    praise="With so many servers a free one is there whenever drafts are.",
+)
+
+
+def seconds_of_dsi(tokens: int, alpha: float, draft: float, target: float) -> float:
+    """t1 p (N - 1) + t2 ((1 - p) (N - 1) + 1). Source: DSI, Proposition 1."""
+    right = alpha * (tokens - 1)
+    wrong = (1 - alpha) * (tokens - 1)
+    return draft * right + target * (wrong + 1)
+
+
+check_dsi_seconds = Formula(
+    name="dsi_seconds",
+    right=seconds_of_dsi,
+    gives="the mean time of the text",
+    cases=(
+        (3, 0.5, 1.0, 5.0),
+        (1, 0.5, 1.0, 5.0),
+        (11, 0.8, 1.0, 5.0),
+        (6, 0.0, 1.0, 4.0),
+        (6, 1.0, 0.1, 1.0),
+        (4, 0.5, 1.0, 5.0),  # one and a half drafts are right, in the mean
+    ),
+    wrong={
+        "last pass forgotten": lambda tokens, alpha, draft, target: (
+            tokens * (alpha * draft + (1 - alpha) * target)
+        ),
+        "last pass on top": lambda tokens, alpha, draft, target: (
+            tokens * (alpha * draft + (1 - alpha) * target) + target
+        ),
+        "draft waited for": lambda tokens, alpha, draft, target: (
+            (tokens - 1) * (draft + (1 - alpha) * target) + target
+        ),
+        "models taking turns": lambda tokens, alpha, draft, target: (
+            tokens * (draft + target)
+        ),
+        "right and wrong exchanged": lambda tokens, alpha, draft, target: (
+            (tokens - 1) * (alpha * target + (1 - alpha) * draft) + target
+        ),
+    },
+    praise="That is Proposition 1 of the paper.",
+)
+
+# -- lesson 35: SSD --------------------------------------------------------------------
+
+Fan = tuple[int, ...]
+
+
+def mean_round_of_ssd(gamma: int, hit: float, draft: float, target: float) -> float:
+    """A fork beside a target pass, after a backup where nothing was ready. Source:
+    ours, from arXiv:2603.03251.
+    """
+    return max((gamma + 1) * draft, target) + (1 - hit) * gamma * draft
+
+
+check_ssd_round = Formula(
+    name="ssd_round",
+    right=mean_round_of_ssd,
+    gives="the mean time of a round",
+    cases=(
+        (4, 1.0, 1.0, 8.0),
+        (4, 0.0, 1.0, 8.0),
+        (4, 0.75, 1.0, 8.0),
+        (7, 0.75, 1.0, 4.0),
+        (2, 0.5, 0.5, 1.0),
+        (5, 0.9, 0.25, 1.5),
+    ),
+    wrong={
+        "pass over the window forgotten": lambda gamma, hit, draft, target: (
+            max(gamma * draft, target) + (1 - hit) * gamma * draft
+        ),
+        "models taking turns": lambda gamma, hit, draft, target: (
+            (gamma + 1) * draft + target + (1 - hit) * gamma * draft
+        ),
+        "misses for nothing": lambda gamma, hit, draft, target: max(
+            (gamma + 1) * draft, target
+        ),
+        "hits and misses swapped": lambda gamma, hit, draft, target: (
+            max((gamma + 1) * draft, target) + hit * gamma * draft
+        ),
+        "no guessing after a miss": lambda gamma, hit, draft, target: (
+            hit * max((gamma + 1) * draft, target)
+            + (1 - hit) * (target + gamma * draft)
+        ),
+    },
+    praise="After a hit drafting costs nothing, if it fits beside a target pass.",
+)
+
+
+def chances_of_outcomes(fan: Fan, alpha: float) -> list[float]:
+    """How often 0, 1, 2 ... drafts are accepted, of as many as there are outcomes less
+    one."""
+    gamma = len(fan) - 1
+    chances = [(1 - alpha) * alpha**k for k in range(gamma)]
+    return [*chances, alpha**gamma]
+
+
+def gain_of_a_guess(count: int, power: float) -> float:
+    """How much less often an outcome is missed by one guess more."""
+    missed: float = float(count) ** -power
+    still_missed: float = float(count + 1) ** -power
+    return missed - still_missed
+
+
+def most_useful_guess(fan: Fan, alpha: float, power: float) -> int:
+    """After how many accepted drafts one more guess saves most misses. Source: the
+    power law of arXiv:2603.03251.
+    """
+    chances = chances_of_outcomes(fan, alpha)
+    gains = [
+        chance * gain_of_a_guess(count, power)
+        for chance, count in zip(chances, fan, strict=True)
+    ]
+    return int(np.argmax(gains))
+
+
+def _where(worth: Callable[[Fan, float, float], list[float]]) -> Answer:
+    """An answer that takes the place of the largest ``worth``."""
+    return lambda fan, alpha, power: int(np.argmax(worth(fan, alpha, power)))
+
+
+check_next_guess = Formula(
+    name="next_guess",
+    right=most_useful_guess,
+    gives="the number of accepted drafts",
+    cases=(
+        ((1, 1, 1), 0.8, 1.0),  # all pass with 0.64
+        ((1, 1, 1), 0.5, 1.0),  # none passes with 0.5
+        ((1, 1, 4), 0.8, 1.0),
+        ((3, 1, 2), 0.5, 1.0),
+        ((3, 2, 1, 1), 0.6, 0.5),
+        ((2, 2, 1, 1), 0.6, 2.0),
+        ((4, 1, 1, 1, 6), 0.7, 1.0),
+        ((5, 4, 3, 2, 9), 0.9, 1.5),
+        ((2, 2, 1), 0.3, 1.0),  # the fewest guesses are after what seldom comes
+    ),
+    wrong={
+        "likeliest outcome": _where(
+            lambda fan, alpha, power: chances_of_outcomes(fan, alpha)
+        ),
+        "fewest guesses": _where(
+            lambda fan, alpha, power: [-float(count) for count in fan]
+        ),
+        "largest share of misses": _where(
+            lambda fan, alpha, power: [
+                chance * count**-power
+                for chance, count in zip(
+                    chances_of_outcomes(fan, alpha), fan, strict=True
+                )
+            ]
+        ),
+        "all accepted taken for a failure": _where(
+            lambda fan, alpha, power: [
+                (1 - alpha) * alpha**k * gain_of_a_guess(count, power)
+                for k, count in enumerate(fan)
+            ]
+        ),
+    },
+    praise="A budget that is spent so, guess by guess, misses least.",
+)
+
+# -- lesson 40: DuoDecoding ------------------------------------------------------------
+
+
+def round_of_duodecoding(gamma: int, k: int, draft: float, target: float) -> float:
+    """One pass gives all first tokens, then each token takes one. Source: ours."""
+    length = gamma // k
+    return max((1 + k * (length - 1)) * draft, target)
+
+
+check_duo_round = Formula(
+    name="duo_round",
+    right=round_of_duodecoding,
+    gives="the time of a round",
+    cases=(
+        (6, 2, 1.0, 3.0),
+        (6, 2, 1.0, 6.0),
+        (8, 4, 1.0, 2.0),
+        (6, 1, 0.5, 1.0),
+        (4, 4, 0.25, 0.5),
+        (8, 3, 1.0, 2.0),  # three sequences of two tokens
+    ),
+    wrong={
+        "a pass for each token": lambda gamma, k, draft, target: max(
+            gamma // k * k * draft, target
+        ),
+        "one sequence counted": lambda gamma, k, draft, target: max(
+            gamma // k * draft, target
+        ),
+        "only the draft counted": lambda gamma, k, draft, target: (
+            (1 + k * (gamma // k - 1)) * draft
+        ),
+        "models taking turns": lambda gamma, k, draft, target: (
+            (1 + k * (gamma // k - 1)) * draft + target
+        ),
+    },
+    praise="The more sequences, the more of their tokens come from the first pass.",
+)
+
+
+def count_of_sequences(first: tuple[float, ...], second: float, gamma: int) -> int:
+    """How many first tokens exceed theta; a divisor of gamma. Source: DuoDecoding,
+    section 3.2, and its published code.
+    """
+    return _fitting(_likely(first, max(first) * second), gamma)
+
+
+def _likely(first: tuple[float, ...], theta: float) -> int:
+    """How many tokens are likelier than ``theta``; at least one."""
+    return max(1, sum(chance > theta for chance in first))
+
+
+def _fitting(likely: int, gamma: int) -> int:
+    """The most sequences, of at most so many, that divide the budget."""
+    return max(k for k in range(1, likely + 1) if gamma % k == 0)
+
+
+check_sequences = Formula(
+    name="sequences",
+    right=count_of_sequences,
+    gives="the number of sequences",
+    cases=(
+        ((0.50, 0.25, 0.20, 0.05), 0.45, 6),
+        ((0.50, 0.25, 0.20, 0.05), 0.45, 5),
+        ((0.40, 0.30, 0.20, 0.10), 0.40, 6),
+        ((0.30, 0.25, 0.20, 0.15, 0.10), 0.30, 8),
+        ((0.60, 0.30, 0.10), 0.90, 6),
+        ((0.90, 0.10), 1.00, 4),
+        ((0.10, 0.20, 0.50, 0.20), 0.30, 4),  # the likeliest is not the first
+        ((0.50, 0.25, 0.25), 0.50, 6),  # as likely as the limit is not likelier
+        ((0.25, 0.25, 0.25, 0.25), 0.50, 4),  # all are equally likely
+        ((0.10,) * 10, 0.50, 20),
+    ),
+    wrong={
+        "budget not divided": lambda first, second, gamma: _likely(
+            first, max(first) * second
+        ),
+        "second token alone": lambda first, second, gamma: _fitting(
+            _likely(first, second), gamma
+        ),
+        "likeliest not counted": lambda first, second, gamma: _fitting(
+            max(1, _likely(first, max(first) * second) - 1), gamma
+        ),
+        "one sequence more": lambda first, second, gamma: _fitting(
+            1 + _likely(first, max(first) * second), gamma
+        ),
+    },
+    praise="So an unsure draft model splits its budget, and a sure one does not.",
+)
+
+# -- lesson 50: EasySpec ---------------------------------------------------------------
+
+
+def fuzzy_pass(groups: list[int], attention: float, mlp: float) -> float:
+    """Attentions of a group at once, MLPs in order. Source: EasySpec, Algorithm 2."""
+    return len(groups) * attention + sum(groups) * mlp
+
+
+check_fuzzy_pass = Formula(
+    name="fuzzy_pass",
+    right=fuzzy_pass,
+    gives="the time of a fuzzy pass",
+    cases=(
+        ([1, 2, 1], 2.0, 1.0),
+        ([1, 1, 1], 2.0, 1.0),
+        ([1, 3, 4, 1, 1], 0.5, 0.25),
+        ([1], 3.0, 2.0),
+        ([2, 6, 1, 1, 1, 1, 1], 0.5, 0.25),
+    ),
+    wrong={
+        "exact pass": lambda groups, attention, mlp: sum(groups) * (attention + mlp),
+        "MLPs at once": lambda groups, attention, mlp: len(groups) * (attention + mlp),
+        "parts exchanged": lambda groups, attention, mlp: (
+            sum(groups) * attention + len(groups) * mlp
+        ),
+        "attention and MLP at once": lambda groups, attention, mlp: max(
+            len(groups) * attention, sum(groups) * mlp
+        ),
+    },
+    praise="However many devices there are, the MLPs stay.",
+)
+
+
+def round_of_easyspec(gamma: int, exact: float, fuzzy: float, target: float) -> float:
+    """One exact pass, gamma - 1 fuzzy ones, the test. Source: EasySpec, section 3.2."""
+    return exact + (gamma - 1) * fuzzy + target
+
+
+check_easy_round = Formula(
+    name="easy_round",
+    right=round_of_easyspec,
+    gives="the time of a round",
+    cases=(
+        (3, 4.0, 2.0, 10.0),
+        (1, 4.0, 2.0, 10.0),
+        (5, 0.5, 0.25, 1.0),
+        (5, 2.0, 2.0, 6.0),
+        (2, 3.0, 1.0, 2.0),
+        (8, 3.0, 1.0, 2.0),
+    ),
+    wrong={
+        "calibration on top": lambda gamma, exact, fuzzy, target: (
+            exact + gamma * fuzzy + target
+        ),
+        "calibration forgotten": lambda gamma, exact, fuzzy, target: (
+            gamma * fuzzy + target
+        ),
+        "nothing fuzzy": lambda gamma, exact, fuzzy, target: gamma * exact + target,
+        "test forgotten": lambda gamma, exact, fuzzy, target: (
+            exact + (gamma - 1) * fuzzy
+        ),
+        "both at once": lambda gamma, exact, fuzzy, target: max(
+            exact + (gamma - 1) * fuzzy, target
+        ),
+    },
+    praise="So calibration costs one exact pass in place of a fuzzy one.",
+)
+
+# -- lesson 55: plain decoding on several devices --------------------------------------
+
+
+def seconds(n: int, alone: float, reading: float, joining: float) -> float:
+    """The rest, an nth of the reading, and the joining where there are several.
+
+    Source: ``speclab.theory.plain_decoding``.
+    """
+    if n == 1:
+        return alone
+    return alone - reading + reading / n + joining
+
+
+check_seconds = Formula(
+    name="seconds",
+    right=seconds,
+    gives="the time of the pass",
+    cases=(
+        (2, 1.0, 0.8, 0.0),
+        (2, 1.0, 0.8, 0.1),
+        (1, 1.0, 0.8, 0.1),
+        (4, 0.108, 0.08, 0.001),
+        (8, 0.1, 0.06, 0.002),
+        (3, 0.2, 0.2, 0.01),  # nothing but reading
+        (4, 0.2, 0.01, 0.02),  # more devices are slower here
+    ),
+    wrong={
+        "joining on one device": lambda n, alone, reading, joining: (
+            alone - reading + reading / n + joining
+        ),
+        "joining forgotten": lambda n, alone, reading, joining: (
+            alone - reading + reading / n
+        ),
+        "all of it divided": lambda n, alone, reading, joining: (
+            alone / n + (joining if n > 1 else 0.0)
+        ),
+        "rest forgotten": lambda n, alone, reading, joining: (
+            reading / n + (joining if n > 1 else 0.0)
+        ),
+        "reading counted twice": lambda n, alone, reading, joining: (
+            alone + reading / n + joining if n > 1 else alone
+        ),
+        "rest divided": lambda n, alone, reading, joining: (
+            reading + (alone - reading) / n + joining if n > 1 else alone
+        ),
+        "joining divided": lambda n, alone, reading, joining: (
+            alone - reading + (reading + joining) / n if n > 1 else alone
+        ),
+    },
+    praise="So more devices help as long as reading is most of the pass.",
+)
+
+# -- lesson 60: when a draft pays, and how long it should be --------------------------
+
+
+def break_even(c: float) -> float:
+    """1 / c: there (1 + alpha) / (1 + 1 / c) is 1. Source: Leviathan et al. 2023,
+    corollary 3.9.
+    """
+    return min(1.0, 1 / c)
+
+
+check_break_even = Formula(
+    name="break_even",
+    right=break_even,
+    gives="the lowest acceptance rate",
+    cases=((5.0,), (2.0,), (1.25,), (1.0,), (3.0,), (64.0,)),
+    wrong={
+        "draft forgotten": lambda c: 0.0,
+        "bonus forgotten": lambda c: 1 + 1 / c,
+        "ratio upside down": lambda c: c,
+        "share left over": lambda c: 1 - 1 / c,
+    },
+    praise="So a fast draft model may be wrong often, a slow one hardly ever.",
+)
+
+
+def best_gamma(alpha: float, c: float) -> int:
+    """The gamma of most (1 + ... + alpha^gamma) / (gamma / c + 1). Source: Leviathan et
+    al. 2023, theorem 3.8.
+    """
+    return max(range(1, 51), key=lambda gamma: _speedup(alpha, gamma, c))
+
+
+def _speedup(alpha: float, gamma: int, c: float) -> float:
+    return expected_tokens(alpha, gamma) / (gamma / c + 1)
+
+
+check_best_gamma = Formula(
+    name="best_gamma",
+    right=best_gamma,
+    gives="the best draft length",
+    cases=(
+        (0.8, 5.0),
+        (0.6, 5.0),
+        (0.9, 5.0),
+        (0.8, 20.0),
+        (0.3, 2.0),
+        (0.9, 2.5),
+        (0.99, 20.0),
+        (1.0, 5.0),
+    ),
+    wrong={
+        "c taken": lambda alpha, c: round(c),
+        "time forgotten": lambda alpha, c: max(
+            range(1, 51), key=lambda g: expected_tokens(alpha, g)
+        ),
+        "tokens forgotten": lambda alpha, c: 1,
+        "bonus forgotten": lambda alpha, c: max(
+            range(1, 51),
+            key=lambda g: (expected_tokens(alpha, g) - 1) / (g / c + 1),
+        ),
+    },
+    praise="It may be shorter or longer than c: at c = 5 it is 2 for an α of 0.6, and "
+    "7 for 0.9.",
+)
+
+# -- lesson 65: batches ----------------------------------------------------------------
+
+
+def round_of_batch(
+    batch: int, gamma: int, fixed: float, per_token: float, draft: float
+) -> float:
+    """All windows in one pass, after gamma passes of the draft model. Source: ours."""
+    return gamma * draft + fixed + per_token * batch * (gamma + 1)
+
+
+check_batch_round = Formula(
+    name="batch_round",
+    right=round_of_batch,
+    gives="the time of a round",
+    cases=(
+        (1, 4, 8.0, 0.5, 1.0),
+        (16, 4, 8.0, 0.5, 1.0),
+        (16, 1, 8.0, 0.5, 1.0),
+        (64, 7, 6.0, 0.02, 0.25),
+        (3, 2, 1.0, 0.0, 0.5),
+        (2, 8, 1.0, 0.01, 1.0),
+    ),
+    wrong={
+        "one token of each request": lambda batch, gamma, fixed, per_token, draft: (
+            gamma * draft + fixed + per_token * batch
+        ),
+        "last token forgotten": lambda batch, gamma, fixed, per_token, draft: (
+            gamma * draft + fixed + per_token * batch * gamma
+        ),
+        "a pass for each request": lambda batch, gamma, fixed, per_token, draft: (
+            gamma * draft + batch * (fixed + per_token * (gamma + 1))
+        ),
+        "drafting in turn": lambda batch, gamma, fixed, per_token, draft: (
+            batch * gamma * draft + fixed + per_token * batch * (gamma + 1)
+        ),
+        "drafting for free": lambda batch, gamma, fixed, per_token, draft: (
+            fixed + per_token * batch * (gamma + 1)
+        ),
+    },
+    praise="The weights are read once for all, and each token adds its part.",
+)
+
+
+def limit_of_batch(
+    tokens: float, rows: float, fixed: float, per_token: float, drafting: float
+) -> float:
+    """B*, with nothing cached."""
+    return batch_that_stops_paying(tokens, rows, fixed, per_token, drafting)
+
+
+check_batch_limit = Formula(
+    name="batch_limit",
+    right=limit_of_batch,
+    gives="the number of requests",
+    cases=(
+        (2.0, 4.0, 10.0, 1.0, 2.0),
+        (3.0, 5.0, 8.0, 0.05, 4.0),
+        (3.0, 5.0, 8.0, 0.05, 0.0),
+        (2.533, 4.0, 7.093, 0.02101, 2.135),
+        (5.695, 8.0, 7.093, 0.02101, 0.0),
+    ),
+    wrong={
+        "drafting for free": lambda tokens, rows, fixed, per_token, drafting: (
+            fixed * (tokens - 1) / (per_token * (rows - tokens))
+        ),
+        "every row lost": lambda tokens, rows, fixed, per_token, drafting: (
+            (fixed * (tokens - 1) - drafting) / (per_token * rows)
+        ),
+        "one plain pass": lambda tokens, rows, fixed, per_token, drafting: (
+            (fixed * tokens - drafting) / (per_token * (rows - tokens))
+        ),
+        "one row taken off": lambda tokens, rows, fixed, per_token, drafting: (
+            (fixed * (tokens - 1) - drafting) / (per_token * (rows - 1))
+        ),
+    },
+    praise="Up to there the weights that are not read again pay for the rows in vain.",
+)
+
+# -- lesson 70: intervals, verdicts, two ways of counting -----------------------------
+
+
+def verdict(low: float, high: float, least: float, most: float) -> str:
+    """What an interval says of a claim that a number lies between two others."""
+    if least <= low and high <= most:
+        return "yes"
+    if high < least or most < low:
+        return "no"
+    return "open"
+
+
+check_verdict = Formula(
+    name="verdict",
+    right=verdict,
+    gives="the verdict",
+    cases=(
+        (2.2, 2.4, 2.0, 3.0),
+        (1.5, 1.8, 2.0, 3.0),
+        (1.8, 2.2, 2.0, 3.0),
+        (3.1, 3.4, 2.0, 3.0),
+        (2.9, 3.1, 2.0, 3.0),
+        (1.0, 4.0, 2.0, 3.0),
+        (2.0, 3.0, 2.0, 3.0),
+        (1.0, 2.0, 2.0, 3.0),
+        (3.0, 4.0, 2.0, 3.0),
+        (-1.0, 0.5, 0.0, 1.0),
+        (1.96, 2.5, 2.0, 3.0),
+        (5.0, 9.0, 2.0, 3.0),
+    ),
+    wrong={
+        "middle of the interval": lambda low, high, least, most: (
+            "yes" if least <= (low + high) / 2 <= most else "no"
+        ),
+        "nothing open": lambda low, high, least, most: (
+            "yes" if least <= low and high <= most else "no"
+        ),
+        "overlap is enough": lambda low, high, least, most: (
+            "no" if high < least or most < low else "yes"
+        ),
+        "one end forgotten": lambda low, high, least, most: (
+            "yes" if least <= low else "no" if high < least else "open"
+        ),
+    },
+    praise="An open claim is no defeat: its note says how many prompts would do.",
+)
+
+
+def interval_of(values: tuple[float, ...], t: float) -> tuple[float, float]:
+    """Student's: mean +- t s / sqrt(n), with s from n - 1."""
+    mean, error = np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
+    return float(mean - t * error), float(mean + t * error)
+
+
+check_interval = Formula(
+    name="interval",
+    right=interval_of,
+    gives="the interval",
+    cases=(
+        ((1.0, 3.0), 12.71),
+        ((2.0, 2.0, 2.0), 4.30),
+        ((2.0, 2.5, 3.0, 2.1), 3.18),
+        ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), 2.36),
+        ((1.5, 0.5, 2.0, 4.0, 1.0, 3.0, 2.5, 7.0, 9.0, 0.5), 2.26),
+    ),
+    wrong={
+        "divided by n": lambda values, t: (
+            np.mean(values) - t * np.std(values) / np.sqrt(len(values)),
+            np.mean(values) + t * np.std(values) / np.sqrt(len(values)),
+        ),
+        "spread of the values": lambda values, t: (
+            np.mean(values) - t * np.std(values, ddof=1),
+            np.mean(values) + t * np.std(values, ddof=1),
+        ),
+        "lowest and highest value": lambda values, t: (min(values), max(values)),
+        "t forgotten": lambda values, t: interval_of(values, 1.0),
+    },
+    praise="With two values t is 12.7: that is why one more prompt helps so much.",
+)
+
+
+def two_counts(passes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+    """Accepted per target pass, and per rejection. Sources: Leviathan et al. 2023;
+    PEARL, table 7.
+    """
+    accepted = sum(own_accepted for own_accepted, _rejected in passes)
+    rejected = sum(own_rejected for _accepted, own_rejected in passes)
+    return accepted / len(passes), accepted / rejected
+
+
+check_two_counts = Formula(
+    name="two_counts",
+    right=two_counts,
+    gives="accepted drafts per pass and per rejection",
+    cases=(
+        (((4, 0), (3, 1), (4, 0), (4, 0), (1, 1)),),
+        (((2, 1), (0, 1), (4, 0), (4, 1)),),
+        (((5, 1), (5, 1)),),
+        (((1, 1), (3, 0), (2, 1), (4, 0)),),  # it ends between two rejections
+    ),
+    wrong={
+        "replacements counted": lambda passes: (
+            sum(a + r for a, r in passes) / len(passes),
+            sum(a + r for a, r in passes) / sum(r for _, r in passes),
+        ),
+        "one more run counted": lambda passes: (
+            sum(a for a, _ in passes) / len(passes),
+            sum(a for a, _ in passes) / (1 + sum(r for _, r in passes)),
+        ),
+        "counts exchanged": lambda passes: two_counts(passes)[::-1],
+        "passes without a rejection left out": lambda passes: (
+            sum(a for a, _ in passes) / len(passes),
+            sum(a for a, r in passes if r) / sum(r for _, r in passes),
+        ),
+    },
+    praise="The same run, and one of its counts can be several times the other.",
+)
+
+# -- lesson 90: messages, and clocks that do not agree --------------------------------
+
+# Readings of one round trip: of our clock before, of the other clock, of ours after.
+Trip: TypeAlias = tuple[float, float, float]
+
+
+def round_over_network(
+    gamma: int, draft: float, target: float, draft_message: float, target_message: float
+) -> float:
+    """A question and an answer for each of the two operations. Source: ours."""
+    drafting = draft_message + gamma * draft + draft_message
+    testing = target_message + target + target_message
+    return drafting + testing
+
+
+check_network_round = Formula(
+    name="network_round",
+    right=round_over_network,
+    gives="the time of a round",
+    cases=(
+        (4, 1.0, 5.0, 0.0, 2.0),
+        (4, 1.0, 5.0, 0.5, 2.0),
+        (1, 1.0, 4.0, 3.0, 0.25),
+        (5, 0.02, 0.1, 0.01, 0.03),
+        (3, 1.0, 5.0, 0.0, 0.0),
+        (9, 1.0, 5.0, 0.5, 2.0),
+    ),
+    wrong={
+        "answers forgotten": lambda gamma, draft, target, to_draft, to_target: (
+            gamma * draft + to_draft + target + to_target
+        ),
+        "messages for every draft": lambda gamma, draft, target, to_draft, to_target: (
+            gamma * (draft + 2 * to_draft) + target + 2 * to_target
+        ),
+        "both at once": lambda gamma, draft, target, to_draft, to_target: max(
+            gamma * draft + 2 * to_draft, target + 2 * to_target
+        ),
+        "target's messages alone": lambda gamma, draft, target, to_draft, to_target: (
+            gamma * draft + target + 2 * to_target
+        ),
+        "no network": lambda gamma, draft, target, to_draft, to_target: (
+            gamma * draft + target
+        ),
+    },
+    praise="Four messages for each round, however many drafts it has.",
+)
+
+
+def gamma_over_network(
+    draft: float, target: float, draft_message: float, target_message: float
+) -> float:
+    """Where gamma t_draft + 2 m_draft = t_target + 2 m_target.
+
+    Source: PEARL, Theorem 1, with the messages' time added to that of the passes.
+    """
+    return (target + 2 * target_message - 2 * draft_message) / draft
+
+
+check_network_gamma = Formula(
+    name="network_gamma",
+    right=gamma_over_network,
+    gives="the draft length with which nobody waits",
+    cases=(
+        (1.0, 5.0, 0.0, 1.0),
+        (1.0, 5.0, 1.0, 0.0),
+        (0.5, 5.0, 0.5, 2.0),
+        (0.25, 1.0, 0.125, 0.125),
+        (1.0, 5.0, 0.0, 0.0),
+        (0.8, 5.0, 0.25, 1.0),  # 8.125: it need not be whole
+    ),
+    wrong={
+        "no network": lambda draft, target, to_draft, to_target: target / draft,
+        "answers forgotten": lambda draft, target, to_draft, to_target: (
+            (target + to_target - to_draft) / draft
+        ),
+        "only the target's messages": lambda draft, target, to_draft, to_target: (
+            (target + 2 * to_target) / draft
+        ),
+        "all messages added": lambda draft, target, to_draft, to_target: (
+            (target + 2 * to_target + 2 * to_draft) / draft
+        ),
+        "messages for every draft": lambda draft, target, to_draft, to_target: (
+            (target + 2 * to_target) / (draft + 2 * to_draft)
+        ),
+        "models taking turns": lambda draft, target, to_draft, to_target: (
+            (target + 2 * to_target + 2 * to_draft + draft) / draft
+        ),
+    },
+    praise="So a slow network to the target model asks for longer drafts.",
+)
+
+
+def surest_offset(trips: Sequence[Trip]) -> tuple[float, float]:
+    """Half of the shortest trip is the error. Source: Cristian 1989, section 4."""
+    before, theirs, after = min(trips, key=lambda trip: trip[2] - trip[0])
+    return theirs - (before + after) / 2, (after - before) / 2
+
+
+def _offsets(trips: Sequence[Trip]) -> list[float]:
+    """How far the other clock is ahead, as each of the trips tells."""
+    return [theirs - (before + after) / 2 for before, theirs, after in trips]
+
+
+def _mean_offset(trips: Sequence[Trip]) -> tuple[float, float]:
+    """The mistake of taking all trips as equally good."""
+    errors = [(after - before) / 2 for before, _theirs, after in trips]
+    return sum(_offsets(trips)) / len(trips), sum(errors) / len(errors)
+
+
+def _offset_of(trip: Trip) -> tuple[float, float]:
+    """What one trip tells."""
+    before, theirs, after = trip
+    return theirs - (before + after) / 2, (after - before) / 2
+
+
+check_clock = Formula(
+    name="clock",
+    right=surest_offset,
+    gives="the pair (offset, error)",
+    cases=(
+        ([(10.0, 115.0, 12.0)],),
+        ([(10.0, 115.0, 12.0), (20.0, 124.5, 21.0)],),
+        ([(0.0, -2.5, 1.0), (5.0, -0.75, 5.5), (9.0, 7.0, 13.0)],),
+        ([(3.0, 2.75, 3.25), (4.0, 4.25, 4.75)],),
+        (
+            [
+                (1.0, 8.5, 3.0),
+                (4.0, 11.75, 5.5),
+                (6.0, 13.25, 9.0),
+                (10.0, 17.5, 11.0),  # the quickest, and its question took longest
+                (12.0, 19.0, 14.0),
+            ],
+        ),
+    ),
+    wrong={
+        "sign exchanged": lambda trips: (
+            -surest_offset(trips)[0],
+            surest_offset(trips)[1],
+        ),
+        "whole trip as error": lambda trips: (
+            surest_offset(trips)[0],
+            2 * surest_offset(trips)[1],
+        ),
+        "read when asked": lambda trips: (
+            surest_offset(trips)[0] + surest_offset(trips)[1],
+            surest_offset(trips)[1],
+        ),
+        "mean of all trips": _mean_offset,
+        "longest trip": lambda trips: _offset_of(
+            max(trips, key=lambda trip: trip[2] - trip[0])
+        ),
+        "last trip": lambda trips: _offset_of(trips[-1]),
+        "first trip": lambda trips: _offset_of(trips[0]),
+    },
+    praise="The quickest trip is the surest: that is Cristian's algorithm of 1989.",
+)
