@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from speclib.drawing.svg import NAMESPACE, coordinate, shape, tag
+from speclib.drawing.display import MimeBundle, notebook_forms
+from speclib.drawing.svg import NAMESPACE, card, coordinate, shape, tag
 from speclib.drawing.text_in_pictures import text_width
 
 GRID = "#e3e3e3"  # lines that lead from an axis through a chart
@@ -47,3 +48,23 @@ def start_that_fits(text: str, most_width: float) -> str:
             break
         shown += letter
     return shown
+
+
+class Still:
+    """A picture that does not move, on a white card.
+
+    A subclass has ``size``, ``drawing()`` and a ``__repr__``, the picture in words.
+    """
+
+    size: tuple[int, int]  # pixels
+
+    def drawing(self) -> str:
+        """The SVG elements on the card."""
+        raise NotImplementedError
+
+    def picture(self) -> str:
+        """SVG."""
+        return card(self.drawing(), *self.size)
+
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
+        return notebook_forms(self.picture(), self.size, repr(self))
