@@ -65,7 +65,7 @@ test-notebooks: $(READY)  ## the learn notebooks: each cell gives what is stored
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
-	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py tests/reproduce/test_site.py
+	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_site.py
 
 test-all: $(READY)  ## every test, those of minutes too
 	$(MAKE) --keep-going test-thorough test-notebooks test-browser-thorough
@@ -74,7 +74,7 @@ test-thorough: $(READY)
 	$(PY) -m pytest -q -m "not browser" -n auto --dist worksteal -p no:nbval
 
 test-browser-thorough: $(READY)
-	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_moving_pages.py tests/reproduce/test_site.py
+	$(PY) -m pytest -q -m browser -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_site.py
 
 lab: $(READY)    ## open the notebooks in JupyterLab
 	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb

@@ -331,11 +331,7 @@ def site(
 
     started = time.monotonic()
     built = build_site(out or HOME / "site")
-    seconds = time.monotonic() - started
-    print(f"{built.pages} pages, {built.size / 1e6:.1f} MB, in {seconds:.0f} s")
-    if not built.has_api:
-        print("without the API: its pages need pdoc, `pip install -e '.[site]'`")
-    print(f"Open {built.folder / 'index.html'}")
+    print(f"{time.monotonic() - started:.0f} s. Open {built / 'index.html'}")
 
 
 def _read_parameter(text: str) -> tuple[str, object]:

@@ -14,9 +14,9 @@ def make_audit_page() -> dict[str, str]:
     Does nothing where there is no audit: its items and its notebook.
     """
     from speclab.views.audit.audit_lines import TO_REPORTS
-    from speclab.views.pages.notebook import notebook_markdown, notebook_page
 
     from .notebooks import in_words, notebook_of, run_notebook
+    from .pages import notebook_markdown, notebook_page
 
     notebook = notebook_of(AUDIT)
     if not notebook.is_file() or not (paths.DATA / "audit").is_dir():

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from speclab.pool import on_every_core
-from speclab.views.pages.notebook_files import WIDGET, notebook_json, read_notebook
+from speclab.views.notebook_files import WIDGET, notebook_json, read_notebook
 from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue, SpeclibError, unknown_name

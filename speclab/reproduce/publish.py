@@ -7,10 +7,8 @@ look like is the business of ``views``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 
-from speclab import machine_facts
 from speclab.papers.ledger import (
     SAME_DEVICES_SUFFIX,
     LedgerLine,
@@ -26,7 +24,6 @@ from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
 
 from .book import Book, Page
-from .lesson_pages import lecturers_address, list_lessons
 
 
 # -- rows of other machines ------------------------------------------------------------
@@ -98,44 +95,18 @@ def write_page(book: Book, executed: Path) -> None:
     """Writes <paper>.html from the executed notebook, and plotly beside it."""
     from plotly.offline import get_plotlyjs
 
-    from speclab.views.pages.notebook import notebook_page
+    from .pages import notebook_page
 
     write_atomically(paths.REPORTS / "plotly.min.js", get_plotlyjs())
-    notebook = executed.read_text("utf-8")
-    front = str(book.paper.facts.get("first_table", ""))
-    html = notebook_page(notebook, book.paper.title, front=front)
+    html = notebook_page(executed.read_text("utf-8"), book.paper.title)
     write_atomically(paths.REPORTS / f"{book.paper.key}.html", html)
 
 
 def write_index_page(books: Iterable[Book]) -> None:
-    """Writes index.html over all papers; its links lead to the pages that are there."""
-    from speclab.views.pages.index import index_page, summary
-    from speclab.views.pages.places import find_anchors
+    """Writes index.md, a line per paper, and index.html, which leads to the pages."""
+    from .pages import index_html, index_markdown
 
-    from .races import FRONT, compute
-
-    entries, anchors = [], {}
-    for book in books:
-        entries.append(summary(book.paper, book.filled))
-        page = paths.REPORTS / f"{book.paper.key}.html"
-        html = page.read_text("utf-8") if page.is_file() else ""
-        anchors[book.paper.key] = find_anchors(html)
-    html = index_page(
-        entries,
-        {"made": f"{datetime.now():%Y-%m-%d %H:%M}", **describe_machine()},
-        anchors,
-        has_audit=(paths.REPORTS / "audit.html").is_file(),
-        lessons=list_lessons(),
-        lecturers=lecturers_address(),
-        race=compute(FRONT),
-    )
-    write_atomically(paths.REPORTS / "index.html", html)
-
-
-def describe_machine() -> dict[str, str]:
-    """What a reader must know of this machine, by name."""
-    facts = {"machine": machine_facts.name()}
-    for name, fact in machine_facts.environment():
-        if fact:
-            facts[name] = fact
-    return facts
+    markdown = index_markdown(books)
+    write_atomically(paths.REPORTS / "index.md", markdown)
+    pages = {path.stem for path in paths.REPORTS.glob("*.html")}
+    write_atomically(paths.REPORTS / "index.html", index_html(markdown, pages))

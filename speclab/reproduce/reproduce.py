@@ -31,7 +31,7 @@ DEFAULT_MINUTES = 20.0
 QUICK_MINUTES = 5.0
 FULL_MINUTES = 60.0
 PAGES_SECONDS = 90.0  # of the budget, that the pages take on two cores
-QUICK_PAGES_SECONDS = 60.0  # without the audit's page and the lessons'
+QUICK_PAGES_SECONDS = 60.0  # without the audit's page
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 
@@ -58,7 +58,7 @@ def reproduce(
 
     only     papers that are measured, and whose pages are made; all without it
     minutes  0 measures nothing: the reports are made of the rows that are there
-    quick    the main tables alone; the pages of audit and lessons stay as they are
+    quick    the main tables alone; the audit's page stays as it is
 
     Raises SpeclibError for an unknown paper. Cells that fail are in the outcome, and
     everything else is written.
@@ -120,12 +120,11 @@ def write_reports(
 ) -> dict[str, str]:
     """Writes tables, pages and the index; returns why some failed.
 
-    Unless ``quick``, the pages of the audit and of the lessons, too.
+    Unless ``quick``, the page of the audit, too.
     """
     from . import publish
     from .audit_page import make_audit_page
     from .book import Book
-    from .lesson_pages import write_lesson_pages
 
     books = {paper.key: Book(paper.key, errors=errors) for paper in choose_papers()}
     publish.write_tables(books.values())
@@ -136,7 +135,6 @@ def write_reports(
     failed |= dict(_make_pages({key: books[key] for key in wanted}, say))
     if not quick and not _missing_runners():
         failed |= make_audit_page()
-        failed |= write_lesson_pages()
     publish.write_index_page(books.values())
     return failed
 

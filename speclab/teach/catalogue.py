@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 
 from speclab.check import candidate_mistakes, line_mistakes
 from speclab.check.mistakes import Mistake
-from speclab.views.pages.notebook_files import read_notebook
+from speclab.views.notebook_files import read_notebook
 from speclib.errors import BadValue, unknown_name
 
 from . import bugs, formulas

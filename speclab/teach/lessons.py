@@ -20,7 +20,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from speclab.views.pages.notebook_files import notebook_json, read_notebook
+from speclab.views.notebook_files import notebook_json, read_notebook
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
 from speclib.paths import ROOT

@@ -19,20 +19,6 @@ FLAGS = (
 )
 PHONE = {"width": 390, "height": 844}
 PAGE_WIDTH = "document.documentElement.scrollWidth"
-# The letters of all texts that are shown, in pixels as a reader sees them.
-SIZES_OF_LETTERS = """() => {
-  const sizes = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const parent = node.parentElement;
-    const text = node.textContent.trim();
-    if (!text || parent.closest("script, style, noscript, title")) continue;
-    if (!parent.checkVisibility() || !parent.getClientRects().length) continue;
-    const scale = parent.ownerSVGElement ? parent.getScreenCTM().a : 1;
-    sizes.push([scale * parseFloat(getComputedStyle(parent).fontSize), text]);
-  }
-  return sizes;
-}"""
 # What reaches beyond the right edge of the screen, and scrolls in no box of its own.
 WIDER_THAN_SCREEN = """() => [...document.querySelectorAll("body *")].filter((node) => {
   if (node.getBoundingClientRect().right <= innerWidth + 1) return false;
@@ -67,11 +53,3 @@ def new_page(browser, **options) -> tuple:
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", note_message)
     return page, errors
-
-
-def check_letters_and_width(page) -> None:
-    """No letter is smaller than 12 pixels, and nothing is wider than the screen."""
-    small = [said for said in page.evaluate(SIZES_OF_LETTERS) if said[0] < 11.9]
-    assert not small
-    assert not page.evaluate(WIDER_THAN_SCREEN)
-    assert page.evaluate(PAGE_WIDTH) <= page.viewport_size["width"]

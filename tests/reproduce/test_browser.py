@@ -25,13 +25,6 @@ from helpers.browser import new_page
 from helpers.jupyter_lab import running_lab
 from helpers.reproduce_home import fill_only
 
-from speclab.papers.ledger import VerdictLine
-from speclab.papers.load_papers import load_paper
-from speclab.papers.numbers import Number
-from speclab.papers.paper_schema import Claim
-from speclab.views.pages.entry import ClaimEntry, Judged, PaperEntry
-from speclab.views.pages.index import index_page
-
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -875,10 +868,7 @@ of_reports = pytest.mark.xdist_group("reports")
 def test_the_report_draws_every_chart_and_timeline_offline(
     reports, offline, paper, width, tmp_path
 ):
-    """Every chart whose table has numbers; what is measured alone says it has none.
-
-    One of them stands below the title, too.
-    """
+    """Every chart whose table has numbers; what is measured alone says it has none."""
     notebook = late.nbformat.read(reports / f"{paper}.ipynb", as_version=4)
     source = "\n".join(cell.source for cell in code_cells(notebook))
     charts = set(re.findall(r'\.chart\("([^"]+)"\)', source))
@@ -887,13 +877,11 @@ def test_the_report_draws_every_chart_and_timeline_offline(
     offline.screenshot(path=tmp_path / "report.png", full_page=True)
 
     charts_with_marks = offline.locator(
-        ".plotly-chart:has(.main-svg :is(.trace, .bars, .point, .hm) path, "
+        ".plotly-graph-div:has(.main-svg :is(.trace, .bars, .point, .hm) path, "
         ".main-svg .hm image)"
     )
     without_numbers = charts - items_with_numbers(reports, paper)
-    assert charts_with_marks.count() == 1 + len(charts) - len(without_numbers) > 1
-    first_chart = offline.locator(".plotly-chart").first.bounding_box()
-    assert first_chart["y"] < 500  # half of the first screen
+    assert charts_with_marks.count() == len(charts) - len(without_numbers) > 0
     sentence = offline.get_by_text("No number yet: it has measured numbers alone")
     assert sentence.count() == len(without_numbers)
     timelines = offline.locator("img[alt^=timeline]").evaluate_all(WIDTHS_OF_PICTURES)
@@ -929,7 +917,7 @@ def test_titles_of_the_heatmaps_panels_do_not_overlap_on_a_narrow_page(
 ):
     offline.set_viewport_size({"width": 800, "height": 1000})
     offline.goto((reports / "dsi.html").as_uri())
-    titles = offline.locator(".plotly-chart:has(.hm) .annotation-text")
+    titles = offline.locator(".plotly-graph-div:has(.hm) .annotation-text")
     edges = titles.evaluate_all(
         """all => all.map(title => title.getBoundingClientRect())
         .map(box => [box.left, box.right, box.top, box.bottom])"""
@@ -971,127 +959,5 @@ def test_every_link_of_the_pages_leads_to_an_anchor_that_exists(reports, offline
     offline.goto((reports / "dsi.html").as_uri())
 
     offline.get_by_role("link", name="All reports", exact=True).click()
-    offline.get_by_role("link", name="pearl.html", exact=True).click()
+    offline.get_by_role("link", name="PEARL: ").click()
     assert offline.locator("h1").first.text_content().startswith("PEARL")
-
-
-# -- the index, of claims that are made up ---------------------------------------------
-CLAIMS = (
-    # paper, claim, what is expected, verdict by virtual and by measured numbers
-    ("pearl", "first of pearl", "4.43", "yes", "no"),
-    ("pearl", "second of pearl", "10", "no", "open"),
-    ("dsi", "first of dsi", "1.92", "open", "not judged"),
-    ("dsi", "second of dsi", "A > B", "yes", "yes"),
-)
-
-
-def made_up_entries() -> list[PaperEntry]:
-    """The index's entries of two papers, each claim a headline that expects a number
-    of its own."""
-    claims: dict[str, list[ClaimEntry]] = {}
-    for paper, text, expected, virtual, measured in CLAIMS:
-        name = text.replace(" ", "-")
-        verdicts = {}
-        for kind, holds in (("virtual", virtual), ("measured", measured)):
-            line = VerdictLine(paper, "table-1", name, kind, holds, "1.5", expected)
-            verdicts[kind] = Judged(line, Number(1.5))
-        claim = Claim(id=name, kind="ratio", text=text, source="", expected=2.0)
-        entry = ClaimEntry("table-1", claim, verdicts, {}, is_headline=True)
-        claims.setdefault(paper, []).append(entry)
-    return [PaperEntry(load_paper(paper), own) for paper, own in claims.items()]
-
-
-@pytest.fixture
-def index(tmp_path):
-    """The address of an index of these claims."""
-    path = tmp_path / "index.html"
-    path.write_text(index_page(made_up_entries(), {}))
-    return path.as_uri()
-
-
-def shown_claims(page) -> list[str]:
-    """The claims that the table shows, from top to bottom."""
-    rows = page.locator("#all-claims tbody th:visible")
-    return [text.strip() for text in rows.all_text_contents()]
-
-
-ALL_CLAIMS = [text for _, text, *_ in CLAIMS]
-
-
-def test_the_index_is_filtered_by_paper_kind_and_verdict_and_its_address_says_how(
-    index, offline
-):
-    offline.goto(index)
-    assert shown_claims(offline) == ALL_CLAIMS
-
-    offline.get_by_role("checkbox", name="does not hold").check()
-    assert shown_claims(offline) == ["first of pearl", "second of pearl"]
-    offline.get_by_role("checkbox", name="measured").check()
-    assert shown_claims(offline) == ["first of pearl"]
-    assert urlsplit(offline.url).fragment == "kind=measured&verdict=no"
-    heads = offline.locator("#all-claims th[data-kind]:visible").all_text_contents()
-    assert heads == ["measured"]
-
-    offline.get_by_role("button", name="Show all").click()
-    assert shown_claims(offline) == ALL_CLAIMS
-    assert not urlsplit(offline.url).fragment
-
-
-@pytest.mark.parametrize(
-    "fragment, claims",
-    [
-        ("paper=dsi", ["first of dsi", "second of dsi"]),
-        ("verdict=open", ["second of pearl", "first of dsi"]),
-        ("kind=virtual&verdict=open,no", ["second of pearl", "first of dsi"]),
-        ("verdict=na", ["first of dsi"]),
-        ("words=second%20pearl", ["second of pearl"]),
-        ("paper=nobody", []),
-        ("sort=nothing&verdict=", ALL_CLAIMS),
-        ("pearl.second-of-pearl", ALL_CLAIMS),  # an anchor, not a view
-    ],
-)
-def test_a_view_that_is_linked_is_shown(index, offline, fragment, claims):
-    offline.goto(f"{index}#{fragment}")
-    assert shown_claims(offline) == claims
-
-
-def test_the_index_is_sorted_by_numbers_and_by_verdicts_up_and_down(index, offline):
-    offline.goto(index)
-    by_number = ["first of dsi", "first of pearl", "second of pearl"]
-    head = offline.get_by_role("columnheader", name="expected")
-    head.get_by_role("button").click()
-    assert shown_claims(offline) == [*by_number, "second of dsi"]
-    assert head.get_attribute("aria-sort") == "ascending"
-    head.get_by_role("button").click()
-    assert shown_claims(offline) == [*reversed(by_number), "second of dsi"]
-    assert urlsplit(offline.url).fragment == "sort=expected&order=down"
-
-    offline.goto(f"{index}#sort=measured")
-    offline.reload()
-    verdicts = ["first of pearl", "second of pearl", "second of dsi", "first of dsi"]
-    assert shown_claims(offline) == verdicts  # no, open, yes, not judged
-
-
-def test_without_scripts_the_index_shows_every_claim_and_no_filters(browser, index):
-    page, errors = new_page(browser, java_script_enabled=False)
-    page.goto(f"{index}#verdict=no")
-    assert shown_claims(page) == ALL_CLAIMS
-    assert not page.locator("#filters").is_visible()
-    page.close()
-    assert not errors
-
-
-@pytest.mark.parametrize("width, height", [(1400, 900), (683, 512)])
-def test_the_pictures_text_has_14_pixels_and_the_page_is_no_wider_than_its_window(
-    index, offline, width, height
-):
-    """683 by 512 is what 1024 by 768 are at a zoom of 150 %."""
-    offline.set_viewport_size({"width": width, "height": height})
-    offline.goto(index)
-    sizes = offline.locator(".headlines svg:visible text").evaluate_all(
-        """all => all.map(text => text.getScreenCTM().a
-          * parseFloat(getComputedStyle(text).fontSize))"""
-    )
-    assert sizes
-    assert min(sizes) >= 13.9  # a page's scroll bar may take a little
-    assert offline.evaluate(PAGE_WIDTH) <= width

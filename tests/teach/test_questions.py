@@ -22,7 +22,7 @@ from speclab.teach.lesson_files import (
 )
 from speclab.theory import closed_forms
 from speclab.theory.hardware import load_hardware
-from speclab.views.pages.notebook_files import read_notebook
+from speclab.views.notebook_files import read_notebook
 from speclib import SpeclibError, paths
 
 ROOT = Path(__file__).resolve().parents[2]

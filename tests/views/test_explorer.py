@@ -13,7 +13,7 @@ from helpers.patience import HANG
 from helpers.toy_runs import toy_run, toy_runs
 
 from speclab import explorer
-from speclab.views.pages.notebook_files import read_notebook
+from speclab.views.notebook_files import read_notebook
 from speclab.views.widgets.figures import speedup_after_first
 from speclab.views.widgets.timeline_explorer import expected_speedup
 from speclib import SpeclibError, compare, simulate

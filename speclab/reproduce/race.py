@@ -1,0 +1,71 @@
+"""A race of methods that moves on a page without Python.
+
+For every stop of a slider its timeline is drawn while the page is written, and the
+timeline widget's own script shows and plays it. A page has one race.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from speclab.views.widgets.timeline_explorer import explorer
+from speclib.decoding.simulate import compare
+from speclib.drawing.timeline.widget import SCRIPT, STYLE
+
+RACE_SCRIPT = Path(__file__).with_name("race.js")
+RATES = (0.0, 0.2, 0.4, 0.45, 0.5, 0.6, 0.8, 0.9, 1.0)  # of acceptance
+FIRST_RATE = 0.8
+WIDTH = 700  # pixels of a picture: of a page's column; on a phone it scrolls
+FIGURE = """
+<figure class="race" id="race">
+<figcaption>{title}</figcaption>
+<label>α, how often the draft model is right: <output></output>
+<input type="range" min="0" step="1"></label>
+<div class="speclib-timeline"></div>
+<p>Which words the draft model gets right is drawn at random. All numbers are virtual:
+the methods' own code, on a simulated clock.</p>
+</figure>
+<style>{style}</style>
+<script type="module">
+{script}
+showRace(document.getElementById("race"), {pictures}, "{first}");
+</script>
+"""
+
+
+class Race(NamedTuple):
+    """Plain decoding, speculative decoding, and ``method`` if it is another one."""
+
+    title: str
+    method: str
+    settings: dict[str, Any]
+
+
+TWO_WAYS = Race("The race", "speculative", {"tokens": 20, "gamma": 4, "c": 5.0})
+THREE_WAYS = Race(
+    "Three ways to write the same text", "pearl", {"tokens": 24, "gamma": 5, "c": 5.0}
+)
+OF_LESSONS = {"00_start_here": TWO_WAYS, "20_pearl": THREE_WAYS}
+
+
+def race_html(race: Race) -> str:
+    """The figure of a race, with everything that it needs."""
+    simulated = partial(compare, race.method, **race.settings)
+    rates = {"alpha": (0.0, 1.0, 0.01, FIRST_RATE)}
+    shown = explorer(simulated, rates, typical=True, width=WIDTH)
+    pictures = {}
+    for rate in RATES:
+        shown.set_values(alpha=rate)
+        pictures[f"{rate:g}"] = (shown.timeline.picture(), shown.timeline.story)
+    html = FIGURE.format(
+        title=race.title,
+        style=STYLE.read_text("utf-8"),
+        script=SCRIPT.read_text("utf-8") + RACE_SCRIPT.read_text("utf-8"),
+        pictures=json.dumps(pictures).replace("<", "\\u003c"),
+        first=f"{FIRST_RATE:g}",
+    )
+    # In Markdown, HTML would end at an empty line.
+    return "\n".join(line for line in html.splitlines() if line.strip())
