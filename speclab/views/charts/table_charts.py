@@ -134,6 +134,8 @@ def draw(
     )
     figure.for_each_annotation(lambda a: a.update(text=a.text.partition("=")[2]))
     figure.update_xaxes(matches=None, showticklabels=True)
+    if isinstance(orders[x][0], str):
+        figure.update_xaxes(categoryorder="array", categoryarray=orders[x])
     figure.update_yaxes(showticklabels=True)
     figure.update_traces(hovertemplate="%{x}: %{y:.3g}")
     return with_look(figure, lines, shown_unit(result.table), below)
@@ -537,17 +539,12 @@ def points_against_print(result: TableResult) -> go.Figure:
         marker_size=8,
         hovertemplate="%{hovertext}: %{x:.2f} printed, %{y:.2f}",
     )
-    largest = ours[["value", "printed"]].max().max()
-    return figure.add_shape(
-        type="line",
-        x0=0,
-        y0=0,
-        x1=largest,
-        y1=largest,
-        line={"color": COLOURS["paper"], "dash": "dot"},
-        row="all",
-        col="all",
-    )
+    for panel, numbers_of_part in enumerate(ours.groupby("part", sort=False)):
+        largest = numbers_of_part[1][["value", "printed"]].max().max()
+        line = {"color": COLOURS["paper"], "dash": "dot"}
+        corners = {"x0": 0, "y0": 0, "x1": largest, "y1": largest}
+        figure.add_shape(type="line", **corners, line=line, row=1, col=panel + 1)
+    return figure
 
 
 # -- which one -------------------------------------------------------------------------

@@ -79,19 +79,12 @@ class Dots(Still):
 
     def _row(self, name: str, values: list[float], y: float) -> str:
         """One row's name, its dots, and its mean as a bar and as a number."""
-        elements = [text_at(name, self.left - 10, y + 5, text_anchor="end", fill=INK)]
+        elements = [text_at(name, self.left - 12, y + 5, text_anchor="end", fill=INK)]
         for value in values:
-            dot = circle(
-                self.x_of(value),
-                y,
-                5,
-                tip=f"{value:.2f}",
-                fill=KIND_COLOURS["score"],
-                fill_opacity=0.55,
-            )
-            elements.append(dot)
+            look = {"fill": KIND_COLOURS["score"], "fill_opacity": 0.45}
+            elements.append(circle(self.x_of(value), y, 5, **look))
         mean, right = fmean(values), self.left + PLOT_WIDTH + 16
-        bar = rectangle(self.x_of(mean) - 1.5, y - 10, 3, 20, fill=INK)
+        bar = rectangle(self.x_of(mean) - 1.5, y - 11, 3, 22, fill=INK)
         number = text_at(f"{mean:.2f}", right, y + 5, fill=INK, font_weight="600")
         return "".join(elements) + bar + number
 

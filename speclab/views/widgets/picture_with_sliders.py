@@ -74,4 +74,4 @@ class PictureOfEachValue(PictureWithSliders):
         return self.shown.picture()
 
     def text(self) -> str:
-        return f"at {settings_in_words(self.values)}\n{self.shown!r}"
+        return f"curves at {settings_in_words(self.values)}\n{self.shown!r}"
