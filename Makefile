@@ -45,7 +45,7 @@ llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes o
 cluster: $(READY)  ## install Ray, for devices on several machines
 	@$(call install,-c requirements.lock -r requirements-cluster.lock)
 
-LOCKED := timeline lab models pictures notebooks site
+LOCKED := timeline lab models notebooks site
 # CUDA's libraries are left to torch: its builds differ in them, and each asks for its own.
 lock: $(READY)   ## write requirements.lock anew: pins stay, what is missing comes, what nothing needs goes
 	$(UV) pip compile --quiet --universal --python-version 3.11.5 $(LOCKED:%=--extra %) --group dev --constraints requirements.lock \

@@ -309,7 +309,7 @@ def pictures(
         Path | None, typer.Option(help="The folder; reports/pictures if left out.")
     ] = None,
 ) -> None:
-    """Write the pictures for the board, each as SVG, PDF and PNG."""
+    """Write the pictures for the board, each as SVG and PNG."""
     from speclab.teach.board_pictures import write_pictures
     from speclib.paths import REPORTS
 

@@ -149,7 +149,6 @@ DIRECT = {
     ("speclab/reproduce/site.py", "copyfile"): "into a new folder, renamed at the end",
     ("speclab/training/fit.py", "save_pretrained"): "into whole_files",
     ("speclab/training/tokenizer.py", "save_pretrained"): "into whole_files",
-    ("speclab/views/printing.py", "write_text"): "into a temporary folder",
 }
 
 

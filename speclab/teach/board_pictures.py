@@ -2,7 +2,7 @@
 
 Each is one of the lessons' own pictures, at settings that show its point. All come from
 the simulated clock or from a formula, and say so. ``write_pictures`` writes them as
-SVG, PDF and PNG.
+SVG and PNG.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from speclab.views.live.accept_bars import TOKENS, AcceptBarsPicture, P, Q
 from speclab.views.live.kv_ribbon import KvRibbonPicture
 from speclab.views.live.outcome_tree import OutcomeTreePicture
 from speclab.views.live.rounds import RoundsPicture
-from speclab.views.printing import pdf, svg_with_font
 from speclab.views.stills.curves import Curves
 from speclab.views.widgets.layer_schedule_widget import Layers
 from speclib.atomic_files import write_atomically
@@ -261,16 +260,15 @@ PICTURES = {
 
 
 def write_pictures(folder: Path, names: Iterable[str] = PICTURES) -> list[Path]:
-    """Writes each picture as <name>.svg, .pdf and .png; returns their paths.
+    """Writes each picture as <name>.svg and .png; returns their paths.
 
-    Raises SpeclibError where the folder cannot be written, or typst is missing.
+    Raises SpeclibError where the folder cannot be written.
     """
     written = []
     for name in names:
         svg = PICTURES[name].draw()
         contents = {
-            ".svg": svg_with_font(svg).encode(),
-            ".pdf": pdf(svg),
+            ".svg": svg.encode(),
             ".png": png(svg, PNG_SCALE),
         }
         for ending, content in contents.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-SLOW = ("nbformat", "pypdf")
+SLOW = ("nbformat",)
 
 
 def __getattr__(name: str) -> ModuleType:

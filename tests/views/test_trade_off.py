@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from speclab.views.stills.trade_off import AHEAD, BEHIND, TradeOff
 
 import speclab
-from speclab.views.stills.trade_off import AHEAD, BEHIND, TradeOff
 from speclib.errors import BadValue
 
 LINES = {

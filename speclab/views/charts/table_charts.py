@@ -257,13 +257,7 @@ def bars_by_row(result: TableResult) -> go.Figure:
     colours = colours_of(result.table.row_labels)
     numbers = in_table_unit(result)
     return draw_bars(
-        result,
-        numbers,
-        "kind",
-        "column",
-        "row",
-        colours=colours,
-        turned=True,
+        result, numbers, "kind", "column", "row", colours=colours, turned=True
     )
 
 
@@ -282,12 +276,7 @@ def bars_by_part(result: TableResult) -> go.Figure:
     numbers = numbers[numbers.column.isin(PARTS)]
     in_ms = numbers.assign(value=1000 * numbers.value)
     figure = draw_bars(
-        result,
-        in_ms,
-        "kind",
-        "row",
-        "column",
-        colours=colours_of(PARTS),
+        result, in_ms, "kind", "row", "column", colours=colours_of(PARTS)
     )
     return figure.update_yaxes(title_text="ms")
 
@@ -536,8 +525,7 @@ def points_against_print(result: TableResult) -> go.Figure:
     )
     figure.update_yaxes(matches=None)
     figure.update_traces(
-        marker_size=8,
-        hovertemplate="%{hovertext}: %{x:.2f} printed, %{y:.2f}",
+        marker_size=8, hovertemplate="%{hovertext}: %{x:.2f} printed, %{y:.2f}"
     )
     for panel, numbers_of_part in enumerate(ours.groupby("part", sort=False)):
         largest = numbers_of_part[1][["value", "printed"]].max().max()

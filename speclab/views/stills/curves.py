@@ -21,7 +21,7 @@ from math import ceil, floor, isfinite
 from typing import Any, NamedTuple
 
 from speclab.traces.acceptance import Acceptance, acceptance
-from speclab.views.shapes import GRID, Still, circle
+from speclab.views.shapes import GRID, Still, centred, circle
 from speclab.views.widgets.picture_with_sliders import PictureOfEachValue
 from speclib.arguments import AnyNumber, Count, checked
 from speclib.drawing.svg import (
@@ -149,7 +149,7 @@ class Lines(Still):
                 elements.append(vertical_line(x, PLOT_TOP, bottom, stroke=GRID))
             elements.append(text_at(label, x, bottom + 20, text_anchor="middle"))
         middle = PLOT_LEFT + PLOT_WIDTH / 2
-        below = text_at(self.below, middle, bottom + 44, text_anchor="middle", fill=INK)
+        below = centred(self.below, middle, bottom + 44)
         return "".join(elements) + below
 
     def _line(self, line: Iterable[Mark], number: int) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from math import ceil, floor
 from statistics import fmean
 
-from speclab.views.shapes import GRID, Still, circle
+from speclab.views.shapes import GRID, Still, centred, circle
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.svg import (
     INK,
@@ -72,9 +72,7 @@ class Dots(Still):
         return (
             "".join(elements)
             + text_at("mean", right, self.bottom + 20)
-            + text_at(
-                self.title, middle, self.bottom + 44, text_anchor="middle", fill=INK
-            )
+            + centred(self.title, middle, self.bottom + 44)
         )
 
     def _row(self, name: str, values: list[float], y: float) -> str:

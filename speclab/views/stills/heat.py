@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
-from speclab.views.shapes import Still
+from speclab.views.shapes import Still, centred, title_at
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.svg import INK, PAD, rectangle, text_at, vertical_line
 from speclib.drawing.text_in_pictures import text_width
@@ -95,11 +95,7 @@ class Heat(Still):
         self.size = (round(2 * PAD + width), round(PAD + height + PAD))
 
     def drawing(self) -> str:
-        elements = [
-            text_at(
-                self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600"
-            )
-        ]
+        elements = [title_at(self.title, PAD, PAD + 14)]
         for index, name in enumerate(self.panels):
             line, column = divmod(index, self.side_by_side)
             left = PAD + column * (self.panel_width + BETWEEN_PANELS)
@@ -139,11 +135,10 @@ class Heat(Still):
         share = (value - self.low) / (1 - self.low)
         fill = shade(share)
         ground = rectangle(x, y, CELL_WIDTH, CELL_HEIGHT, kind="cell", fill=fill)
-        number = text_at(
+        number = centred(
             f"{value:.2f}",
             x + CELL_WIDTH / 2,
             y + 17,
-            text_anchor="middle",
             font_size=13,
             fill="#fff" if share < 0.4 else "#000",
         )

@@ -19,7 +19,7 @@ from speclab.views.anchors import claim_anchor
 from speclab.views.templates import load_templates
 from speclib.drawing.numbers import DASH
 
-from .grid import Entry, Grid, build_grid, why_empty
+from .grid import Entry, Grid, why_empty
 from .section import gather_section
 from .tally import COUNT_HEADS, KIND_HEAD, count
 from .verdicts import SIGNS
