@@ -27,7 +27,7 @@ suppress_warnings = [
 ]
 
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["gguf", "llama_cpp", "ray", "typst"]
+autodoc_mock_imports = ["gguf", "llama_cpp", "ray"]
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 # "minutes  0 measures nothing", or a line with one that is indented below it.

@@ -120,7 +120,7 @@ class Book:
 
     def chart(self, name: str) -> go.Figure | None:
         """The item's chart, a plotly figure; None where the table says it all."""
-        from speclab.views.charts.choose import chart
+        from speclab.views.charts.table_charts import chart
 
         return chart(self.item(name))
 

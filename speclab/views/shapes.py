@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from speclib.drawing.svg import NAMESPACE, coordinate, shape, tag
+from speclib.drawing.display import MimeBundle, notebook_forms
+from speclib.drawing.svg import INK, NAMESPACE, card, coordinate, shape, tag, text_at
 from speclib.drawing.text_in_pictures import text_width
 
 GRID = "#e3e3e3"  # lines that lead from an axis through a chart
@@ -11,6 +12,16 @@ GRID = "#e3e3e3"  # lines that lead from an axis through a chart
 def point(x: float, y: float) -> str:
     """Two coordinates as a path or a transformation takes them."""
     return f"{coordinate(x)} {coordinate(y)}"
+
+
+def centred(text: str, x: float, y: float, **attributes: str | float) -> str:
+    """A dark line of text around ``x``."""
+    return text_at(text, x, y, text_anchor="middle", **{"fill": INK, **attributes})
+
+
+def title_at(text: str, x: float, y: float, size: int = 17) -> str:
+    """The title of a picture, or of a part of it."""
+    return text_at(text, x, y, fill=INK, font_size=size, font_weight="600")
 
 
 def circle(
@@ -47,3 +58,23 @@ def start_that_fits(text: str, most_width: float) -> str:
             break
         shown += letter
     return shown
+
+
+class Still:
+    """A picture that does not move, on a white card.
+
+    A subclass has ``size``, ``drawing()`` and a ``__repr__``, the picture in words.
+    """
+
+    size: tuple[int, int]  # pixels
+
+    def drawing(self) -> str:
+        """The SVG elements on the card."""
+        raise NotImplementedError
+
+    def picture(self) -> str:
+        """SVG."""
+        return card(self.drawing(), *self.size)
+
+    def _repr_mimebundle_(self, **_: object) -> MimeBundle:
+        return notebook_forms(self.picture(), self.size, repr(self))

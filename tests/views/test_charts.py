@@ -10,12 +10,13 @@ import pytest
 from speclab.papers.figures import DraftLengths
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
-from speclab.views.charts.bars import (
+from speclab.views.charts.table_charts import (
+    CHARTS,
     bars_by_kind,
     bars_by_method,
     bars_over_iterations,
+    chart,
 )
-from speclab.views.charts.choose import CHARTS, chart
 from speclib import SpeclibError
 
 OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")

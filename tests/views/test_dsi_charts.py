@@ -1,9 +1,7 @@
-"""DSI's charts and its wide table in the paper's report, judged from figure and
-HTML."""
+"""DSI's charts and its wide table in the paper's report."""
 
 from __future__ import annotations
 
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +10,8 @@ from speclab.papers.figures import HeatmapFigure
 from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.theory.dsi_heatmaps import heatmaps
-from speclab.views.charts.choose import chart
+from speclab.views.charts.table_charts import chart
 from speclab.views.tables.grid import Source, build_grid
-from speclab.views.tables.html import table_html
 
 
 def extra_1(**means: float):
@@ -71,40 +68,29 @@ def test_heatmaps_have_acceptance_upwards_and_a_line_only_where_something_is_slo
     assert "(a) SI vs. non-SI" in titles
 
 
-def test_a_rule_of_charge_is_worth_the_stroke_from_the_mean_without_to_the_mean_with_it():  # noqa: E501
-    with_bonus = "simulator, but SI's bonus token counts"
-    figure = chart(extra_1(**{"simulator": 2.0, with_bonus: 1.5}))
-
+def test_the_mean_over_all_rows_stands_beside_each_accounting():
+    figure = chart(extra_1(simulator=2.0))
     means = {}
     for annotation in figure.layout.annotations:
         if annotation.y:
             means[annotation.y] = annotation.text
     assert means["simulator"] == "<b>2.00</b>"
     assert means["listing"] == "<b>1.00</b>"
-    assert means[with_bonus] == "<b>1.50</b> (−0.50)"
     # (1.47 + 1.41 + ... + 1.60) / 10
     assert means["printed in Table 1"] == "<b>1.52</b>"
 
-    strokes = {}
-    for trace in figure.data:
-        if trace.mode == "lines":
-            strokes[trace.y[0]] = tuple(trace.x)
-    assert strokes[with_bonus] == (2.0, 1.5)
 
-
-def test_a_table_too_wide_is_shown_with_rows_and_columns_exchanged_and_says_so():
+def test_a_table_too_wide_is_shown_with_rows_and_columns_exchanged():
     filled = extra_1(simulator=1.75)
     pair = "Phi3-14B / Phi3-4B / Alpaca"
     source = Source("virtual")
     upright = build_grid(filled)
-    narrow = build_grid(filled).narrow()
-
-    entry = narrow.entry("simulator", pair, source)
-    assert entry == upright.entry(pair, "simulator", source)
+    narrow = upright.narrow()
+    assert narrow.entry("simulator", pair, source).text == "1.75"
+    assert upright.entry(pair, "simulator", source).text == "1.75"
+    assert (narrow.rows_are, narrow.columns_are) == (
+        upright.columns_are,
+        upright.rows_are,
+    )
     assert len(upright.columns) == len(narrow.rows) == 15
     assert len(narrow.columns) == 10
-
-    html = table_html(filled)
-    assert "<th>accounting</th>" in html
-    assert "columns: target / drafter / dataset" in html
-    assert re.search(r"<th scope=row>simulator</th><td [^>]*>1\.75<", html)

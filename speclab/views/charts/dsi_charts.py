@@ -5,18 +5,18 @@ Reads numbers of tables; knows no rule of accounting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.basedatatypes import BaseTraceType
+from plotly.subplots import make_subplots
 
 from speclab.papers.figures import HeatmapFigure
-from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
 
-from .style import COLOURS, INK, Panels
-from .values import column_values
+from .look import COLOURS, with_look
 
 # -- heatmaps --------------------------------------------------------------------------
 PINK = "#d6498f"
@@ -50,17 +50,17 @@ class Heatmap(NamedTuple):
     speedups: np.ndarray
 
 
-def speedup_heatmaps(result: TableResult) -> go.Figure | None:
+def speedup_heatmaps(result: TableResult) -> go.Figure:
     """The figure's panels by the rules, then the method's code, then by how much the
     code's time is off that of the rules.
 
     Axes are as in the print, with the acceptance rate upwards. Pink is slower, white
-    even, blue faster; an outline stands where slower begins. None for a table whose
+    even, blue faster; an outline stands where slower begins. Empty for a table whose
     heatmaps were not computed.
     """
     maps = result.figure
     if not isinstance(maps, HeatmapFigure):
-        return None
+        return go.Figure()
 
     heatmaps = []
     for name, speedups in maps.rules.panels.items():
@@ -70,17 +70,29 @@ def speedup_heatmaps(result: TableResult) -> go.Figure | None:
     code = Heatmap("(c) by the method's code", maps.shares, maps.alphas, maps.code)
     heatmaps.append(code)
 
-    titles = [heatmap.name for heatmap in heatmaps]
-    panels = Panels([*titles, _difference_title(maps)], HEATMAPS_ACROSS)
+    titles = [*(heatmap.name for heatmap in heatmaps), _difference_title(maps)]
+    lines = ceil(len(titles) / HEATMAPS_ACROSS)
+    figure = make_subplots(
+        rows=lines,
+        cols=HEATMAPS_ACROSS,
+        subplot_titles=titles,
+        vertical_spacing=min(0.35 / lines, 0.22),
+        horizontal_spacing=0.07,
+    )
     for panel, heatmap in enumerate(heatmaps):
-        _add_speedups(panels, panel, heatmap)
-    _add_difference(panels, len(heatmaps), maps)
+        for trace in _speedup_traces(heatmap, has_scale=panel == 0):
+            _add_to_panel(figure, panel, trace)
+    _add_to_panel(figure, len(heatmaps), _difference_trace(maps))
 
-    figure = panels.finish(result)
+    with_look(figure, lines, "acceptance rate")
     figure.update_xaxes(title_text="drafter latency / target's", title_standoff=4)
-    figure.update_yaxes(title_text="", rangemode="normal")
-    figure.update_yaxes(title_text="acceptance rate", col=1)
-    return figure.update_layout(height=HEATMAP_HEIGHT * panels.lines + 90)
+    figure.update_yaxes(rangemode="normal")
+    return figure.update_layout(height=HEATMAP_HEIGHT * lines + 90)
+
+
+def _add_to_panel(figure: go.Figure, panel: int, trace: BaseTraceType) -> None:
+    line, column = divmod(panel, HEATMAPS_ACROSS)
+    figure.add_trace(trace, row=line + 1, col=column + 1)
 
 
 def _difference_title(maps: HeatmapFigure) -> str:
@@ -91,11 +103,11 @@ def _difference_title(maps: HeatmapFigure) -> str:
     return f"the code's time over<br>{maps.against}:<br>{span}"
 
 
-def _add_speedups(panels: Panels, panel: int, heatmap: Heatmap) -> None:
-    """Adds a heatmap, and the outline of the region where it is below 1."""
+def _speedup_traces(heatmap: Heatmap, *, has_scale: bool) -> list[BaseTraceType]:
+    """A heatmap, and the outline of the region where it is below 1."""
     speedups = heatmap.speedups.T
     colours = np.log2(speedups).round(DECIMALS)
-    trace = go.Heatmap(
+    cells = go.Heatmap(
         x=heatmap.shares,
         y=heatmap.alphas,
         z=colours,
@@ -103,31 +115,30 @@ def _add_speedups(panels: Panels, panel: int, heatmap: Heatmap) -> None:
         zmax=LARGEST_LOG,
         colorbar=SPEEDUP_BAR,
         colorscale=[(0, PINK), (0.5, WHITE), (1, BLUE)],
-        showscale=panel == 0,
+        showscale=has_scale,
         customdata=speedups.round(DECIMALS),
         hovertemplate=_hover_text(heatmap.name, "%{customdata} x"),
     )
-    panels.add(panel, trace)
+    if speedups.min() >= EVEN:
+        return [cells]
+    level = np.log2(EVEN)
+    outline = go.Contour(
+        x=heatmap.shares,
+        y=heatmap.alphas,
+        z=colours,
+        showscale=False,
+        hoverinfo="skip",
+        contours={"start": level, "end": level, "size": 1, "coloring": "none"},
+        line={"color": OUTLINE, "width": 1.5},
+    )
+    return [cells, outline]
 
-    if speedups.min() < EVEN:
-        level = np.log2(EVEN)
-        outline = go.Contour(
-            x=heatmap.shares,
-            y=heatmap.alphas,
-            z=colours,
-            showscale=False,
-            hoverinfo="skip",
-            contours={"start": level, "end": level, "size": 1, "coloring": "none"},
-            line={"color": OUTLINE, "width": 1.5},
-        )
-        panels.add(panel, outline)
 
-
-def _add_difference(panels: Panels, panel: int, maps: HeatmapFigure) -> None:
-    """Adds by how many per cent the code takes longer than the rules say."""
+def _difference_trace(maps: HeatmapFigure) -> go.Heatmap:
+    """By how many per cent the code takes longer than the rules say."""
     percent = 100 * maps.difference
     span = max(SMALLEST_SPAN, float(abs(percent).max()))
-    trace = go.Heatmap(
+    return go.Heatmap(
         x=maps.shares,
         y=maps.alphas,
         z=percent.T.round(2),
@@ -137,7 +148,6 @@ def _add_difference(panels: Panels, panel: int, maps: HeatmapFigure) -> None:
         colorbar={"title": "% longer", "len": 0.45, "y": 0.2},
         hovertemplate=_hover_text(f"the code's time over {maps.against}", "%{z} %"),
     )
-    panels.add(panel, trace)
 
 
 def _hover_text(name: str, value: str) -> str:
@@ -155,123 +165,56 @@ def dots_by_accounting(result: TableResult) -> go.Figure:
     """A line per column, a dot per row, a bar at their mean: what a choice of
     accounting does to all rows.
 
-    The first line is what Table 1 prints for the same rows. Where one rule is
-    exchanged, a stroke leads from the mean without that to the mean with it.
+    The first line is what Table 1 prints for the same rows.
     """
     table = result.table
-    lines = {PRINTED: _printed_speedups(table)}
+    printed = {}
+    for row in table.row_labels:
+        printed[row] = table.paper.printed("table-1", row, "Speedup DSI vs. SI")
+    lines = {PRINTED: printed}
     for column in table.column_labels:
-        lines[column] = column_values(result, "virtual", column)
-    means = {}
-    for name, speedups in lines.items():
+        values = result.values["virtual"]
+        lines[column] = {row: values.get((row, column)) for row in table.row_labels}
+
+    figure = go.Figure()
+    for name, speedup_of_row in lines.items():
+        colour = COLOURS["paper" if name == PRINTED else "virtual"]
+        speedups = {row: x for row, x in speedup_of_row.items() if x is not None}
         if speedups:
-            means[name] = float(np.mean([*speedups.values()]))
-
-    panels = Panels([""], across=1)
-    bases = _bases(table)
-    for name, mean in means.items():
-        colour = COLOURS["virtual" if name in table.column else "paper"]
-        base = bases.get(name)
-        base_mean = means.get(base, mean) if base else mean
-        _add_dots(panels, name, lines[name], colour)
-        _add_stroke(panels, name, base_mean, mean)
-        _add_mean(panels, name, mean, colour)
-        _write_mean(panels.figure, name, base_mean, mean)
-
+            _add_line_of_dots(figure, name, speedups, colour)
     below = (
         "DSI over SI: a dot per pair and task,<br>"
         "a bar at the mean, which stands on the right"
     )
-    figure = panels.finish(result, below)
-    figure.update_yaxes(autorange="reversed", title_text="")
+    with_look(figure, 1, "", below)
+    figure.update_yaxes(autorange="reversed")
     return figure.update_layout(
-        height=LINE_HEIGHT * len(lines) + 140, margin={"l": 370, "r": 100, "t": 30}
+        height=LINE_HEIGHT * len(lines) + 140,
+        margin={"l": 370, "r": 60, "t": 30},
+        showlegend=False,
     )
 
 
-def _printed_speedups(table: Table) -> dict[str, float]:
-    """What the paper's Table 1 prints for the rows of this table."""
-    speedups = {}
-    for row in table.row_labels:
-        printed = table.paper.printed("table-1", row, "Speedup DSI vs. SI")
-        if printed is not None:
-            speedups[row] = printed
-    return speedups
-
-
-def _bases(table: Table) -> dict[str, str]:
-    """The column that exchanges no rule, for each column with one rule exchanged."""
-    plain_columns = {}
-    for column, settings in table.column.items():
-        if "books" in settings and "rule" not in settings:
-            plain_columns[settings["books"]] = column
-
-    bases = {}
-    for column, settings in table.column.items():
-        if "rule" in settings:
-            bases[column] = plain_columns[settings["books"]]
-    return bases
-
-
-def _add_dots(
-    panels: Panels, name: str, speedups: Mapping[str, float], colour: str
+def _add_line_of_dots(
+    figure: go.Figure, name: str, speedups: dict[str, float], colour: str
 ) -> None:
-    """Adds a dot per row."""
-    trace = go.Scatter(
+    """Adds a dot per row, a bar at their mean, and the mean at the right."""
+    figure.add_scatter(
         x=list(speedups.values()),
         y=[name] * len(speedups),
         mode="markers",
-        showlegend=False,
         marker={"color": colour, "size": 8, "opacity": 0.45},
         text=list(speedups),
         hovertemplate="%{text}: %{x:.2f} x<extra></extra>",
     )
-    panels.add(0, trace)
-
-
-def _add_stroke(panels: Panels, name: str, start: float, end: float) -> None:
-    """Adds the stroke between the means without and with a rule."""
-    trace = go.Scatter(
-        x=[start, end],
-        y=[name, name],
-        mode="lines",
-        showlegend=False,
-        line={"color": INK, "width": 4},
-        hoverinfo="skip",
-    )
-    panels.add(0, trace)
-
-
-def _add_mean(panels: Panels, name: str, mean: float, colour: str) -> None:
-    """Adds the bar at the mean."""
-    marker = {
-        "symbol": "line-ns",
-        "size": 18,
-        "line": {"width": 3, "color": colour},
-    }
-    trace = go.Scatter(
-        x=[mean],
-        y=[name],
-        mode="markers",
-        showlegend=False,
-        marker=marker,
-        hovertemplate="mean %{x:.2f} x<extra></extra>",
-    )
-    panels.add(0, trace)
-
-
-def _write_mean(figure: go.Figure, name: str, base_mean: float, mean: float) -> None:
-    """Writes the mean at the right, with its difference to the base where it has
-    one."""
-    text = f"<b>{mean:.2f}</b>"
-    if mean != base_mean:
-        change = f"{mean - base_mean:+.2f}".replace("-", "\N{MINUS SIGN}")
-        text = f"{text} ({change})"
+    mean = float(np.mean(list(speedups.values())))
+    bar = {"symbol": "line-ns", "size": 18, "line": {"width": 3, "color": colour}}
+    figure.add_scatter(x=[mean], y=[name], mode="markers", marker=bar, hoverinfo="x")
     figure.add_annotation(
         x=1.01,
         xref="paper",
         xanchor="left",
         y=name,
         showarrow=False,
-        text=text,
+        text=f"<b>{mean:.2f}</b>",
     )

@@ -7,7 +7,8 @@ method, clock or notebook.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from speclab.traces.rounds import fork_draftings, sequence_draftings, tree_draftings
 from speclib.drawing.text_in_pictures import TextPart, one_line, token_label
@@ -20,21 +21,13 @@ from speclib.trace.events import Event
 MarkedText: TypeAlias = list[TextPart]
 
 
-class SequencesRound(NamedTuple):
-    """A round in which the draft model wrote several sequences.
+@dataclass(frozen=True)
+class DraftedRound:
+    """A round, its draft, and what the target model made of it.
 
-    ::
-
-        before        window        sequences
-        a b c d e     f g h         i j k      likeliest first token
-                                    l m n      second
-                                    o p q      third
-        committed     drafted       drafted in this round,
-        until then    before,       while the target tested the window
-                      tested now
-
-    ``draft`` is the event of the drafting. ``committed`` is what the round added to the
-    text: the tokens of the window that were accepted, then the target's own token.
+    ``draft`` is the event of the drafting, and ``window`` what was drafted before and
+    tested meanwhile. ``committed`` is what the round added to the text ``before``: the
+    tokens that were accepted, then the target's own token.
     """
 
     run: TimelineRun
@@ -48,25 +41,96 @@ class SequencesRound(NamedTuple):
         return self.draft.round
 
     @property
+    def position(self) -> int:
+        """How many tokens were written before the round."""
+        return len(self.before)
+
+    @property
+    def width(self) -> int:
+        """How many sequences, nodes of a level or branches there are."""
+        raise NotImplementedError
+
+    @property
+    def accepted(self) -> int:
+        """How many tokens of the window the target would have written itself."""
+        return common_beginning(self.window, self.committed)
+
+    @property
+    def payload(self) -> Any:
+        """What the event of the drafting shows beyond its tokens."""
+        return self.draft.payload
+
+    def piece(self, token: int) -> str:
+        """A token's text."""
+        return self.run.piece(token)
+
+    def word(self, token: int) -> str:
+        """A token as it stands in a cell."""
+        return token_label(self.piece(token))
+
+    def outcome_in_window(self, place: int) -> str:
+        """What became of a token of the window: accepted, rejected or unread."""
+        if place < self.accepted:
+            return "accepted"
+        is_replaced = place == self.accepted and place < len(self.committed)
+        return "rejected" if is_replaced else "unread"
+
+    def text(self) -> MarkedText:
+        """The tokens before the draft: the text, then the window."""
+        parts = [TextPart("text", one_line(self.piece(token))) for token in self.before]
+        for place, token in enumerate(self.window):
+            kind = self.outcome_in_window(place)
+            parts.append(TextPart(kind, one_line(self.piece(token))))
+        return parts
+
+    def summary(self) -> str:
+        """How large the draft is."""
+        raise NotImplementedError
+
+    def verdict(self) -> str:
+        """What the target's pass did to the draft."""
+        raise NotImplementedError
+
+    def draft_in_words(self) -> list[str]:
+        """A line per sequence, node or branch."""
+        raise NotImplementedError
+
+    def lines(self) -> list[str]:
+        """The round in words."""
+        first = f"round {self.number}: {self.summary()}"
+        draft = [f"  {line}" for line in self.draft_in_words()]
+        return [first, *draft, self.verdict()]
+
+
+class SequencesRound(DraftedRound):
+    """A round in which the draft model wrote several sequences.
+
+    ::
+
+        before        window        sequences
+        a b c d e     f g h         i j k      likeliest first token
+                                    l m n      second
+                                    o p q      third
+        committed     drafted       drafted in this round,
+        until then    before,       while the target tested the window
+                      tested now
+    """
+
+    @property
     def sequences(self) -> tuple[tuple[int, ...], ...]:
         """The tokens of each sequence, the likeliest sequence first."""
         return self.draft.sequences
 
     @property
-    def _payload(self) -> Any:
-        """What the event of drafting several sequences shows beyond its tokens."""
-        return self.draft.payload
-
-    @property
     def threshold(self) -> float:
         """θ, which a first token's chance must exceed; 0 if there was no threshold."""
-        threshold: float = self._payload.threshold
+        threshold: float = self.payload.threshold
         return threshold
 
     @property
     def chances(self) -> tuple[float, ...]:
         """The chance that the draft model gave the first token of each sequence."""
-        chances: tuple[float, ...] = self._payload.chances
+        chances: tuple[float, ...] = self.payload.chances
         return chances
 
     @property
@@ -85,16 +149,6 @@ class SequencesRound(NamedTuple):
         """The number of sequences."""
         return len(self.draft.sequences)
 
-    @property
-    def position(self) -> int:
-        """How many tokens, written or drafted, come before the sequences."""
-        return len(self.before) + len(self.window)
-
-    @property
-    def accepted(self) -> int:
-        """How many tokens of the window the target would have written itself."""
-        return common_beginning(self.window, self.committed)
-
     def outcome(self, sequence: int, position: int) -> str:
         """What became of a token: accepted, rejected, discarded, or dropped.
 
@@ -105,21 +159,6 @@ class SequencesRound(NamedTuple):
             return "dropped"
         length = len(self.sequences[sequence])
         return self.draft.outcome[sequence * length + position]
-
-    def text(self) -> MarkedText:
-        """The tokens before the sequences."""
-        parts = [
-            TextPart("text", one_line(self.run.piece(token))) for token in self.before
-        ]
-        for position, token in enumerate(self.window):
-            if position < self.accepted:
-                kind = "accepted"
-            elif position == self.accepted:
-                kind = "rejected"
-            else:
-                kind = "unread"
-            parts.append(TextPart(kind, one_line(self.run.piece(token))))
-        return parts
 
     def summary(self) -> str:
         """How many sequences there are, and why."""
@@ -132,7 +171,7 @@ class SequencesRound(NamedTuple):
 
     def verdict(self) -> str:
         """What the target's pass did to the sequences."""
-        own = token_label(self.run.piece(self.committed[-1]))
+        own = self.word(self.committed[-1])
         next_word = f"the target's next word is “{own}”"
         if self.chosen_sequence is not None:
             return f"{next_word}: sequence {self.chosen_sequence + 1} goes on"
@@ -140,37 +179,23 @@ class SequencesRound(NamedTuple):
             return f"{next_word}: no sequence begins with it"
         if self.accepted == len(self.committed):
             return "the text ends before the sequences: nobody looks at them"
-        wrong = token_label(self.run.piece(self.window[self.accepted]))
+        wrong = self.word(self.window[self.accepted])
         return f"“{wrong}” should have been “{own}”: nobody looks at the sequences"
 
-    def lines(self) -> list[str]:
-        """The round in words: a line per sequence, then the verdict."""
-        lines = [f"round {self.number}: {self.summary()}"]
+    def draft_in_words(self) -> list[str]:
+        lines = []
         for chance, tokens in zip(self.chances, self.sequences, strict=True):
-            text = "".join(self.run.piece(token) for token in tokens)
-            lines.append(f"  {chance:.3f} {one_line(text)}")
-        lines.append(f"  {self.chance_of_others:.3f} all other words")
-        lines.append(self.verdict())
-        return lines
+            text = "".join(map(self.piece, tokens))
+            lines.append(f"{chance:.3f} {one_line(text)}")
+        return [*lines, f"{self.chance_of_others:.3f} all other words"]
 
 
-class TreeRound(NamedTuple):
-    """A round in which the draft model wrote a tree.
+class TreeRound(DraftedRound):
+    """A round in which the draft model wrote a tree; it has no window.
 
-    ``draft`` is the event of the drafting, ``committed`` what the round added to the
-    text ``before``: the tokens on the path that the target followed, then its own
-    token. Nodes are numbered in the order in which they were drafted; a parent comes
-    before its children.
+    Nodes are numbered in the order in which they were drafted; a parent comes before
+    its children.
     """
-
-    run: TimelineRun
-    draft: Event
-    committed: tuple[int, ...]
-    before: tuple[int, ...]
-
-    @property
-    def number(self) -> int:
-        return self.draft.round
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -180,8 +205,7 @@ class TreeRound(NamedTuple):
     @property
     def parents(self) -> tuple[int, ...]:
         """The parent of each node; -1 is the end of the text."""
-        payload: Any = self.draft.payload  # of drafting a tree
-        parents: tuple[int, ...] = payload.parents
+        parents: tuple[int, ...] = self.payload.parents
         return parents
 
     @property
@@ -200,11 +224,6 @@ class TreeRound(NamedTuple):
         return max(self.levels.count(level) for level in self.levels)
 
     @property
-    def position(self) -> int:
-        """How many tokens come before the tree."""
-        return len(self.before)
-
-    @property
     def leaves(self) -> list[int]:
         """The nodes without children, in their order."""
         parents = set(self.parents)
@@ -217,26 +236,16 @@ class TreeRound(NamedTuple):
             return "dropped"
         return outcome
 
-    def text(self) -> MarkedText:
-        """The tokens before the tree."""
-        return [
-            TextPart("text", one_line(self.run.piece(token))) for token in self.before
-        ]
-
     def label(self, node: int) -> str:
         """A node's text; its blanks are shown if a sibling differs in them alone."""
-        piece = self.run.piece(self.tokens[node])
-        label = token_label(piece)
-        if label in self._labels_of_siblings(node):
-            return piece.replace(" ", "·")
-        return label
-
-    def _labels_of_siblings(self, node: int) -> list[str]:
-        labels = []
+        siblings = []
         for other, parent in enumerate(self.parents):
             if parent == self.parents[node] and other != node:
-                labels.append(token_label(self.run.piece(self.tokens[other])))
-        return labels
+                siblings.append(self.word(self.tokens[other]))
+        label = self.word(self.tokens[node])
+        if label in siblings:
+            return self.piece(self.tokens[node]).replace(" ", "·")
+        return label
 
     def summary(self) -> str:
         """How large the tree is."""
@@ -249,20 +258,18 @@ class TreeRound(NamedTuple):
         followed = f"the target follows it for {accepted} of {self.depth} levels"
         if len(self.committed) <= accepted:
             return f"{followed}, to the text's end"
-        own = token_label(self.run.piece(self.committed[-1]))
+        own = self.word(self.committed[-1])
         return f"{followed}, then writes “{own}”"
 
-    def lines(self) -> list[str]:
-        """The round in words: a line per node, with a star if it was accepted."""
-        lines = [f"round {self.number}: {self.summary()}"]
+    def draft_in_words(self) -> list[str]:
+        lines = []
         for node, level in enumerate(self.levels):
             sign = "*" if self.outcome(node) == "accepted" else "-"
-            lines.append(f"  {'  ' * level}{sign} {self.label(node)}")
-        lines.append(self.verdict())
+            lines.append(f"{'  ' * level}{sign} {self.label(node)}")
         return lines
 
 
-class ForkRound(NamedTuple):
+class ForkRound(DraftedRound):
     """A round in which the draft model wrote a branch for each outcome that it guessed.
 
     ::
@@ -271,20 +278,7 @@ class ForkRound(NamedTuple):
         a b c d     w1 w2       (0, x): x1 x2      should w1 fail, and x be written
                                 (1, y): y1 y2      should w1 pass, and y be written
                                 (2, z): z1 z2      should both pass
-
-    ``draft`` is the event of the drafting. ``committed`` is what the round added to the
-    text: the tokens of the window that were accepted, then the target's own token.
     """
-
-    run: TimelineRun
-    draft: Event
-    window: tuple[int, ...]
-    committed: tuple[int, ...]
-    before: tuple[int, ...]
-
-    @property
-    def number(self) -> int:
-        return self.draft.round
 
     @property
     def branches(self) -> list[tuple[Any, tuple[int, ...]]]:
@@ -292,8 +286,7 @@ class ForkRound(NamedTuple):
 
         An outcome has ``accepted`` and ``token``, as ``core.verification.Outcome``.
         """
-        payload: Any = self.draft.payload  # of drafting branches
-        return list(payload.branches(self.draft.tokens))
+        return list(self.payload.branches(self.draft.tokens))
 
     @property
     def width(self) -> int:
@@ -304,16 +297,6 @@ class ForkRound(NamedTuple):
     def length(self) -> int:
         """How many tokens each of them has."""
         return len(self.branches[0][1])
-
-    @property
-    def position(self) -> int:
-        """How many tokens come before the window."""
-        return len(self.before)
-
-    @property
-    def accepted(self) -> int:
-        """How many tokens of the window the target would have written itself."""
-        return common_beginning(self.window, self.committed)
 
     @property
     def own(self) -> int | None:
@@ -330,13 +313,6 @@ class ForkRound(NamedTuple):
                 return number
         return None
 
-    def outcome_in_window(self, place: int) -> str:
-        """What became of a token of the window: accepted, rejected or discarded."""
-        if place < self.accepted:
-            return "accepted"
-        is_replaced = place == self.accepted and self.own is not None
-        return "rejected" if is_replaced else "discarded"
-
     def outcome(self, branch: int, place: int) -> str:
         """What became of a branch's token: dropped, if its branch is not followed."""
         if branch != self.hit:
@@ -344,14 +320,8 @@ class ForkRound(NamedTuple):
         return self.draft.outcome[branch * self.length + place]
 
     def text(self) -> MarkedText:
-        """The tokens before the window."""
-        return [
-            TextPart("text", one_line(self.run.piece(token))) for token in self.before
-        ]
-
-    def label(self, token: int) -> str:
-        """A token as it stands in a cell."""
-        return token_label(self.run.piece(token))
+        """The tokens before the window, which the picture shows by itself."""
+        return super().text()[: len(self.before)]
 
     def summary(self) -> str:
         """How many outcomes were guessed."""
@@ -362,29 +332,22 @@ class ForkRound(NamedTuple):
         """What the target said, and whether it had been guessed."""
         if self.own is None:
             return "the text ends before the target's own token"
-        own = self.label(self.own)
+        own = self.word(self.own)
         passed = f"{self.accepted} of {len(self.window)} pass"
         said = f"{passed}, then the target writes “{own}”"
         if self.hit is None:
             return f"{said}: nobody guessed that, a miss"
         return f"{said}: a hit, the framed branch is the next window"
 
-    def lines(self) -> list[str]:
-        """The round in words: a line per branch, the hit with a star."""
-        lines = [f"round {self.number}: {self.summary()}"]
+    def draft_in_words(self) -> list[str]:
+        lines = []
         for branch, (outcome, tokens) in enumerate(self.branches):
             sign = "*" if branch == self.hit else "-"
-            drafted = "".join(self.run.piece(token) for token in tokens)
-            guess = self.label(outcome.token)
-            lines.append(
-                f"  {sign} {outcome.accepted} accepted, then “{guess}”: "
-                f"{one_line(drafted)}"
-            )
-        lines.append(self.verdict())
+            drafted = one_line("".join(map(self.piece, tokens)))
+            guess = self.word(outcome.token)
+            guessed = f"{outcome.accepted} accepted, then “{guess}”"
+            lines.append(f"{sign} {guessed}: {drafted}")
         return lines
-
-
-DraftedRound: TypeAlias = SequencesRound | TreeRound | ForkRound
 
 
 def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
@@ -392,26 +355,23 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
 
     Raises SpeclibError where there is none.
     """
-    of_sequences = drafts_by_round(sequence_draftings(run.trace))
-    of_trees = drafts_by_round(tree_draftings(run.trace))
-    of_forks = drafts_by_round(fork_draftings(run.trace))
-    target_passes = {e.round: e for e in run.trace.operations if e.is_scoring}
+    drafts: dict[int, tuple[type[DraftedRound], Event]] = {}
+    for kind, draftings in (
+        (SequencesRound, sequence_draftings(run.trace)),
+        (ForkRound, fork_draftings(run.trace)),
+        (TreeRound, tree_draftings(run.trace)),
+    ):
+        for event in draftings:
+            drafts[event.round] = kind, event
+    passes = {e.round: e for e in run.trace.operations if e.is_scoring}
 
     rounds: list[DraftedRound] = []
     before: tuple[int, ...] = ()
     for commit in run.trace.commits:
-        number = commit.round
-        if commit.tokens and number in of_trees:
-            tree = of_trees[number]
-            rounds.append(TreeRound(run, tree, commit.tokens, before))
-        elif commit.tokens and number in of_sequences:
-            drafted = of_sequences[number]
-            window = tested_tokens(target_passes[number])
-            rounds.append(SequencesRound(run, drafted, window, commit.tokens, before))
-        elif commit.tokens and number in of_forks:
-            drafted = of_forks[number]
-            window = tested_tokens(target_passes[number])
-            rounds.append(ForkRound(run, drafted, window, commit.tokens, before))
+        if commit.tokens and commit.round in drafts:
+            kind, draft = drafts[commit.round]
+            window = () if kind is TreeRound else tested_tokens(passes[commit.round])
+            rounds.append(kind(run, draft, window, commit.tokens, before))
         before += commit.tokens
 
     if not rounds:
@@ -420,11 +380,6 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
             "tree and easyspec"
         )
     return rounds
-
-
-def drafts_by_round(events: list[Event]) -> dict[int, Event]:
-    """Draftings by the number of their round."""
-    return {event.round: event for event in events}
 
 
 def tested_tokens(target_pass: Event) -> tuple[int, ...]:

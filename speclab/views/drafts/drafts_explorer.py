@@ -6,7 +6,7 @@ The picture is of several sequences (``sequences_picture``), of a tree
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as widgets
@@ -16,11 +16,29 @@ from speclib.drawing.display import NotebookView
 from speclib.drawing.timeline.run import timeline_run
 from speclib.errors import BadValue
 
-from .draft_rounds import DraftedRound, ForkRound, TreeRound, drafted_rounds
+from .draft_rounds import (
+    DraftedRound,
+    ForkRound,
+    SequencesRound,
+    TreeRound,
+    drafted_rounds,
+)
 from .fork_picture import fork_height, fork_svg
 from .parts import WIDTH
 from .sequences_picture import sequences_height, sequences_svg
 from .tree_picture import tree_height, tree_svg
+
+# How a round of each kind is drawn, and how high its picture is.
+DRAW: dict[type[DraftedRound], Callable[[Any], str]] = {
+    SequencesRound: sequences_svg,
+    TreeRound: tree_svg,
+    ForkRound: fork_svg,
+}
+HEIGHT: dict[type[DraftedRound], Callable[[Any], int]] = {
+    SequencesRound: sequences_height,
+    TreeRound: tree_height,
+    ForkRound: fork_height,
+}
 
 
 class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
@@ -44,7 +62,11 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.rounds: dict[Any, list[DraftedRound]] = {}
         for value, run in runs.items():
             self.rounds[value] = drafted_rounds(timeline_run(run))
-        self._greatest_height = self._height_of_highest_picture()
+        self._greatest_height = max(
+            HEIGHT[type(drafted)](drafted)
+            for rounds in self.rounds.values()
+            for drafted in rounds
+        )
 
         rounds_of_first_run = next(iter(self.rounds.values()))
         self.slider = _round_slider(rounds_of_first_run, round)
@@ -69,10 +91,10 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def size(self) -> tuple[int, int]:
-        return WIDTH, _height(self.round)
+        return WIDTH, HEIGHT[type(self.round)](self.round)
 
     def picture(self) -> str:
-        return _picture(self.round)
+        return DRAW[type(self.round)](self.round)
 
     def text(self) -> str:
         """The round in words."""
@@ -82,12 +104,6 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         number_of_rounds = len(self.rounds[self.chooser.value])
         lines = [f"tree, {run}{number_of_rounds} rounds", *self.round.lines()]
         return "\n".join(lines)
-
-    def _height_of_highest_picture(self) -> int:
-        heights = []
-        for rounds in self.rounds.values():
-            heights += [_height(drafted) for drafted in rounds]
-        return max(heights)
 
     def _render_again(self, _change: object = None) -> None:
         """Every picture is given the height of the highest, so that nothing jumps."""
@@ -138,19 +154,3 @@ def _round_slider(
 
 def _numbered(rounds: list[DraftedRound], number: int) -> DraftedRound:
     return next(drafted for drafted in rounds if drafted.number == number)
-
-
-def _picture(drafted: DraftedRound) -> str:
-    if isinstance(drafted, TreeRound):
-        return tree_svg(drafted)
-    if isinstance(drafted, ForkRound):
-        return fork_svg(drafted)
-    return sequences_svg(drafted)
-
-
-def _height(drafted: DraftedRound) -> int:
-    if isinstance(drafted, TreeRound):
-        return tree_height(drafted)
-    if isinstance(drafted, ForkRound):
-        return fork_height(drafted)
-    return sequences_height(drafted)

@@ -21,24 +21,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from speclab.views.shapes import circle, point
+from speclab.views.shapes import centred, circle, point
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     QUIET,
     WRITER_COLOURS,
-    card,
     coordinate,
-    hatch_patterns,
     rectangle,
     tag,
     text_at,
-    unique_name,
 )
 
 from .draft_rounds import ForkRound
-from .parts import ROWS_TOP, WIDTH, heading, text_in_cell
+from .parts import ROWS_TOP, WIDTH, finished, patterns_of, text_in_cell
 from .tree_picture import shortened
 
 # Pixels.
@@ -84,36 +81,27 @@ def row_top(row: int) -> float:
 
 def fork_svg(drafted: ForkRound) -> str:
     """SVG of one round."""
-    name = unique_name("t", drafted)
+    name = patterns_of(drafted)
     grid = grid_of(drafted)
     rows = rows_of_branches(drafted)
 
-    body = [heading(drafted)]
+    body = []
     for branch in sorted(rows, key=lambda branch: branch == drafted.hit):
         body.append(branch_edge(drafted, grid, branch, rows[branch]))
     body.append(window_cells(drafted, grid, name))
     for branch, row in rows.items():
         body.append(branch_cells(drafted, grid, branch, row, name))
     body.append(circle(ROOT_X, row_top(0) + CELL_HEIGHT / 2, 5, fill=INK))
-    verdict = text_at(
-        drafted.verdict(),
-        CELLS_LEFT,
-        row_top(drafted.width + 1) + CELL_HEIGHT / 2 + 5,
-        fill=WRITER_COLOURS["target"],
-        font_weight="600",
-    )
-    body.append(verdict)
-    return card(
-        "".join(body), WIDTH, fork_height(drafted), definitions=hatch_patterns(name)
-    )
+    verdict_y = row_top(drafted.width + 1) + CELL_HEIGHT / 2 + 5
+    at = CELLS_LEFT, verdict_y
+    return finished(drafted, "".join(body), fork_height(drafted), at)
 
 
 def rows_of_branches(drafted: ForkRound) -> dict[int, int]:
     """The row of each branch: those that accept most come first, so no line crosses a
     cell."""
     by_accepted = sorted(
-        range(drafted.width),
-        key=lambda branch: -drafted.branches[branch][0].accepted,
+        range(drafted.width), key=lambda branch: -drafted.branches[branch][0].accepted
     )
     return {branch: row for row, branch in enumerate(by_accepted, start=1)}
 
@@ -131,7 +119,8 @@ def window_cells(drafted: ForkRound, grid: Grid, name: str) -> str:
     cells = []
     for place, token in enumerate(drafted.window):
         outcome = drafted.outcome_in_window(place)
-        label = drafted.label(token)
+        outcome = "discarded" if outcome == "unread" else outcome
+        label = drafted.word(token)
         cells.append(cell(grid, grid.left(place), y, label, outcome, name))
     return "".join(cells)
 
@@ -176,13 +165,13 @@ def branch_cells(
         stroke=WRITER_COLOURS["target"] if is_hit else QUIET,
         stroke_width=2 if is_hit else 1,
     )
-    label = shortened(drafted.label(outcome.token), grid.cell - 14)
+    label = shortened(drafted.word(outcome.token), grid.cell - 14)
     middle = left + grid.cell / 2
-    parts = [guess, text_at(label, middle, y + 17, text_anchor="middle", fill=INK)]
+    parts = [guess, centred(label, middle, y + 17)]
     for place, token in enumerate(tokens):
         x = grid.left(outcome.accepted + 1 + place)
         kind = drafted.outcome(branch, place)
-        parts.append(cell(grid, x, y, drafted.label(token), kind, name))
+        parts.append(cell(grid, x, y, drafted.word(token), kind, name))
     if is_hit:
         width = grid.column * (1 + len(tokens)) - GAP
         parts.append(frame(left, y, width))

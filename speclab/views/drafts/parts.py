@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
+from speclab.views.shapes import centred
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     QUIET,
     WRITER_COLOURS,
+    card,
+    hatch_patterns,
     tag,
     text_at,
+    unique_name,
 )
 from speclib.drawing.text_in_pictures import end_that_fits, text_width
 
@@ -36,10 +40,7 @@ def heading(drafted: DraftedRound) -> str:
     The text's end is shown, as far as it fits on one line.
     """
     summary = tag(
-        "tspan",
-        escape(f"\u00a0 {drafted.summary()}"),
-        fill=QUIET,
-        font_weight="400",
+        "tspan", escape(f"\u00a0 {drafted.summary()}"), fill=QUIET, font_weight="400"
     )
     title = tag(
         "text",
@@ -58,6 +59,21 @@ def heading(drafted: DraftedRound) -> str:
     return title + text
 
 
+def finished(
+    drafted: DraftedRound, body: str, height: int, verdict_at: tuple[float, float]
+) -> str:
+    """SVG of a round: the heading, the ``body``, and below it the verdict."""
+    look = {"fill": WRITER_COLOURS["target"], "font_weight": "600"}
+    verdict = text_at(drafted.verdict(), *verdict_at, **look)
+    patterns = hatch_patterns(patterns_of(drafted))
+    return card(heading(drafted) + body + verdict, WIDTH, height, definitions=patterns)
+
+
+def patterns_of(drafted: DraftedRound) -> str:
+    """The name of the picture's patterns."""
+    return unique_name("t", drafted)
+
+
 def cell_width(label: str) -> float:
     """Pixels of a cell that holds ``label``."""
     return max(26, text_width(label) + 12)
@@ -66,11 +82,4 @@ def cell_width(label: str) -> float:
 def text_in_cell(label: str, x: float, y: float, outcome: str) -> str:
     """A drafted token's text around ``x``, struck through if it was rejected."""
     style = {"text_decoration": "line-through"} if outcome == "rejected" else {}
-    return text_at(
-        label,
-        x,
-        y,
-        text_anchor="middle",
-        fill=INK if outcome == "dropped" else "#000",
-        **style,
-    )
+    return centred(label, x, y, fill=INK if outcome == "dropped" else "#000", **style)

@@ -22,25 +22,21 @@ trace.
 
 from __future__ import annotations
 
-from speclab.views.shapes import circle, point
+from speclab.views.shapes import centred, circle, point
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
     PAD,
     QUIET,
     WRITER_COLOURS,
-    card,
-    hatch_patterns,
     rectangle,
     tag,
     text_at,
-    unique_name,
     vertical_line,
 )
-from speclib.drawing.text_in_pictures import token_label
 
 from .draft_rounds import SequencesRound
-from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
+from .parts import ROWS_TOP, WIDTH, cell_width, finished, patterns_of, text_in_cell
 
 # Pixels.
 ROW_STEP = 34  # from one row to the next
@@ -61,10 +57,10 @@ def sequences_height(drafted: SequencesRound) -> int:
 
 def sequences_svg(drafted: SequencesRound) -> str:
     """SVG of one round."""
-    name = unique_name("t", drafted)
+    name = patterns_of(drafted)
     fork_y = ROWS_TOP + ROW_STEP * drafted.width / 2 - (ROW_STEP - CELL_HEIGHT) / 2
 
-    body = [heading(drafted)]
+    body = []
     for row, chance in enumerate(drafted.chances):
         y = ROWS_TOP + ROW_STEP * row
         body.append(chance_bar(chance, y, fork_y, WRITER_COLOURS["draft"]))
@@ -76,23 +72,10 @@ def sequences_svg(drafted: SequencesRound) -> str:
     body.append(circle(FORK_X, fork_y, 5, fill=INK))
     if drafted.threshold:
         body.append(threshold_line(drafted.threshold, y + CELL_HEIGHT))
-
-    verdict = text_at(
-        drafted.verdict(),
-        CELLS_LEFT,
-        text_y(y + ROW_STEP),
-        fill=WRITER_COLOURS["target"],
-        font_weight="600",
-    )
-    body.append(verdict)
     body.append(text_at("its chance for the draft", BARS_LEFT, ROWS_TOP - 10))
     body.append(text_at("the sequences", CELLS_LEFT, ROWS_TOP - 10))
-    return card(
-        "".join(body),
-        WIDTH,
-        sequences_height(drafted),
-        definitions=hatch_patterns(name),
-    )
+    at = CELLS_LEFT, text_y(y + ROW_STEP)
+    return finished(drafted, "".join(body), sequences_height(drafted), at)
 
 
 def text_y(row_top: float) -> float:
@@ -130,7 +113,7 @@ def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> st
     cells = []
     x = float(CELLS_LEFT)
     for position, token in enumerate(tokens):
-        label = token_label(drafted.run.piece(token))
+        label = drafted.word(token)
         width = cell_width(label)
         if x + width > CELLS_RIGHT:
             left_out = len(tokens) - position
@@ -178,5 +161,5 @@ def threshold_line(threshold: float, bottom: float) -> str:
         stroke_width=2,
         stroke_dasharray="5 3",
     )
-    name = text_at("θ", x, bottom + 18, text_anchor="middle", fill=colour)
+    name = centred("θ", x, bottom + 18, fill=colour)
     return line + name

@@ -27,17 +27,14 @@ from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
     PAD,
-    WRITER_COLOURS,
-    card,
     coordinate,
     rectangle,
     tag,
-    text_at,
 )
 from speclib.drawing.text_in_pictures import text_width
 
 from .draft_rounds import TreeRound
-from .parts import ROWS_TOP, WIDTH, cell_width, heading, text_in_cell
+from .parts import ROWS_TOP, WIDTH, cell_width, finished, text_in_cell
 
 # Pixels.
 ROW_STEP = 30  # from one row to the next
@@ -71,17 +68,9 @@ def tree_svg(drafted: TreeRound) -> str:
     """SVG of one round."""
     cells = node_cells(drafted)
     root = circle(ROOT_X, ROOT_Y, 5, fill=INK)
-    verdict = text_at(
-        drafted.verdict(),
-        ROOT_X + GAP,
-        ROWS_TOP + ROW_STEP * len(drafted.leaves) + CELL_HEIGHT / 2 + 5,
-        fill=WRITER_COLOURS["target"],
-        font_weight="600",
-    )
-    body = heading(drafted) + edges(drafted, cells)
-    for cell in cells:
-        body += cell_svg(cell)
-    return card(body + root + verdict, WIDTH, tree_height(drafted))
+    body = edges(drafted, cells) + "".join(map(cell_svg, cells)) + root
+    verdict_y = ROWS_TOP + ROW_STEP * len(drafted.leaves) + CELL_HEIGHT / 2 + 5
+    return finished(drafted, body, tree_height(drafted), (ROOT_X + GAP, verdict_y))
 
 
 def node_cells(drafted: TreeRound) -> list[NodeCell]:
@@ -141,12 +130,7 @@ def edge(
     row = point(start_x + 28, end.middle)
     path = f"M{start}C{bends} {row}H{coordinate(end.left)}"
     return tag(
-        "path",
-        cls="edge",
-        d=path,
-        fill="none",
-        stroke=colour,
-        stroke_width=thickness,
+        "path", cls="edge", d=path, fill="none", stroke=colour, stroke_width=thickness
     )
 
 

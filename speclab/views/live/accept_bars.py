@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from speclab.views.shapes import dots
+from speclab.views.shapes import centred, dots, title_at
 from speclab.views.widgets.controls import control, toolbar
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.numbers import percent
@@ -166,9 +166,7 @@ class AcceptBarsPicture(LivePicture):
         """A pair of bars for each token, over the same ground."""
         bottom = TOP + CHART
         elements = [
-            text_at(
-                "one drafted token", left, 20, fill=INK, font_size=16, font_weight="600"
-            ),
+            title_at("one drafted token", left, 20, size=16),
             horizontal_line(bottom, left, left + width, stroke=QUIET),
         ]
         step = width / len(self.tokens)
@@ -207,10 +205,8 @@ class AcceptBarsPicture(LivePicture):
             ),
             self._handle("q", token, x, bar, q, bottom - q * pixels),
             self._handle("p", token, x, bar, p, bottom - p * pixels),
-            text_at(
-                word, middle, bottom + 19, text_anchor="middle", fill=INK, font_size=16
-            ),
-            text_at(numbers, middle, bottom + 38, text_anchor="middle", fill=INK),
+            centred(word, middle, bottom + 19, font_size=16),
+            centred(numbers, middle, bottom + 38),
             text_at(passing, middle, bottom + 57, text_anchor="middle"),
         ]
         return "".join(elements)
@@ -248,13 +244,9 @@ class AcceptBarsPicture(LivePicture):
         bottom, bar = TOP + CHART, 0.36 * width
         right = left + width - bar
         elements = [
-            text_at(
-                "many of them", left, 20, fill=INK, font_size=16, font_weight="600"
-            ),
-            text_at(
-                "written", left + bar / 2, bottom + 19, text_anchor="middle", fill=INK
-            ),
-            text_at("p", right + bar / 2, bottom + 19, text_anchor="middle", fill=INK),
+            title_at("many of them", left, 20, size=16),
+            centred("written", left + bar / 2, bottom + 19),
+            centred("p", right + bar / 2, bottom + 19),
         ]
         y = bottom
         for token, word in enumerate(self.tokens):
@@ -279,13 +271,7 @@ class AcceptBarsPicture(LivePicture):
             ]
             if whole > 15:
                 elements.append(
-                    text_at(
-                        word,
-                        (left + bar + right) / 2,
-                        y + whole / 2 + 5,
-                        text_anchor="middle",
-                        fill=INK,
-                    )
+                    centred(word, (left + bar + right) / 2, y + whole / 2 + 5)
                 )
         return "".join(elements)
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from speclab.views.shapes import dots
+from speclab.views.shapes import centred, dots
 from speclib.arguments import AnyNumbers, Seed, checked
 from speclib.drawing.svg import (
     INK,
@@ -233,7 +233,7 @@ class CoinsPicture(LivePicture):
                 horizontal_line(
                     p_y, left - 8, left + bar + 8, stroke=INK, stroke_width=3
                 ),
-                text_at(label, middle, bottom + 19, text_anchor="middle", fill=INK),
+                centred(label, middle, bottom + 19),
             ]
         elements.append(text_at(self._caption(), PAD, bottom + 42, fill=INK))
         return "".join(elements)
@@ -267,7 +267,7 @@ def _part(x: float, y: float, width: float, fill: str, label: str) -> str:
     plate = rectangle(
         middle - needed / 2, y + 5, needed, STRIP_HEIGHT - 10, fill="#fff", rx=3
     )
-    word = text_at(label, middle, y + 23, text_anchor="middle", fill=INK, font_size=16)
+    word = centred(label, middle, y + 23, font_size=16)
     return box + plate + word
 
 
@@ -310,10 +310,7 @@ class CoinThrows(WithSentence):
 
 @checked
 def coins(
-    p: AnyNumbers = P,
-    q: AnyNumbers = Q,
-    tokens: Sequence[str] = TOKENS,
-    seed: Seed = 0,
+    p: AnyNumbers = P, q: AnyNumbers = Q, tokens: Sequence[str] = TOKENS, seed: Seed = 0
 ) -> CoinThrows:
     """The coins that test a drafted token, thrown once or many times.
 

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from functools import cached_property
 
 from speclab.traces.caches import EXACT, FUZZY, STALE, CacheMoment, cache_moments
-from speclab.views.shapes import dots, start_that_fits
+from speclab.views.shapes import centred, dots, start_that_fits
 from speclib.arguments import checked
 from speclib.drawing.svg import (
     INK,
@@ -195,7 +195,7 @@ class KvRibbonPicture(SteppedPicture):
             else:
                 tip = self.pieces[position - prompt_length]
                 label = start_that_fits(token_label(tip), CELL)
-            elements.append(text_at(label, middle, y, text_anchor="middle", fill=INK))
+            elements.append(centred(label, middle, y))
         return "".join(elements)
 
     def _ribbon(
@@ -262,14 +262,7 @@ def _slot(
 def _cut_off(x: float, y: float, width: float, height: float) -> str:
     """The outline of a slot that is gone."""
     return rectangle(
-        x,
-        y,
-        width,
-        height,
-        kind=CUT,
-        fill="none",
-        stroke=QUIET,
-        stroke_dasharray="4 3",
+        x, y, width, height, kind=CUT, fill="none", stroke=QUIET, stroke_dasharray="4 3"
     )
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from speclab.views.shapes import dots
+from speclab.views.shapes import centred, dots
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,
@@ -139,9 +139,7 @@ class OutcomeTreePicture(LivePicture):
         elements = []
         for column, heading in enumerate(HEADINGS):
             x = PAD + step * (column + 0.5)
-            elements.append(
-                text_at(heading, x, 26, text_anchor="middle", fill=INK, font_size=16)
-            )
+            elements.append(centred(heading, x, 26, font_size=16))
         y = TOP
         for branch in self.branches:
             elements.append(self._branch(branch, y, step, name))
@@ -222,5 +220,5 @@ def _box(x: float, y: float, width: float, height: float, fill: str, label: str)
         fill="#fff",
         fill_opacity=0.9,
     )
-    word = text_at(label, middle, y + height / 2 + 5, text_anchor="middle", fill=INK)
+    word = centred(label, middle, y + height / 2 + 5)
     return box + plate + word

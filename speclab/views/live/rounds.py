@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from speclab.traces.rounds import WindowRound, window_rounds
-from speclab.views.shapes import start_that_fits
+from speclab.views.shapes import centred, start_that_fits, title_at
 from speclib.arguments import checked
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
 from speclib.drawing.svg import (
@@ -251,7 +251,7 @@ class RoundsPicture(SteppedPicture):
         shown = end_that_fits(parts, width - self._left() - PAD)
         text = "".join(part.text for part in shown).strip("\u00a0")
         return (
-            text_at(title, PAD, TITLE_Y, fill=INK, font_size=17, font_weight="600")
+            title_at(title, PAD, TITLE_Y)
             + text_at("text", PAD, TEXT_Y, fill=INK)
             + text_at(text or "(nothing yet)", self._left(), TEXT_Y, fill=INK)
         )
@@ -262,11 +262,7 @@ class RoundsPicture(SteppedPicture):
         split = len(shown.window)
         groups = [
             (columns[:split], "window: drafted one round earlier", "window"),
-            (
-                columns[split : len(shown.drafts)],
-                self._newly_drafted(),
-                "new drafts",
-            ),
+            (columns[split : len(shown.drafts)], self._newly_drafted(), "new drafts"),
         ]
         elements = []
         for group, words, few_words in groups:
@@ -320,12 +316,8 @@ class RoundsPicture(SteppedPicture):
             label = label if text_width(label) <= column.width - 6 else f"{row + 1}"
             elements += [
                 _cell(column, ROWS_Y, kind, "", tip),
-                text_at(
-                    label,
-                    column.middle,
-                    ROWS_Y + 22,
-                    text_anchor="middle",
-                    fill="#fff" if is_used else INK,
+                centred(
+                    label, column.middle, ROWS_Y + 22, fill="#fff" if is_used else INK
                 ),
             ]
             if tests:
@@ -358,11 +350,10 @@ class RoundsPicture(SteppedPicture):
             column = columns[place]
             word = start_that_fits(self.word(token), column.width)
             elements.append(
-                text_at(
+                centred(
                     word,
                     column.middle,
                     WRITTEN_Y,
-                    text_anchor="middle",
                     cls=f"written-{writer}",
                     fill=WRITER_COLOURS[writer],
                     font_weight="600",
@@ -412,11 +403,7 @@ class RoundsPicture(SteppedPicture):
                 _cell(column, CLOCK_Y, outcome, name, self.word(token), LANE_HEIGHT)
             )
             word = start_that_fits(self.word(token), column.width - 6)
-            cells.append(
-                text_at(
-                    word, column.middle, CLOCK_Y + 15, text_anchor="middle", fill="#000"
-                )
-            )
+            cells.append(centred(word, column.middle, CLOCK_Y + 15, fill="#000"))
         return "".join(cells)
 
     def _pass_lane(self, x: XOfSecond) -> str:
@@ -428,8 +415,8 @@ class RoundsPicture(SteppedPicture):
         column = Column(x(target_pass.ts), x(target_pass.end) - x(target_pass.ts))
         words = f"one pass: {_counted(self.round.rows, 'row')}"
         word = start_that_fits(words, column.width - 6)
-        return _cell(column, y, "score", "", words, LANE_HEIGHT) + text_at(
-            word, column.middle, y + 15, text_anchor="middle", fill="#fff"
+        return _cell(column, y, "score", "", words, LANE_HEIGHT) + centred(
+            word, column.middle, y + 15, fill="#fff"
         )
 
 
@@ -467,14 +454,7 @@ def _label(word: str, column: Column, outcome: str) -> str:
     """A draft's token in its cell, on a plate where the cell has stripes."""
     shown = start_that_fits(word, column.width - 8)
     struck = {"text_decoration": "line-through"} if outcome == "rejected" else {}
-    text = text_at(
-        shown,
-        column.middle,
-        DRAFTS_Y + 22,
-        text_anchor="middle",
-        fill="#000",
-        **struck,
-    )
+    text = centred(shown, column.middle, DRAFTS_Y + 22, fill="#000", **struck)
     if outcome not in ("rejected", "discarded"):
         return text
     width = text_width(shown) + 4

@@ -61,10 +61,7 @@ class SteppedView(WithSentence):
             layout={"width": "420px"},
         )
         self.player = widgets.Play(
-            value=picture.step,
-            min=1,
-            max=picture.steps,
-            interval=round(1000 * seconds),
+            value=picture.step, min=1, max=picture.steps, interval=round(1000 * seconds)
         )
         traitlets.link((self.slider, "value"), (picture, "step"))
         traitlets.link((self.player, "value"), (picture, "step"))

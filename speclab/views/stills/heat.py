@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
+from speclab.views.shapes import Still, centred, title_at
 from speclib.arguments import AnyNumbers, checked
 from speclib.drawing.svg import INK, PAD, rectangle, text_at, vertical_line
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
-
-from .still import Still
 
 # Pixels.
 WIDTH = 1100
@@ -96,87 +95,50 @@ class Heat(Still):
         self.size = (round(2 * PAD + width), round(PAD + height + PAD))
 
     def drawing(self) -> str:
-        title = text_at(
-            self.title, PAD, PAD + 14, fill=INK, font_size=17, font_weight="600"
-        )
-        elements = [title]
+        elements = [title_at(self.title, PAD, PAD + 14)]
         for index, name in enumerate(self.panels):
             line, column = divmod(index, self.side_by_side)
-            x = PAD + column * (self.panel_width + BETWEEN_PANELS)
+            left = PAD + column * (self.panel_width + BETWEEN_PANELS)
             y = PAD + TITLE_HEIGHT + line * (self.panel_height + BETWEEN_LINES)
-            elements.append(self.panel(name, x, y))
+            elements.append(self._panel(name, left + self.left_of_cells, y))
         return "".join(elements)
 
-    def panel(self, name: str, x: float, y: float) -> str:
-        """A panel whose upper left corner is (x, y): its names, cells and splits."""
+    def _panel(self, name: str, left: float, y: float) -> str:
+        """A panel whose cells begin at ``left``: its names, cells and splits."""
         rows = self.panels[name]
-        left = x + self.left_of_cells
         top = y + PANEL_HEAD
-        bottom = top + len(rows) * CELL_HEIGHT
-
-        elements = [self.panel_head(name, left, y)]
-        for index, (row, values) in enumerate(rows.items()):
-            elements.append(self.row(row, values, left, top + index * CELL_HEIGHT))
-        for column in self.splits.get(name, ()):
-            split_x = left + column * CELL_WIDTH
-            line = vertical_line(
-                split_x, top - 18, bottom, kind="split", stroke=INK, stroke_width=1.5
+        height, width = len(rows) * CELL_HEIGHT, self.columns * CELL_WIDTH
+        elements = [text_at(name, left, y + 18, fill=INK, font_weight="600")]
+        heads = {left - 8: (self.across, "end")}
+        for column in range(self.columns):
+            heads[left + (column + 0.5) * CELL_WIDTH] = (str(column), "middle")
+        for x, (words, anchor) in heads.items():
+            elements.append(
+                text_at(words, x, top - 7, text_anchor=anchor, font_size=HEAD_FONT_SIZE)
             )
-            elements.append(line)
-
-        frame = rectangle(
-            left,
-            top,
-            self.columns * CELL_WIDTH,
-            bottom - top,
-            fill="none",
-            stroke="#c9c9c9",
-        )
+        for index, (row, values) in enumerate(rows.items()):
+            row_y = top + index * CELL_HEIGHT
+            elements.append(
+                text_at(row, left - 8, row_y + 17, text_anchor="end", fill=INK)
+            )
+            for column, value in enumerate(values):
+                elements.append(self._cell(value, left + column * CELL_WIDTH, row_y))
+        split = {"kind": "split", "stroke": INK, "stroke_width": 1.5}
+        for column in self.splits.get(name, ()):
+            x = left + column * CELL_WIDTH
+            elements.append(vertical_line(x, top - 18, top + height, **split))
+        frame = rectangle(left, top, width, height, fill="none", stroke="#c9c9c9")
         return "".join(elements) + frame
 
-    def panel_head(self, name: str, left: float, y: float) -> str:
-        """A panel's name, and under it the numbers of its columns."""
-        numbers_y = y + PANEL_HEAD - 7
-        elements = [
-            text_at(name, left, y + 18, fill=INK, font_weight="600"),
-            text_at(
-                self.across,
-                left - 8,
-                numbers_y,
-                text_anchor="end",
-                font_size=HEAD_FONT_SIZE,
-            ),
-        ]
-        for column in range(self.columns):
-            middle = left + (column + 0.5) * CELL_WIDTH
-            number = text_at(
-                str(column),
-                middle,
-                numbers_y,
-                text_anchor="middle",
-                font_size=HEAD_FONT_SIZE,
-            )
-            elements.append(number)
-        return "".join(elements)
-
-    def row(self, name: str, values: Sequence[float], left: float, y: float) -> str:
-        """A row's name and its cells."""
-        elements = [text_at(name, left - 8, y + 17, text_anchor="end", fill=INK)]
-        for column, value in enumerate(values):
-            elements.append(self.cell(value, left + column * CELL_WIDTH, y))
-        return "".join(elements)
-
-    def cell(self, value: float, x: float, y: float) -> str:
+    def _cell(self, value: float, x: float, y: float) -> str:
         """A number on the colour that it stands for."""
         share = (value - self.low) / (1 - self.low)
-        ground = rectangle(
-            x, y, CELL_WIDTH, CELL_HEIGHT, kind="cell", fill=shade(share)
-        )
-        number = text_at(
+        fill = shade(share)
+        ground = rectangle(x, y, CELL_WIDTH, CELL_HEIGHT, kind="cell", fill=fill)
+        number = centred(
             f"{value:.2f}",
             x + CELL_WIDTH / 2,
             y + 17,
-            text_anchor="middle",
             font_size=13,
             fill="#fff" if share < 0.4 else "#000",
         )

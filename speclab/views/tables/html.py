@@ -6,7 +6,7 @@ work. Every table scrolls inside its own box.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mistune import create_markdown
@@ -19,16 +19,14 @@ from speclab.views.anchors import claim_anchor
 from speclab.views.templates import load_templates
 from speclib.drawing.numbers import DASH
 
-from .failed_cells import group_by_reason
-from .grid import Entry, Grid, build_grid, why_empty
+from .grid import Entry, Grid, why_empty
 from .section import gather_section
-from .tally import COUNT_HEADS, KIND_HEAD, count, is_own
-from .verdicts import SIGNS, select_verdicts
+from .tally import COUNT_HEADS, KIND_HEAD, count
+from .verdicts import SIGNS
 
 HERE = Path(__file__).parent
 STYLE = f"<style>{(HERE / 'tables.css').read_text('utf-8')}</style>"
 LONG = 24  # tables with more rows than this are folded
-HOLDS_IN_WORDS = {"no": "that do not hold", "open": "that are open, for want of runs"}
 
 RENDER_MARKDOWN = create_markdown(escape=True)
 
@@ -53,35 +51,6 @@ def section_html(result: TableResult, others: Iterable[LedgerLine] = ()) -> str:
     )
 
 
-def table_html(result: TableResult, others: Iterable[LedgerLine] = ()) -> str:
-    """A table's numbers alone, with rows and columns as printed.
-
-    Rows and columns are exchanged where the table is too wide. Its numbers have no
-    anchors, since several such tables may stand on one page.
-    """
-    grid = build_grid(result, others)
-    names = _names_of_numbers(result.table, grid)
-    return _render("numbers.html", names | {"is_anchored": False})
-
-
-def failures_html(errors: Mapping[str, str]) -> str:
-    """The cells that failed, from reasons by the name of the cell."""
-    return _render("failures.html", {"failures": group_by_reason(errors)})
-
-
-def verdicts_html(
-    results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
-) -> str:
-    """The claims of all tables with one verdict (no or open), folded.
-
-    Claims of the paper and our own checks of it are counted apart.
-    """
-    judged = select_verdicts(results, holds, kinds)
-    own = sum(is_own(claim) for _, claim in judged)
-    names = {"judged": judged, "own": own, "holds_in_words": HOLDS_IN_WORDS[holds]}
-    return _render("verdicts.html", names)
-
-
 def summary_html(results: Mapping[str, TableResult]) -> str:
     """How many numbers of each kind there are, and how many claims hold or are open."""
     heads = [KIND_HEAD, *COUNT_HEADS.values()]
@@ -97,7 +66,6 @@ def _names_of_numbers(table: Table, grid: Grid) -> dict[str, object]:
         "grid": grid,
         "why_empty": why_empty(table),
         "legend": "; ".join(_legend(grid)),
-        "is_anchored": True,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,24 +91,3 @@ def _first_expected(verdicts: list[VerdictLine | None]) -> str:
         if verdict is not None and verdict.expected:
             return verdict.expected
     return ""
-
-
-class JudgedClaim(NamedTuple):
-    """One verdict with the claim that it is on."""
-
-    verdict: VerdictLine
-    claim: Claim
-
-
-def select_verdicts(
-    results: Mapping[str, TableResult], holds: str, kinds: Collection[str]
-) -> list[JudgedClaim]:
-    """The verdicts of all tables that are ``holds`` on numbers of some kinds."""
-    selected = []
-    for result in results.values():
-        claims = {claim.id: claim for claim in result.table.claims}
-        for verdict in result.claims:
-            if verdict.holds == holds and verdict.kind in kinds:
-                claim = claims[verdict.claim]
-                selected.append(JudgedClaim(in_words(claim, verdict), claim))
-    return selected

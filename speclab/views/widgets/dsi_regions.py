@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from speclab.theory.closed_forms import dsi_speed, sd_speed
-from speclab.views.shapes import circle, point
+from speclab.views.shapes import centred, circle, point, title_at
 from speclib.arguments import checked
 from speclib.drawing.svg import INK, PAD, QUIET, card, rectangle, tag, text_at
 from speclib.errors import BadValue
@@ -149,7 +149,7 @@ def maps_svg(settings: Settings) -> str:
 def map_svg(name: str, speeds: np.ndarray, left: float) -> str:
     """One map: its cells in the colours of their bands, its frame, name and axes."""
     frame = rectangle(left, MAP_TOP, MAP_WIDTH, MAP_HEIGHT, fill="none", stroke=QUIET)
-    title = text_at(name, left, MAP_TOP - 12, fill=INK, font_size=17, font_weight="600")
+    title = title_at(name, left, MAP_TOP - 12)
     return map_cells(speeds, left) + frame + title + axes(left)
 
 
@@ -193,13 +193,7 @@ def axes(left: float) -> str:
     """The titles and the numbers of both axes of a map."""
     bottom = MAP_TOP + MAP_HEIGHT
     parts = [
-        text_at(
-            "drafter's latency / target's (1/c)",
-            left + MAP_WIDTH / 2,
-            bottom + 42,
-            text_anchor="middle",
-            fill=INK,
-        )
+        centred("drafter's latency / target's (1/c)", left + MAP_WIDTH / 2, bottom + 42)
     ]
 
     for share in (0, 0.25, 0.5, 0.75, 1):
@@ -211,12 +205,10 @@ def axes(left: float) -> str:
     title_x = left - 42
     title_y = MAP_TOP + MAP_HEIGHT / 2
     parts.append(
-        text_at(
+        centred(
             "acceptance α",
             title_x,
             title_y,
-            text_anchor="middle",
-            fill=INK,
             transform=f"rotate(-90 {point(title_x, title_y)})",
         )
     )

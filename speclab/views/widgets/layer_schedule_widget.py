@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from speclab.theory.layer_schedule import Part, group_labels, schedule, total_seconds
+from speclab.views.shapes import centred, title_at
 from speclib.arguments import Seconds, checked
 from speclib.data.layer_groups import group_layers
 from speclib.drawing.numbers import MILLISECONDS, duration, percent
@@ -207,11 +208,10 @@ def layer_number(part: Part, y: float, frame: TimeAxis) -> str:
     """The number of a part's layer, in the middle of its bar."""
     x = PLOT_LEFT + frame.x(part.start)
     is_on_dark_ground = part.kind == "attention" and not part.copy
-    return text_at(
+    return centred(
         str(part.layer),
         x + frame.x(part.seconds) / 2,
         y + 14.5,
-        text_anchor="middle",
         font_size=12,
         pointer_events="none",
         fill="#fff" if is_on_dark_ground else "#000",
@@ -220,18 +220,14 @@ def layer_number(part: Part, y: float, frame: TimeAxis) -> str:
 
 def time_axis(y: float, frame: TimeAxis) -> str:
     """A line with ticks, their numbers, and the unit."""
-    elements = [
-        horizontal_line(y, PLOT_LEFT, PLOT_LEFT + frame.plot, stroke=QUIET),
-    ]
+    elements = [horizontal_line(y, PLOT_LEFT, PLOT_LEFT + frame.plot, stroke=QUIET)]
     for offset, label in frame.ticks():
         x = PLOT_LEFT + offset
         elements.append(vertical_line(x, y, y + 5, stroke=QUIET))
         elements.append(text_at(label, x, y + 19, text_anchor="middle"))
 
     middle = PLOT_LEFT + frame.plot / 2
-    unit = text_at(
-        "time in ms (formula)", middle, y + 38, text_anchor="middle", fill=INK
-    )
+    unit = centred("time in ms (formula)", middle, y + 38)
     return "".join(elements) + unit
 
 
@@ -331,9 +327,7 @@ class Layers(PictureWithSliders):
     ) -> str:
         """One schedule from ``y`` down: its heading, its groups and its lanes."""
         values = self.values
-        title = text_at(
-            heading, PLOT_LEFT, y + 16, fill=INK, font_size=17, font_weight="600"
-        )
+        title = title_at(heading, PLOT_LEFT, y + 16)
         lanes_top = y + HEADING_HEIGHT
         groups = group_names(parts, values["layers"], lp, lanes_top - 4, frame)
         return title + groups + lanes(parts, values["devices"], lanes_top, frame, name)

@@ -10,8 +10,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from speclab.views.stills.still import Still
+from speclab.views.shapes import Still
 from speclib.drawing.display import NotebookView
+from speclib.errors import BadValue
 
 from .controls import settings_in_words, side_by_side, slider_over
 
@@ -40,17 +41,25 @@ class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # u
 
 
 class PictureOfEachValue(PictureWithSliders):
-    """A slider, called ``name``, above the picture of the value at which it stands.
+    """A slider above the picture of the value at which it stands.
 
-    ``pictures``: value -> picture. ``first``: the value shown first. ``word``: what the
-    pictures are called in text.
+    ``pictures``: value -> picture. ``first``: {the slider's name: the value shown
+    first}. Raises BadValue for a first value without a picture.
     """
 
-    def __init__(self, name: str, pictures: Mapping[Any, Still], first: Any, word: str):
+    def __init__(self, pictures: Mapping[Any, Still], first: Mapping[str, Any]):
+        if len(first) != 1:
+            raise BadValue(
+                f"first is {first!r}: give {{the slider's name: the value shown first}}"
+            )
+        ((self._name, value),) = first.items()
+        if value not in pictures:
+            raise BadValue(
+                f"{self._name} is {value!r}: give one of "
+                f"{', '.join(map(str, pictures)) or 'at least one picture'}"
+            )
         self.pictures = pictures
-        self._name = name
-        self._word = word
-        super().__init__({name: slider_over(name, list(pictures), first)})
+        super().__init__({self._name: slider_over(self._name, list(pictures), value)})
 
     @property
     def shown(self) -> Still:
@@ -65,4 +74,4 @@ class PictureOfEachValue(PictureWithSliders):
         return self.shown.picture()
 
     def text(self) -> str:
-        return f"{self._word} at {settings_in_words(self.values)}\n{self.shown!r}"
+        return f"curves at {settings_in_words(self.values)}\n{self.shown!r}"

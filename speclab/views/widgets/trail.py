@@ -1,4 +1,4 @@
-"""A trail of clicks: steps with buttons above, and what the chosen one shows below.
+"""A trail of clicks: steps of which a reader unfolds one after the other.
 
 A step shows a table, a text, or a view of its own. Knows nothing of what they say.
 """
@@ -23,8 +23,8 @@ WIDTH, LINE, NAME_SIZE = 900, 26, 16
 TEXT_STYLE = "white-space: pre-wrap; font-size: 13px; max-height: 24em; overflow: auto"
 
 
-class Trail(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """Buttons for the steps, in their order, and the content of the one that is chosen.
+class Trail(NotebookView, widgets.Accordion):  # type: ignore[misc]  # untyped
+    """The steps, in their order, one of them unfolded.
 
     ``steps``: a step's name -> a table (a DataFrame), a text, or a widget.
     """
@@ -33,25 +33,11 @@ class Trail(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         if not steps:
             raise BadValue("a trail of nothing: give at least one step")
         self.steps = dict(steps)
-        self.buttons = widgets.ToggleButtons(
-            options=list(self.steps), style={"button_width": "auto"}
+        super().__init__(
+            children=[_widget_of(content) for content in steps.values()],
+            titles=list(steps),
+            selected_index=0,
         )
-        self.next_button = widgets.Button(description="Next", icon="arrow-right")
-        self.next_button.on_click(lambda _button: self.go_on())
-        self.content = widgets.Box(layout={"flex_flow": "column", "width": "100%"})
-        self.buttons.observe(self._show, "value")
-        self._show(None)
-        bar = widgets.Box(
-            [self.buttons, self.next_button], layout={"flex_flow": "row wrap"}
-        )
-        super().__init__([bar, self.content])
-
-    def go_on(self) -> None:
-        """Shows the next step; after the last one the first."""
-        self.buttons.index = (self.buttons.index + 1) % len(self.steps)
-
-    def _show(self, _change: object) -> None:
-        self.content.children = [_widget_of(self.steps[self.buttons.value])]
 
     # -- where there are no widgets ----------------------------------------------------
     @property
