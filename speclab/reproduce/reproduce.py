@@ -126,9 +126,11 @@ def write_reports(
     from .audit_page import make_audit_page
     from .book import Book
     from .lesson_pages import write_lesson_pages
+    from .real_model import write_real_model
 
     books = {paper.key: Book(paper.key, errors=errors) for paper in choose_papers()}
     publish.write_tables(books.values())
+    write_real_model()
     failed: dict[str, str] = {}
     for book in books.values():
         publish.write_front_figure(book)
