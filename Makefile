@@ -14,7 +14,7 @@ OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock llamacpp cluster reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures site models merge bench gpu-check lint clean
+.PHONY: help setup lock llamacpp cluster real reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures site models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -44,6 +44,9 @@ llamacpp: $(READY)  ## compile llama.cpp for drafts on CPUs (once, six minutes o
 
 cluster: $(READY)  ## install Ray, for devices on several machines
 	@$(call install,-c requirements.lock -r requirements-cluster.lock)
+
+real: llamacpp  ## fetch SmolLM2, a real language model (93 MB), to decode with pair="smollm2"
+	$(PY) -m speclib fetch smollm2
 
 LOCKED := timeline lab models notebooks site
 # CUDA's libraries are left to torch: its builds differ in them, and each asks for its own.

@@ -176,6 +176,21 @@ def plan(
 
 
 @app.command()
+def real(
+    prompts: Annotated[int, typer.Option(help="Chats.")] = 6,
+    tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
+    minutes: Annotated[float, typer.Option(help="At most.")] = 15,
+) -> None:
+    """Measure SmolLM2 by every method, and write reports/smollm2.md."""
+    from speclab.reproduce.real_model import measure_real_model, write_real_model
+
+    failed = measure_real_model(prompts, tokens, minutes)
+    write_real_model()
+    if failed:
+        _print_failures(failed)
+
+
+@app.command()
 def doctor(
     as_json: Annotated[
         bool, typer.Option("--json", help="For programs; sizes in bytes.")

@@ -21,6 +21,7 @@ _MODULE_OF_NAME = {
     "decode_batch": "speclib.decoding.batch",
     "load_pair": "speclib.data.pairs",
     "pair": "speclib.data.pairs",
+    "pairs": "speclib.data.pairs",
     "Processes": "speclib.worlds.processes",
     "ProcessBatch": "speclib.worlds.process_batch",
     "Cluster": "speclib.worlds.cluster.cluster_world",
@@ -28,7 +29,7 @@ _MODULE_OF_NAME = {
     "load_latency": "speclib.data.latency",
     "simulate": "speclib.decoding.simulate",
     "simulate_batch": "speclib.decoding.simulate",
-    "compare": "speclib.decoding.simulate",
+    "compare": "speclib.decoding.compare",
     "replay": "speclib.decoding.replay",
     "check": "speclab.check.check",  # of the workbench: it judges, and decodes nothing
     "draw": "speclab.check.coin",

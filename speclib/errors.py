@@ -43,7 +43,14 @@ class NoProcesses(SpeclibError, ImportError):
 # Libraries that come with an extra of ours: import names, by extra.
 EXTRAS = {
     "cluster": {"ray"},
-    "models": {"torch", "transformers", "accelerate", "safetensors", "tokenizers"},
+    "models": {
+        "torch",
+        "transformers",
+        "accelerate",
+        "safetensors",
+        "tokenizers",
+        "gguf",
+    },
     "timeline": {
         "anywidget",
         "ipywidgets",

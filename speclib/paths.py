@@ -9,6 +9,7 @@
             a checkout that is read-only
     MODELS  the embedded models. A checkout has them in its data. A wheel has none:
             they are fetched into HOME
+    FETCHED where every other model is that was fetched, in a folder of its own
 
 A SPECLIB_HOME with a folder ``data`` of its own is another copy of the project, of
 which everything is read there as well.
@@ -38,6 +39,7 @@ elif IS_CHECKOUT:
     ROOT, DATA, MODELS = CHECKOUT, CHECKOUT / "data", CHECKOUT / "data" / "models"
 else:
     ROOT, DATA, MODELS = DATA_OF_WHEEL, DATA_OF_WHEEL, HOME / "models"
+FETCHED = HOME / "models"
 REPORTS = HOME / "reports"
 CACHE = HOME / ".cache"
 

@@ -11,7 +11,8 @@ from functools import partial
 from speclab.views.widgets.timeline_explorer import explorer
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
-from speclib.decoding.simulate import compare, simulate, simulate_batch
+from speclib.decoding.compare import compare
+from speclib.decoding.simulate import simulate, simulate_batch
 from speclib.drawing.timeline.widget import Timeline
 from speclib.models.toy import BOS, Toy
 from speclib.operations.score import Score

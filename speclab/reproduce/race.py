@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclab.views.widgets.timeline_explorer import explorer
-from speclib.decoding.simulate import compare
+from speclib.decoding.compare import compare
 from speclib.drawing.timeline.widget import SCRIPT, STYLE
 
 RACE_SCRIPT = Path(__file__).with_name("race.js")

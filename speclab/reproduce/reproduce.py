@@ -123,9 +123,11 @@ def write_reports(
     from . import publish
     from .audit_page import make_audit_page
     from .book import Book
+    from .real_model import write_real_model
 
     books = {paper.key: Book(paper.key, errors=errors) for paper in choose_papers()}
     publish.write_tables(books.values())
+    write_real_model()
     failed: dict[str, str] = {}
     for book in books.values():
         publish.write_front_figure(book)

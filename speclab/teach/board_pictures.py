@@ -20,8 +20,9 @@ from speclab.views.live.rounds import RoundsPicture
 from speclab.views.stills.curves import Curves
 from speclab.views.widgets.layer_schedule_widget import Layers
 from speclib.atomic_files import write_atomically
+from speclib.decoding.compare import compare
 from speclib.decoding.decode import Result
-from speclib.decoding.simulate import compare, simulate
+from speclib.decoding.simulate import simulate
 from speclib.drawing.display import png
 from speclib.drawing.timeline.run import timeline_run
 from speclib.drawing.timeline.widget import Timeline

@@ -1,9 +1,9 @@
 """Pairs: a target, a draft, and where they are computed. Files under ``data/pairs``.
 
-A model is ``zoo/<name>`` (embedded), ``toy``, a folder, a hub id, or a .gguf. A
-``shape`` dilates it: the same logits at the compute of a larger architecture. ``like``
-does so with the exact shape of a published model. ``runtime`` says what computes it.
-This describes; ``models.open_pair`` builds.
+A model is ``zoo/<name>`` (embedded), ``fetched/<name>`` (which `speclib fetch` brings),
+``toy``, a folder, a hub id, or a .gguf. A ``shape`` dilates it: the same logits at the
+compute of a larger architecture. ``like`` does so with the exact shape of a published
+model. ``runtime`` says what computes it. This describes; ``models.open_pair`` builds.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pydantic import (
 from speclib.arguments import Count, Seed, Share, Whole, checked, problems_in, shown
 from speclib.core.settings import Role
 from speclib.errors import BadValue
-from speclib.paths import DATA
+from speclib.paths import DATA, FETCHED
 
 from .placement import Place
 from .shapes import Dilation, load_shape
-from .toml_files import read_toml, toml_path
+from .toml_files import names_under, read_toml, toml_path
 
 # A pass of more rows than this would cost more than it could ever save.
 FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
@@ -38,6 +38,8 @@ FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
+
+OF_FETCHED = "fetched/"  # how a pair names a model that `speclib fetch` brings
 
 # Settings of a ModelSpec that say something to some kinds of model alone.
 OF_TOYS = {"alpha", "vocab", "seed", "words", "context"}
@@ -51,6 +53,8 @@ def _as_text(value: object) -> object:
         return str(value.expanduser().absolute())
     if isinstance(value, str) and value.startswith("~"):
         return os.path.expanduser(value)
+    if isinstance(value, str) and value.startswith(OF_FETCHED):
+        return str(FETCHED / value.removeprefix(OF_FETCHED))
     return value
 
 
@@ -331,6 +335,34 @@ def load_pair(name: str) -> Pair:
         return Pair(**keys, name=name)
     except ValidationError as error:
         raise BadValue(f"{path}: {problems_in(error, Pair)}") from error
+
+
+def pairs() -> dict[str, str]:
+    """The name of each pair under data/pairs -> what it can write.
+
+    >>> speclib.pairs()["smollm2"].split(":")[0]
+    'whatever you ask in English'
+    """
+    return {name: _writes(load_pair(name)) for name in names_under(DATA / "pairs")}
+
+
+def real_pair() -> str:
+    """The name of a pair that writes real text, if it is here; else an embedded one."""
+    return "smollm2" if (FETCHED / "smollm2").is_dir() else "embedded/llama-7b-70b"
+
+
+def _writes(pair: Pair) -> str:
+    """What a pair can write, and what it needs for that."""
+    model = pair.target.model
+    if pair.target.is_toy:
+        return "numbers: it has no weights"
+    if model.startswith("zoo/"):
+        return "simple text of the tasks that it has learnt; its models are embedded"
+    fetched = Path(model)
+    if fetched.parent == FETCHED:
+        how = "it is here" if fetched.is_dir() else f"speclib fetch {fetched.name}"
+        return f"whatever you ask in English: a small language model; {how}"
+    return f"what {model} writes, which the hub has"
 
 
 @checked

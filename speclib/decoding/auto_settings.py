@@ -9,6 +9,7 @@ only their names and what their settings are called.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -64,6 +65,34 @@ class RequestedSettings:
                 f"and the draft of pair {pair.name!r} is a whole model, "
                 f"{draft.model!r}: give a pair whose draft has head = true, or take "
                 'method="tree"'
+            )
+        if draft.in_llamacpp and "lp" in parameters(self.method):
+            lp = self.given.get("lp")
+            if lp != 1:
+                raise BadValue(
+                    f"method {self.method!r} runs several layers of the draft at once, "
+                    f"which llama.cpp cannot do with {draft.model!r}: give lp=1, which "
+                    "is tree SD, or a pair whose draft is in torch"
+                )
+        self._warn_of_wide_passes(pair)
+
+    def _warn_of_wide_passes(self, pair: Pair) -> None:
+        """Warns where the method's passes over many tokens cost more than they save.
+
+        llama.cpp's drafts read a tree path by path here. A target on a CPU computes
+        most of the time where it has one token to read, and all of it with dozens.
+        """
+        page, target = about(self.method), pair.target
+        is_real = not target.is_toy and not target.model.startswith("zoo/")
+        on_cpu = is_real and not any("cuda" in place for place in pair.place.target)
+        is_costly = pair.draft.in_llamacpp if page.uses_draft else on_cpu
+        names = re.findall(r"(\w+)=", page.narrow)
+        if page.narrow and is_costly and not self.given.keys() & set(names):
+            warnings.warn(
+                f"{page.name} reads many tokens in a pass, which pair {pair.name!r} "
+                "may not be fast enough for: it can be slower than plain decoding. Try "
+                f"{page.narrow}",
+                stacklevel=4,
             )
 
     def servers_at(self, c: float) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from html import escape
+from math import nan
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
@@ -12,7 +15,7 @@ from speclib.core.settings import Role
 from speclib.data.latency import Durations, load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, naming_extras, unknown_name
-from speclib.methods import METHODS
+from speclib.methods import METHODS, about
 from speclib.models import preflight
 from speclib.models.loading import TORCH_NAMES, check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
@@ -32,14 +35,15 @@ if TYPE_CHECKING:
 WORLDS = ("virtual", "emulated", "processes", "cluster")
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
-    """What a run gave.
+    """What a run gave; printed, it is one line.
 
     ``text`` and ``tokens`` are the new, committed ones. ``trace`` is what every device
     did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
     token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
-    it is, where a setting that was "auto" rests on it.
+    it is, where a setting that was "auto" rests on it. ``baseline``: plain decoding
+    that ran beside it, if any (see ``compare``).
     """
 
     text: str
@@ -48,6 +52,46 @@ class Result:
     trace: Trace
     pieces: dict[int, str]
     cost_ratio: CostRatio | None = None
+    baseline: Result | None = None
+
+    @property
+    def speedup(self) -> float:
+        """Times as fast as its ``baseline``, prefill left out; not-a-number without."""
+        if self.baseline is None:
+            return nan
+        return self.stats.decode_speed / self.baseline.stats.decode_speed
+
+    @property
+    def summary(self) -> str:
+        """The method, its speed and how many times as fast as plain decoding it was."""
+        label = about(str(self.trace.meta["method"])).name
+        speed = self.stats.decode_speed
+        said = f"{label}: {len(self.tokens)} tokens, {speed:.1f} a second"
+        if self.baseline is None:
+            return said
+        slower = ", so slower" if self.speedup < 1 else ""
+        return f"{said}, {self.speedup:.2f} times as fast as plain decoding{slower}"
+
+    def __repr__(self) -> str:
+        return f"<{self.summary}: {shorten(self.text, 60, placeholder=' ...')!r}>"
+
+    def _repr_html_(self) -> str:
+        """The text, marked where the target wrote it and not the draft."""
+        accepted = self.trace.draft_positions("accepted")
+        written, end = "", 0
+        for place, token in enumerate(self.tokens, self.trace.prompt_length):
+            piece = self.pieces[token].strip()
+            start = self.text.find(piece, end)
+            if start < 0:
+                continue  # an end token, or part of a character that the next one ends
+            part = escape(self.text[end : start + len(piece)])
+            end = start + len(piece)
+            written += part if place in accepted else f"<u>{part}</u>"
+        written += escape(self.text[end:])
+        return (
+            f"<p>{escape(self.summary)}; <u>underlined</u>: the target's own words</p>"
+            f'<div style="white-space: pre-wrap">{written}</div>'
+        )
 
 
 # -- worlds ----------------------------------------------------------------------------

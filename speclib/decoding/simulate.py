@@ -27,7 +27,7 @@ from speclib.arguments import (
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
-from speclib.methods import METHODS, about, parameters, settings_of_methods
+from speclib.methods import METHODS, about
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Done
 from speclib.trace.metrics import stats
@@ -242,7 +242,7 @@ def _what_if(
     """What is simulated, checked: see ``simulate``."""
     requested = request_settings(method, gamma, settings, _what_if)
     is_described = alpha is not None or doubt != 0 or fuzzy != 1
-    if is_described and _lacks_a_draft(method):
+    if is_described and lacks_a_draft(method):
         raise BadValue(
             f"method {method!r} has no draft model: leave out {', '.join(OF_A_DRAFT)}"
         )
@@ -263,7 +263,7 @@ def _what_if(
     return WhatIf(requested, script, tokens, latency, rate, doubt, fuzzy)
 
 
-def _lacks_a_draft(method: str) -> bool:
+def lacks_a_draft(method: str) -> bool:
     """Whether a draft is not described to ``method``.
 
     It is to plain decoding, with which all others are compared.
@@ -306,34 +306,3 @@ class MortalWorld(Virtual):
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )
         super()._schedule(time, future, happens)
-
-
-@checked
-def compare(method: str = "pearl", *, seed: Seed = 0, **what: Any) -> list[Result]:
-    """Plain decoding, speculative decoding and ``method`` on the same what-if.
-
-    >>> results = speclib.compare("dsi", c=5, alpha=0.8, gamma=5, lookahead=2)
-    >>> [result.trace.meta["method"] for result in results]
-    ['autoregressive', 'speculative', 'dsi']
-
-    They come in this order, for sliders; if ``method`` is one of the first two, it is
-    not repeated. Each setting goes to the methods that have it, and None leaves it to
-    them; what describes a draft goes to those that have a draft. ``seed`` and further
-    keywords are ``simulate``'s.
-    """
-    what["seed"] = seed
-    others = [name for name in ("autoregressive", "speculative") if name != method]
-    # It comes first, so that what is wrong is said of the method that was asked for.
-    results = {name: simulate(name, **_taken(name, what)) for name in (method, *others)}
-    in_order = dict.fromkeys(("autoregressive", "speculative", method))
-    return [results[name] for name in in_order]
-
-
-def _taken(method: str, what: dict[str, Any]) -> dict[str, Any]:
-    """The keywords in ``what`` that say something to ``method``."""
-    if method not in METHODS:
-        return what
-    idle = settings_of_methods().difference(parameters(method))
-    if _lacks_a_draft(method):
-        idle.update(OF_A_DRAFT)
-    return {k: v for k, v in what.items() if k not in idle and v is not None}

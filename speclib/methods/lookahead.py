@@ -208,4 +208,5 @@ ABOUT = About(
         {"window": 1, "ngram": 4},
     ),
     uses_draft=False,
+    narrow="window=2, ngram=3, guesses=2",
 )

@@ -294,6 +294,7 @@ def mend_tried_phrases(
 # -- facts -----------------------------------------------------------------------------
 ABOUT = About(
     name="Ouroboros",
+    narrow="window=0",
     variants=(
         {"window": 2, "ngram": 3, "guesses": 2, "phrases": 2},
         {"window": 0, "ngram": 4},

@@ -35,7 +35,9 @@ class About:
     one. ``goes_by_time``: what it asks for depends on what ends first, so a run on
     another clock is another run. ``needs_datastore``: a plan leaves it out unless the
     pair names texts to look up. ``needs_head``: its draft is a head on the target's
-    features. ``uses_draft``: whether a draft model writes anything.
+    features. ``uses_draft``: whether a draft model writes anything. ``narrow``: its
+    settings for models to which a pass over many tokens costs much more than one over a
+    single token, as on a CPU; or another method.
     """
 
     name: str
@@ -47,6 +49,7 @@ class About:
     needs_datastore: bool = False
     needs_head: bool = False
     uses_draft: bool = True
+    narrow: str = ""
 
     def note(self, settings: Settings) -> str:
         """Settings as they stand beside a run's name: "γ = 5, dynamic k"."""

@@ -93,5 +93,6 @@ ABOUT = About(
     name="REST",
     variants=({}, {"longest": 1, "length": 3, "nodes": 5}),
     uses_draft=False,
+    narrow="nodes=8",
     needs_datastore=True,
 )

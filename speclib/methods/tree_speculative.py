@@ -46,5 +46,6 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
 ABOUT = About(
     name="Tree speculative decoding",
     labels={**GAMMA, "width": shows("width {}")},
+    narrow="width=1",
     variants=({"width": 2}, {"width": 3, "budget": 4}),
 )

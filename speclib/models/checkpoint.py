@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speclib.data.pairs import ModelSpec
 from speclib.errors import BadValue
+from speclib.paths import FETCHED
 
 from . import zoo
 from .configuration import check_config, longest_text, real_rows
@@ -237,8 +238,14 @@ def _folder_of(model: str) -> Path:
     """The folder of a checkpoint, into which the hub's small files are downloaded."""
     if model.startswith("zoo/"):
         return zoo.locate(model)
-    if os.path.isdir(model):
-        return Path(model)
+    path = Path(model)
+    if path.is_dir():
+        return path
+    if path.parent == FETCHED:
+        raise BadValue(
+            f"the model {path.name} is not here yet: `python -m speclib fetch "
+            f"{path.name}` gets it"
+        )
     return _download(model, SMALL_FILES)
 
 

@@ -10,6 +10,7 @@ that torch has. The file itself may be a draft in llama.cpp beside it.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,22 @@ if TYPE_CHECKING:
 MAGIC = b"GGUF"  # how every such file begins
 
 
+def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
+    """Makes the checkpoint of ``file`` in the folder beside it, of the same name.
+
+    One that is there stays as it is. Returns it; raises what ``convert`` does.
+    """
+    folder = file.with_suffix("")
+    if not folder.exists():
+        say(f"making a checkpoint of {file}")
+        convert(file, folder)
+    say(
+        f"{folder} is a target, and {file} its draft: "
+        f"speclib.pair(target={str(folder)!r}, draft={str(file)!r})"
+    )
+    return folder
+
+
 def convert(file: Path, folder: Path, dtype: str = "float32") -> None:
     """Makes the checkpoint ``folder`` of a GGUF ``file``, whole or not at all.
 
@@ -36,6 +53,8 @@ def convert(file: Path, folder: Path, dtype: str = "float32") -> None:
     """
     check_dtype(dtype)
     _check(file)
+    from safetensors import SafetensorError
+
     network, tokenizer = _read(file, dtype)
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -44,10 +63,8 @@ def convert(file: Path, folder: Path, dtype: str = "float32") -> None:
         _save(network, unfinished)
         unfinished.chmod(0o755)  # a temporary folder is its owner's alone
         unfinished.rename(folder)
-    except OSError as error:
-        raise SpeclibError(
-            f"{folder} cannot be written: {error.strerror or error}"
-        ) from error
+    except (OSError, SafetensorError) as error:
+        raise SpeclibError(f"{folder} cannot be written: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -71,6 +88,9 @@ def _read(file: Path, dtype: str) -> tuple[PreTrainedModel, Any]:
     """The file's network, in ``dtype``, and its tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # it would advise what is done here anyway
 
     options = {"gguf_file": file.name, "trust_remote_code": False}
     try:

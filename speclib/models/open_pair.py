@@ -56,8 +56,9 @@ class OpenPair:
         spec = self.pair.target
         if spec.is_gguf:
             raise BadValue(
-                f"{spec.model} has no tokenizer for transformers: let the target be a "
-                "checkpoint; its draft may be a .gguf"
+                f"the target {spec.model} is a GGUF file, and torch needs a "
+                f"checkpoint: `python -m speclib fetch {spec.model}` makes the folder "
+                f"{spec.model.removesuffix('.gguf')} of it. The draft may be a .gguf"
             )
         return find(spec)
 

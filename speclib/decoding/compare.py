@@ -1,0 +1,105 @@
+"""``compare``: several methods on the same what-if, or on a prompt with real models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from speclib.arguments import Count, Seed, checked
+from speclib.data.pairs import Pair
+from speclib.errors import BadValue
+from speclib.methods import METHODS, find, parameters, settings_of_methods
+
+from .decode import Result, decode, open_world, pair_of
+from .simulate import OF_A_DRAFT, lacks_a_draft, simulate
+
+PLAIN = "autoregressive"
+WARM_UP = 4  # tokens, which every method writes before it is timed
+
+
+@checked
+def compare(
+    *methods: str,
+    prompt: Any = None,
+    pair: Pair | str | None = None,
+    seed: Seed = 0,
+    **what: Any,
+) -> list[Result]:
+    """Plain decoding, speculative decoding and ``methods`` (PEARL) on the same.
+
+    >>> results = speclib.compare("dsi", c=5, alpha=0.8, gamma=5, lookahead=2)
+    >>> [result.trace.meta["method"] for result in results]
+    ['autoregressive', 'speculative', 'dsi']
+    >>> f"{results[2].speedup:.2f}"
+    '2.67'
+
+    They come in this order, for sliders; no method is repeated. Each setting goes to
+    the methods that have it, and None leaves it to them; what describes a draft goes to
+    those that have a draft.
+
+    Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
+    prompt and a ``pair`` its models decode (see ``decode_in_turns``), and further
+    keywords are ``decode``'s.
+    """
+    asked = methods or ("pearl",)
+    names = list(dict.fromkeys((PLAIN, "speculative", *asked)))
+    if prompt is not None:
+        return decode_in_turns(prompt, pair, names, seed=seed, **what)
+    if pair is not None:
+        raise BadValue("a pair without a prompt: give the prompt that it should decode")
+    # What was asked for comes first, so that what is wrong is said of it.
+    results = {}
+    for name in dict.fromkeys((*asked, *names)):
+        results[name] = simulate(name, seed=seed, **_taken(name, what))
+    plain = results[PLAIN]
+    for name in names[1:]:
+        results[name].baseline = plain
+    return [results[name] for name in names]
+
+
+def decode_in_turns(
+    prompt: Any,
+    pair: Pair | str | None,
+    methods: list[str],
+    *,
+    max_new_tokens: Count = 64,
+    world: str = "processes",
+    dtype: str = "auto",
+    servers: Count = 1,
+    **settings: Any,
+) -> list[Result]:
+    """Lets every method decode ``prompt`` in one world, right after plain decoding.
+
+    A machine that slows down then slows both. All are warmed up before. The first
+    result is plain decoding's own; each other one has its neighbour as ``baseline``.
+    """
+    for method in methods:
+        find(method)  # or it would be missed when the world is open
+    described = pair_of(pair)
+    results: list[Result] = []
+    with open_world(world, described, dtype=dtype, servers=servers) as devices:
+
+        def run(method: str, count: int) -> Result:
+            own = _taken(method, {**settings, "servers": servers})
+            return decode(
+                prompt, world=devices, method=method, max_new_tokens=count, **own
+            )
+
+        for method in methods:
+            run(method, min(WARM_UP, max_new_tokens))
+        for method in methods:
+            plain = run(PLAIN, max_new_tokens)
+            if method != PLAIN:
+                plain = replace(run(method, max_new_tokens), baseline=plain)
+            results.append(plain)
+    return results
+
+
+def _taken(method: str, what: dict[str, Any]) -> dict[str, Any]:
+    """The keywords in ``what`` that say something to ``method``."""
+    if method not in METHODS:
+        return what
+    idle = settings_of_methods().difference(parameters(method))
+    if lacks_a_draft(method):
+        idle.update(OF_A_DRAFT)
+    return {k: v for k, v in what.items() if k not in idle and v is not None}

@@ -1,0 +1,109 @@
+"""Several methods on one prompt, and what a result says of itself."""
+
+import math
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import pytest
+
+import speclib
+from speclib.decoding.auto_settings import request_settings
+from speclib.errors import BadValue
+
+ON_TOYS = {"prompt": "x", "pair": "toy", "world": "virtual", "max_new_tokens": 12}
+
+
+def test_real_methods_take_turns_with_plain_decoding_and_write_its_tokens():
+    plain, turns, pearl, tree = speclib.compare("pearl", "tree", gamma=3, **ON_TOYS)
+    names = [each.trace.meta["method"] for each in (plain, turns, pearl, tree)]
+    assert names == ["autoregressive", "speculative", "pearl", "tree"]
+    assert plain.tokens == turns.tokens == pearl.tokens == tree.tokens
+    assert math.isnan(plain.speedup)
+    speed = pearl.stats.decode_speed / plain.stats.decode_speed
+    assert pearl.speedup == pytest.approx(speed)
+    assert pearl.baseline.trace.meta["method"] == "autoregressive"
+    with pytest.raises(BadValue, match="a pair without a prompt"):
+        speclib.compare(pair="toy")
+    with pytest.raises(BadValue, match="unknown method 'perl'"):
+        speclib.compare("perl", **ON_TOYS)
+
+
+def test_a_result_is_one_line_and_says_how_fast_it_was():
+    _, fast = speclib.compare("speculative", c=5, alpha=1.0, gamma=5)
+    assert "\n" not in repr(fast)
+    assert "times as fast as plain decoding: 'A small model runs" in repr(fast)
+    _, slow = speclib.compare("speculative", c=1, alpha=0.0, gamma=5)
+    assert "0.18 times as fast as plain decoding, so slower" in repr(slow)
+    picture = speclib.timeline(slow.baseline, slow).picture()
+    assert "slower: 0.1" in picture
+
+
+def test_a_results_text_is_marked_where_the_target_wrote_it():
+    """A character of two tokens is whole, and an end token is no text."""
+    result = speclib.decode("x", pair="toy", world="virtual", max_new_tokens=3)
+    first, second, third = dict.fromkeys(result.tokens)
+    pieces = {first: "\N{REPLACEMENT CHARACTER}", second: " <b>", third: "<|end|>"}
+    text = "é <b>"
+    for accepted, shown in (({0, 1, 2}, "é &lt;b&gt;"), (set(), "<u>é &lt;b&gt;</u>")):
+        trace = replace(result.trace)
+        before = trace.prompt_length
+        places = {place + before for place in accepted}
+        trace.draft_positions = lambda became, places=places: places
+        marked = replace(result, text=text, pieces=pieces, trace=trace)
+        assert f'pre-wrap">{shown}</div>' in marked._repr_html_()
+
+
+def test_a_race_prints_the_text_and_every_methods_speed(tmp_path):
+    picture = tmp_path / "race.svg"
+    asked = ["race", "toy", "--raw", "--tokens", "8", "--save", picture]
+    asked += ["--pair", "toy", "--method", "prompt_lookup"]
+    command = [sys.executable, "-m", "speclib", *map(str, asked)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    for line in ("Plain decoding: 8 tokens", "Prompt lookup: 8 tokens", "wrote the"):
+        assert line in ended.stdout
+    assert picture.read_text().startswith("<svg")
+
+
+# -- models to which wide passes cost more than they save ------------------------------
+def check(method: str, draft: str = "its/own.gguf", place: str = "core:1", **settings):
+    pair = speclib.pair("some/model", draft, place={"target": [place]})
+    request_settings(method, "auto", settings).check_pair(pair)
+
+
+@pytest.mark.parametrize(
+    "method, advice",
+    [
+        ("tree", "width=1"),
+        ("ssd", 'method="pearl"'),
+        ("ouroboros", "window=0"),
+        ("lookahead", "window=2, ngram=3"),
+        ("rest", "nodes=8"),
+    ],
+)
+def test_a_method_with_wide_passes_is_warned_of_with_what_to_do(method, advice):
+    with pytest.warns(UserWarning, match=f"can be slower than plain .*Try {advice}"):
+        check(method)
+
+
+@pytest.mark.parametrize(
+    "method, how",
+    [
+        ("tree", {"width": 1}),
+        ("tree", {"draft": "some/draft"}),
+        ("lookahead", {"place": "cuda:0"}),
+        ("pearl", {}),
+        ("easyspec", {"lp": 1, "width": 1}),
+    ],
+)
+def test_no_method_is_warned_of_without_a_reason(method, how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(method, **how)
+
+
+def test_layers_at_once_are_refused_before_the_start_where_llamacpp_drafts():
+    with pytest.raises(BadValue, match="which llama.cpp cannot do .* give lp=1"):
+        check("easyspec")

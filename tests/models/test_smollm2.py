@@ -1,0 +1,142 @@
+"""SmolLM2, a real language model: every method writes what transformers generates.
+
+These tests run where `python -m speclib fetch smollm2` has brought it: into the
+checkout, or the folder that SPECLIB_HOME names.
+"""
+
+import warnings
+
+import pytest
+
+import speclib
+from speclib.methods import METHODS
+from speclib.models.open_pair import open_pair
+from speclib.paths import FETCHED
+
+FOLDER = FETCHED / "smollm2"
+if not FOLDER.is_dir():
+    pytest.skip("SmolLM2 is not here: `make real` fetches it", allow_module_level=True)
+llama_cpp = pytest.importorskip("llama_cpp")
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]  # one world for all
+TOKENS = 16
+LIMERICK = "There once was a man from Peru, who dreamt he was eating his shoe. "
+PROMPTS = {
+    "chat": [{"role": "user", "content": "Why is the sky blue?"}],
+    "three turns": [
+        {"role": "user", "content": "What is the capital of France?"},
+        {"role": "assistant", "content": "Paris."},
+        {"role": "user", "content": "And of Italy?"},
+        {"role": "assistant", "content": "Rome."},
+        {"role": "user", "content": "Which of the two is older?"},
+    ],
+    "code": "def fibonacci(n):\n    ",
+    "German": "Die Hauptstadt von Österreich ist",
+    "Chinese": "北京是中国的首都。上海是",
+    "emoji": "🎉🎂 Happy birthday, 👩‍👩‍👧 dear Zoë! 🎈🎁🥳",
+    "long": LIMERICK * 25 + "He",
+}
+# Each is the fastest way that the method has on such a pair, or a small one.
+SETTINGS = {
+    "tree": {"width": 2, "gamma": 3},
+    "easyspec": {"lp": 1, "width": 2, "gamma": 3},
+    "ssd": {"fan": 1, "gamma": 3},
+    "ouroboros": {"window": 2, "ngram": 3, "guesses": 2, "gamma": 3},
+    "lookahead": {"window": 2, "ngram": 3, "guesses": 2},
+    "rest": {"nodes": 8},
+}
+RUN_HERE = [name for name in METHODS if name != "eagle"]  # which needs a head
+EXACT = [
+    ("speculative", {"test": "exact"}),
+    ("pearl", {"test": "exact"}),
+    ("dsi", {}),
+    ("duodecoding", {}),
+    ("lookahead", SETTINGS["lookahead"]),
+    ("rest", SETTINGS["rest"]),
+]
+
+
+@pytest.fixture(scope="module")
+def world():
+    with speclib.open_world("processes", speclib.load_pair("smollm2")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """prompt -> what transformers' own ``generate`` writes, greedily in float32."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
+    network = transformers.AutoModelForCausalLM.from_pretrained(FOLDER)
+    written = {}
+    for name, prompt in PROMPTS.items():
+        if isinstance(prompt, str):
+            asked = tokenizer(prompt, return_tensors="pt")
+        else:
+            asked = tokenizer.apply_chat_template(
+                prompt,
+                add_generation_prompt=True,
+                return_tensors="pt",
+                return_dict=True,
+            )
+        with torch.inference_mode():
+            ids = network.generate(**asked, do_sample=False, max_new_tokens=TOKENS)
+        written[name] = tuple(ids[0, asked["input_ids"].shape[1] :].tolist())
+    return written
+
+
+def decoded(world, prompt, method, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is slow here
+        return speclib.decode(
+            prompt, world=world, method=method, max_new_tokens=TOKENS, **settings
+        )
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_pearl_writes_what_transformers_generates_on_every_prompt(
+    world, expected, prompt
+):
+    streamed: list[int] = []
+    result = decoded(world, PROMPTS[prompt], "pearl", on_commit=streamed.extend)
+    assert result.tokens == tuple(streamed) == expected[prompt]
+    replaced = "\N{REPLACEMENT CHARACTER}"  # a character whose end did not come
+    assert result._repr_html_().count(replaced) == result.text.count(replaced)
+
+
+@pytest.mark.parametrize("number, method", list(enumerate(RUN_HERE)))
+def test_every_method_writes_what_transformers_generates(
+    world, expected, number, method
+):
+    """Each on two prompts, so that all of them see every prompt."""
+    names = list(PROMPTS)
+    for prompt in (names[number % len(names)], names[(number + 3) % len(names)]):
+        result = decoded(world, PROMPTS[prompt], method, **SETTINGS.get(method, {}))
+        assert result.tokens == expected[prompt], prompt
+
+
+@pytest.mark.parametrize("method, settings", EXACT, ids=[name for name, _ in EXACT])
+def test_sampled_with_the_same_coins_it_is_plain_decodings_own_text(
+    world, method, settings
+):
+    how = {"temperature": 0.9, "top_k": 40, "seed": 7}
+    plain = decoded(world, PROMPTS["chat"], "autoregressive", **how)
+    assert decoded(world, PROMPTS["chat"], method, **how, **settings).tokens == (
+        plain.tokens
+    )
+
+
+def test_its_token_ids_are_llamacpps():
+    model = llama_cpp.Llama(str(FOLDER / "model.gguf"), vocab_only=True, verbose=False)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
+    for prompt in (
+        *filter(lambda each: isinstance(each, str), PROMPTS.values()),
+        "  \n",
+    ):
+        ids = tokenizer.encode(prompt)
+        assert ids == model.tokenize(prompt.encode(), add_bos=False)
+        assert tokenizer.decode(ids) == prompt
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    assert open_pair(speclib.load_pair("smollm2")).end_tokens == {end}
