@@ -16,7 +16,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from speclib.arguments import Count, checked
-from speclib.data.latency import Durations, load_latency
+from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import load_pair
 from speclib.decoding.decode import Result, decode
 from speclib.drawing.numbers import MILLISECONDS, SECONDS, duration
@@ -55,7 +55,7 @@ class ClusterRun(RealRun):
         pair: str,
         methods: Sequence[str],
         max_new_tokens: int,
-        latency: Durations,
+        latency: Latency,
         servers: int,
         kills: bool,
     ):

@@ -13,7 +13,6 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from speclib.core.sampling import Rows
-from speclib.data.latency import Latency
 from speclib.models import preflight
 
 from .real_devices import RealDevices
@@ -33,9 +32,7 @@ class Processes(RealDevices[Worker]):
     def _prepare(self) -> None:
         """Refuses a missing GPU, and models that do not fit into memory."""
         self._refuse_what_does_not_fit()
-        shares_devices = (
-            isinstance(self.emulate, Latency) and self.emulate.shared is not None
-        )
+        shares_devices = self.emulate is not None and self.emulate.shared is not None
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows

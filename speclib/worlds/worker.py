@@ -38,7 +38,7 @@ import numpy as np
 
 from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
-from speclib.data.latency import Latency, Step, steps_of
+from speclib.data.latency import Latency, Step
 from speclib.models import gpus
 from speclib.models.open_pair import open_pair
 from speclib.models.rank import Rank, RankLost
@@ -51,7 +51,6 @@ from .stage_locks import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
-    from speclib.data.latency import Durations
     from speclib.data.pairs import Pair
 
 STOP = None
@@ -217,7 +216,7 @@ def device(
     index: int,
     leave_rows: LeaveRows,
     dtype: str,
-    latency: Durations | None = None,
+    latency: Latency | None = None,
     locks: StageLocks | None = None,
     seats: int = 0,
     rank: Rank | None = None,
@@ -270,7 +269,7 @@ def answer(
     texts: TextReceiver,
     leave_rows: LeaveRows,
     name: str,
-    latency: Durations | None,
+    latency: Latency | None,
     locks: StageLocks | None,
     clock: Clock,
     question: Question,
@@ -287,7 +286,7 @@ def answer(
     done = perform(operation, model, request)
     is_overrun = False
     if latency is not None and not stopping.has_come:
-        steps = steps_of(latency, name, operation, done.kept, done.fed)
+        steps = latency.steps(name, operation, done.kept, done.fed)
         lasts = sum(step.seconds for step in steps)
         is_overrun = start + lasts < clock.now() and lasts > 0
         spent = _spend(steps, start, stopping, locks, clock)
@@ -309,7 +308,7 @@ def answer(
 def answer_together(
     models: SeatedModels,
     name: str,
-    latency: Durations | None,
+    latency: Latency | None,
     clock: Clock,
     question: Question,
     pipe: Connection,
@@ -319,7 +318,7 @@ def answer_together(
     tasks = question.operation.tasks
     start = clock.now()
     outcomes = models.perform(tasks)
-    if isinstance(latency, Latency):
+    if latency is not None:
         passes = passes_of([task.operation for task in tasks], outcomes)
         ends = start + latency.seconds_together(name, passes)
         clock.wait(pipe, ends - clock.now())

@@ -46,7 +46,7 @@ from speclib.worlds.worker import (
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
-    from speclib.data.latency import Durations
+    from speclib.data.latency import Latency
     from speclib.data.pairs import Pair
 
 ASIDE = "aside"  # the concurrency group of what is called beside an operation
@@ -77,7 +77,7 @@ class Part:
     role: Role
     index: int
     dtype: str
-    emulate: Durations | None
+    emulate: Latency | None
     number: int
     size: int
     code: str

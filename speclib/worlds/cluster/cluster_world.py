@@ -31,7 +31,6 @@ from ray.util import (
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.core.sampling import Rows
-from speclib.data.latency import Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
@@ -207,7 +206,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     def _prepare(self) -> None:
         """Refuses no cluster, too small a one, or devices that are shared."""
-        if isinstance(self.emulate, Latency) and self.emulate.shared is not None:
+        if self.emulate is not None and self.emulate.shared is not None:
             raise BadValue(
                 f"pair {self.pair.name!r} has draft and target share devices, which "
                 "the nodes of a cluster cannot: give world='emulated'"
@@ -327,12 +326,10 @@ class Cluster(RealDevices[ActorWorker]):
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        latency = self.latency
-        if not isinstance(latency, Latency):
-            return self.ratio
         # A message takes half of a round trip, which is how far off a reading may be.
         draft, target = self._clock_of["draft"], self._clock_of["target"]
-        return drafts_beside_a_pass(latency.over_network(draft.error, target.error))
+        latency = self.latency.over_network(draft.error, target.error)
+        return latency.drafts_beside_a_pass()
 
     def _facts(self) -> dict[str, Any]:
         """On which node each device was, and how far off its times may be."""
