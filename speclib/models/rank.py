@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from speclib.errors import SpeclibError
 
-THIS_MACHINE = "127.0.0.1"
+THIS_MACHINE = "127.0.0.1"  # the one that all ranks of a device are on
 
 
 class RankLost(SpeclibError):
@@ -21,14 +21,13 @@ class Rank(NamedTuple):
     """One of the ``size`` processes that compute a device's model together.
 
     The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
-    late. ``host``: the address of the machine that the first is on.
+    late.
     """
 
     number: int
     size: int
     patience: float
     pipes: tuple[Connection, ...] = ()
-    host: str = THIS_MACHINE
 
     @property
     def name(self) -> str:

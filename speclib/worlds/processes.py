@@ -17,7 +17,7 @@ from speclib.models import preflight
 
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
-from .worker import Array, device, leave_in_memory
+from .worker import Array, DeviceSpec, device, leave_in_memory
 from .worker_process import CONTEXT, Worker
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
@@ -52,14 +52,9 @@ class Processes(RealDevices[Worker]):
             name,
             self.pair,
             device,
-            name,
-            role,
-            index,
+            DeviceSpec(name, role, index, self.dtype, self.emulate, self.seats),
             partial(leave_in_memory, shared),
-            self.dtype,
-            self.emulate,
             self.stage_locks,
-            self.seats,
             ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )
