@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from math import ceil, inf
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from speclib.arguments import Number, Ratio, Seconds, Whole, checked, shown
 from speclib.data.layer_groups import group_layers
@@ -46,18 +46,6 @@ from .toml_files import read_toml, toml_path
 Wait: TypeAlias = Annotated[float, Number(least=0)]  # seconds, possibly none
 
 MANY = 1 << 20  # tokens; no pass is fed more
-
-
-@runtime_checkable
-class Durations(Protocol):
-    """How long operations last; ``c``: one target pass over one of the draft."""
-
-    @property
-    def c(self) -> float: ...
-
-    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """How long an operation lasts that kept and fed so many tokens."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -273,6 +261,19 @@ class Latency:
         """The same of passes that are fed a token of each of so many requests."""
         return self.target.of_tokens(batch) / self.draft.of_tokens(batch)
 
+    def drafts_beside_a_pass(self, batch: int = 1) -> float:
+        """How many drafts take as long as a target pass, with the messages of both.
+
+        ``batch``: each pass is fed a token of this many requests.
+        """
+        longer = 2 * (self.message.target - self.message.draft)
+        return self.c_of_batch(batch) + longer / self.draft.of_tokens(batch)
+
+    def message_to(self, device: str) -> float:
+        """Seconds of a message between the controller and ``device``, one way."""
+        is_draft = device.startswith("draft")
+        return self.message.draft if is_draft else self.message.target
+
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
         """Seconds of an operation that kept and fed so many tokens.
 
@@ -351,35 +352,6 @@ class Latency:
             each = self.fuzzy.seconds(exact, forward.lp, forward.fed)
             return forward.times * each
         return exact.of_passes(forward)
-
-
-def steps_of(
-    durations: Durations, device: str, op: Operation, kept: int, fed: int
-) -> list[Step]:
-    """The steps of an operation; it is one step where ``durations`` know no others."""
-    if isinstance(durations, Latency):
-        return durations.steps(device, op, kept, fed)
-    return [Step(durations.seconds(device, op, kept, fed))]
-
-
-def drafts_beside_a_pass(durations: Durations, batch: int = 1) -> float:
-    """How many drafts take as long as a target pass, with the messages of both.
-
-    ``batch``: each pass is fed a token of so many requests.
-    """
-    if not isinstance(durations, Latency):
-        return durations.c
-    message = durations.message
-    longer = 2 * (message.target - message.draft)
-    return durations.c_of_batch(batch) + longer / durations.draft.of_tokens(batch)
-
-
-def message_seconds(durations: Durations, device: str) -> float:
-    """Seconds of a message to ``device``; none where ``durations`` know none."""
-    if not isinstance(durations, Latency):
-        return 0.0
-    is_draft = device.startswith("draft")
-    return durations.message.draft if is_draft else durations.message.target
 
 
 # -- files -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from speclib.arguments import AnyNumber, Count, Seed, Whole, checked, shown
 from speclib.core.sampling import Coins
-from speclib.data.latency import Durations, Latency
+from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.models.open_pair import open_pair
@@ -135,7 +135,7 @@ def decode_batch(
     is_list = isinstance(prompts, Sequence) and not isinstance(prompts, str | bytes)
     if not is_list or not prompts:
         raise BadValue(f"prompts is {shown(prompts)}: give a list of prompts")
-    durations: Durations | None = None
+    durations: Latency | None = None
     if isinstance(world, BatchWorld):
         world.owner.check()
         check_settled(world.opened, world.dtype, pair, dtype)
@@ -173,7 +173,7 @@ def decode_batch(
         return _decode_all(world, requests, requested)
     seats = min(batch or len(requests), len(requests))
     if world == "virtual":
-        assert isinstance(durations, Latency)  # all that ``latency`` may be
+        assert durations is not None  # load_latency_for would have raised
         steps = VirtualPairBatch(opened, seats, durations, dtype)
         return _decode_all(steps, requests, requested)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins
 from speclib.core.settings import Role
-from speclib.data.latency import Durations, load_latency
+from speclib.data.latency import Latency, load_latency
 from speclib.data.pairs import Pair, load_pair
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.methods import METHODS, about
@@ -102,7 +102,7 @@ def open_world(
     pair: Pair,
     *,
     dtype: str = "auto",
-    latency: str | Durations | None = None,
+    latency: str | Latency | None = None,
     servers: Servers = 1,
     cancel: str | None = None,
 ) -> World:
@@ -133,8 +133,8 @@ def open_world(
 
 
 def load_latency_for(
-    world: str, pair: Pair, latency: str | Durations | None = None
-) -> Durations | None:
+    world: str, pair: Pair, latency: str | Latency | None = None
+) -> Latency | None:
     """The durations that a world goes by; None where they are measured.
 
     ``latency``: durations, or the name of a file, instead of the pair's own.
@@ -159,7 +159,7 @@ def load_latency_for(
 def _open(
     world: str,
     opened: OpenPair,
-    latency: Durations | None,
+    latency: Latency | None,
     servers: int,
     dtype: str,
     cancel: str | None,
@@ -335,7 +335,7 @@ def check_settled(
 
 
 def _servers_for(
-    requested: RequestedSettings, latency: Durations | None, world: str, pair: Pair
+    requested: RequestedSettings, latency: Latency | None, world: str, pair: Pair
 ) -> int:
     """How many target servers the method's settings ask for in a world."""
     if latency is not None:

@@ -20,11 +20,11 @@ from typing import Any
 from speclib.arguments import checked
 from speclib.core.sampling import Coins, Drafted, Row, Rows, Sampler, Tokens, certain
 from speclib.core.text import AnyText
-from speclib.data.latency import Durations, Latency, Step, steps_of
+from speclib.data.latency import Latency, Step
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.model import Model
-from speclib.operations.operation import Done, Operation
+from speclib.operations.operation import Done
 from speclib.trace.events import LOOKUP, Event, Trace
 from speclib.worlds.devices import DeviceLost, Future
 from speclib.worlds.virtual import Virtual
@@ -48,7 +48,7 @@ def replay(
     trace: Trace,
     method: str | None = None,
     *,
-    latency: Latency | Durations | None = None,
+    latency: Latency | None = None,
 ) -> Trace:
     """``trace`` again on the virtual clock.
 
@@ -130,7 +130,7 @@ class Replayed(Virtual):
     ``not_asked_for``: id -> event, of the operations that the method is yet to ask for.
     """
 
-    def __init__(self, trace: Trace, latency: Durations | None):
+    def __init__(self, trace: Trace, latency: Latency | None):
         committed = [token for commit in trace.commits for token in commit.tokens]
         self.whole_text = (*trace.meta["prompt"], *committed)
         self._vocab: int = 1 + max((*self.whole_text, *trace.meta["eos"]))
@@ -139,7 +139,9 @@ class Replayed(Virtual):
                 self._vocab = max(self._vocab, 1 + token)
 
         models = dict.fromkeys(trace.devices, Silent(self._vocab))
-        super().__init__(models, latency or Recorded(), cancel=trace.meta["cancel"])
+        unused = Latency.ratio(1)
+        super().__init__(models, latency or unused, cancel=trace.meta["cancel"])
+        self._lasts_as_recorded = latency is None
         self.mask = trace.meta.get("mask")
         self.not_asked_for = {event.id: event for event in trace.operations}
         self.guessed_in_round: dict[int, Tokens] = {}
@@ -180,9 +182,9 @@ class Replayed(Virtual):
         self._carry_out(future, steps, Done(raw, event.kept, event.fed))
 
     def _steps_of(self, future: Future[Any], event: Event) -> list[Step]:
-        if isinstance(self.latency, Recorded):
+        if self._lasts_as_recorded:
             return [Step(event.dur)]
-        return steps_of(self.latency, future.device, future.op, event.kept, event.fed)
+        return self.latency.steps(future.device, future.op, event.kept, event.fed)
 
     def _stop(self, future: Future[Any]) -> None:
         """A device that was lost before it could stop is lost here too."""
@@ -247,16 +249,6 @@ class Replayed(Virtual):
         """The committed token at ``position``; beyond the text's end, ``otherwise``."""
         is_known = position < len(self.whole_text)
         return self.whole_text[position] if is_known else otherwise
-
-
-class Recorded:
-    """Durations of a replay in which every operation lasts what it lasted."""
-
-    c = float("nan")
-
-    def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Never asked: the trace knows."""
-        raise NotImplementedError
 
 
 def _had_no_tokens_left(event: Event) -> bool:

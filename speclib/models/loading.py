@@ -54,14 +54,13 @@ class Rank(NamedTuple):
     """One of the ``size`` processes that compute a device's model together.
 
     The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
-    late. ``host``: the address of the machine that the first is on.
+    late.
     """
 
     number: int
     size: int
     patience: float
     pipes: tuple[Connection, ...] = ()
-    host: str = THIS_MACHINE
 
     @property
     def name(self) -> str:

@@ -13,9 +13,8 @@ from typing import Annotated, Any
 
 from speclib.arguments import Count, Patience, Whole, checked
 from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import Durations, Latency
+from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
-from speclib.errors import BadValue
 from speclib.models import preflight
 from speclib.models.open_pair import OpenPair
 from speclib.operations.operation import Done, Operation, Raw
@@ -77,12 +76,10 @@ class ProcessBatch(BatchWorld):
         *,
         dtype: str = "auto",
         length: Count | None = None,
-        emulate: Latency | Durations | None = None,
+        emulate: Latency | None = None,
         timeout: Patience = 60.0,
         start_timeout: Patience = 300.0,
     ):
-        if emulate is not None and not isinstance(emulate, Latency):
-            raise BadValue("several requests at a time need a Latency to be emulated")
         self.emulate = emulate
         self.dtype = dtype
         self.devices = SeatedProcesses(

@@ -13,12 +13,11 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from speclib.core.sampling import Rows
-from speclib.data.latency import Latency
 from speclib.models import preflight
 
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
-from .worker import Array, device, leave_in_memory
+from .worker import Array, DeviceSpec, device, leave_in_memory
 from .worker_process import CONTEXT, Worker
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
@@ -33,9 +32,7 @@ class Processes(RealDevices[Worker]):
     def _prepare(self) -> None:
         """Refuses a missing GPU, and models that do not fit into memory."""
         self._refuse_what_does_not_fit()
-        shares_devices = (
-            isinstance(self.emulate, Latency) and self.emulate.shared is not None
-        )
+        shares_devices = self.emulate is not None and self.emulate.shared is not None
         # Where draft and target share devices: who computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
@@ -55,14 +52,9 @@ class Processes(RealDevices[Worker]):
             name,
             self.pair,
             device,
-            name,
-            role,
-            index,
+            DeviceSpec(name, role, index, self.dtype, self.emulate, self.seats),
             partial(leave_in_memory, shared),
-            self.dtype,
-            self.emulate,
             self.stage_locks,
-            self.seats,
             ranks=ranks,
             patience=max(1.0, self.timeout / 2),
         )

@@ -25,8 +25,8 @@ import numpy as np
 
 from speclib.arguments import Patience, checked
 from speclib.core.sampling import Coins, Rows, Sampler
-from speclib.core.text import Text, TextSender
-from speclib.data.latency import Durations, Latency
+from speclib.core.text import TextSender
+from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.models.loading import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
@@ -123,7 +123,7 @@ class RealDevices(World, Generic[W]):
         servers: Servers = 1,
         cancel: str = "after-op",
         dtype: str = "auto",
-        emulate: Latency | Durations | None = None,
+        emulate: Latency | None = None,
         timeout: Patience = 60.0,
         start_timeout: Patience = 300.0,
     ):
@@ -224,9 +224,6 @@ class RealDevices(World, Generic[W]):
     def _make_ready(self) -> None:
         super()._make_ready()
         self._start_missing_workers()
-
-    def _text_of_log(self) -> Text:
-        return Text(self._log, len(self._log))
 
     def _drain(self) -> None:
         """Leaves every device idle.
@@ -395,7 +392,7 @@ class RealDevices(World, Generic[W]):
             self.give_up()
 
     @property
-    def latency(self) -> Durations:
+    def latency(self) -> Latency:
         """Seconds of a forward pass of one token: the emulated ones, or measured."""
         if self.emulate is not None:
             return self.emulate

@@ -23,14 +23,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from speclib.arguments import checked
-from speclib.data.latency import (
-    Durations,
-    Latency,
-    Step,
-    drafts_beside_a_pass,
-    message_seconds,
-    steps_of,
-)
+from speclib.data.latency import Latency, Step
 from speclib.operations.model import Model
 from speclib.operations.operation import Done, perform
 
@@ -41,7 +34,7 @@ from .world import World
 SAME_MOMENT = 1e-9  # of the time since the start; rounding is less
 
 
-class Moment(NamedTuple):
+class Scheduled(NamedTuple):
     """An entry of the clock's heap: at ``time``, this ``happens`` to ``future``."""
 
     time: float
@@ -50,7 +43,7 @@ class Moment(NamedTuple):
     happens: Callable[[AnyFuture], None]
 
 
-@dataclass
+@dataclass(slots=True)
 class Progress:
     """How far an operation is: the ``steps`` that have not ended.
 
@@ -102,8 +95,8 @@ class Stages:
 class Virtual(World):
     """A simulated clock; deterministic to the last digit.
 
-    ``models``: device name -> model. ``latency``: a ``Latency``, or any other
-    ``Durations``. ``cancel``, ``opened``: see World.
+    ``models``: device name -> model. ``latency``: how long operations last.
+    ``cancel``, ``opened``: see World.
     """
 
     kind = "virtual"
@@ -112,7 +105,7 @@ class Virtual(World):
     def __init__(
         self,
         models: Mapping[str, Model],
-        latency: Latency | Durations,
+        latency: Latency,
         *,
         cancel: str = "immediate",
         opened: Any = None,
@@ -139,7 +132,7 @@ class Virtual(World):
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        return drafts_beside_a_pass(self.latency)
+        return self.latency.drafts_beside_a_pass()
 
     def _make_ready(self) -> None:
         """Nothing computes here: what an interrupt left half done is forgotten."""
@@ -149,9 +142,13 @@ class Virtual(World):
 
     def _zero(self) -> None:
         self._now = 0.0
-        self._heap: list[Moment] = []
+        self._heap: list[Scheduled] = []
         self._progress: dict[AnyFuture, Progress] = {}
         self._stages = Stages()
+        # Of a message between the controller and each device.
+        self._message_seconds = {
+            name: self.latency.message_to(name) for name in self.devices
+        }
 
     def _start(self, future: AnyFuture) -> None:
         error = None
@@ -160,7 +157,7 @@ class Virtual(World):
         except Exception as raised:  # it comes out when the method waits
             done = Done(None, 0, 0)
             error = failed_by(future.device, future.op, raised)
-        steps = steps_of(self.latency, future.device, future.op, done.kept, done.fed)
+        steps = self.latency.steps(future.device, future.op, done.kept, done.fed)
         self._carry_out(future, steps, done, error)
 
     def _carry_out(
@@ -172,17 +169,13 @@ class Virtual(World):
     ) -> None:
         """Has an operation take these steps, and then give ``done`` or ``error``."""
         self._progress[future] = Progress(deque(steps), done, error)
-        if self._message(future):
+        if self._message_seconds[future.device]:
             future.sent = self._now
         self._send(future, self._arrive)
 
-    def _message(self, future: AnyFuture) -> float:
-        """Seconds of a message between the controller and the operation's device."""
-        return message_seconds(self.latency, future.device)
-
     def _send(self, future: AnyFuture, happens: Callable[[AnyFuture], None]) -> None:
         """What ``happens`` when a message arrives; at once where it takes no time."""
-        message = self._message(future)
+        message = self._message_seconds[future.device]
         if message:
             self._schedule(self._now + message, future, happens)
         else:
@@ -218,14 +211,14 @@ class Virtual(World):
     def _schedule(
         self, time: float, future: AnyFuture, happens: Callable[[AnyFuture], None]
     ) -> None:
-        heappush(self._heap, Moment(time, next(self._sequence), future, happens))
+        heappush(self._heap, Scheduled(time, next(self._sequence), future, happens))
 
     def _step(self) -> None:
-        moment = heappop(self._heap)
-        if self._running[moment.future.device] is not moment.future:
+        time, _, future, happens = heappop(self._heap)
+        if self._running[future.device] is not future:
             return  # it was aborted, and its device went on
-        self._now = moment.time
-        moment.happens(moment.future)
+        self._now = time
+        happens(future)
 
     def _end_step(self, future: AnyFuture) -> None:
         """The operation's first step has ended."""
@@ -246,7 +239,7 @@ class Virtual(World):
 
     def _receive(self, future: AnyFuture) -> None:
         """The answer has come to the controller, with what there is."""
-        if self._message(future):
+        if self._message_seconds[future.device]:
             future.received = self._now
         progress = self._progress.pop(future)
         assert progress.end is not None, "the device is done with it"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from speclib.core.settings import ROLES
-from speclib.data.latency import Latency, drafts_beside_a_pass, message_seconds
+from speclib.data.latency import Latency
 from speclib.models.open_pair import OpenPair
 from speclib.operations.model import Model
 from speclib.operations.operation import Done, perform
@@ -56,7 +56,7 @@ class VirtualBatch(BatchWorld):
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        return drafts_beside_a_pass(self.latency, len(self.seats))
+        return self.latency.drafts_beside_a_pass(len(self.seats))
 
     def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
         answers = {}
@@ -65,7 +65,7 @@ class VirtualBatch(BatchWorld):
             operations = [future.op for _, future in of_device]
             passes = passes_of(operations, computed)
             seconds = self.latency.seconds_together(name, passes)
-            seconds += 2 * message_seconds(self.latency, name)
+            seconds += 2 * self.latency.message_to(name)
 
             outcomes: list[Done | DeviceFailed] = []
             for operation, outcome in zip(operations, computed, strict=True):

@@ -29,7 +29,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -38,7 +38,7 @@ import numpy as np
 
 from speclib.core.sampling import Rows, Tokens, certain
 from speclib.core.text import TextMessage, TextReceiver
-from speclib.data.latency import Latency, Step, steps_of
+from speclib.data.latency import Latency, Step
 from speclib.models import gpus
 from speclib.models.loading import Rank, RankLost
 from speclib.models.open_pair import open_pair
@@ -51,7 +51,6 @@ from .stage_locks import LOOK_EVERY, StageLocks
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
-    from speclib.data.latency import Durations
     from speclib.data.pairs import Pair
 
 STOP = None
@@ -210,43 +209,52 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 
 
 # -- a device --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class DeviceSpec:
+    """Which device a worker is to be.
+
+    ``index``: which of the devices of its ``role``. ``latency``: emulate it. ``seats``:
+    in a batch, how many requests it serves at a time.
+    """
+
+    name: str
+    role: Role
+    index: int
+    dtype: str
+    latency: Latency | None = None
+    seats: int = 0
+
+
 def device(
     pair: Pair,
-    name: str,
-    role: Role,
-    index: int,
+    spec: DeviceSpec,
     leave_rows: LeaveRows,
-    dtype: str,
-    latency: Durations | None = None,
     locks: StageLocks | None = None,
-    seats: int = 0,
     rank: Rank | None = None,
-    clock: Clock | None = None,
 ) -> Any:
-    """Builds the model of device ``name``; returns what performs (operation, request).
+    """Builds the model of a device; returns what answers (question, pipe).
 
-    ``index``: which of the devices of its ``role``. ``latency``: emulate these
-    durations. ``locks``: of the stages that draft and target share there. ``seats``: in
-    a batch, how many requests it serves at a time. ``rank``: of several processes the
-    first performs the operations and tells the others what to do; those answer to it
-    alone. ``clock``: by which it reads and spends time; None: the
-    machine's own.
+    ``locks``: of the stages that draft and target share. ``rank``: of several processes
+    the first performs the operations and tells the others what to do; those answer to
+    it alone.
     """
     opened = open_pair(pair)
-    places = opened.place.of(role, index)
+    places = opened.place.of(spec.role, spec.index)
     gpus.prepare_environment()
     gpus.refuse_fork_of_user(places)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    clock = clock or SystemClock()
-    is_dilated = latency is None
-    if seats:
-        models = SeatedModels(opened, role, seats, dtype, dilated=is_dilated)
-        return partial(answer_together, models, name, latency, clock)
-    model = opened.build(role, dtype, dilated=is_dilated, index=index, rank=rank)
+    is_dilated = spec.latency is None
+    if spec.seats:
+        models = SeatedModels(
+            opened, spec.role, spec.seats, spec.dtype, dilated=is_dilated
+        )
+        return partial(answer_together, models, spec)
+    model = opened.build(
+        spec.role, spec.dtype, dilated=is_dilated, index=spec.index, rank=rank
+    )
     if rank and rank.number:
         return model
-    texts = TextReceiver()
-    return partial(answer, model, texts, leave_rows, name, latency, locks, clock)
+    return Performer(model, spec, leave_rows, locks)
 
 
 class Stopping:
@@ -265,63 +273,101 @@ class Stopping:
         return self.has_come
 
 
-def answer(
-    model: Model,
-    texts: TextReceiver,
-    leave_rows: LeaveRows,
-    name: str,
-    latency: Durations | None,
-    locks: StageLocks | None,
-    clock: Clock,
-    question: Question,
-    pipe: Connection,
-) -> Reply:
-    """Performs the operation of one question; emulated, it lasts as it should."""
-    text = texts.unpack(question.text)
-    operation = replace(question.operation, text=text)
-    request = question.request
-    stopping = Stopping(pipe, clock)
-    model.stopped = stopping
+class Performer:
+    """Performs the operations of one device; emulated, they last as they should.
 
-    start = clock.now()
-    done = perform(operation, model, request)
-    is_overrun = False
-    if latency is not None and not stopping.has_come:
-        steps = steps_of(latency, name, operation, done.kept, done.fed)
-        lasts = sum(step.seconds for step in steps)
-        is_overrun = start + lasts < clock.now() and lasts > 0
-        spent = _spend(steps, start, stopping, locks, clock)
+    ``clock``: by which it reads and spends time; None: the machine's own. See
+    ``device`` for the others.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        spec: DeviceSpec,
+        leave_rows: LeaveRows,
+        locks: StageLocks | None = None,
+        clock: Clock | None = None,
+    ):
+        self.model = model
+        self.spec = spec
+        self.leave_rows = leave_rows
+        self.locks = locks
+        self.clock = clock or SystemClock()
+        self.texts = TextReceiver()
+
+    def __call__(self, question: Question, pipe: Connection) -> Reply:
+        """Performs the operation of one question."""
+        text = self.texts.unpack(question.text)
+        operation = replace(question.operation, text=text)
+        request = question.request
+        stopping = Stopping(pipe, self.clock)
+        self.model.stopped = stopping
+
+        start = self.clock.now()
+        done = perform(operation, self.model, request)
+        is_overrun = False
+        if self.spec.latency is not None and not stopping.has_come:
+            steps = self.spec.latency.steps(
+                self.spec.name, operation, done.kept, done.fed
+            )
+            lasts = sum(step.seconds for step in steps)
+            is_overrun = start + lasts < self.clock.now() and lasts > 0
+            spent = self._spend(steps, start, stopping)
+            if stopping.has_come:
+                done = operation.until(done, spent / lasts if lasts else 1.0)
+                self.model.cut(done.kept + done.fed)
+
         if stopping.has_come:
-            done = operation.until(done, spent / lasts if lasts else 1.0)
-            model.cut(done.kept + done.fed)
+            self.model.wait_for_device()  # what was launched is still this operation's
+        end = self.clock.now()
+        small, rows = None, None
+        if done.raw is not None:
+            small = done.raw.small
+            if not stopping.has_come:
+                rows = _rows_to_send(done.raw, operation, request, self.leave_rows)
+        return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
 
-    if stopping.has_come:
-        model.wait_for_device()  # what was launched is still this operation's
-    end = clock.now()
-    small, rows = None, None
-    if done.raw is not None:
-        small = done.raw.small
-        if not stopping.has_come:
-            rows = _rows_to_send(done.raw, operation, request, leave_rows)
-    return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
+    def _spend(self, steps: Sequence[Step], start: float, stopping: Stopping) -> float:
+        """Waits as long as the ``steps`` last, the first one from ``start`` on.
+
+        A step on a stage that another process computes on begins when that is over.
+        Returns the seconds that were spent on steps until the end, or until STOP came.
+        """
+        spent = 0.0
+        begins = start
+        for step in steps:
+            locks, stage = self.locks, step.stage
+            if locks is not None and stage is not None:
+                asked = self.clock.now()
+                if not locks.enter(stage, stopping):
+                    return spent
+                had_to_wait = self.clock.now() - asked > LOOK_EVERY
+                if had_to_wait:
+                    begins = self.clock.now()
+
+            ends = begins + step.seconds
+            was_stopped = stopping(ends - self.clock.now())
+            if locks is not None and stage is not None:
+                locks.leave(stage)
+            if was_stopped:
+                return spent + self.clock.now() - begins
+            spent += step.seconds
+            begins = ends
+        return spent
 
 
 def answer_together(
-    models: SeatedModels,
-    name: str,
-    latency: Durations | None,
-    clock: Clock,
-    question: Question,
-    pipe: Connection,
+    models: SeatedModels, spec: DeviceSpec, question: Question, pipe: Connection
 ) -> Reply:
     """Performs what all seats of a batch ask; emulated, it lasts as it should."""
     assert isinstance(question.operation, Together)
     tasks = question.operation.tasks
+    clock = SystemClock()
     start = clock.now()
     outcomes = models.perform(tasks)
-    if isinstance(latency, Latency):
+    if spec.latency is not None:
         passes = passes_of([task.operation for task in tasks], outcomes)
-        ends = start + latency.seconds_together(name, passes)
+        ends = start + spec.latency.seconds_together(spec.name, passes)
         clock.wait(pipe, ends - clock.now())
     end = clock.now()
 
@@ -339,40 +385,6 @@ def answer_together(
 def _with_reply(rows: Rows) -> Rows:
     """Rows that go with the reply."""
     return rows
-
-
-def _spend(
-    steps: Sequence[Step],
-    start: float,
-    stopping: Stopping,
-    locks: StageLocks | None,
-    clock: Clock,
-) -> float:
-    """Waits as long as the ``steps`` last, the first one from ``start`` on.
-
-    A step on a stage that another process computes on begins when that is over. Returns
-    the seconds that were spent on steps until the end, or until STOP came.
-    """
-    spent = 0.0
-    begins = start
-    for step in steps:
-        if locks is not None and step.stage is not None:
-            asked = clock.now()
-            if not locks.enter(step.stage, stopping):
-                return spent
-            had_to_wait = clock.now() - asked > LOOK_EVERY
-            if had_to_wait:
-                begins = clock.now()
-
-        ends = begins + step.seconds
-        was_stopped = stopping(ends - clock.now())
-        if locks is not None and step.stage is not None:
-            locks.leave(step.stage)
-        if was_stopped:
-            return spent + clock.now() - begins
-        spent += step.seconds
-        begins = ends
-    return spent
 
 
 def _rows_to_send(

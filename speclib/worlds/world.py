@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, NoReturn, Self, TypeVar, overload
 
@@ -45,7 +46,7 @@ from speclib.core.sampling import (
     certain,
 )
 from speclib.core.settings import EndTokens, end_token_set
-from speclib.core.text import AnyText
+from speclib.core.text import Text
 from speclib.errors import BadValue, SpeclibError
 from speclib.operations.operation import Operation, Raw, Request
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
@@ -103,7 +104,7 @@ class World:
             )
         self.draft = self.drafts[0]
         self.target = self.targets[0]
-        self.text: AnyText = ()
+        self.text = Text([], 0)
 
         self._queue: dict[str, deque[AnyFuture]] = {name: deque() for name in names}
         self._running: dict[str, AnyFuture | None] = dict.fromkeys(names)
@@ -153,7 +154,7 @@ class World:
         self.request = Request(next(World._run_numbers), coins, sampler, end_tokens)
         self.coins = coins
         self._log = list(prompt)  # and, as it grows, what was committed
-        self.text = self._text_of_log()
+        self.text = Text(self._log, len(self._log))
         self.round = 0
         self.limit = limit
         self.left = limit  # tokens that may still be committed
@@ -225,7 +226,7 @@ class World:
         """
         committed, is_over = self._allowed(tuple(tokens))
         self._log += committed
-        self.text = self._text_of_log()
+        self.text = Text(self._log, len(self._log))
         self.left -= len(committed)
         if is_over or self.left <= 0:
             self.going = False
@@ -442,12 +443,10 @@ class World:
             self._failure = self._failure or error
 
         tokens: Tokens = ()
-        payload = future.op.unfinished()
-        if raw is not None:
-            # an operation that was aborted may still have drafted something
-            def make_drafts(tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]:
-                return self._make_drafts(future.id, tokens, rows)
-
+        if raw is None:
+            payload = future.op.unfinished()
+        else:  # an operation that was aborted may still have drafted something
+            make_drafts = partial(self._make_drafts, future.id)
             finished = future.op.result(raw, kept, fed, make_drafts)
             future.value, tokens, payload = finished
 
@@ -507,10 +506,6 @@ class World:
 
     def _zero(self) -> None:
         """Sets the clock to zero."""
-
-    def _text_of_log(self) -> AnyText:
-        """The committed text; a world that sends texts has them share the log."""
-        return tuple(self._log)
 
     def _start(self, future: AnyFuture) -> None:
         """An idle device begins an operation."""

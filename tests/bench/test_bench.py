@@ -160,16 +160,14 @@ def test_durations_are_taken_at_the_tokens_they_are_given_for():
 def test_busy_means_that_the_other_device_works_too():
     """A latency that doubles while the other runs is found doubled."""
 
-    class Shared:
-        c = 2.0
-
+    class Shared(Latency):
         def seconds(self, device, op, kept, fed):
             other = {"draft": "target", "target": "draft"}[device]
             seconds_alone = {"draft": 1.0, "target": 2.0}[device]
             other_is_busy = other in latest and not latest[other].done
             return seconds_alone * (2 if other_is_busy else 1)
 
-    world = open_toy_world(0.9, Shared())
+    world = open_toy_world(0.9, Shared(**vars(Latency.ratio(2))))
     latest = {}  # of each device, the future of what it was asked last
     submit = world.submit
 

@@ -23,12 +23,11 @@ EXACT = Latency(
 )  # dyadic
 
 
-class Noisy:
+class Noisy(Latency):
     """Random durations: no two operations alike."""
 
-    c = 3.0
-
     def __init__(self, seed: int):
+        super().__init__(**vars(Latency.ratio(3)))
         self.draw = random.Random(seed)
 
     def seconds(self, device, op, kept, fed) -> float:

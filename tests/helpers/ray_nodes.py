@@ -64,16 +64,17 @@ class RayNodes:
                 },
             )
         for name in others:
-            self._add(name)
+            self.add(name)
 
     @property
     def address(self) -> str:
         """The cluster's, as host:port."""
         return self._cluster.address
 
-    def _add(self, name: str) -> None:
+    def add(self, name: str, processors: int = 1) -> None:
+        options = self._options | {"num_cpus": processors}
         with in_environment(self._settings):
-            node = self._cluster.add_node(node_name=name, **self._options)
+            node = self._cluster.add_node(node_name=name, **options)
         self._node_of_name[name] = node
 
     def kill(self, name: str) -> None:
@@ -89,7 +90,7 @@ class RayNodes:
         """
         for name in NAMES[1:]:
             if name not in self._node_of_name:
-                self._add(name)
+                self.add(name)
         self._cluster.wait_for_nodes()
 
     def end(self) -> None:

@@ -114,7 +114,7 @@ class Handle:
 
     def call(self, method: str, arguments: Sequence[Any]) -> Future:
         if method == START:
-            self.device = arguments[0].name
+            self.device = arguments[0].spec.name
         if method == OPERATION:
             self._last_operation = arguments[0]
             self.node.count_operation()
@@ -186,7 +186,6 @@ class StandInForRay:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in (actor, nodes, cluster_world):
             monkeypatch.setattr(module, "ray", self)
-        monkeypatch.setattr(actor, "own_address", lambda: "127.0.0.1")
         monkeypatch.setattr(cluster_world, "REMOTE_ACTOR", self)
         for function in ("placement_group", "placement_group_table"):
             monkeypatch.setattr(cluster_world, function, getattr(self, function))

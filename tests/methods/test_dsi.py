@@ -24,12 +24,11 @@ from speclib.worlds.virtual import Virtual
 POLICIES = ("immediate", "after-op")
 
 
-class AnyTime:
+class AnyTime(Latency):
     """Operations last as chance has it, so that they end in any order."""
 
-    c = 3.0
-
     def __init__(self, seed: int, choices=(0.1, 1.0, 1.0, 2.5, 7.0)):
+        super().__init__(**vars(Latency.ratio(3)))
         self.random = random.Random(seed)
         self.choices = choices
 

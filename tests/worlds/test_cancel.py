@@ -11,7 +11,7 @@ from helpers.announced import HandClock
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
-from speclib.core.text import Text, TextReceiver, TextSender
+from speclib.core.text import Text, TextSender
 from speclib.data.latency import Latency
 from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
@@ -23,7 +23,7 @@ from speclib.trace.metrics import stats
 from speclib.worlds import worker
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
-from speclib.worlds.worker import STOP
+from speclib.worlds.worker import STOP, DeviceSpec, Performer
 from speclib.worlds.world import Cancelled
 
 TOY = speclib.load_pair("toy")
@@ -165,17 +165,11 @@ def test_emulated_drafting_that_is_cancelled_shows_the_passes_that_were_over():
             ours.send(STOP)
 
     clock = HandClock(on_wait=stop)
-    reply = worker.answer(
-        open_pair(TOY).build("draft"),
-        TextReceiver(),
-        rows_as_they_are,
-        "draft",
-        Latency.ratio(4, 0.4),
-        locks=None,
-        clock=clock,
-        question=question(Propose((), 40)),
-        pipe=theirs,
+    spec = DeviceSpec("draft", "draft", 0, "auto", Latency.ratio(4, 0.4))
+    performer = Performer(
+        open_pair(TOY).build("draft"), spec, rows_as_they_are, clock=clock
     )
+    reply = performer(question(Propose((), 40)), theirs)
 
     assert len(reply.small) == reply.fed == 4
     assert reply.end - reply.start == pytest.approx(0.45)
@@ -199,18 +193,10 @@ def test_among_processes_cancelled_drafting_shows_the_passes_that_were_over():
 def test_a_stop_that_comes_too_late_stops_nothing():
     """A worker's loop, on a thread: STOP comes after the answer that it was to stop."""
     ours, theirs = Pipe()
+    spec = DeviceSpec("target", "target", 0, "auto")
     serving = threading.Thread(
         target=worker.answer_messages,
-        args=(
-            theirs,
-            worker.device,
-            TOY,
-            "target",
-            "target",
-            0,
-            rows_as_they_are,
-            "auto",
-        ),
+        args=(theirs, worker.device, TOY, spec, rows_as_they_are),
     )
     serving.start()
     try:

@@ -360,7 +360,15 @@ def test_real_models_give_the_tokens_of_processes(real_models, temperature):
     assert len(result.tokens) == 24
 
 
-def test_the_ranks_of_a_device_may_be_on_two_nodes(free_cluster):
+@pytest.fixture
+def large_node(free_cluster):
+    """One more, with two processors."""
+    free_cluster.add("large", processors=2)
+    yield "large"
+    free_cluster.kill("large")
+
+
+def test_the_ranks_of_a_device_are_on_one_node(large_node):
     """They write what the same models write that are whole, and in this process."""
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}
@@ -372,6 +380,7 @@ def test_the_ranks_of_a_device_may_be_on_two_nodes(free_cluster):
         expected = speclib.decode(PROMPT, world=virtual, **asked)
     with Cluster(in_parts) as world:
         assert len(set(world.processes["target"])) == 2
+        assert world.nodes["target"] == large_node
         result = speclib.decode(PROMPT, world=world, **asked)
 
     assert result.tokens == expected.tokens

@@ -8,7 +8,6 @@ import pytest
 
 import speclib
 from speclib.errors import BadValue
-from speclib.models import fingerprint
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
@@ -80,15 +79,11 @@ def test_few_tokens_are_few_bytes_and_no_rows_take_more_than_they_are():
 
 # -- stopping --------------------------------------------------------------------------
 class WhetherStopped:
-    """A part whose device says of each operation whether STOP had come."""
+    """Its device says of each operation whether STOP had come."""
 
     size = 1
-    code = fingerprint.of_code()
 
-    def rank(self, host, pipes) -> None:
-        return None
-
-    def start(self, rank, leave_rows):
+    def build(self, pipes):
         return lambda question, pipe: pipe.poll()
 
 
@@ -165,7 +160,7 @@ def test_each_rank_asks_for_a_gpu_and_sees_it_as_the_first():
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["cuda:0"], "target": ["cuda:1", "cuda:2"]}
     pair = speclib.pair(target, SMALL["draft"], place=place)
-    assert nodes.bundles_of_device(pair, pair.place, "target", 0) == (
+    assert nodes.needs_of_device(pair, pair.place, "target", 0) == (
         nodes.Resources(gpus=1, cpus=1),
         nodes.Resources(gpus=1, cpus=1),
     )
@@ -176,7 +171,7 @@ def test_each_rank_asks_for_a_gpu_and_sees_it_as_the_first():
 def test_blocks_of_layers_on_several_gpus_are_one_process_that_sees_them_all():
     place = {"draft": ["core:0"], "target": ["cuda:2", "cuda:3"]}
     pair = speclib.pair(**SMALL, place=place)
-    assert nodes.bundles_of_device(pair, pair.place, "target", 0) == (
+    assert nodes.needs_of_device(pair, pair.place, "target", 0) == (
         nodes.Resources(gpus=2, cpus=1),
     )
     seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
@@ -234,21 +229,12 @@ def needs(monkeypatch, *cpus: int):
     return nodes.needs_of(PARTED, PARTED.place, DEVICES, is_emulated=False)
 
 
-def test_a_device_is_kept_together_where_a_node_has_resources_for_all_of_it(
-    monkeypatch,
-):
+def test_a_device_is_on_one_node_and_the_largest_comes_first(monkeypatch):
     for cpus in ((3,), (2, 1), (1, 2), (4, 4)):
-        found = needs(monkeypatch, *cpus)
-        assert list(found) == ["target", "draft"]  # the largest first
-        assert found["target"].strategy == "STRICT_PACK"
-        assert found["draft"].strategy == "STRICT_PACK"
+        assert list(needs(monkeypatch, *cpus)) == ["target", "draft"]
 
 
-def test_else_its_ranks_are_on_several_nodes(monkeypatch):
-    assert needs(monkeypatch, 1, 1, 1)["target"].strategy == "PACK"
-
-
-@pytest.mark.parametrize("cpus", [(), (1,), (2,), (1, 1)])
+@pytest.mark.parametrize("cpus", [(), (1,), (2,), (1, 1), (1, 1, 1)])
 def test_nodes_without_resources_for_all_are_too_small(monkeypatch, cpus):
-    with pytest.raises(BadValue, match="needs 3 CPU .*target: 2 CPU in 2 processes"):
+    with pytest.raises(BadValue, match="needs 3 CPU .*target: 2 CPU.*on one node"):
         needs(monkeypatch, *cpus)

@@ -9,7 +9,7 @@ from helpers.announced import HandClock
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
-from speclib.core.text import Text, TextReceiver, TextSender
+from speclib.core.text import Text, TextSender
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Toy
 from speclib.operations.operation import Request
@@ -91,17 +91,13 @@ def answer_of_one_pass(latency: Latency, computing: float) -> worker.Reply:
     _, pipe = Pipe()
     text = TextSender().pack(Text([0, 1], 2))
     request = Request(-1, Coins(), Sampler())
-    return worker.answer(
+    performer = worker.Performer(
         SlowToy(clock, computing),
-        TextReceiver(),
+        worker.DeviceSpec("target", "target", 0, "auto", latency),
         lambda raw, *_: raw.rows,
-        "target",
-        latency,
-        locks=None,
         clock=clock,
-        question=worker.Question(Score(()), text, request),
-        pipe=pipe,
     )
+    return performer(worker.Question(Score(()), text, request), pipe)
 
 
 @pytest.mark.parametrize("computing, is_overrun", [(0.5, True), (0.49, False)])

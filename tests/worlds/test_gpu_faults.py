@@ -12,7 +12,7 @@ from helpers.announced import HandClock
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
-from speclib.core.text import Text, TextReceiver, TextSender
+from speclib.core.text import Text, TextSender
 from speclib.models.toy import Toy
 from speclib.operations.operation import Request
 from speclib.operations.propose import Propose
@@ -121,17 +121,13 @@ def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_s
         TextSender().pack(Text(text, len(text))),
         Request(1, Coins(), Sampler()),
     )
-    reply = worker.answer(
+    performer = worker.Performer(
         LateGpu(clock),
-        TextReceiver(),
+        worker.DeviceSpec("draft", "draft", 0, "auto"),
         lambda raw, *_: raw.rows,
-        "draft",
-        latency=None,
-        locks=None,
         clock=clock,
-        question=question,
-        pipe=theirs,
     )
+    reply = performer(question, theirs)
     assert reply.start == 0.0
     assert reply.end == (2.0 if is_stopped else 0.0)
 

@@ -157,12 +157,11 @@ def test_a_greedy_row_arrives_as_it_is_on_the_virtual_clock():
 
 
 # -- several target servers ------------------------------------------------------------
-class AnyTime:
+class AnyTime(Latency):
     """Each operation lasts as chance has it: results come in any order."""
 
-    c = 3.0
-
     def __init__(self, seed: int):
+        super().__init__(**vars(Latency.ratio(3)))
         self.random = random.Random(seed)
 
     def seconds(self, device, op, kept, fed) -> float:

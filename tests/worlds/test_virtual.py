@@ -43,12 +43,11 @@ class Still(Model):
         return np.ones((last + 1, 1))
 
 
-class Given:
+class Given(Latency):
     """Latencies by the operation's first token."""
 
-    c = 1.0
-
     def __init__(self, durations):
+        super().__init__(**vars(Latency.ratio(1)))
         self.durations = durations
 
     def seconds(self, device, op, kept, fed):

@@ -38,7 +38,7 @@ from torch import distributed, nn
 from speclib.core.sampling import Row, Rows
 from speclib.errors import SpeclibError
 from speclib.models.hf import HFModel
-from speclib.models.loading import Rank, RankLost
+from speclib.models.loading import THIS_MACHINE, Rank, RankLost
 from speclib.operations.model import Model, Stopped
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class Following:
     def join(self, port: int) -> None:
         """Meets the other ranks in the store that the leader has opened at ``port``."""
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
-            self.rank.host, port, is_master=False
+            THIS_MACHINE, port, is_master=False
         )
         self.model.meet(self.rank, store)
 
@@ -296,7 +296,7 @@ class Leading(Model):
         It must be done before the first pass.
         """
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
-            self.rank.host, 0, is_master=True, wait_for_workers=False
+            THIS_MACHINE, 0, is_master=True, wait_for_workers=False
         )
         self._send("join", store.port, patience=None)  # they may still be loading
         self.model.meet(self.rank, store)

@@ -2,8 +2,8 @@
 
 An actor is one process. It is a whole device, or one rank of several. Ray starts it,
 watches it and calls its methods; this module translates the calls into the messages
-that a worker knows. The ranks of a device speak with each other as they do on one
-machine, over connections that the first of them offers::
+that a worker knows. All ranks of a device are on one node. They speak with each other
+over connections that the first of them offers::
 
     controller ── Ray ── rank 0 ──┬── connection ── rank 1
                                   └── connection ── rank 2
@@ -26,17 +26,16 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import psutil
 import ray
 
 from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models import fingerprint
-from speclib.models.loading import Rank
+from speclib.models.loading import THIS_MACHINE, Rank
 from speclib.worlds.worker import (
     STOP,
+    DeviceSpec,
     Failure,
-    LeaveRows,
     Question,
     Reply,
     answer_messages,
@@ -45,62 +44,49 @@ from speclib.worlds.worker import (
 )
 
 if TYPE_CHECKING:
-    from speclib.core.settings import Role
-    from speclib.data.latency import Durations
     from speclib.data.pairs import Pair
 
 ASIDE = "aside"  # the concurrency group of what is called beside an operation
-
-# How torch's two libraries are told through which interface the ranks meet.
-INTERFACE_SETTINGS = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 class MeetingPoint(NamedTuple):
     """Where the first rank of a device waits for the others."""
 
-    host: str
     port: int
     key: bytes
 
 
 @dataclass(frozen=True)
-class Part:
+class Assignment:
     """What an actor has to build: one device's model, or its part of it.
 
-    ``pair``: its places are as this actor sees them. ``number``, ``size``: its rank,
-    of that many. ``code``: a hash of the source that asks. ``patience``: seconds that
+    ``pair``: its places are as this actor sees them. ``number``, ``size``: its rank, of
+    that many. ``code``: a hash of the source that asks. ``patience``: seconds that
     ranks wait for each other.
     """
 
     pair: Pair
-    name: str
-    role: Role
-    index: int
-    dtype: str
-    emulate: Durations | None
+    spec: DeviceSpec
     number: int
     size: int
     code: str
     patience: float
 
-    def rank(self, host: str, pipes: tuple[Connection, ...] = ()) -> Rank | None:
-        """This actor among the ranks of its device; None where it is the only one."""
-        if self.size == 1:
-            return None
-        return Rank(self.number, self.size, self.patience, pipes, host)
+    def build(self, pipes: tuple[Connection, ...] = ()) -> Callable[..., Any]:
+        """Builds the model; returns what answers (message, pipe).
 
-    def start(self, rank: Rank | None, leave_rows: LeaveRows) -> Callable[..., Any]:
-        """Builds the model; returns what answers (message, pipe)."""
-        answer: Callable[..., Any] = device(
-            self.pair,
-            self.name,
-            self.role,
-            self.index,
-            leave_rows=leave_rows,
-            dtype=self.dtype,
-            latency=self.emulate,
-            rank=rank,
-        )
+        ``pipes``: of the first rank to the others. Raises SpeclibError if this node
+        computes with another source of speclib.
+        """
+        if fingerprint.of_code() != self.code:
+            raise SpeclibError(
+                f"node {socket.gethostname()} has another version of speclib: install "
+                "the same on every node"
+            )
+        rank = None
+        if self.size > 1:
+            rank = Rank(self.number, self.size, self.patience, pipes)
+        answer: Callable[..., Any] = device(self.pair, self.spec, pack, rank=rank)
         return answer
 
 
@@ -145,19 +131,16 @@ class Actor:
     # -- ranks -------------------------------------------------------------------------
     def offer_meeting(self) -> MeetingPoint:
         """Opens the first rank's door to the others."""
-        host = own_address()
         key = secrets.token_bytes(16)
-        self._listener = Listener((host, 0), authkey=key)
+        self._listener = Listener((THIS_MACHINE, 0), authkey=key)
         _, port = self._listener.address
-        return MeetingPoint(host, int(port), key)
+        return MeetingPoint(int(port), key)
 
-    def follow(self, meeting: MeetingPoint, part: Part) -> None:
+    def follow(self, meeting: MeetingPoint, assignment: Assignment) -> None:
         """Serves the first rank, until that ends."""
-        _check_version(part)
-        _meet_through(own_address())
-        with Client((meeting.host, meeting.port), authkey=meeting.key) as pipe:
-            pipe.send(part.number)
-            answer_messages(pipe, part.start, part.rank(meeting.host), pack)
+        with Client((THIS_MACHINE, meeting.port), authkey=meeting.key) as pipe:
+            pipe.send(assignment.number)
+            answer_messages(pipe, assignment.build)
 
     def _accept_followers(self, count: int) -> tuple[Connection, ...]:
         """The connections to the other ranks, in the order of their numbers."""
@@ -169,18 +152,15 @@ class Actor:
         return tuple(pipe_of_rank[number] for number in sorted(pipe_of_rank))
 
     # -- operations --------------------------------------------------------------------
-    def start(self, part: Part) -> str | Failure:
+    def start(self, assignment: Assignment) -> str | Failure:
         """Builds the model of a device's only or first rank.
 
         Returns the number that Ray gave its node.
         """
         pipes: tuple[Connection, ...] = ()
-        host = own_address()
-        if part.size > 1:
-            _meet_through(host)
-            pipes = self._accept_followers(part.size - 1)
-
-        answer = attempt(_start, part, part.rank(host, pipes))
+        if assignment.size > 1:
+            pipes = self._accept_followers(assignment.size - 1)
+        answer = attempt(assignment.build, pipes)
         if isinstance(answer, Failure):
             return answer
         self._answer = answer
@@ -219,36 +199,3 @@ class Actor:
     def clock(self) -> float:
         """What this machine's monotonic clock reads, seconds."""
         return time.perf_counter()
-
-
-def _start(part: Part, rank: Rank | None) -> Callable[..., Any]:
-    _check_version(part)
-    return part.start(rank, pack)
-
-
-def _check_version(part: Part) -> None:
-    """Raises SpeclibError if this node computes with another source of speclib."""
-    if fingerprint.of_code() != part.code:
-        raise SpeclibError(
-            f"node {own_address()} has another version of speclib: install the same on "
-            "every node"
-        )
-
-
-def own_address() -> str:
-    """The address of this node, by which the others reach it."""
-    address: str = ray.util.get_node_ip_address()
-    return address
-
-
-def _meet_through(host: str) -> None:
-    """Has torch's ranks meet through the network interface that has this address.
-
-    Left alone, torch looks up the machine's own name, which often stands for an address
-    that no other machine can reach.
-    """
-    for interface, addresses in psutil.net_if_addrs().items():
-        for address in addresses:
-            if address.family == socket.AF_INET and address.address == host:
-                for setting in INTERFACE_SETTINGS:
-                    os.environ.setdefault(setting, interface)

@@ -31,19 +31,18 @@ from ray.util import (
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.core.sampling import Rows
-from speclib.data.latency import Latency, drafts_beside_a_pass
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
 from speclib.models.open_pair import OpenPair
 from speclib.worlds.devices import AnyFuture, DeviceLost
 from speclib.worlds.real_devices import RealDevices
-from speclib.worlds.worker import Question, Reply
+from speclib.worlds.worker import DeviceSpec, Question, Reply
 
 from . import clocks, nodes
-from .actor import ASIDE, Actor, FewNumbers, Part
+from .actor import ASIDE, Actor, Assignment, FewNumbers
 from .clocks import Reading
-from .nodes import Need
+from .nodes import Resources
 
 # What Ray calls at the same time: an operation, and what is aside of it.
 REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
@@ -61,20 +60,21 @@ PATIENCE = 0.5
 class ActorWorker:
     """The actors of one device; the first one answers for all.
 
-    ``need``: what each of them needs of its node. ``parts``: what each builds.
+    ``needs``: what each of them needs of the node that has them all.
+    ``assignments``: what each builds.
     """
 
-    def __init__(self, need: Need, parts: Sequence[Part]):
-        self.has_followers = len(parts) > 1
+    def __init__(self, needs: Sequence[Resources], assignments: Sequence[Assignment]):
+        self.has_followers = len(assignments) > 1
         self.node = "not known yet"
         self._asked = 0  # how many questions it was asked
         self._actors: list[Any] = []
-        bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in need.bundles]
-        self._group = placement_group(bundles, need.strategy)
+        bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in needs]
+        self._group = placement_group(bundles, "STRICT_PACK")
         # Whatever ends this worker, an interrupt perhaps, its places are given back.
         self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
 
-        for number, bundle in enumerate(need.bundles):
+        for number, bundle in enumerate(needs):
             strategy = PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=number
             )
@@ -89,9 +89,9 @@ class ActorWorker:
         self._serving = []  # each is ready only once its follower has ended
         if others:
             meeting = self._first.offer_meeting.remote()
-            for follower, part in zip(others, parts[1:], strict=True):
-                self._serving.append(follower.follow.remote(meeting, part))
-        self._answer = self._first.start.remote(parts[0])
+            for follower, own in zip(others, assignments[1:], strict=True):
+                self._serving.append(follower.follow.remote(meeting, own))
+        self._answer = self._first.start.remote(assignments[0])
 
     @property
     def signs(self) -> list[Any]:
@@ -189,8 +189,8 @@ def give_back(group: Any, actors: list[Any]) -> None:
 class Cluster(RealDevices[ActorWorker]):
     """``pair`` on the machines of a Ray cluster: a draft and ``servers`` targets.
 
-    Ray decides which node a device is on; all processes of one are on the same node
-    where one can take them all. ``address``: the cluster's, as host:port; None: what
+    Ray decides which node a device is on; all processes of one device are on the same
+    node. ``address``: the cluster's, as host:port; None: what
     RAY_ADDRESS says, else the cluster that runs on this machine. ``settings``: the
     other arguments of RealDevices.
 
@@ -207,7 +207,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     def _prepare(self) -> None:
         """Refuses no cluster, too small a one, or devices that are shared."""
-        if isinstance(self.emulate, Latency) and self.emulate.shared is not None:
+        if self.emulate is not None and self.emulate.shared is not None:
             raise BadValue(
                 f"pair {self.pair.name!r} has draft and target share devices, which "
                 "the nodes of a cluster cannot: give world='emulated'"
@@ -227,7 +227,7 @@ class Cluster(RealDevices[ActorWorker]):
         return nodes.most_targets(pair, at_most)
 
     # -- workers -----------------------------------------------------------------------
-    def _needs_now(self) -> dict[str, Need]:
+    def _needs_now(self) -> dict[str, tuple[Resources, ...]]:
         """What each device needs of the nodes that there are, the largest first."""
         devices = [(d.name, d.role, d.index) for d in self.devices.values()]
         is_emulated = self.emulate is not None
@@ -240,31 +240,23 @@ class Cluster(RealDevices[ActorWorker]):
         # Nodes come and go: we ask each time whether all fit. The largest device
         # comes first, while there is room for it.
         self._needs = self._needs_now()
-        if self._workers:
-            # Where the others are, only Ray knows: it keeps together what it can.
-            for name in missing:
-                self._needs[name] = self._needs[name]._replace(together=False)
         return [name for name in self._needs if name in missing]
 
     def _start_worker(self, name: str) -> ActorWorker:
         role, index = self.devices[name].role, self.devices[name].index
-        need = self._needs[name]
-        part = Part(
+        needs = self._needs[name]
+        first = Assignment(
             nodes.as_seen_by_actor(
                 self.pair, self._place, role, index, self.emulate is not None
             ),
-            name,
-            role,
-            index,
-            self.dtype,
-            self.emulate,
+            DeviceSpec(name, role, index, self.dtype, self.emulate),
             number=0,
-            size=len(need.bundles),
+            size=len(needs),
             code=fingerprint.of_code(),
             patience=max(1.0, self.timeout / 2),
         )
-        parts = [replace(part, number=number) for number in range(part.size)]
-        return ActorWorker(need, parts)
+        ranks = [replace(first, number=number) for number in range(first.size)]
+        return ActorWorker(needs, ranks)
 
     def _note_ready(self, name: str, answer: str) -> None:
         node = nodes.names().get(answer, answer)
@@ -327,12 +319,10 @@ class Cluster(RealDevices[ActorWorker]):
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        latency = self.latency
-        if not isinstance(latency, Latency):
-            return self.ratio
         # A message takes half of a round trip, which is how far off a reading may be.
         draft, target = self._clock_of["draft"], self._clock_of["target"]
-        return drafts_beside_a_pass(latency.over_network(draft.error, target.error))
+        latency = self.latency.over_network(draft.error, target.error)
+        return latency.drafts_beside_a_pass()
 
     def _facts(self) -> dict[str, Any]:
         """On which node each device was, and how far off its times may be."""

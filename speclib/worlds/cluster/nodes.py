@@ -138,45 +138,28 @@ class Resources(NamedTuple):
         return f"{cpus}, {self.gpus:g} GPU" if self.gpus else cpus
 
 
-class Need(NamedTuple):
-    """What the processes of one device need.
-
-    ``bundles``: the resources of each process. ``together``: whether one node has to
-    have, and has, all of them.
-    """
-
-    bundles: tuple[Resources, ...]
-    together: bool
-
-    @property
-    def strategy(self) -> str:
-        """How Ray is to place them."""
-        return "STRICT_PACK" if self.together else "PACK"
-
-
 def needs_of(
     pair: Pair,
     place: Place,
     devices: Sequence[tuple[str, Role, int]],
     is_emulated: bool,
-) -> dict[str, Need]:
-    """What every device of ``pair`` needs, the largest first.
+) -> dict[str, tuple[Resources, ...]]:
+    """What the processes of every device need, the largest device first.
 
     ``devices``: name, role and index of each. An emulated device is one process and
-    needs no GPU. A device stays together where a node has resources for it beside the
-    larger ones.
+    needs no GPU. All processes of a device are on one node.
 
-    Raises BadValue where the nodes have too few CPUs or GPUs, whether or not something
-    else is using them.
+    Raises BadValue where no node has the CPUs or GPUs that a device needs beside the
+    larger ones, whether or not something else is using them.
     """
-    bundles_of: dict[str, tuple[Resources, ...]] = {}
+    needs: dict[str, tuple[Resources, ...]] = {}
     for name, role, index in devices:
         if is_emulated:
-            bundles_of[name] = (Resources(cpus=place.threads),)
+            needs[name] = (Resources(cpus=place.threads),)
         else:
-            bundles_of[name] = bundles_of_device(pair, place, role, index)
+            needs[name] = needs_of_device(pair, place, role, index)
     largest_first = sorted(
-        bundles_of, key=lambda name: Resources.sum(bundles_of[name]), reverse=True
+        needs, key=lambda name: Resources.sum(needs[name]), reverse=True
     )
 
     capacities = []
@@ -185,49 +168,32 @@ def needs_of(
             own = node["Resources"]
             capacities.append(Resources(own.get("GPU", 0.0), own.get("CPU", 0.0)))
     free = list(capacities)
-    needs = {}
     for name in largest_first:
-        bundles = bundles_of[name]
-        together = _take([Resources.sum(bundles)], free)
-        if not together and not _take(bundles, free):
-            raise _too_small(pair, bundles_of, capacities)
-        needs[name] = Need(bundles, together)
-    return needs
+        wanted = Resources.sum(needs[name])
+        fitting = [node for node in free if node.has(wanted)]
+        if not fitting:
+            raise _too_small(pair, needs, capacities)
+        smallest = min(fitting)
+        free[free.index(smallest)] = smallest.without(wanted)
+    return {name: needs[name] for name in largest_first}
 
 
 def _too_small(
     pair: Pair,
-    bundles_of: dict[str, tuple[Resources, ...]],
+    needs: dict[str, tuple[Resources, ...]],
     capacities: Sequence[Resources],
 ) -> BadValue:
     """The error for a cluster that cannot take all of these devices."""
     wanted = []
-    for name, bundles in bundles_of.items():
-        processes = f" in {len(bundles)} processes" if len(bundles) > 1 else ""
-        wanted.append(f"{name}: {Resources.sum(bundles)}{processes}")
-    whole = Resources.sum([Resources.sum(bundles) for bundles in bundles_of.values()])
+    for name, own in needs.items():
+        wanted.append(f"{name}: {Resources.sum(own)}")
+    whole = Resources.sum([Resources.sum(own) for own in needs.values()])
     there = "; ".join(str(capacity) for capacity in capacities)
     return BadValue(
-        f"pair {pair.name!r} needs {whole} ({'; '.join(wanted)}), but the "
-        f"{len(capacities)} node(s) of the cluster have {there}. Join another "
-        "machine with `ray start`, or ask for fewer servers or threads"
+        f"pair {pair.name!r} needs {whole} ({'; '.join(wanted)}), each device on one "
+        f"node, but the {len(capacities)} node(s) of the cluster have {there}. Join "
+        "another machine with `ray start`, or ask for fewer servers or threads"
     )
-
-
-def _take(bundles: Sequence[Resources], free: list[Resources]) -> bool:
-    """Takes each of ``bundles`` from some node that has it; whether all were there.
-
-    Each comes from the smallest node that has it. Nothing is taken unless all is.
-    """
-    left = list(free)
-    for bundle in bundles:
-        fitting = [node for node in left if node.has(bundle)]
-        if not fitting:
-            return False
-        smallest = min(fitting)
-        left[left.index(smallest)] = smallest.without(bundle)
-    free[:] = left
-    return True
 
 
 def most_targets(pair: Pair, at_most: int) -> int:
@@ -243,18 +209,18 @@ def most_targets(pair: Pair, at_most: int) -> int:
     return at_most
 
 
-def bundles_of_device(
+def needs_of_device(
     pair: Pair, place: Place, role: Role, index: int
 ) -> tuple[Resources, ...]:
     """The resources of each process of a device."""
     places = _places(place, role, index)
     ranks = 1 if pair.model(role).spread == "blocks" else len(places)
     places_of_rank = [places] if ranks == 1 else [(name,) for name in places]
-    bundles = []
+    needs = []
     for own in places_of_rank:
         gpus = sum(name.startswith("cuda") for name in own)
-        bundles.append(Resources(gpus, place.threads))
-    return tuple(bundles)
+        needs.append(Resources(gpus, place.threads))
+    return tuple(needs)
 
 
 # -- places ----------------------------------------------------------------------------
