@@ -11,6 +11,7 @@ DOOR = (
     "compute_virtual",
     "notebooks",
     "publish",
+    "real_model",
     "reproduce",
     "site",
 )

@@ -11,6 +11,7 @@ from speclib.atomic_files import write_atomically
 def make_audit_page() -> None:
     """Writes reports/audit.md and audit.html, if there is an audit under data."""
     from speclab.audit.page import audit_page
+
     from .pages import notebook_page
 
     if not (paths.DATA / "audit").is_dir():

@@ -168,8 +168,9 @@ def read(path: Path) -> list[Row]:
     """The rows of a file.
 
     The last line may lack its end, where a run was killed as it was written; it counts
-    as never begun, and the header with it. Raises BadValue naming the file and the line for one that is
-    damaged, doubled or of a date to come, and for columns of another version.
+    as never begun, and so does a header. Raises BadValue naming the file and the line
+    for one that is damaged, doubled or of a date to come, and for columns of another
+    version.
     """
     try:
         text = path.read_text("utf-8")

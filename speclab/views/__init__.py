@@ -2,7 +2,7 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "charts.choose",
+    "charts.table_charts",
     "drafts.drafts_explorer",
     "live.accept_bars",
     "live.coins",
@@ -10,14 +10,7 @@ DOOR = (
     "live.live_picture",
     "live.outcome_tree",
     "live.rounds",
-    "pages.index",
-    "pages.lessons_page",
-    "pages.notebook",
-    "pages.notebook_files",
-    "pages.places",
-    "pages.race",
-    "pages.site",
-    "stills.acceptance_by_place",
+    "notebook_files",
     "stills.curves",
     "stills.dots",
     "stills.heat",
@@ -28,8 +21,6 @@ DOOR = (
     "widgets.controls",
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",
-    "widgets.moving_curves",
     "widgets.timeline_explorer",
-    "widgets.trade_offs",
     "widgets.trail",
 )

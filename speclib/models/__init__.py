@@ -41,7 +41,7 @@ DOOR = (
     "loading",
     "open_pair",
     "packaged",
-    "parallel.fuzzy_pass",
+    "parallel.layer_parallel",
     "preflight",
     "toy",
     "weights",

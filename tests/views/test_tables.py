@@ -306,7 +306,9 @@ def test_open_verdicts_are_counted_apart_and_shown_with_the_reason(results):
             "pearl", "table-1", claim.id, "measured", "open", "", "", note
         )
         verdicts.append(row)
-    unsettled = {"table-1": replace(result, claims=verdicts, claims_over_same_devices=[])}
+    unsettled = {
+        "table-1": replace(result, claims=verdicts, claims_over_same_devices=[])
+    }
 
     counts = count(unsettled)["measured"]
     assert (counts["open"], counts["own open"]) == (1, 1)
