@@ -7,13 +7,13 @@ what would be right.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from speclib.data.toml_files import read_toml
 from speclib.errors import BadValue, SpeclibError, unknown_name
 from speclib.paths import DATA, WITHOUT_DATA
 
@@ -200,15 +200,7 @@ def _check_fill(paper: Paper, path: Path) -> None:
 
 # -- files -----------------------------------------------------------------------------
 def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise BadValue(f"{path}: not valid TOML: {error}") from error
-    except UnicodeDecodeError as error:
-        where = f"{error.reason} at byte {error.start}"
-        raise BadValue(f"{path}: not UTF-8 ({where}): save it as UTF-8") from error
-    except OSError as error:
-        raise SpeclibError(f"cannot read {path}: {error.strerror}") from error
+    return read_toml(path.parent, path.stem, f"no file {path}")
 
 
 def _parse(model: type[Model], raw: Any, path: Path, entry: str | None = None) -> Model:

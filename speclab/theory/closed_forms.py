@@ -124,11 +124,6 @@ def run_tokens(alpha: float) -> float:
     return 1 / (1 - alpha)
 
 
-def theorem_2(alpha: float) -> float:
-    """Expected accepted tokens as PEARL's project page has it: 1 / (1 - alpha) + 1."""
-    return 1 / (1 - alpha) + 1
-
-
 def run_ratio(alpha: float, gamma: int) -> float:
     """Target passes of PEARL over those of speculative decoding, of the same output.
 

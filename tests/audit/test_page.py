@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from typer.testing import CliRunner
 
 from speclab.audit.items import load_audit
 from speclab.audit.page import audit_page
+from speclab.cli import app
 from speclib import paths
 from speclib.errors import SpeclibError
 
@@ -33,6 +35,13 @@ def test_each_item_stands_there_with_its_answer_and_its_lines(page):
             first, last = reading.first_and_last
             lines = f"{code.commit[:7]}/{reading.file}#L{first}-L{last}"
             assert f"https://{code.repository}/blob/{lines}" in page
+
+
+def test_the_command_lists_the_findings_with_their_verdicts():
+    lines = CliRunner().invoke(app, ["audit"]).output.splitlines()
+    assert len(lines) == len(AUDIT.findings) + 1
+    for finding, line in zip(AUDIT.findings, lines, strict=False):
+        assert line == f"{finding.paper}: {finding.title}: {finding.verdict}"
 
 
 def test_what_is_said_against_a_code_has_the_lines_and_an_answer():

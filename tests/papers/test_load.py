@@ -65,7 +65,7 @@ def test_settings_merge_and_names_are_filled_in(pearl):
         ("table-5", "33.25", '"fast"', r"cells\.0\.2"),
         ("table-5", "33.25", "nan", r"cells\.0\.2.*finite"),
         ("table-5", 'item = "table-5"', 'item = "table-50"', "table-50"),
-        ("table-5", 'item = "table-5"', "item = ", "not valid TOML"),
+        ("table-5", 'item = "table-5"', "item = ", "no TOML"),
         ("table-5", 'over = "row"', "", 'claim .*over is None; give "row" or "column"'),
         ("table-9", 'item = "t', 'tittle = "x"\nitem = "t', "tittle: Extra inputs are"),
         ("table-9", '"steps"', '"step"', r"\[settings\] has the unknown script 'step'"),
@@ -118,7 +118,7 @@ def test_a_file_in_another_encoding_is_named(folder):
     text = (folder / "table-5.toml").read_text()
     (folder / "table-5.toml").write_text(text, "utf-16")
     message = error_of(folder)
-    assert "table-5.toml: not UTF-8" in message
+    assert "table-5.toml is not UTF-8" in message
     assert "save it as UTF-8" in message
 
 

@@ -30,7 +30,6 @@ def test_geometric_sums():
     assert theory.sd_tokens(1.0, 6) == 7
     assert theory.sd_tokens(0.0, 6) == 1
     assert theory.run_tokens(0.75) == 4
-    assert theory.theorem_2(0.75) == 5
 
 
 def test_pearl_at_the_ends():
