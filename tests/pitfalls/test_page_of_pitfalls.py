@@ -27,7 +27,11 @@ def test_every_test_on_the_page_exists():
     named = [(file, name) for file, name in named if file or name]
     assert len(named) > 40
     for file, name in named:
-        tests = names_of_tests(ROOT / file) if file else set().union(*map(names_of_tests, OURS))
+        tests = (
+            names_of_tests(ROOT / file)
+            if file
+            else set().union(*map(names_of_tests, OURS))
+        )
         assert not name or name in tests, (file, name)
 
 
