@@ -6,7 +6,7 @@ are walked over every outcome, so the answer is exact and not a matter of luck. 
 is raised, whatever the function does.
 
 ``hint``, ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run`` and
-``plan_run`` are what a lesson has besides.
+``plan_run`` are the rest of what lessons use.
 """
 
 from speclab.check.coin import draw

@@ -1,8 +1,7 @@
-"""What takes a minute runs beside the notebook, when somebody clicks.
+"""What takes a minute runs next to the notebook, after a click.
 
-So a lesson waits for nobody who does not ask, and its sliders go on moving. Where
-nobody can click, as when lessons are stored, the environment variable SPECLIB_CLICK
-clicks.
+So *Run all* does not wait for it, and the sliders go on moving. When lessons are
+stored, the environment variable SPECLIB_CLICK clicks.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """A button, and what it started.
 
     A subclass defines ``work``. ``error``: why it failed. ``spoken``: the sentence
-    below the button. ``clicks_itself``: whether it does where nobody can.
+    below the button. ``clicks_itself``: whether SPECLIB_CLICK clicks it.
     """
 
     clicks_itself = True
@@ -53,7 +52,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody has clicked again."""
+        """Whether the button was clicked again."""
         return self._stop_asked.is_set()
 
     def start_or_stop(self) -> None:

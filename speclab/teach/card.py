@@ -60,7 +60,7 @@ class RewardedCard(Card):
     """The card of a solution that is shown at work.
 
     ``reward`` gives what a notebook displays below the card. Where nothing is
-    displayed, nobody calls it.
+    displayed, it is not called.
     """
 
     reward: Callable[[], object] = lambda: None

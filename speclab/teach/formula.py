@@ -84,7 +84,7 @@ class Formula:
         return answers
 
     def _answers_of_mistake(self, function: Answer) -> list[Any]:
-        """The answers of a mistake; an error is an answer that nobody else gives."""
+        """The answers of a mistake; an error equals no other answer."""
         try:
             with np.errstate(all="ignore"):
                 return self._answers_of(function)

@@ -1,6 +1,6 @@
 """Exercises whose answer is a number or a distribution: right, and wrong in known ways.
 
-What the card of a mistake asks stands in ``data/lessons/mistakes.toml``, by its name.
+``data/lessons/mistakes.toml`` has the question that the card of each mistake asks.
 """
 
 from __future__ import annotations
@@ -305,8 +305,9 @@ Fan = tuple[int, ...]
 
 
 def mean_round_of_ssd(gamma: int, hit: float, draft: float, target: float) -> float:
-    """A fork beside a target pass, after a backup where nothing was ready. Source:
-    ours, from arXiv:2603.03251.
+    """A fork during a target pass, after a backup if nothing was ready.
+
+    Source: ours, from arXiv:2603.03251.
     """
     return max((gamma + 1) * draft, target) + (1 - hit) * gamma * draft
 
@@ -346,8 +347,7 @@ check_ssd_round = Formula(
 
 
 def chances_of_outcomes(fan: Fan, alpha: float) -> list[float]:
-    """How often 0, 1, 2 ... drafts are accepted, of as many as there are outcomes less
-    one."""
+    """How often 0, 1, 2 ... and all drafts are accepted."""
     gamma = len(fan) - 1
     chances = [(1 - alpha) * alpha**k for k in range(gamma)]
     return [*chances, alpha**gamma]
@@ -469,7 +469,7 @@ def _likely(first: tuple[float, ...], theta: float) -> int:
 
 
 def _fitting(likely: int, gamma: int) -> int:
-    """The most sequences, of at most so many, that divide the budget."""
+    """The most sequences, at most ``likely``, that divide the budget."""
     return max(k for k in range(1, likely + 1) if gamma % k == 0)
 
 

@@ -115,7 +115,7 @@ def named_mistakes(
 
 
 def find_hint(exercise: str, number: int) -> str:
-    """A hint, the first of which is 1. Raises SpeclibError where there is none."""
+    """Hint ``number``, from 1. Raises SpeclibError if there is no such hint."""
     hints = load_hints()
     if exercise not in hints:
         raise unknown_name(f"no hints for {exercise!r}", exercise, hints)

@@ -1,6 +1,6 @@
 """A lesson is written once, with its solutions, in ``notebooks/solutions``.
 
-A solution stands between two marks, as otter-grader has them:
+A solution is between two marks, those of otter-grader:
 
     def acceptance(p, q, token):
         # BEGIN SOLUTION

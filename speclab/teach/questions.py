@@ -1,15 +1,21 @@
-"""Hints, guesses and quizzes, as a notebook shows them."""
+"""Hints, guesses and quizzes, as a notebook shows them.
+
+A saved notebook loses its widgets, and ipywidgets cuts the text that is stored in their
+place after 110 letters. So a question is also stored as HTML whose answers unfold
+without a script, and as its whole text.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
 from speclib.arguments import Count, checked
 
 from .card import RIGHT, STYLE, WRONG
-from .folded import Fold, Foldable
 from .lesson_files import (
     Choice,
     Guess,
@@ -42,6 +48,49 @@ def hint(exercise: str, number: Count = 1) -> Note:
     text = find_hint(exercise, number)
     count = len(load_hints()[exercise])
     return Note(f"Hint {number} of {count}: {text}")
+
+
+# -- where there are no widgets --------------------------------------------------------
+class Fold(NamedTuple):
+    """A line that can be clicked, and what it then shows below itself."""
+
+    line: str
+    below: str
+
+
+def folded_html(question: str, folds: Iterable[Fold]) -> str:
+    """A question and its folds, in HTML without a script."""
+    parts = [f"<p><b>{escape(question)}</b></p>"]
+    for fold in folds:
+        summary = f"<summary>{escape(fold.line)}</summary>"
+        parts.append(f"<details>{summary}<p>{escape(fold.below)}</p></details>")
+    return f'<div class="speclib-question">{"".join(parts)}</div>'
+
+
+class Foldable:
+    """A widget that a notebook stores as HTML and as text, too.
+
+    A subclass is a widget, and defines ``question``, ``folds()`` and a ``repr``.
+    """
+
+    model_id: str  # the widget's, by which the notebook finds it
+    question: str
+
+    def folds(self) -> list[Fold]:
+        """The lines below the question."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        """The three forms by MIME type."""
+        return {
+            "text/plain": repr(self),
+            "text/html": folded_html(self.question, self.folds()),
+            "application/vnd.jupyter.widget-view+json": {
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": self.model_id,
+            },
+        }
 
 
 # -- guesses ---------------------------------------------------------------------------

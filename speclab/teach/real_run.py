@@ -101,7 +101,7 @@ class RealRun(BehindButton):
         return f"All methods wrote the same: “{text.strip()}”"
 
     def table(self) -> pd.DataFrame:
-        """What each run took; a row per run.
+        """What each run took; a row per run, with its pair if there are several.
 
         ``ms of a pass`` is the median target pass, without the first one, which reads
         the prompt. ``over the first run's`` says how many times as long that is as in
@@ -124,7 +124,10 @@ class RealRun(BehindButton):
                 "ms of messages": 1000 * median(e.message_seconds for e in operations),
             }
             rows.append(row)
-        return pd.DataFrame(rows).round(2)
+        table = pd.DataFrame(rows).round(2)
+        if len(self.methods) == 1:
+            return table.drop(columns="pair", errors="ignore")
+        return table
 
     @staticmethod
     def _name(run: Result) -> str:

@@ -14,6 +14,8 @@ from speclab.check import candidate_mistakes, line_mistakes
 from speclab.check.coin import draw
 from speclab.teach import formulas, methods_to_write
 from speclab.teach.formula import Formula
+from speclab.teach.lesson_files import load_questions
+from speclab.teach.tests_to_write import BLOCKS
 from speclib import SpeclibError
 from speclib.core.sampling import ids
 from speclib.core.verification import match
@@ -64,6 +66,15 @@ def test_a_named_mistake_is_called_by_its_name(check, mistake):
 def test_every_promised_mistake_has_a_name():
     known = {mistake.name for _, mistakes in CHECKS.values() for mistake in mistakes}
     assert known >= PROMISED
+
+
+def test_every_question_of_a_card_belongs_to_a_mistake_and_none_is_missing():
+    """Those of drafts on a line and of candidates are in speclab.check."""
+    names = {"block": set(BLOCKS)}
+    for exercise, (_, mistakes) in CHECKS.items():
+        names[exercise] = {mistake.name for mistake in mistakes}
+    for exercise, questions in load_questions().items():
+        assert set(questions) == names[exercise], exercise
 
 
 # -- right solutions -------------------------------------------------------------------

@@ -6,8 +6,6 @@ The runs are made here as the lessons make them, and the sentences are the lesso
 from __future__ import annotations
 
 import json
-import re
-from math import log
 from pathlib import Path
 
 import pytest
@@ -54,22 +52,6 @@ def flowing(text: str) -> str:
 
 
 # -- lesson 00 -------------------------------------------------------------------------
-def test_lesson_00_explains_its_words_before_it_asks_for_them():
-    """Each word is in italics, or named as a letter, where it is first used."""
-    text = flowing("\n".join(source_of(cell) for cell in cells_of("00")[3:]))
-    for explanation, word in (
-        ("*pass*", r"\bpass(es)?\b"),
-        ("*row*", r"\brows?\b"),
-        ("The letter c says", r"\bc\b"),
-        ("The letter γ (*gamma*) says", r"γ|\bgamma\b"),
-        ("*committed*", r"\bcommit"),
-        ("*round*", r"\brounds?\b"),
-    ):
-        assert explanation in text
-        assert re.search(word, text).start() >= text.index(explanation), explanation
-    assert "always writes the likeliest token of its row" in text
-
-
 def test_both_races_of_lesson_00_are_printed_in_full_and_are_the_same():
     printed = printed_by(cell_with("00", "speculative.text")).splitlines()
     plain, speculative = (line.split(":")[1].strip() for line in printed)
@@ -189,29 +171,3 @@ def test_the_windows_of_table_9_hold_nothing_that_is_written_already():
     stored = printed_by(cell_with("20", 'speclab.steps("pearl", "table-9")'))
     assert "' m glad you" in stored  # drafted in step 1
     assert stored.count("' m glad you") == 1
-
-
-def test_the_solution_of_pearl_is_not_shown_below_its_exercise():
-    for cell in cells_of("20"):
-        for printed in [printed_by(cell)] if cell["cell_type"] == "code" else []:
-            assert "world.all(" not in printed
-
-
-def distance_from_expected(seed: int) -> float:
-    """How far the curves of one draw are from the formulas, as an explorer counts."""
-    plain = speclib.simulate("autoregressive", c=5.0, tokens=400)
-    own = plain.stats.decode_speed
-    distance = 0.0
-    for gamma in range(1, 13):
-        what = dict(gamma=gamma, c=5.0, alpha=0.8, tokens=400, seed=seed)
-        for method, formula in (("speculative", sd_speed), ("pearl", pearl_speed)):
-            speed = speclib.simulate(method, **what).stats.decode_speed / own
-            distance += abs(log(speed / formula(0.8, gamma, 1 / 5, 1.0)))
-    return distance
-
-
-@pytest.mark.slow
-def test_the_curves_over_gamma_are_the_draw_of_six_that_is_nearest_to_the_formulas():
-    cell = source_of(cell_with("20", "for g in range(1, 13)"))
-    seed = int(re.search(r"seed=(\d+)", cell)[1])
-    assert min(range(6), key=distance_from_expected) == seed
