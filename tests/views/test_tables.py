@@ -16,11 +16,10 @@ from speclab.papers.load_papers import load_paper
 from speclab.papers.numbers import Number, mean_number
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
-from speclab.views.tables.cell_text import write_difference
-from speclab.views.tables.grid import Entry, Source, build_grid
+from speclab.views.tables.grid import Entry, Source, build_grid, write_difference
 from speclab.views.tables.html import prose_html, section_html, summary_html
 from speclab.views.tables.markdown import section_md, summary_md
-from speclab.views.tables.tally import count
+from speclab.views.tables.verdicts import count
 
 PAPER = Source("paper")
 ELSEWHERE = LedgerLine(
@@ -306,7 +305,9 @@ def test_open_verdicts_are_counted_apart_and_shown_with_the_reason(results):
             "pearl", "table-1", claim.id, "measured", "open", "", "", note
         )
         verdicts.append(row)
-    unsettled = {"table-1": replace(result, claims=verdicts, claims_over_same_devices=[])}
+    unsettled = {
+        "table-1": replace(result, claims=verdicts, claims_over_same_devices=[])
+    }
 
     counts = count(unsettled)["measured"]
     assert (counts["open"], counts["own open"]) == (1, 1)

@@ -45,7 +45,8 @@ def numbers_of(result: TableResult) -> pd.DataFrame:
     table = result.table
     intervals = {}
     for line in result.lines:
-        if line.metric == table.metric and line.low is not None:
+        is_main = line.metric == table.metric
+        if is_main and line.low is not None and line.high is not None:
             intervals[line.kind, line.row, line.column] = line.low, line.high
     cells = [cell for values in result.values.values() for cell in values]
     rows = dict.fromkeys([*table.row_labels, *(row for row, _ in cells)])
