@@ -1,4 +1,4 @@
-"""What people look at: widgets, pictures, charts, tables, pages."""
+"""What people look at: widgets, pictures, charts, tables."""
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
