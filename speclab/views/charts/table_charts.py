@@ -111,7 +111,7 @@ def draw(
     if numbers.empty:
         return go.Figure()
     labels = [*result.kinds, *result.table.row_labels, *result.table.column_labels]
-    labels += [wrap_label(label) for label in labels]
+    labels = [form for label in labels for form in (label, wrap_label(label))]
     orders = {}
     for part in (panel, x, name):
         found = dict.fromkeys(numbers[part])
