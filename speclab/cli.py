@@ -65,7 +65,7 @@ def reproduce(
 
 def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
-    from speclab.views.tables.failed_cells import group_by_reason
+    from speclab.views.tables.section import group_by_reason
 
     heading = f"{len(errors)} failed; all others are stored, run again to retry:"
     print(heading, file=sys.stderr)

@@ -162,7 +162,9 @@ class Table(_Strict):
     decimals: int
     rows: str
     columns_are: str
-    chart: str | None = None  # a name in views.charts.choose.CHARTS; None: no figure
+    chart: str | None = (
+        None  # a name in views.charts.table_charts.CHARTS; None: no chart
+    )
     cells: tuple[PrintedCell, ...]
     printed_on: str | None = None  # None: in the paper itself
     printed_unit: str | None = None

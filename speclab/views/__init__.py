@@ -2,6 +2,8 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
+    "audit.audit_lines",
+    "audit.pages",
     "charts.table_charts",
     "drafts.drafts_explorer",
     "live.accept_bars",
@@ -14,9 +16,9 @@ DOOR = (
     "stills.curves",
     "stills.dots",
     "stills.heat",
-    "tables.failed_cells",
     "tables.html",
     "tables.markdown",
+    "tables.section",
     "tables.steps",
     "widgets.controls",
     "widgets.dsi_regions",

@@ -101,6 +101,15 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
         assert sorted(heights) == sorted([*printed.values()] * 2), table.item
 
 
+def test_groups_of_bars_stand_in_the_order_of_the_table(results):
+    """Whether a label is long enough to be broken or not."""
+    result = results["table-1"]
+    figure = chart(result)
+    shown = [label.replace("<br>", " ") for label in figure.layout.xaxis.categoryarray]
+    assert shown == [label for label in result.table.column_labels if label in shown]
+    assert len(shown) > 5
+
+
 @pytest.mark.parametrize("key", PAPERS)
 def test_every_chart_that_a_tables_file_names_is_known(key):
     names = {table.chart for table in load_paper(key).tables.values()}

@@ -16,11 +16,10 @@ from speclab.papers.load_papers import load_paper
 from speclab.papers.numbers import Number, mean_number
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
-from speclab.views.tables.cell_text import write_difference
-from speclab.views.tables.grid import Entry, Source, build_grid
+from speclab.views.tables.grid import Entry, Source, build_grid, write_difference
 from speclab.views.tables.html import prose_html, section_html, summary_html
 from speclab.views.tables.markdown import section_md, summary_md
-from speclab.views.tables.tally import count
+from speclab.views.tables.verdicts import count
 
 PAPER = Source("paper")
 ELSEWHERE = LedgerLine(

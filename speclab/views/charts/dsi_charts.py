@@ -190,7 +190,7 @@ def dots_by_accounting(result: TableResult) -> go.Figure:
     figure.update_yaxes(autorange="reversed")
     return figure.update_layout(
         height=LINE_HEIGHT * len(lines) + 140,
-        margin={"l": 370, "r": 60, "t": 30},
+        margin={"l": 400, "r": 60, "t": 30},
         showlegend=False,
     )
 

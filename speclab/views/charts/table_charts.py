@@ -45,7 +45,8 @@ def numbers_of(result: TableResult) -> pd.DataFrame:
     table = result.table
     intervals = {}
     for line in result.lines:
-        if line.metric == table.metric and line.low is not None:
+        is_main = line.metric == table.metric
+        if is_main and line.low is not None and line.high is not None:
             intervals[line.kind, line.row, line.column] = line.low, line.high
     cells = [cell for values in result.values.values() for cell in values]
     rows = dict.fromkeys([*table.row_labels, *(row for row, _ in cells)])
@@ -110,7 +111,7 @@ def draw(
     if numbers.empty:
         return go.Figure()
     labels = [*result.kinds, *result.table.row_labels, *result.table.column_labels]
-    labels += [wrap_label(label) for label in labels]
+    labels = [form for label in labels for form in (label, wrap_label(label))]
     orders = {}
     for part in (panel, x, name):
         found = dict.fromkeys(numbers[part])

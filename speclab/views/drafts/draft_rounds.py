@@ -356,11 +356,12 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
     Raises SpeclibError where there is none.
     """
     drafts: dict[int, tuple[type[DraftedRound], Event]] = {}
-    for kind, draftings in (
-        (SequencesRound, sequence_draftings(run.trace)),
-        (ForkRound, fork_draftings(run.trace)),
-        (TreeRound, tree_draftings(run.trace)),
-    ):
+    all_draftings: dict[type[DraftedRound], list[Event]] = {
+        SequencesRound: sequence_draftings(run.trace),
+        ForkRound: fork_draftings(run.trace),
+        TreeRound: tree_draftings(run.trace),
+    }
+    for kind, draftings in all_draftings.items():
         for event in draftings:
             drafts[event.round] = kind, event
     passes = {e.round: e for e in run.trace.operations if e.is_scoring}

@@ -42,7 +42,11 @@ HEIGHT: dict[type[DraftedRound], Callable[[Any], int]] = {
 
 
 class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """A slider over the rounds of a run, above the picture of each.
+    """The sequences, trees or branches that were drafted in a run, round by round.
+
+    Methods that draft several sequences: duodecoding. Methods that draft trees: tree
+    and easyspec. A branch for each outcome: ssd. A slider stands above the picture of
+    each round.
 
     ``shown``: a result or trace, or several of them by the value in which they differ.
     What that value is, ``by`` says. Then a second slider chooses among the runs; when
@@ -122,13 +126,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._render_again()
 
 
-def sequences(shown: Any, round: int | None = None, by: str = "run") -> Sequences:
-    """The sequences, trees or branches that were drafted in a run, round by round.
-
-    Methods that draft several sequences: duodecoding. Methods that draft trees: tree
-    and easyspec. A branch for each outcome: ssd. See ``Sequences``.
-    """
-    return Sequences(shown, round, by)
+sequences = Sequences  # as lessons call it
 
 
 def _round_slider(

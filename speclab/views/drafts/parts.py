@@ -63,8 +63,9 @@ def finished(
     drafted: DraftedRound, body: str, height: int, verdict_at: tuple[float, float]
 ) -> str:
     """SVG of a round: the heading, the ``body``, and below it the verdict."""
-    look = {"fill": WRITER_COLOURS["target"], "font_weight": "600"}
-    verdict = text_at(drafted.verdict(), *verdict_at, **look)
+    x, y = verdict_at
+    colour = WRITER_COLOURS["target"]
+    verdict = text_at(drafted.verdict(), x, y, fill=colour, font_weight="600")
     patterns = hatch_patterns(patterns_of(drafted))
     return card(heading(drafted) + body + verdict, WIDTH, height, definitions=patterns)
 

@@ -175,7 +175,7 @@ class Lines(Still):
     def _rings(self) -> str:
         marks = [m for line in self.lines.values() for m in line]
         ringed = [mark for mark in marks if mark.label == self.ringed]
-        rings = []
+        rings: list[str] = []
         for mark in sorted(ringed, key=lambda mark: mark.y):
             is_highest = len(rings) == len(ringed) - 1
             ring = circle(
@@ -262,15 +262,7 @@ def moved_apart(ends: Mapping[str, float], lowest: float) -> dict[str, float]:
 
 
 # -- for lessons -----------------------------------------------------------------------
-@checked
-def curves(
-    lines: Any, title: str, below: str = "", low: AnyNumber | None = None
-) -> Curves:
-    """Lines (name -> {x: y}) over the same values of x, which ``below`` names.
-
-    See ``Curves``.
-    """
-    return Curves(lines, title, below, low)
+curves = Curves  # as lessons call it
 
 
 @checked

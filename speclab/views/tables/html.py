@@ -21,8 +21,7 @@ from speclib.drawing.numbers import DASH
 
 from .grid import Entry, Grid, why_empty
 from .section import gather_section
-from .tally import COUNT_HEADS, KIND_HEAD, count
-from .verdicts import SIGNS
+from .verdicts import COUNT_HEADS, KIND_HEAD, SIGNS, count
 
 HERE = Path(__file__).parent
 STYLE = f"<style>{(HERE / 'tables.css').read_text('utf-8')}</style>"

@@ -20,8 +20,7 @@ from speclib.drawing.numbers import DASH
 from .grid import SAME_DEVICES, Entry, Grid, Source, why_empty
 from .html import LONG
 from .section import Section, gather_section
-from .tally import COUNT_HEADS, KIND_HEAD, count
-from .verdicts import SIGNS, ClaimTable
+from .verdicts import COUNT_HEADS, KIND_HEAD, SIGNS, ClaimTable, count
 
 TEMPLATES = load_templates(Path(__file__).parent / "templates", long=LONG)
 

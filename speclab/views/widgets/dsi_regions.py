@@ -315,10 +315,4 @@ class Regions(PictureWithSliders):
         return "\n".join(lines)
 
 
-@checked
-def regions(controls: dict[str, Any] | None = None) -> Regions:
-    """Maps of where SI and DSI are faster than plain decoding, following sliders.
-
-    See ``Regions``.
-    """
-    return Regions(controls)
+regions = Regions  # as lessons call it

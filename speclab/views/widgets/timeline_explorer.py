@@ -125,6 +125,9 @@ def expected_speedup(
 class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """Controls above a table of figures and a timeline that follow them.
 
+    Where no widget can run, a still picture stands in its place. It shows the state at
+    the time when the notebook's cell ran.
+
     ``simulate(**values)`` returns a list of results or traces, or a single one. For a
     single one, ``simulate`` is also asked for plain decoding (method="autoregressive"),
     which is the baseline. It is asked without the settings of drafting, such as gamma,
@@ -363,21 +366,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self.timeline.picture()
 
 
-@checked
-def explorer(
-    simulate: Simulate | Stored,
-    controls: dict[str, Any] | None = None,
-    theory: Callable[..., float] = expected_speedup,
-    columns: Sequence[str] = COLUMNS,
-    typical: bool = False,
-    **options: Any,
-) -> Explorer:
-    """Sliders that simulate again while they move, above a timeline; see ``Explorer``.
-
-    Where no widget can run, a still picture stands in its place. It shows the state at
-    the time when the notebook's cell ran.
-    """
-    return Explorer(simulate, controls, theory, columns, typical, **options)
+explorer = Explorer  # as lessons call it
 
 
 def is_single_run(results: object) -> bool:
