@@ -70,7 +70,7 @@ def test_the_page_stands_beside_the_index_which_leads_to_it(home):
     reports = home / "reports"
     assert 'href="audit.html"' in (reports / "index.html").read_text()
     html = (reports / "audit.html").read_text()
-    assert 'id="speculative-lossless" data-verdict="supported"' in html
+    assert 'data-verdict="supported" id="speculative-lossless"' in html
     text = (reports / "audit.md").read_text()
     assert text.startswith("# The audit\n")
     assert "**Supported**" in text
