@@ -15,6 +15,7 @@ html_copy_source = False
 html_show_copyright = False
 html_css_files = ["site.css"]
 html_static_path = ["_static"]
+html_show_search_summary = False  # it would fetch pages, which none from a disk may
 
 nb_execution_mode = "off"  # lessons are shown with the outputs that are stored
 myst_heading_anchors = 4
