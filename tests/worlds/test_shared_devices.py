@@ -19,10 +19,10 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data import latency as latency_files
 from speclib.data.latency import Curve, Latency, Shared, load_latency
 from speclib.errors import BadValue
+from speclib.worlds.devices import DeviceLost
 from speclib.worlds.processes import Processes
 from speclib.worlds.stage_locks import StageLocks
 from speclib.worlds.virtual import Stages
-from speclib.worlds.world import DeviceLost
 
 TOY = speclib.load_pair("toy")
 PLAIN = speclib.decode("x", pair=TOY, method="autoregressive", world="virtual")
