@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from speclib.arguments import checked
-from speclib.atomic_files import write_atomically
 from speclib.core.sampling import Tokens
 from speclib.errors import BadValue
 from speclib.operations import OPERATIONS
@@ -213,21 +211,6 @@ class Trace:
                 f"the text is no trace ({type(error).__name__}: {error}): give what "
                 "Trace.to_json wrote"
             ) from error
-
-    def save_perfetto(self, path: str | Path) -> None:
-        """Writes Chrome's trace-event JSON, which ui.perfetto.dev opens."""
-        lanes = {name: lane for lane, name in enumerate([CONTROLLER, *self.devices])}
-        entries: list[dict[str, Any]] = []
-        for name, lane in lanes.items():
-            named = {"ph": "M", "name": "thread_name", "args": {"name": name}}
-            entries.append(named | {"pid": 0, "tid": lane})
-        for event in self.events:
-            shown = ("tokens", "outcome", "round", "kept", "fed")
-            details = {name: getattr(event, name) for name in shown}
-            lasted = {"ts": event.ts * 1e6, "dur": event.dur * 1e6}
-            drawn = {"ph": "X", "name": event.op, "args": details} | lasted
-            entries.append(drawn | {"pid": 0, "tid": lanes[event.device]})
-        write_atomically(Path(path), json.dumps({"traceEvents": entries}))
 
 
 def _read_event(raw: dict[str, Any]) -> Event:

@@ -32,18 +32,12 @@ from speclib.operations.operation import Done
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, DeviceFailed, device_names
 from .owner import Owner
+from .seated_models import SeatTask
 from .turns import Turn
 from .world import World
 
 
-class Asked(NamedTuple):
-    """What a seat has asked of a device."""
-
-    seat: Seat
-    future: AnyFuture
-
-
-class Answers(NamedTuple):
+class StepAnswers(NamedTuple):
     """What a device gave in a step, in the order in which it was asked.
 
     ``seconds``: how long it took for all of it.
@@ -73,14 +67,17 @@ class Seat(World):
         """Has the page pause in ``turn`` wherever it waits."""
         self._turn = turn
 
-    def asked(self, device: str) -> AnyFuture | None:
+    def asked(self, device: str) -> SeatTask | None:
         """What ``device`` is asked for the step that comes."""
-        return self._running[device]
+        future = self._running[device]
+        if future is None:
+            return None
+        return SeatTask(self.number, future.op, self.request)
 
-    def answer(
-        self, future: AnyFuture, outcome: Done | DeviceFailed, seconds: float
-    ) -> None:
+    def answer(self, device: str, outcome: Done | DeviceFailed, seconds: float) -> None:
         """The step has ended, and the device has taken this many ``seconds``."""
+        future = self._running[device]
+        assert future is not None, "it was asked"
         error = None
         if isinstance(outcome, DeviceFailed):
             error, outcome = outcome, Done(None, 0, 0)
@@ -164,21 +161,23 @@ class BatchWorld:
 
     def _make_step(self) -> None:
         """Has each device do what it was asked, and tells the seats."""
-        asked: dict[str, list[Asked]] = {}
+        tasks_of: dict[str, list[SeatTask]] = {}
         for name in device_names():
             for seat in self.seats:
-                future = seat.asked(name)
-                if future is not None:
-                    asked.setdefault(name, []).append(Asked(seat, future))
+                task = seat.asked(name)
+                if task is not None:
+                    tasks_of.setdefault(name, []).append(task)
 
-        answers = self._perform(asked)
-        for name, of_device in asked.items():
+        answers = self._perform(tasks_of)
+        for name, tasks in tasks_of.items():
             outcomes, seconds = answers[name]
-            for (seat, future), outcome in zip(of_device, outcomes, strict=True):
-                seat.answer(future, outcome, seconds)
+            for task, outcome in zip(tasks, outcomes, strict=True):
+                self.seats[task.seat].answer(name, outcome, seconds)
 
     # -- what a subclass provides ------------------------------------------------------
-    def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
+    def _perform(
+        self, tasks_of: Mapping[str, Sequence[SeatTask]]
+    ) -> dict[str, StepAnswers]:
         """The answers of each device; the clock is then at the step's end."""
         raise NotImplementedError
 

@@ -19,11 +19,11 @@ from speclib.models import preflight
 from speclib.models.open_pair import OpenPair
 from speclib.operations.operation import Done, Operation, Raw
 
-from .batch_world import Answers, Asked, BatchWorld
+from .batch_world import BatchWorld, StepAnswers
 from .cost_ratio import CostRatio
 from .devices import DeviceFailed, failed
 from .processes import Processes
-from .seated_models import Task, Together
+from .seated_models import SeatTask, Together
 from .worker import Certain, Failure
 
 MOST_SEATS = 64
@@ -49,7 +49,7 @@ class SeatedProcesses(Processes):
     def _as_timed(self, operation: Operation) -> Together:
         """The same operation in every seat at a time."""
         own = replace(operation, text=tuple(operation.text))
-        tasks = tuple(Task(seat, own, self.request) for seat in range(self.seats))
+        tasks = tuple(SeatTask(seat, own, self.request) for seat in range(self.seats))
         return Together(self.text, tasks)
 
 
@@ -110,18 +110,19 @@ class ProcessBatch(BatchWorld):
     def _end(self) -> None:
         self.devices.give_up()
 
-    def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
+    def _perform(
+        self, tasks_of: Mapping[str, Sequence[SeatTask]]
+    ) -> dict[str, StepAnswers]:
         operations = {}
-        for name, of_device in asked.items():
-            tasks = tuple(Task(s.number, f.op, s.request) for s, f in of_device)
-            operations[name] = Together(self.devices.text, tasks)
+        for name, tasks in tasks_of.items():
+            operations[name] = Together(self.devices.text, tuple(tasks))
 
         answers = {}
         for name, (done, seconds) in self.devices.compute_at_once(operations).items():
             outcomes = []
-            for (_, future), own in zip(asked[name], done, strict=True):
-                outcomes.append(self._outcome(name, future.op, own))
-            answers[name] = Answers(outcomes, seconds)
+            for task, own in zip(tasks_of[name], done, strict=True):
+                outcomes.append(self._outcome(name, task.operation, own))
+            answers[name] = StepAnswers(outcomes, seconds)
         return answers
 
     def _outcome(

@@ -391,13 +391,6 @@ class RealDevices(World, Generic[W]):
         finally:
             self.give_up()
 
-    @property
-    def latency(self) -> Latency:
-        """Seconds of a forward pass of one token: the emulated ones, or measured."""
-        if self.emulate is not None:
-            return self.emulate
-        return Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
-
     def _take_trial(self, drafted: int) -> Trial:
         """One pass of every target, beside ``drafted`` passes of the draft.
 

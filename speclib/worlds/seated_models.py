@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from speclib.models.batched import Feed, SharedNetwork
 
 
-class Task(NamedTuple):
+class SeatTask(NamedTuple):
     """What a seat asks: an operation with its text, and the request that it is of."""
 
     seat: int
@@ -55,7 +55,7 @@ class Together(Operation):
     Its own text is empty. No trace has it, for the seats' traces have its parts.
     """
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[SeatTask, ...] = ()
 
     name = "together"
     payload_type = Payload
@@ -91,7 +91,7 @@ class SeatedModels:
             role, seats, dtype, dilated=dilated, ask=self._ask
         )
 
-    def perform(self, tasks: Sequence[Task]) -> list[Done | Exception]:
+    def perform(self, tasks: Sequence[SeatTask]) -> list[Done | Exception]:
         """What came of each task, or why it failed."""
         outcomes: list[Done | Exception] = [Done(None, 0, 0)] * len(tasks)
 

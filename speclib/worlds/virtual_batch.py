@@ -11,10 +11,10 @@ from speclib.models.open_pair import OpenPair
 from speclib.operations.model import Model
 from speclib.operations.operation import Done, perform
 
-from .batch_world import Answers, Asked, BatchWorld, Seat
+from .batch_world import BatchWorld, Seat, StepAnswers
 from .cost_ratio import CostRatio
 from .devices import DeviceFailed, failed_by
-from .seated_models import SeatedModels, Task, passes_of
+from .seated_models import SeatedModels, SeatTask, passes_of
 
 
 class VirtualBatch(BatchWorld):
@@ -29,7 +29,7 @@ class VirtualBatch(BatchWorld):
     def __init__(self, seats: int, latency: Latency, opened: Any = None):
         self.latency = latency
         self._now = 0.0
-        self._models: dict[Seat, Mapping[str, Model]] = {}
+        self._models: dict[int, Mapping[str, Model]] = {}
         super().__init__(seats, opened)
 
     def give_models(self, seat: Seat, models: Mapping[str, Model]) -> None:
@@ -37,7 +37,7 @@ class VirtualBatch(BatchWorld):
 
         On a real machine all seats have the same weights, and a cache each.
         """
-        self._models[seat] = models
+        self._models[seat.number] = models
         seat.context = min(model.context for model in models.values())
 
     @property
@@ -48,7 +48,7 @@ class VirtualBatch(BatchWorld):
         self._now = 0.0
 
     def vocab(self, seat: Seat) -> int:
-        return self._models[seat]["target"].vocab
+        return self._models[seat.number]["target"].vocab
 
     @property
     def cost_ratio(self) -> CostRatio:
@@ -58,11 +58,13 @@ class VirtualBatch(BatchWorld):
     def drafts_beside_a_pass(self) -> float:
         return self.latency.drafts_beside_a_pass(len(self.seats))
 
-    def _perform(self, asked: Mapping[str, Sequence[Asked]]) -> dict[str, Answers]:
+    def _perform(
+        self, tasks_of: Mapping[str, Sequence[SeatTask]]
+    ) -> dict[str, StepAnswers]:
         answers = {}
-        for name, of_device in asked.items():
-            computed = self._compute(name, of_device)
-            operations = [future.op for _, future in of_device]
+        for name, tasks in tasks_of.items():
+            computed = self._compute(name, tasks)
+            operations = [task.operation for task in tasks]
             passes = passes_of(operations, computed)
             seconds = self.latency.seconds_together(name, passes)
             seconds += 2 * self.latency.message_to(name)
@@ -72,17 +74,17 @@ class VirtualBatch(BatchWorld):
                 if isinstance(outcome, Exception):
                     outcome = failed_by(name, operation, outcome)
                 outcomes.append(outcome)
-            answers[name] = Answers(outcomes, seconds)
+            answers[name] = StepAnswers(outcomes, seconds)
         self._now += max((each.seconds for each in answers.values()), default=0.0)
         return answers
 
-    def _compute(self, name: str, asked: Sequence[Asked]) -> list[Done | Exception]:
+    def _compute(self, name: str, tasks: Sequence[SeatTask]) -> list[Done | Exception]:
         """What a device gives each seat, or why it failed."""
         outcomes: list[Done | Exception] = []
-        for seat, future in asked:
+        for seat, operation, request in tasks:
             try:
                 model = self._models[seat][name]
-                outcomes.append(perform(future.op, model, seat.request))
+                outcomes.append(perform(operation, model, request))
             except Exception as raised:  # it comes out when the page waits
                 outcomes.append(raised)
         return outcomes
@@ -106,6 +108,5 @@ class VirtualPairBatch(VirtualBatch):
     def vocab(self, seat: Seat) -> int:
         return int(self.opened.vocab)
 
-    def _compute(self, name: str, asked: Sequence[Asked]) -> list[Done | Exception]:
-        tasks = [Task(seat.number, f.op, seat.request) for seat, f in asked]
+    def _compute(self, name: str, tasks: Sequence[SeatTask]) -> list[Done | Exception]:
         return self._of_role[name].perform(tasks)

@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -57,31 +57,21 @@ STOP = None
 
 
 # -- time ------------------------------------------------------------------------------
-class Clock(Protocol):
-    """Reads seconds, and lets them pass.
+class Clock:
+    """The machine's own monotonic clock, which all its processes share.
 
-    A worker takes it as an argument, so a test can have it stand still.
+    A worker takes it as an argument, so that a test can have it stand still.
     """
 
     def now(self) -> float:
         """Seconds since some moment that is always the same."""
-        ...
+        return time.perf_counter()
 
     def wait(self, pipe: Connection, seconds: float) -> bool:
         """Waits at most that many ``seconds`` until something comes through ``pipe``.
 
         Returns whether something has come.
         """
-        ...
-
-
-class SystemClock:
-    """The machine's own monotonic clock, which all its processes share."""
-
-    def now(self) -> float:
-        return time.perf_counter()
-
-    def wait(self, pipe: Connection, seconds: float) -> bool:
         # select counts in microseconds; the pipe's own poll rounds up to milliseconds
         ready, _, _ = select.select([pipe], [], [], max(0.0, seconds))
         return bool(ready)
@@ -292,7 +282,7 @@ class Performer:
         self.spec = spec
         self.leave_rows = leave_rows
         self.locks = locks
-        self.clock = clock or SystemClock()
+        self.clock = clock or Clock()
         self.texts = TextReceiver()
 
     def __call__(self, question: Question, pipe: Connection) -> Reply:
@@ -362,7 +352,7 @@ def answer_together(
     """Performs what all seats of a batch ask; emulated, it lasts as it should."""
     assert isinstance(question.operation, Together)
     tasks = question.operation.tasks
-    clock = SystemClock()
+    clock = Clock()
     start = clock.now()
     outcomes = models.perform(tasks)
     if spec.latency is not None:

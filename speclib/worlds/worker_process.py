@@ -38,7 +38,6 @@ CONTEXT = multiprocessing.get_context("forkserver")
 STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
 PATIENCE = 0.5  # seconds in which an idle worker ends once its pipe is closed
 SIGKILLED = -9
-ABORTED = -6
 
 PRELOADED = [
     "speclib.worlds.forkserver_preload",
@@ -158,12 +157,16 @@ class Worker:
 
     def _how_it_ended(self, ready: list[Any]) -> str:
         """Which process ended, and how; ``ready``: the sentinels that said so."""
-        rank, code = 0, self.process.exitcode
+        rank, ended = 0, self.process
         for number, process in enumerate(self.processes):
             if process.sentinel in ready:
-                rank, code = number, process.exitcode
+                rank, ended = number, process
                 break
-        return how_it_ended(rank, code, has_followers=self.has_followers)
+        which = f"rank {rank}'s process" if self.has_followers else "process"
+        why = ""
+        if ended.exitcode == SIGKILLED:
+            why = ": it was killed, by the system perhaps, for lack of memory"
+        return f"{which} ended with exit code {ended.exitcode}{why}"
 
     def let_go(self) -> None:
         """Closes the pipe, which ends an idle worker."""
@@ -190,20 +193,6 @@ class Worker:
     def signs(self) -> list[Any]:
         """What becomes ready when it answers, or when one of its processes ends."""
         return [self.pipe, *(process.sentinel for process in self.processes)]
-
-
-def how_it_ended(rank: int, code: int | None, has_followers: bool) -> str:
-    """What there is to say of a process that ended with exit code ``code``."""
-    which = f"rank {rank}'s process" if has_followers else "process"
-    why = ""
-    if code == SIGKILLED:
-        why = ": it was killed, by the system perhaps, for lack of memory"
-    if code == ABORTED and has_followers:
-        why = (
-            ": it was aborted, as NCCL does where a rank failed or hung in a "
-            "collective operation; what that rank said is on stderr"
-        )
-    return f"{which} ended with exit code {code}{why}"
 
 
 def refuse_daemon() -> None:

@@ -538,14 +538,3 @@ class World:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-__all__ = [
-    "CANCEL_POLICIES",
-    "Cancelled",
-    "Device",
-    "DeviceFailed",
-    "DeviceLost",
-    "Future",
-    "World",
-]

@@ -25,7 +25,7 @@ from speclib.data import prompts  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import zoo  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
-from speclib.worlds.world import DeviceLost  # noqa: E402
+from speclib.worlds.devices import DeviceLost  # noqa: E402
 
 if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
     pytest.skip(

@@ -10,7 +10,7 @@ import pytest
 import speclib
 from speclib import Latency, SpeclibError, compare, simulate
 from speclib.methods import takes_gamma
-from speclib.worlds.world import DeviceLost
+from speclib.worlds.devices import DeviceLost
 
 
 def settings(result) -> dict:

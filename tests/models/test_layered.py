@@ -42,10 +42,10 @@ from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.operations.draft_tree import DraftTree  # noqa: E402
 from speclib.operations.operation import Request  # noqa: E402
+from speclib.worlds.devices import DeviceFailed, DeviceLost  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
-from speclib.worlds.world import DeviceFailed, DeviceLost  # noqa: E402
 
 FAMILIES = ("Llama", "Qwen2", "Qwen3")
 CALIBRATED, NOT_CALIBRATED = True, False

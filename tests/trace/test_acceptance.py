@@ -78,12 +78,6 @@ def test_the_rates_that_are_given_come_out(method):
         assert counts.conditional[0] < 0.9
 
 
-def test_one_rate_for_all_places_is_the_rate_alone():
-    alone = speclib.simulate("speculative", gamma=5, alpha=0.8, tokens=200)
-    places = speclib.simulate("speculative", gamma=5, alpha=[0.8], tokens=200)
-    assert places.stats == alone.stats
-
-
 @pytest.mark.parametrize("method", ["speculative", "pearl", "ssd", "dsi", "tree"])
 def test_with_rates_by_place_every_method_is_lossless(method):
     plain = speclib.simulate("autoregressive", tokens=60)
@@ -240,22 +234,10 @@ def test_a_log_that_cannot_be_is_refused(wrong):
         acceptance_of_log(wrong, gamma=3)
 
 
-def test_results_and_batches_of_them_will_do():
-    batch = speclib.simulate_batch("speculative", gamma=2, batch=3, alpha=0.7)
-    traces = [result.trace for result in batch.results]
-    assert acceptance(batch.results) == acceptance(traces)
-    assert acceptance(batch.results[0]) == acceptance(traces[0])
-
-
 @pytest.mark.parametrize("wrong", [None, "abc", 3, [None]])
 def test_what_is_no_run_is_refused(wrong):
     with pytest.raises(BadValue, match="give a result or a trace"):
         acceptance(wrong)
-
-
-def test_what_is_no_log_is_refused():
-    with pytest.raises(BadValue, match="Per-position acceptance rate"):
-        acceptance_of_log("Avg generation throughput: 10.0 tokens/s")
 
 
 def test_runs_without_a_line_of_drafts_are_refused():

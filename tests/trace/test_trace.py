@@ -233,12 +233,11 @@ def test_a_drafted_token_beyond_the_end_is_not_counted_as_accepted(decode, end):
 
 
 # -- replay ----------------------------------------------------------------------------
-class Noisy:
+class Noisy(Latency):
     """Operations last as chance has it."""
 
-    c = 3.0
-
     def __init__(self, seed: int):
+        super().__init__(**vars(Latency.ratio(3)))
         self.dice = random.Random(seed)
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
@@ -411,24 +410,3 @@ def test_an_event_has_the_contracts_fields_in_seconds(decode):
         assert raw["op"] in ("propose", "score", "commit")
     assert trace.devices == ["draft", "target"]
     assert len({event.id for event in trace.events}) == len(trace.events)
-
-
-def test_perfetto_gets_complete_events_in_microseconds_on_named_lanes(decode, tmp_path):
-    _, trace = decode(METHODS["pearl"], toys(0.8), 10, gamma=3)
-    trace.save_perfetto(tmp_path / "trace.json")
-    raw = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-
-    name_of_lane = {}
-    slices = []
-    for entry in raw:
-        if entry["ph"] == "M":
-            name_of_lane[entry["tid"]] = entry["args"]["name"]
-        elif entry["ph"] == "X":
-            lane = name_of_lane[entry["tid"]]
-            slices.append((lane, entry["name"], entry["ts"], entry["dur"]))
-
-    assert sorted(name_of_lane.values()) == ["controller", "draft", "target"]
-    assert slices == [
-        (event.device, event.op, event.ts * 1e6, event.dur * 1e6)
-        for event in trace.events
-    ]

@@ -21,10 +21,10 @@ from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.trace.metrics import stats
 from speclib.worlds import worker
+from speclib.worlds.devices import Cancelled
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
 from speclib.worlds.worker import STOP, DeviceSpec, Performer
-from speclib.worlds.world import Cancelled
 
 TOY = speclib.load_pair("toy")
 

@@ -11,7 +11,7 @@ import pytest
 import speclib
 from speclib.data.latency import Latency
 from speclib.methods import takes_gamma
-from speclib.worlds.world import DeviceLost
+from speclib.worlds.devices import DeviceLost
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 

@@ -139,31 +139,11 @@ def test_methods_are_exact_over_a_link_that_is_slow_and_loses_packets(rows):
 
 @pytest.mark.thorough
 def test_every_method_is_exact_and_takes_as_long_as_predicted():
+    """A lost packet is sent again 0.2 s or more later, which is not predicted."""
     rows = over_the_link(ALL, max_new_tokens=10)
     assert len(rows) == len(METHODS)
     for row in rows:
         assert row["tokens"] == row["expected"], row
         assert len(row["tokens"]) == 10, row
-        assert row["measured"] == pytest.approx(row["predicted"], rel=0.1), row
-
-
-@pytest.mark.thorough
-def test_every_method_is_exact_where_large_rows_travel_over_the_link():
-    rows = over_the_link(ALL, vocab=60_000, temperature=1.0, seed=5, max_new_tokens=10)
-    assert len(rows) == len(METHODS)
-    for row in rows:
-        assert row["tokens"] == row["expected"], row
-        assert len(row["tokens"]) == 10, row
-
-
-@pytest.mark.thorough  # that times are sums of messages and passes: test_messages
-def test_virtual_predicts_the_time_within_a_tenth():
-    """A packet that is lost is sent again 0.2 s or more later, which is not predicted.
-
-    Plain decoding takes 22 s and sends some 250 packets: 2.5 are lost on average, and
-    it would take eight or more to be a tenth late, which happens in one run of 250. The
-    other methods send fewer.
-    """
-    for row in over_the_link(FEW, max_new_tokens=25):
         assert row["measured"] == pytest.approx(row["predicted"], rel=0.1), row
         assert row["measured"] > row["without"]

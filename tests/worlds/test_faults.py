@@ -42,9 +42,8 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.worlds import processes
-from speclib.worlds.devices import Future
+from speclib.worlds.devices import DeviceFailed, DeviceLost, Future
 from speclib.worlds.processes import Processes
-from speclib.worlds.world import DeviceFailed, DeviceLost
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="reads /proc, limits memory"
@@ -542,6 +541,7 @@ WATCHED = {
     str(Path(speclib.__file__).parent / f"{name}.py")
     for name in (
         "worlds/world",
+        "worlds/real_devices",
         "worlds/processes",
         "worlds/worker_process",
         "core/text",

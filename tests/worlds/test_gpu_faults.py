@@ -17,9 +17,9 @@ from speclib.models.toy import Toy
 from speclib.operations.operation import Request
 from speclib.operations.propose import Propose
 from speclib.worlds import worker
+from speclib.worlds.devices import DeviceFailed, DeviceLost
 from speclib.worlds.processes import Processes
-from speclib.worlds.worker_process import ABORTED, Worker, how_it_ended
-from speclib.worlds.world import DeviceFailed, DeviceLost
+from speclib.worlds.worker_process import Worker
 
 LASTING = (
     "AcceleratorError: CUDA error: device-side assert triggered",
@@ -130,11 +130,3 @@ def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_s
     reply = performer(question, theirs)
     assert reply.start == 0.0
     assert reply.end == (2.0 if is_stopped else 0.0)
-
-
-# -- ranks -----------------------------------------------------------------------------
-@pytest.mark.parametrize("followers, says", [(1, True), (0, False)])
-def test_ranks_that_were_aborted_send_to_what_stderr_has(followers, says):
-    message = how_it_ended(0, ABORTED, has_followers=followers > 0)
-    assert "ended with exit code -6" in message
-    assert ("collective operation; what that rank said is on stderr" in message) == says

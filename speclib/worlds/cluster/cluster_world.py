@@ -31,6 +31,7 @@ from ray.util import (
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.core.sampling import Rows
+from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models import fingerprint
@@ -321,8 +322,10 @@ class Cluster(RealDevices[ActorWorker]):
     def drafts_beside_a_pass(self) -> float:
         # A message takes half of a round trip, which is how far off a reading may be.
         draft, target = self._clock_of["draft"], self._clock_of["target"]
-        latency = self.latency.over_network(draft.error, target.error)
-        return latency.drafts_beside_a_pass()
+        latency = self.emulate
+        if latency is None:
+            latency = Latency.ratio(self.ratio, self.cost_ratio.target_seconds)
+        return latency.over_network(draft.error, target.error).drafts_beside_a_pass()
 
     def _facts(self) -> dict[str, Any]:
         """On which node each device was, and how far off its times may be."""
