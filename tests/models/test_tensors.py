@@ -35,7 +35,7 @@ from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.ranks import backend_between  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
-from speclib.worlds.devices import DeviceFailed, DeviceLost  # noqa: E402
+from speclib.worlds.devices import DeviceFailed  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.worker_process import Worker  # noqa: E402
 
