@@ -235,7 +235,6 @@ def device(
     opened = open_pair(pair)
     places = opened.place.of(role, index)
     gpus.prepare_environment()
-    gpus.refuse_fork_of_user(places)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
     clock = clock or SystemClock()
     is_dilated = latency is None

@@ -31,7 +31,6 @@ import ray
 
 from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
-from speclib.models import fingerprint
 from speclib.models.loading import Rank
 from speclib.worlds.worker import (
     STOP,
@@ -43,6 +42,8 @@ from speclib.worlds.worker import (
     attempt,
     device,
 )
+
+from . import fingerprint
 
 if TYPE_CHECKING:
     from speclib.core.settings import Role
