@@ -34,7 +34,6 @@ DOOR = (
     "checkpoint",
     "eagle_head",
     "fetch",
-    "fingerprint",
     "fixed_rows",
     "gpus",
     "hf",
