@@ -141,9 +141,9 @@ def _embedded_models() -> Check:
         for name in names:
             zoo.locate(f"zoo/{name}")
     except SpeclibError as error:
-        return Check("embedded models", str(error), "no", zoo.how_to_get())
+        return Check("embedded models", str(error), "no", zoo.HOW_TO_GET)
     if not names:
-        return Check("embedded models", "none", "no", zoo.how_to_get())
+        return Check("embedded models", "none", "no", zoo.HOW_TO_GET)
     return Check("embedded models", f"{len(names)}, as their checksums say")
 
 

@@ -63,6 +63,10 @@ EXTERNAL = {
 }
 
 
+# Of a target's own settings, those that transformers obeys where nothing is sampled.
+RULES = {"repetition_penalty", "min_new_tokens", "min_length", "suppress_tokens"}
+
+
 class Answer(NamedTuple):
     """What a peer decoded: the new tokens and their text; counts and seconds."""
 
@@ -129,7 +133,7 @@ class External:
             peer.drafts,
             self._opened.end_tokens,
             {**peer.settings, **settings},
-            self._opened.generation_settings.for_generate,
+            self._opened.generation_settings.model_dump(include=RULES),
         )
         self._owner = Owner()
         self._worker: Worker | None = None

@@ -109,7 +109,7 @@ class Transformers:
 
     eos: ids of which any one ends a text.
     settings: those of the drafting, by their names in GenerationConfig.
-    rules: the target's own, as of ``GenerationSettings.for_generate``.
+    rules: the target's own, as of ``GenerationSettings``.
     """
 
     def __init__(

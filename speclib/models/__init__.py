@@ -21,8 +21,7 @@ file. ``dilate`` embeds a small model in a larger architecture. ``kv_cache`` kee
 token where it is, also those that a sliding window has left; ``fixed_rows`` makes
 passes of one shape, and ``recorded_pass`` has a GPU repeat them. ``batched`` gives
 several requests a model each over one network. ``eagle_head`` drafts from its target's
-features. ``packed_linear`` speeds up small batches on CPUs, ``gpus`` counts GPUs, and
-``fingerprint`` tells whether two machines run the same code.
+features. ``packed_linear`` speeds up small batches on CPUs, and ``gpus`` counts GPUs.
 
 ``hf``, ``dilate``, ``weights``, ``kv_cache``, ``fixed_rows``, ``recorded_pass``,
 ``batched``, ``eagle_head``, ``packed_linear``, ``parallel`` and ``llamacpp.export``
@@ -34,7 +33,7 @@ DOOR = (
     "batched",
     "checkpoint",
     "eagle_head",
-    "fingerprint",
+    "fetch",
     "fixed_rows",
     "gpus",
     "hf",

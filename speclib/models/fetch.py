@@ -17,7 +17,6 @@ from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
-from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from speclib.atomic_files import cannot_write, whole_or_nothing
@@ -28,7 +27,6 @@ from speclib.version import VERSION
 from . import zoo
 
 ARCHIVE = f"speclib-models-{VERSION}.zip"
-SCHEMES = ("https", "http", "file")
 PATIENCE = 60.0  # seconds in which a server must say something
 MB = 1e6  # bytes
 
@@ -94,16 +92,11 @@ def _download(source: str, file: BinaryIO) -> None:
     """Copies a path or an address into ``file``."""
     if Path(source).is_file():
         source = Path(source).absolute().as_uri()
-    if urlsplit(source).scheme not in SCHEMES:
-        raise BadValue(
-            f"{source!r} is no file here, and no address: give the path of {ARCHIVE}, "
-            "or an address that begins with https:// or file://"
-        )
-    request = Request(source, headers={"User-Agent": f"speclib/{VERSION}"})
     try:
+        request = Request(source, headers={"User-Agent": f"speclib/{VERSION}"})
         with urlopen(request, timeout=PATIENCE) as answer:
             shutil.copyfileobj(answer, file)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise SpeclibError(
             f"{source} does not come ({getattr(error, 'reason', error)}): run the same "
             f"again, or download {ARCHIVE} in another way and give its path by --from"

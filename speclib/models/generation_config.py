@@ -74,16 +74,6 @@ class GenerationSettings(BaseModel):
     refused: tuple[str, ...] = ()
     refused_when_sampling: tuple[str, ...] = ()
 
-    @property
-    def for_generate(self) -> dict[str, Any]:
-        """What transformers' ``generate`` is told, where nothing is sampled."""
-        return {
-            "repetition_penalty": self.repetition_penalty,
-            "min_new_tokens": self.min_new_tokens,
-            "min_length": self.min_length,
-            "suppress_tokens": list(self.suppress_tokens),
-        }
-
     def shortest(self, prompt_length: int, min_new_tokens: int | None) -> int:
         """The tokens of the shortest text, prompt included.
 

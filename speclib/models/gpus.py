@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable
 from functools import cache
-
-from speclib.errors import SpeclibError
 
 ORDER = "CUDA_DEVICE_ORDER"
 NVML_CHECK = "PYTORCH_NVML_BASED_CUDA_CHECK"
@@ -44,20 +40,6 @@ def prepare_environment() -> None:
     """
     os.environ.setdefault(ORDER, "PCI_BUS_ID")
     os.environ.setdefault(NVML_CHECK, "1")
-
-
-def refuse_fork_of_user(places: Iterable[str]) -> None:
-    """Raises SpeclibError in a process that cannot use its GPU.
-
-    CUDA does not work in a fork of a process that has used it.
-    """
-    on_gpu = any(place.startswith("cuda") for place in places)
-    torch = sys.modules.get("torch")  # forked together with what had used CUDA
-    if on_gpu and torch is not None and torch.cuda._is_in_bad_fork():
-        raise SpeclibError(
-            "this process was forked from one that had used CUDA, and can use no GPU: "
-            "start the script anew, and open the world before anything else uses CUDA"
-        )
 
 
 def settle_attention() -> None:

@@ -92,15 +92,10 @@ class OpenPair:
         """How many rows all distributions of the pair have: the target's own.
 
         So plain decoding can write whatever the target can. A draft may have more rows
-        or fewer: see ``vocabulary``.
+        or fewer: see ``vocabulary``. Raises BadValue for a mask that it has no row for.
         """
         if self.is_toy:
             return self.pair.target.vocab
-        self._check_mask()
-        return self.target.vocab
-
-    def _check_mask(self) -> None:
-        """Raises BadValue for a mask that the draft has no row for."""
         mask = self.pair.draft.mask
         if mask is not None and mask >= self.draft.vocab:
             raise BadValue(
@@ -108,6 +103,7 @@ class OpenPair:
                 f"{self.draft.vocab:,} tokens: give the id of the one that it has "
                 "learnt to read as a mask"
             )
+        return self.target.vocab
 
     @cached_property
     def context(self) -> int:

@@ -10,11 +10,15 @@ import hashlib
 from pathlib import Path
 
 from speclib.errors import BadValue, unknown_name
-from speclib.paths import DATA, IS_CHECKOUT, MODELS
+from speclib.paths import DATA, MODELS
 
 ZOO = MODELS  # where the embedded checkpoints are
 CHECKSUMS = DATA / "models" / "SHA256SUMS"  # what each of their files must be
 WEIGHTS = "model.safetensors"
+HOW_TO_GET = (
+    "bring it by `python -m speclib fetch`, or let SPECLIB_HOME name a checkout; in a "
+    "checkout restore it, or train it by `make models`, which rewrites the checksums"
+)
 
 
 def locate(model: str) -> Path:
@@ -24,30 +28,12 @@ def locate(model: str) -> Path:
     """
     folder = ZOO / model.removeprefix("zoo/")
     if not (folder / WEIGHTS).exists():
-        _check_name(model)
-        raise BadValue(
-            f"embedded model {model!r} is missing in {folder}: {how_to_get()}"
-        )
+        names = sorted({f"zoo/{file.split('/')[0]}" for file in checksums()})
+        if model not in names:
+            raise unknown_name(f"unknown embedded model {model!r}", model, names)
+        raise BadValue(f"embedded model {model!r} is missing in {folder}: {HOW_TO_GET}")
     _check_files(folder)
     return folder
-
-
-def _check_name(model: str) -> None:
-    """Raises UnknownName for a name that no embedded model has."""
-    names = {f"zoo/{file.split('/')[0]}" for file in checksums()}
-    if model not in names:
-        raise unknown_name(f"unknown embedded model {model!r}", model, sorted(names))
-
-
-def how_to_get() -> str:
-    """What to do about an embedded model, or a file of one, that is not there."""
-    fetch = "`python -m speclib fetch`"
-    if not IS_CHECKOUT:
-        return f"bring it by {fetch}, or let SPECLIB_HOME name a checkout, which has it"
-    return (
-        "restore it from the repository, train it with `make models`, which rewrites "
-        f"the checksums, or bring it by {fetch}"
-    )
 
 
 def _check_files(folder: Path) -> None:
@@ -60,7 +46,7 @@ def _check_files(folder: Path) -> None:
         if checksum_of(path) != expected:
             raise BadValue(
                 f"embedded model file {path} does not match data/models/SHA256SUMS: "
-                f"it is corrupt or changed; {how_to_get()}"
+                f"it is corrupt or changed; {HOW_TO_GET}"
             )
 
 

@@ -231,7 +231,6 @@ def device(
     opened = open_pair(pair)
     places = opened.place.of(spec.role, spec.index)
     gpus.prepare_environment()
-    gpus.refuse_fork_of_user(places)
     pin(places[rank.number :][:1] if rank else places, pair.place.threads)
     is_dilated = spec.latency is None
     if spec.seats:

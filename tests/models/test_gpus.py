@@ -77,13 +77,6 @@ def test_gpus_are_numbered_as_nvidia_smi_numbers_them_unless_the_user_says_how(
     assert os.environ[gpus.ORDER] == "FASTEST_FIRST"
 
 
-def test_a_fork_of_a_process_that_used_cuda_refuses_a_gpu_in_words(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
-    gpus.refuse_fork_of_user(("core:0", "cpu"))
-    with pytest.raises(SpeclibError, match="forked from one that had used CUDA.*anew"):
-        gpus.refuse_fork_of_user(("cuda:0",))
-
-
 # -- recorded passes are asked for by name ---------------------------------------------
 def test_fixed_rows_can_be_a_drafts_too_and_are_recorded_only_where_it_is_said():
     pair = speclib.load_pair(PAIR)

@@ -30,7 +30,6 @@ import ray
 
 from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
-from speclib.models import fingerprint
 from speclib.models.loading import THIS_MACHINE, Rank
 from speclib.worlds.worker import (
     STOP,
@@ -42,6 +41,8 @@ from speclib.worlds.worker import (
     attempt,
     device,
 )
+
+from . import fingerprint
 
 if TYPE_CHECKING:
     from speclib.data.pairs import Pair

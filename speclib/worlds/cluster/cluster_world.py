@@ -34,13 +34,12 @@ from speclib.core.sampling import Rows
 from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
-from speclib.models import fingerprint
 from speclib.models.open_pair import OpenPair
 from speclib.worlds.devices import AnyFuture, DeviceLost
 from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import DeviceSpec, Question, Reply
 
-from . import clocks, nodes
+from . import clocks, fingerprint, nodes
 from .actor import ASIDE, Actor, Assignment, FewNumbers
 from .clocks import Reading
 from .nodes import Resources
