@@ -12,6 +12,7 @@ DOOR = (
     "compute_virtual",
     "notebooks",
     "publish",
+    "real_model",
     "reproduce",
     "site",
 )

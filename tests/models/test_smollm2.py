@@ -20,8 +20,7 @@ llama_cpp = pytest.importorskip("llama_cpp")
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]  # one world for all
+pytestmark = pytest.mark.slow
 TOKENS = 16
 LIMERICK = "There once was a man from Peru, who dreamt he was eating his shoe. "
 PROMPTS = {
