@@ -94,6 +94,8 @@ def _race(asked: Namespace) -> None:
     if not asked.raw:
         prompt = [{"role": "user", "content": prompt}]
     pair = asked.pair or real_pair()
+    if not asked.pair and pair != "smollm2":
+        _note(f"{pair} writes simple text: `python -m speclib fetch smollm2` for more")
     with warnings.catch_warnings():
         warnings.showwarning = _note
         results = compare(
