@@ -6,6 +6,7 @@ All other commands are in the workbench's package. Knows nothing that is heavy.
 from __future__ import annotations
 
 import sys
+import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
@@ -93,9 +94,13 @@ def _race(asked: Namespace) -> None:
     if not asked.raw:
         prompt = [{"role": "user", "content": prompt}]
     pair = asked.pair or real_pair()
-    results = compare(
-        *(asked.method or ()), prompt=prompt, pair=pair, max_new_tokens=asked.tokens
-    )
+    if not asked.pair and pair != "smollm2":
+        _note(f"{pair} writes simple text: `python -m speclib fetch smollm2` for more")
+    with warnings.catch_warnings():
+        warnings.showwarning = _note
+        results = compare(
+            *(asked.method or ()), prompt=prompt, pair=pair, max_new_tokens=asked.tokens
+        )
     print(f"{results[0].text}\n")
     for result in results:
         print(result.summary)
@@ -107,6 +112,10 @@ def _race(asked: Namespace) -> None:
         from speclib.drawing.timeline.widget import timeline
 
         print(timeline(*results).save(asked.save))
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"note: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

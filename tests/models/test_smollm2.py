@@ -5,6 +5,7 @@ checkout, or the folder that SPECLIB_HOME names.
 """
 
 import warnings
+from functools import cache
 
 import pytest
 
@@ -20,8 +21,7 @@ llama_cpp = pytest.importorskip("llama_cpp")
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]  # one world for all
+pytestmark = pytest.mark.slow
 TOKENS = 16
 LIMERICK = "There once was a man from Peru, who dreamt he was eating his shoe. "
 PROMPTS = {
@@ -44,7 +44,7 @@ SETTINGS = {
     "tree": {"width": 2, "gamma": 3},
     "easyspec": {"lp": 1, "width": 2, "gamma": 3},
     "ssd": {"fan": 1, "gamma": 3},
-    "ouroboros": {"window": 2, "ngram": 3, "guesses": 2, "gamma": 3},
+    "ouroboros": {"window": 0},
     "lookahead": {"window": 2, "ngram": 3, "guesses": 2},
     "rest": {"nodes": 8},
 }
@@ -66,12 +66,14 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def expected():
-    """prompt -> what transformers' own ``generate`` writes, greedily in float32."""
+def generated():
+    """What transformers' own ``generate`` writes after a prompt, greedily, float32."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
     network = transformers.AutoModelForCausalLM.from_pretrained(FOLDER)
-    written = {}
-    for name, prompt in PROMPTS.items():
+
+    @cache
+    def generate(name: str) -> tuple[int, ...]:
+        prompt = PROMPTS[name]
         if isinstance(prompt, str):
             asked = tokenizer(prompt, return_tensors="pt")
         else:
@@ -83,8 +85,9 @@ def expected():
             )
         with torch.inference_mode():
             ids = network.generate(**asked, do_sample=False, max_new_tokens=TOKENS)
-        written[name] = tuple(ids[0, asked["input_ids"].shape[1] :].tolist())
-    return written
+        return tuple(ids[0, asked["input_ids"].shape[1] :].tolist())
+
+    return generate
 
 
 def decoded(world, prompt, method, **settings):
@@ -97,24 +100,24 @@ def decoded(world, prompt, method, **settings):
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_pearl_writes_what_transformers_generates_on_every_prompt(
-    world, expected, prompt
+    world, generated, prompt
 ):
     streamed: list[int] = []
     result = decoded(world, PROMPTS[prompt], "pearl", on_commit=streamed.extend)
-    assert result.tokens == tuple(streamed) == expected[prompt]
+    assert result.tokens == tuple(streamed) == generated(prompt)
     replaced = "\N{REPLACEMENT CHARACTER}"  # a character whose end did not come
     assert result._repr_html_().count(replaced) == result.text.count(replaced)
 
 
 @pytest.mark.parametrize("number, method", list(enumerate(RUN_HERE)))
 def test_every_method_writes_what_transformers_generates(
-    world, expected, number, method
+    world, generated, number, method
 ):
     """Each on two prompts, so that all of them see every prompt."""
     names = list(PROMPTS)
     for prompt in (names[number % len(names)], names[(number + 3) % len(names)]):
         result = decoded(world, PROMPTS[prompt], method, **SETTINGS.get(method, {}))
-        assert result.tokens == expected[prompt], prompt
+        assert result.tokens == generated(prompt), prompt
 
 
 @pytest.mark.parametrize("method, settings", EXACT, ids=[name for name, _ in EXACT])
