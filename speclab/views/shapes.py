@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from speclib.drawing.svg import NAMESPACE, coordinate, shape, tag
 from speclib.drawing.text_in_pictures import text_width
 
@@ -13,11 +15,9 @@ def point(x: float, y: float) -> str:
     return f"{coordinate(x)} {coordinate(y)}"
 
 
-def circle(
-    x: float, y: float, radius: float, *, tip: str = "", **attributes: str | float
-) -> str:
-    """A circle around (x, y); ``tip`` appears under the pointer."""
-    return shape("circle", {"cx": x, "cy": y, "r": radius, **attributes}, tip=tip)
+def circle(x: float, y: float, radius: float, **attributes: Any) -> str:
+    """A circle around (x, y); attributes are as of ``drawing.svg.shape``."""
+    return shape("circle", cx=x, cy=y, r=radius, **attributes)
 
 
 def dots(name: str, colour: str) -> str:
