@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import matches_any
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import DATA, WITHOUT_DATA
+from speclib.paths import DATA
 
 from .item_schema import AuditItem, CellName, Publication
 
@@ -31,7 +31,7 @@ def load_audit(folder: Path | None = None) -> dict[str, Publication]:
     """
     folder = folder or DATA / "audit"
     if not folder.is_dir():
-        raise BadValue(f"no items of the audit under {folder}. {WITHOUT_DATA}")
+        raise BadValue(f"no items of the audit under {folder}: name another folder")
     publications = {}
     for path in sorted(folder.glob("*.toml"), key=_position):
         publications[path.stem] = _load_publication(path)
