@@ -43,12 +43,6 @@ FETCHED = HOME / "models"
 REPORTS = HOME / "reports"
 CACHE = HOME / ".cache"
 
-WITHOUT_DATA = (
-    f"There is no folder {DATA}: install a checkout by `pip install -e .`, or let "
-    "SPECLIB_HOME name one"
-)
-
-
 CITATION = (CHECKOUT if IS_CHECKOUT else DATA_OF_WHEEL) / "CITATION.cff"
 STATED = re.compile(r"^repository-code:\s*[\"']?([^\"'\s]+)", re.M)
 

@@ -6,14 +6,12 @@ Who may import whom is checked by ``lint-imports`` (make lint).
 from __future__ import annotations
 
 import ast
-import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module, invalidate_caches
 from pathlib import Path
-from shutil import copytree
 
 import pytest
 
@@ -368,36 +366,4 @@ def test_simulations_printed_tables_and_timelines_need_no_processes(tmp_path):
     pytest.importorskip("anywidget")
     code = [sys.executable, "-c", AS_IN_A_BROWSER, tmp_path / "run.svg"]
     ended = subprocess.run(code, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-
-
-def test_without_the_folder_data_every_error_says_so(tmp_path):
-    """As where the packages alone are copied: a wheel has its data within."""
-    for package in PACKAGES:
-        copytree(ROOT / package, tmp_path / package)
-    code = """
-import speclib
-from speclab.audit.items import load_audit
-from speclab.papers.load_papers import load_paper
-
-for ask in (
-    lambda: speclib.load_pair("toy"),
-    lambda: speclib.load_latency("pearl/codellama-7-34"),
-    lambda: load_paper("pearl"),
-    load_audit,
-):
-    try:
-        raise AssertionError(ask())
-    except speclib.SpeclibError as error:
-        assert "There is no folder" in str(error), error
-        assert "SPECLIB_HOME" in str(error), error
-"""
-    clean = {name: os.environ[name] for name in os.environ if "SPECLIB" not in name}
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=clean,
-        capture_output=True,
-        text=True,
-    )
     assert ended.returncode == 0, ended.stderr

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from speclib.data.toml_files import read_toml
 from speclib.errors import BadValue, SpeclibError, unknown_name
-from speclib.paths import DATA, WITHOUT_DATA
+from speclib.paths import DATA
 
 from .calibration import Calibration
 from .check_claims import check_claim
@@ -49,10 +49,7 @@ def load_paper(key: str, folder: Path | None = None) -> Paper:
                 "one, as data/papers/amusd has it (see docs/extend.md, A new paper)"
             )
         known = sorted(path.parent.name for path in DATA.glob("papers/*/paper.toml"))
-        advice = "" if DATA.is_dir() else WITHOUT_DATA
-        raise unknown_name(
-            f"no paper {key!r} under {folder.parent}", key, known, advice
-        )
+        raise unknown_name(f"no paper {key!r} under {folder.parent}", key, known)
 
     raw = _read_toml(folder / "paper.toml")
     paper_fields = {name: raw.pop(name) for name in PAPER_KEYS if name in raw}

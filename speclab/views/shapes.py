@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from speclib.drawing.display import MimeBundle, notebook_forms
 from speclib.drawing.svg import INK, NAMESPACE, card, coordinate, shape, tag, text_at
 from speclib.drawing.text_in_pictures import text_width
@@ -24,11 +26,9 @@ def title_at(text: str, x: float, y: float, size: int = 17) -> str:
     return text_at(text, x, y, fill=INK, font_size=size, font_weight="600")
 
 
-def circle(
-    x: float, y: float, radius: float, *, tip: str = "", **attributes: str | float
-) -> str:
-    """A circle around (x, y); ``tip`` appears under the pointer."""
-    return shape("circle", {"cx": x, "cy": y, "r": radius, **attributes}, tip=tip)
+def circle(x: float, y: float, radius: float, **attributes: Any) -> str:
+    """A circle around (x, y); attributes are as of ``drawing.svg.shape``."""
+    return shape("circle", cx=x, cy=y, r=radius, **attributes)
 
 
 def dots(name: str, colour: str) -> str:

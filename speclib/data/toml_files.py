@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from speclib import paths
 from speclib.errors import BadValue, unknown_name
 
 
@@ -27,8 +26,6 @@ def read_toml(
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadValue(f"{path} is no TOML in UTF-8: {error}") from error
     except (OSError, ValueError) as error:  # ValueError: no path can be called so
-        if not paths.DATA.is_dir():
-            advice = paths.WITHOUT_DATA
         raise unknown_name(problem, name, names_under(folder), advice) from error
 
 

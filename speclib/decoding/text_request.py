@@ -128,7 +128,7 @@ def encode(
     return tuple(token_ids)
 
 
-def _encode_chat(messages: object, opened: OpenPair) -> list[int]:
+def _encode_chat(messages: Any, opened: OpenPair) -> list[int]:
     is_list = isinstance(messages, Sequence) and not isinstance(messages, bytes)
     if not is_list or not all(map(_is_message, messages)):
         raise BadValue(

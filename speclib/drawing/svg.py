@@ -8,7 +8,7 @@ it. Knows no data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 from xml.sax.saxutils import escape
 from zlib import crc32
 
@@ -82,47 +82,28 @@ def text_at(text: str, x: float, y: float, **attributes: object) -> str:
     return tag("text", escape(text), x=x, y=y, **attributes)
 
 
-def rectangle(
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-    *,
-    kind: str = "",
-    tip: str = "",
-    **attributes: str | float,
-) -> str:
-    """A rectangle with upper left corner (x, y)."""
-    place = {"x": x, "y": y, "width": width, "height": height}
-    return shape("rect", {**place, **attributes}, kind, tip)
-
-
-def horizontal_line(
-    y: float, left: float, right: float, **attributes: str | float
-) -> str:
-    return shape("line", {"x1": left, "x2": right, "y1": y, "y2": y, **attributes})
-
-
-def vertical_line(
-    x: float,
-    top: float,
-    bottom: float,
-    *,
-    kind: str = "",
-    tip: str = "",
-    **attributes: str | float,
-) -> str:
-    ends = {"x1": x, "x2": x, "y1": top, "y2": bottom}
-    return shape("line", {**ends, **attributes}, kind, tip)
-
-
-def shape(
-    name: str, attributes: Mapping[str, object], kind: str = "", tip: str = ""
-) -> str:
+def shape(name: str, *, kind: str = "", tip: str = "", **attributes: object) -> str:
     """An element that is no text; its ``tip`` appears under the pointer."""
     classes = {"cls": kind} if kind else {}
     tooltip = tag("title", escape(tip)) if tip else ""
     return tag(name, tooltip, **classes, **attributes)
+
+
+def rectangle(
+    x: float, y: float, width: float, height: float, **attributes: Any
+) -> str:
+    """A rectangle with upper left corner (x, y); attributes are as of ``shape``."""
+    return shape("rect", x=x, y=y, width=width, height=height, **attributes)
+
+
+def horizontal_line(y: float, left: float, right: float, **attributes: Any) -> str:
+    """A line; attributes are as of ``shape``."""
+    return shape("line", x1=left, x2=right, y1=y, y2=y, **attributes)
+
+
+def vertical_line(x: float, top: float, bottom: float, **attributes: Any) -> str:
+    """A line; attributes are as of ``shape``."""
+    return shape("line", x1=x, x2=x, y1=top, y2=bottom, **attributes)
 
 
 def card(body: str, width: float, height: float, definitions: str = "") -> str:

@@ -7,7 +7,6 @@ import base64
 import re
 import struct
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -231,15 +230,7 @@ def test_a_lost_servers_lane_says_so_from_then_on():
 
 
 # -- traces made by hand ---------------------------------------------------------------
-def proposal(
-    ts: float,
-    dur: float,
-    tokens: Sequence[int],
-    outcome: Sequence[str],
-    id: int,
-    round: int = 0,
-    kept: int = 0,
-) -> Event:
+def proposal(ts, dur, tokens, outcome, id, round=0, kept=0) -> Event:
     """The draft's; it was fed as many tokens as it drafted."""
     fed = len(tokens)
     return event_of(
@@ -247,16 +238,7 @@ def proposal(
     )
 
 
-def score(
-    ts: float,
-    dur: float,
-    device: str,
-    tokens: Sequence[int],
-    id: int,
-    round: int = 0,
-    kept: int = 0,
-    last: int = 0,
-) -> Event:
+def score(ts, dur, device, tokens, id, round=0, kept=0, last=0) -> Event:
     """A target pass that tests the ``last`` of its tokens."""
     fed = len(tokens)
     return event_of(
@@ -264,7 +246,7 @@ def score(
     )
 
 
-def commit(ts: float, tokens: Sequence[int], id: int, round: int = 0) -> Event:
+def commit(ts, tokens, id, round=0) -> Event:
     return event_of(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
 
 
