@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from speclib.errors import BadValue
-from speclib.paths import DATA, WITHOUT_DATA
+from speclib.paths import DATA
 
 DIGEST_DIGITS = 12
 
@@ -159,7 +159,7 @@ def load_audit(folder: Path | None = None) -> Audit:
     """
     folder = folder or DATA / "audit"
     if not folder.is_dir():
-        raise BadValue(f"no audit under {folder}. {WITHOUT_DATA}")
+        raise BadValue(f"there is no audit under {folder}")
     try:
         parts: dict[str, Any] = {}
         for path in sorted(folder.glob("*.toml")):

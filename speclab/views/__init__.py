@@ -2,8 +2,6 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "audit.audit_lines",
-    "audit.pages",
     "charts.table_charts",
     "drafts.drafts_explorer",
     "live.accept_bars",

@@ -33,7 +33,6 @@ DOOR = (
     "batched",
     "checkpoint",
     "eagle_head",
-    "fetch",
     "fixed_rows",
     "gpus",
     "hf",

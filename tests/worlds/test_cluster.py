@@ -21,7 +21,6 @@ from speclib.data.latency import Latency
 from speclib.data.placement import Place
 from speclib.errors import BadValue
 from speclib.methods import takes_gamma
-from speclib.worlds.cluster import fingerprint
 from speclib.worlds.devices import DeviceLost
 
 ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")

@@ -8,7 +8,6 @@ import pytest
 
 import speclib
 from speclib.errors import BadValue
-from speclib.worlds.cluster import fingerprint
 
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
