@@ -57,16 +57,17 @@ one model, so the draft is nearly always right, and nothing here says what a sma
 model would reach.
 
 `speed-up` is over plain decoding, which ran in turns with the method on the same
-prompts: the geometric mean, with its 95 % interval. `virtual` is the method's own code
-on a simulated clock, at the c and the acceptance rate that were measured, where a pass
+prompts: the geometric mean, with its 95 % interval. `virtual` is our code of the
+method on a simulated clock, at the c and the acceptance rate that were measured, where a pass
 over many tokens costs no more than one over a single token. On a CPU it does cost more,
 which is what separates the two columns. Outputs are exact unless the last column says
 otherwise. `python -m speclab real` measures it on your machine.
 """
 HEAD = (
-    "| method | settings | speed-up | 95 % | `virtual` | tokens/s | accepted | output |"
+    "| method | settings | speed-up | 95 % | chats | `virtual` | tokens/s | accepted "
+    "| output |"
 )
-RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
+RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 
 
 def specs(tokens: int) -> list[Spec]:
@@ -144,7 +145,7 @@ def _line(runs: CellRuns) -> str:
     """A method's row of the table."""
     speedup = number_of("speedup", runs)
     low, high = speedup.interval
-    sure = f"{low:.2f} .. {high:.2f}" if speedup.n > 1 else "one prompt"
+    sure = f"{low:.2f} .. {high:.2f}" if speedup.n > 1 else ""
     window = {} if runs.gamma is None else {f"{runs.spec.gamma} γ": runs.gamma}
     settings = window | dict(runs.spec.settings)
     counted = total(runs.stats)
@@ -155,6 +156,7 @@ def _line(runs: CellRuns) -> str:
         ", ".join(f"{name} {value}" for name, value in settings.items()),
         f"{speedup.value:.2f}{slower}",
         sure,
+        str(speedup.n),
         _virtual(runs, counted.acceptance_rate),
         f"{number_of('decode_speed', runs).value:.1f}",
         accepted,
