@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.data import retrieval as stores
 from speclib.data.latency import Latency
@@ -100,22 +99,6 @@ def test_of_very_many_occurrences_evenly_chosen_ones_are_given():
     assert len(list(store.after((1,), 4, 3))) == 251
 
 
-def test_documents_are_read_when_something_is_looked_up():
-    read = []
-
-    def documents_on_request():
-        for number in (2, 3):
-            read.append(number)
-            yield (1, number)
-
-    store = Datastore(documents_on_request())
-    assert read == []
-    assert sorted(store.after((1,), 4, 3)) == [(2,), (3,)]
-    assert read == [2, 3]
-    assert store.after((7,), 4, 3) == []
-    assert read == [2, 3]
-
-
 # -- the method ------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [1, 4, 10])
 def test_a_datastore_of_the_targets_own_words_gives_them_all_and_one_more_each_pass(
@@ -160,14 +143,6 @@ def test_a_longer_end_of_the_text_is_looked_up_first():
     assert lookups(trace) == [(1,)]
     _, trace = ran(texts, target, 2, prompt=(8, 0), longest=1)
     assert lookups(trace) == [(7, 1)]
-
-
-def test_where_nothing_is_found_it_is_plain_decoding():
-    target = Toy(None, 60, 0, WORDS, 128)
-    output, trace = ran([(50, 51)], target, 8)
-    assert output == WORDS[:8]
-    assert lookups(trace) == []
-    assert stats(trace).target_runs == 8
 
 
 def test_without_a_datastore_the_text_itself_is_looked_up(decode):
@@ -269,16 +244,6 @@ def test_texts_that_are_not_there_or_no_texts_are_named(embedded_pair, tmp_path)
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff")
     with pytest.raises(SpeclibError, match="picture.png.*UTF-8.*move it out"):
         _ = store(tmp_path).tokens
-
-
-def test_toys_cannot_have_texts():
-    toy = {"model": "toy"}
-    with pytest.raises(SpeclibError, match="datastore is 'a.txt' beside toys"):
-        speclib.pair(toy, toy, datastore="a.txt")
-
-
-def test_a_toy_has_no_datastore():
-    assert open_pair(speclib.load_pair("toy")).datastore is None
 
 
 @pytest.mark.slow

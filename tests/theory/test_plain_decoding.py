@@ -48,10 +48,6 @@ def test_compute_is_divided_whole_and_a_shared_bus_not_at_all():
     )
 
 
-def test_reading_is_never_longer_than_the_pass():
-    assert plain_pass("bandwidth", 1.0, 3.0, layers=1, join=0).gain(2) == 2
-
-
 @pytest.mark.parametrize(
     "change, words",
     [
@@ -64,11 +60,6 @@ def test_what_is_not_possible_is_named(change, words):
     right = {"bound": "compute", "alone": 1.0, "reading": 1.0, "layers": 1, "join": 0.0}
     with pytest.raises(SpeclibError, match=words):
         plain_pass(**(right | change))
-
-
-def test_no_devices_are_an_error():
-    with pytest.raises(SpeclibError, match="devices is 0"):
-        PlainPass(1, 1, 0).seconds(0)
 
 
 # -- printed speeds --------------------------------------------------------------------
@@ -137,17 +128,3 @@ def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
         alone = load_latency(name).target(1)
         assert 0 < hardware.reading < alone  # no faster than its memory
         assert 1 < hardware.plain_pass(alone).gain(4) < 4
-
-
-def test_a_further_target_server_has_devices_of_its_own():
-    hardware = load_hardware("dsi/vicuna-13b-alpaca")
-    assert hardware.devices(drafts=True, servers=7) == 8
-
-
-def test_a_draft_on_a_cpu_is_no_device_that_could_help():
-    assert load_hardware("duodecoding/llama2-7b").devices(drafts=True) == 1
-
-
-def test_a_latency_file_whose_hardware_nobody_says_has_none():
-    assert load_hardware("dsi/c-2") is None
-    assert load_hardware("nobody/knows") is None
