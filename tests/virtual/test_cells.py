@@ -32,16 +32,6 @@ def test_the_best_window_is_the_best_of_all_windows():
     assert "fastest" in runs.how
 
 
-def test_a_choice_takes_the_fastest_of_all_tokens():
-    speeds = {}
-    for gamma in (1, 3, 9):
-        stats = cells.run(virtual_spec("speculative", gamma)).stats
-        speeds[gamma] = total(stats).decode_speed_e2e
-    runs = cells.run(virtual_spec("speculative", (1, 3, 9)))
-    assert runs.gamma == max(speeds, key=speeds.__getitem__)
-    assert "fastest of 3" in runs.how
-
-
 def runs_of_known_stats(monkeypatch, stats_of_window) -> None:
     """Every request that is tried has these statistics, by its window."""
 
@@ -114,16 +104,6 @@ def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch):
     on_all_cores = dict(cells.run_all(specs))
     monkeypatch.setattr(machine, "cores", lambda: 1)
     assert dict(cells.run_all(specs)) == on_all_cores
-
-
-def test_a_cell_with_the_tail_commits_as_much_and_shares_its_baseline():
-    cell, with_tail = virtual_spec(), virtual_spec(with_tail=True)
-    assert with_tail.name != cell.name
-    assert with_tail.baseline == cell.baseline
-    both = zip(cells.run(cell).stats, cells.run(with_tail).stats, strict=True)
-    for one, other in both:
-        assert one.tokens == one.with_tail == other.tokens == cell.tokens
-        assert one.drafted < other.drafted
 
 
 # -- several requests at a time --------------------------------------------------------
