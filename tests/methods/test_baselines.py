@@ -194,17 +194,7 @@ def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
             {"schedule": "linear"},
             "schedule is 'linear': give 'constant' or 'heuristic'",
         ),
-        (
-            "assisted",
-            {"num_assistant_tokens": 0},
-            "num_assistant_tokens is 0: give at least 1",
-        ),
         ("prompt_lookup", {"num_tokens": 0}, "num_tokens is 0: give at least 1"),
-        (
-            "prompt_lookup",
-            {"max_matching_ngram_size": 0},
-            "ngram_size is 0: give at least 1",
-        ),
     ],
 )
 def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):

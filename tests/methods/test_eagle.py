@@ -6,7 +6,6 @@ a cache, from a search of all nodes, from plain decoding, and from mixed-up feat
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from typing import NamedTuple
@@ -503,13 +502,3 @@ def test_a_head_without_features_is_a_poor_draft_but_one(zoo_world):
     with_features = speclib.decode(prompt, method="eagle", gamma=2, **line, **how)
     assert without.tokens == with_features.tokens == plain.tokens
     assert with_features.stats.acceptance_rate > without.stats.acceptance_rate
-
-
-@needs_the_head
-def test_the_heads_card_names_its_size_and_its_target():
-    folder = zoo.ZOO / "target"
-    card = json.loads((folder / "eagle.json").read_text(encoding="utf-8"))
-    assert card["target"] == "target"
-    size = (folder / eagle_head.FILE).stat().st_size
-    assert 2 * card["parameters"] <= size <= 2 * card["parameters"] + 4096
-    assert size < 1_900_000

@@ -277,14 +277,3 @@ def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family
         printed = cells[row, "EasySpec / d"]
         assert drafting_seconds == pytest.approx(printed, rel=0.03)
         assert 0.92 < seconds / cells[row, "EasySpec / total"] < 0.97
-
-
-def test_a_what_if_shows_what_calibration_buys_and_costs():
-    """Without calibration fewer drafts pass, and iterations are shorter."""
-    how = {"gamma": 5, "width": 1, "alpha": 0.95, "fuzzy": 0.95, "tokens": 400}
-    how["latency"] = CLOCKS["Llama-3"]
-    calibrated = speclib.simulate("easyspec", calibrate=True, **how).stats
-    loose = speclib.simulate("easyspec", calibrate=False, **how).stats
-
-    assert loose.acceptance_rate < calibrated.acceptance_rate
-    assert loose.step_seconds / loose.steps < calibrated.step_seconds / calibrated.steps

@@ -93,23 +93,6 @@ def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
             assert not isinstance(node, definitions), cell.source
 
 
-@every_notebook
-def test_the_head_says_what_you_learn_paper_and_time_the_tail_what_is_next(path):
-    cells = cells_of_type(path, "markdown")
-    head = cells[0].source
-    assert head.startswith("# ")
-    for word in ("You learn", "Paper", "Time"):
-        assert f"**{word}**" in head
-
-    tail = cells[-1].source
-    assert "reports/index.html" in tail
-    assert re.search(r"\bnext\b", tail, re.I)
-    next_notebooks = re.findall(r"`(notebooks/[\w/]+\.ipynb)`", tail)
-    assert next_notebooks
-    for notebook in next_notebooks:
-        assert (ROOT / notebook).is_file()
-
-
 @pytest.mark.parametrize("path", REPRODUCE + SOLUTIONS, ids=stem)
 def test_notebooks_that_are_no_lectures_are_stored_without_outputs(path):
     for cell in code_cells(path):

@@ -309,16 +309,6 @@ def test_where_drafting_stops_paying_is_as_worked_out_by_hand(
     assert limit == pytest.approx(requests, abs=1)
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.01])
-@pytest.mark.parametrize("draft", [0.0, 2.0])
-def test_at_that_batch_both_are_as_fast(draft, kept):
-    what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, draft=draft, kept=kept)
-    limit = theory.batch_that_stops_paying(**what)
-    assert theory.batch_speedup(limit, **what) == pytest.approx(1)
-    assert theory.batch_speedup(limit / 2, **what) > 1
-    assert theory.batch_speedup(2 * limit, **what) < 1
-
-
 def test_where_reading_the_cache_costs_most_drafting_never_stops_paying():
     what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, kept=0.03)
     assert theory.batch_that_stops_paying(**what) == math.inf

@@ -178,12 +178,6 @@ def speculative_decoding(world, window, gamma):
 
 
 # -- a round of PEARL that ends with an error ------------------------------------------
-def nothing_returned(world, window, gamma):
-    rows, drafted = ask_both(world, window, gamma)
-    verified = verify(world, window + drafted, rows)
-    world.commit(verified.tokens)
-
-
 def nothing_returned_after_a_rejection(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
@@ -207,16 +201,6 @@ def scored_without_ids(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
-def proposed_without_ids(world, window, gamma):
-    rows, drafted = world.all(
-        world.target.score(world.text + ids(window), last=len(window)),
-        world.draft.propose(world.text + window, gamma),
-    )
-    verified = verify(world, window + drafted, rows)
-    world.commit(verified.tokens)
-    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
-
-
 def waits_for_nothing(world, window, gamma):
     text = world.text + ids(window)
     rows = world.target.score(text, last=len(window))
@@ -224,14 +208,6 @@ def waits_for_nothing(world, window, gamma):
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
-
-
-def waits_for_the_rows_alone(world, window, gamma):
-    text = world.text + ids(window)
-    rows = world.wait(world.target.score(text, last=len(window)))
-    drafted = world.draft.propose(text, gamma)
-    world.commit(verify(world, window, rows).tokens)
-    return drafted
 
 
 RIGHT = {
@@ -260,13 +236,11 @@ NAMED = {
 # With an error that helps: what its card says.
 ENDS_WITH = {
     "Does every way through it end with a return?": [
-        nothing_returned,
         nothing_returned_after_a_rejection,
     ],
     "It is not a tuple of tokens": [tokens_returned],
-    "`world.text + ids(window)`": [scored_without_ids, proposed_without_ids],
+    "`world.text + ids(window)`": [scored_without_ids],
     "an operation that nobody has waited for": [
         waits_for_nothing,
-        waits_for_the_rows_alone,
     ],
 }
