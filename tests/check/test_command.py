@@ -99,3 +99,10 @@ def test_a_file_that_ends_the_process_is_no_rule_that_holds(tmp_path, top):
     ran = run(f"{tmp_path / 'script.py'}:rule")
     assert ran.returncode == 2
     assert "raises SystemExit" in ran.stderr
+
+
+def test_a_file_does_not_read_our_arguments(tmp_path):
+    rule = "def right(drafted, q, p, coin):\n    return [draw(p[0], coin())]\n"
+    top = "import sys\nfrom speclib import draw\nassert len(sys.argv) == 1\n"
+    (tmp_path / "script.py").write_text(top + rule)
+    assert run(f"{tmp_path / 'script.py'}:right", "--gamma", "1").returncode == 0

@@ -90,6 +90,13 @@ def test_a_rule_that_is_lossless_for_drafts_drawn_from_q_alone_is_told_so():
     assert "That is so" not in repr(check(exact_match))
 
 
+def test_no_rule_is_said_to_beat_what_the_way_of_drafting_allows():
+    """A sure draft is kept with p(x): for one of two tokens, in the mean 1.6 tokens."""
+    rate = check(sure_of_its_drafts, drawn="argmax").rate
+    assert rate.value == pytest.approx(rate.best["token by token"], abs=1e-9)
+    assert LIKELIEST_DRAFTED.choice == "q"
+
+
 def test_children_and_candidates_are_chosen_so_too():
     def by_ratio(candidates, q, p, coin):
         for token, row in zip(candidates, q, strict=True):

@@ -204,6 +204,20 @@ def test_a_method_that_asks_no_model_is_judged():
     assert "waits for no model" in repr(answer)
 
 
+def test_a_slow_rule_whose_error_was_found_is_judged():
+    """Half of the time is for walking, and all cases are far more calls than fit."""
+
+    def slow(drafted, q, p, coin):
+        until = time.process_time() + 0.005
+        while time.process_time() < until:
+            pass
+        return [drafted[0]]
+
+    answer = check(slow, seconds=0.2)
+    assert answer.is_lossless is False
+    assert answer.how == "walked in part"
+
+
 # -- constant rules --------------------------------------------------------------------
 CONSTANT = {
     "0": lambda drafts, vocab: 0,
@@ -236,6 +250,24 @@ def test_a_rule_that_looks_at_no_probability_is_right_nowhere(constant):
         answer = check(rule)
         assert (answer.is_lossless, answer.is_lossless_greedy) == (False, False)
         assert "sure of their tokens it is lossless" not in repr(answer)
+
+
+def test_greedy_rules_are_right_where_models_are_sure_in_every_shape():
+    def line(drafted, q, p, coin):
+        return [int(np.argmax(p[0]))]
+
+    def tree(tokens, parents, q, p, coin):
+        return [int(np.argmax(p[0]))]
+
+    def candidates(candidates, q, p, coin):
+        return int(np.argmax(p))
+
+    for rule in (line, tree, candidates):
+        answer = check(rule)
+        assert (answer.is_lossless, answer.is_lossless_greedy) == (False, True)
+        assert "With models that are sure of their tokens it is lossless." in repr(
+            answer
+        )
 
 
 # -- modules ---------------------------------------------------------------------------

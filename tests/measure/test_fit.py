@@ -116,6 +116,13 @@ def test_what_was_fitted_is_the_draft_of_every_pair_that_shares_it(name, stored)
     assert fitting.describe(name) == "draft 5 x 512, ffn 960, c 5.3 of 5.42 wanted"
 
 
+def test_another_number_format_is_fitted_anew(stored):
+    assert not fitting.needs_fit(NAME, "float32")
+    assert fitting.needs_fit(NAME, "bfloat16")
+    assert fitting.fitted_pair(NAME, "bfloat16") == load_pair(NAME)
+    assert fitting.describe(NAME, "bfloat16") == ""
+
+
 @pytest.mark.parametrize("changed", ["hardware", "file", "wanted"])
 def test_what_another_machine_or_another_pair_file_was_fitted_for_does_not_count(
     changed, stored

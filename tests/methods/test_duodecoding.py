@@ -253,3 +253,12 @@ def target_passes(trace) -> list[tuple]:
 def test_counts_below_one_are_refused(decode, settings, words):
     with pytest.raises(SpeclibError, match=words):
         decode(DUO, toys(0.5), 4, gamma=2, **settings)
+
+
+def test_a_first_token_that_is_just_as_likely_as_the_best_two_begins_no_sequence():
+    """theta = 1/2 * 1/2 = P_2; section 3.2 asks for more than theta."""
+    draft = Table([0.5, 0.25, 0.125, 0.125], [0.5, 0.5, 0, 0])
+    sequences, theta, chances = branched(draft, 4)
+    assert theta == 0.25
+    assert len(sequences) == 1
+    assert chances == [0.5]

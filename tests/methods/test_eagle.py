@@ -357,6 +357,17 @@ def test_a_drafting_that_was_stopped_leaves_nothing_wrong(target_network, head, 
     np.testing.assert_allclose(again.rows, wanted.rows, atol=1e-6)
 
 
+def test_what_was_drafted_without_features_is_not_taken_for_more(target_network, head):
+    target, model = hf.HFModel(target_network, VOCAB), eagle_head.Head(head, VOCAB)
+    model.rows(TEXT, 0, PLAIN)
+    features = features_of(target, TEXT)
+    with model.reading(TEXT, features):
+        rows = model.rows(TEXT, 0, PLAIN)
+    with torch.inference_mode():
+        (by_hand,) = chain_by_hand(head, target_network, TEXT, ())
+    np.testing.assert_allclose(rows[0], by_hand, atol=1e-6)
+
+
 def test_a_dilated_head_reads_its_dilated_target_and_says_the_same(
     target_network, head
 ):

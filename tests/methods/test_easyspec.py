@@ -140,6 +140,16 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
             assert abs(np.mean(hits) - chance) < 4 * error
 
 
+def test_a_fuzzy_toys_overlap_with_the_target_falls_as_its_agreement():
+    draft = Toy(0.8, fuzzy=0.9)
+    operation = DraftTree((0, 1), 2, 1, None, 3)
+    _, rows = perform(operation, draft, Request(1, Coins(), HOT)).raw
+
+    (target_row,) = Toy().rows((0, 1, 2), 0, HOT)
+    overlap = np.minimum(target_row, rows[1]).sum()
+    assert overlap == pytest.approx(0.8 * 0.9**2)
+
+
 # -- losslessness ----------------------------------------------------------------------
 def error(method, tokens: int, vocab: int = 2, sampler=HOT, **settings) -> float:
     pair = {
@@ -277,3 +287,10 @@ def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family
         printed = cells[row, "EasySpec / d"]
         assert drafting_seconds == pytest.approx(printed, rel=0.03)
         assert 0.92 < seconds / cells[row, "EasySpec / total"] < 0.97
+
+
+def test_a_tree_has_no_more_nodes_than_the_budget(decode):
+    models = {"draft": Toy(0.5, doubt=0.5), "target": Toy()}
+    _, trace = decode(EASY, models, 20, gamma=3, width=4, budget=5)
+    sizes = [len(e.tokens) for e in trace.operations if e.is_drafting]
+    assert max(sizes) == 5

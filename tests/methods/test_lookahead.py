@@ -10,7 +10,7 @@ import pytest
 from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.methods.lookahead import Window
+from speclib.methods.lookahead import Pool, Window
 from speclib.models.toy import Random, Toy
 from speclib.trace.metrics import stats
 
@@ -82,6 +82,13 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
     one_guess = by_hand(decode, 19, guesses=1)
     lookups = [e.tokens for e in one_guess.events if e.op == "lookup"]
     assert lookups[:2] == [(6, 7), (9, 0)]
+
+
+def test_an_ngram_met_again_is_the_latest_and_the_oldest_goes():
+    pool = Pool(most=2)
+    for tail in ((1, 2), (3, 4), (1, 2), (5, 6)):
+        pool.add((0, *tail))
+    assert pool.starting_with(0) == [(5, 6), (1, 2)]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)

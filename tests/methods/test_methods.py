@@ -19,7 +19,7 @@ from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Coins, Drafted, Sampler, ids
 from speclib.core.verification import Verified, verify
 from speclib.data.latency import Curve, Latency
-from speclib.errors import SpeclibError
+from speclib.errors import BadCall, SpeclibError
 from speclib.methods import METHODS, about, parameters
 from speclib.methods.pearl import next_window
 from speclib.models.toy import BOS, Random, Scripted, Toy
@@ -575,3 +575,13 @@ def test_figure_3_is_replayed_at_its_times():
     assert " ".join(output) == "y1 x4 x5 x6 x7 x8 y2"
     assert " ".join(replayed.accepted) == "x4 x5 x6 x7 x8"
     assert replayed.rejected == ["x1", "x9"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_called_without_a_world_says_so_in_one_line(name):
+    with pytest.raises(BadCall) as refused:
+        METHODS[name]("x", gamma=3)
+    message = str(refused.value)
+    assert message.startswith(f"{name}() was called with 'x'")
+    assert "World" in message
+    assert "\n" not in message

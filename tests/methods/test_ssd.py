@@ -93,6 +93,12 @@ def test_after_each_number_of_accepted_drafts_the_likeliest_others_are_guessed()
     }
 
 
+def test_a_token_without_a_chance_is_no_guess():
+    """After 3 there is only 2, and 2 is the window's own next one."""
+    branches = branches_of(Table(*TABLE), (3, 2), 1, (3, 0))
+    assert branches == {}
+
+
 @given(
     seed=st.integers(0, 50),
     window=st.integers(0, 3),
@@ -144,6 +150,14 @@ def test_a_texts_context_may_be_filled_to_its_last_token(decode):
     expected, _ = decode(METHODS["autoregressive"], models, 15)
     output, _ = decode(SSD, models, 15, gamma=5)
     assert output == expected
+
+
+def test_the_likeliest_tokens_are_made_less_likely():
+    row = np.array([0.3, 0.5, 0.2])
+    assert scaled(row, 2, 0.5) == pytest.approx([0.15 / 0.6, 0.25 / 0.6, 0.2 / 0.6])
+    assert scaled(row, 0, 0.5) is row
+    assert scaled(row, 2, 1.0) is row
+    assert row.tolist() == [0.3, 0.5, 0.2]
 
 
 # -- its cache-aware sampling ----------------------------------------------------------

@@ -315,6 +315,11 @@ def test_where_reading_the_cache_costs_most_drafting_never_stops_paying():
     assert theory.batch_speedup(1e6, **what) > 1
 
 
+def test_a_draft_that_saves_nothing_never_pays():
+    limit = theory.batch_that_stops_paying(1.5, 4, 1.0, 0.01, draft=3.0)
+    assert limit == 0
+
+
 def test_pearls_rows_follow_from_its_two_states():
     """At alpha 1 every step but the first is post-verify; at alpha 0 none is."""
     assert theory.pearl_rows(1.0, 5) == 5

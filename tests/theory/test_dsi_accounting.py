@@ -22,10 +22,12 @@ from speclab.theory.dsi_accounting import (
     SIMULATOR,
     dsi_bound,
     dsi_time,
+    servers_needed,
     si_rounds,
     si_sampled,
     si_time,
     speedup,
+    switched,
 )
 from speclab.theory.dsi_heatmaps import ALPHAS, SHARES
 from speclib.errors import SpeclibError
@@ -253,6 +255,20 @@ def test_each_rule_of_dsi_by_hand(alpha, lookahead, tokens, rule, time):
     """At a share of 1/4."""
     rules = replace(LISTING, **rule)
     assert dsi_time(0.25, alpha, lookahead, tokens, rules) == time
+
+
+def test_every_rule_is_switched_once_and_alone():
+    by_rule = switched(LISTING, SIMULATOR)
+    assert set(by_rule) == set(vars(LISTING))
+    for rule, rules in by_rule.items():
+        assert switched(LISTING, rules) == {rule: rules}
+
+
+def test_servers_needed_are_the_texts():
+    assert servers_needed(0.1429, 1) == 7  # section 5: 14.29 %
+    assert servers_needed(0.1 / 4.9, 1) == 49  # though 4.9 / 0.1 is more
+    shares = [2.5 / 37.7, 6.8 / 20.6]
+    assert servers_needed(shares, 1).tolist() == [16, 4]
 
 
 def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():

@@ -48,6 +48,10 @@ def test_compute_is_divided_whole_and_a_shared_bus_not_at_all():
     )
 
 
+def test_reading_is_never_longer_than_the_pass():
+    assert plain_pass("bandwidth", 1.0, 3.0, layers=1, join=0).gain(2) == 2
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
@@ -128,3 +132,12 @@ def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
         alone = load_latency(name).target(1)
         assert 0 < hardware.reading < alone  # no faster than its memory
         assert 1 < hardware.plain_pass(alone).gain(4) < 4
+
+
+def test_a_further_target_server_has_devices_of_its_own():
+    hardware = load_hardware("dsi/vicuna-13b-alpaca")
+    assert hardware.devices(drafts=True, servers=7) == 8
+
+
+def test_a_draft_on_a_cpu_is_no_device_that_could_help():
+    assert load_hardware("duodecoding/llama2-7b").devices(drafts=True) == 1
