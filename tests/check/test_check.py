@@ -463,8 +463,19 @@ def test_a_seldom_error_is_told_with_its_chance():
     assert re.search(r"happens with probability 1.0e-08", repr(answer))
 
 
-def test_candidates_may_be_put_back():
-    assert check(pick_one, put_back=True)
+@pytest.mark.parametrize("put_back", [False, True])
+def test_a_candidate_is_drawn_again_where_it_was_put_back(put_back):
+    is_repeated = set()
+
+    def rule(candidates, q, p, coin):
+        is_repeated.add(len(set(candidates)) < len(candidates))
+        return pick_one(candidates, q, p, coin)
+
+    assert check(rule, put_back=put_back)
+    assert is_repeated == {False, put_back}
+
+
+def test_candidates_of_trees_may_be_put_back():
     assert check(down_the_tree, put_back=True)
     with pytest.raises(SpeclibError, match="put_back is of candidates and trees"):
         check(token_by_token, put_back=True)
