@@ -207,7 +207,11 @@ HEAD = {"model": "zoo/target", "head": True}
         ("zoo/draft-good", HEAD, "drafts for its own model alone"),
         ({"model": "zoo/target", "runtime": "llamacpp"}, HEAD, "alone, in torch"),
         ("zoo/target", HEAD | {"spread": "layers"}, "a head is in one place"),
-        ("toy", {"model": "toy", "head": True}, "a toy has no weights"),
+        (
+            "toy",
+            {"model": "toy", "head": True},
+            "head beside 'toy' would have no effect",
+        ),
     ],
 )
 def test_a_head_is_a_draft_for_its_own_target_in_torch(target, draft, says):
