@@ -143,10 +143,10 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
     samplers = (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9))
-    for sampler, seed in product(samplers, range(4)):
+    for sampler, seed in product(samplers, range(2)):
         how = {"sampler": sampler, "coins": Coins(seed)}
         plain, _ = decode(METHODS["autoregressive"], models, 30, **how)
-        for gamma, k in product((1, 2, 4, 6, 12), (None, 1, 2, 3, 8)):
+        for gamma, k in product((1, 4, 6, 12), (None, 2, 8)):
             output, _ = decode(DUO, models, 30, gamma=gamma, k=k, **how)
             assert output == plain
 
