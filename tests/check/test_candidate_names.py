@@ -131,7 +131,7 @@ def test_a_wrong_rule_for_candidates_is_named(rule, name):
         assert answer.question
 
 
-@pytest.mark.parametrize("rule, name", NAMES.items())
+@pytest.mark.parametrize("rule, name", list(NAMES.items())[::4])
 def test_the_same_rule_down_a_tree_has_the_same_name(rule, name):
     answer = check(down_a_tree(rule))
     assert answer.is_lossless is False

@@ -97,11 +97,6 @@ def test_no_rule_is_said_to_beat_what_the_way_of_drafting_allows():
     assert LIKELIEST_DRAFTED.choice == "q"
 
 
-def test_other_mistakes_have_their_names_there_too():
-    answer = check(sure_and_replaced_from_p, drawn="argmax")
-    assert answer.mistake == "residual from p"
-
-
 def test_children_and_candidates_are_chosen_so_too():
     def by_ratio(candidates, q, p, coin):
         for token, row in zip(candidates, q, strict=True):

@@ -90,10 +90,6 @@ def test_an_end_that_is_not_committed_is_told():
     )
 
 
-def test_a_rule_that_takes_no_end_is_asked_for_none():
-    assert "end token" not in repr(check(ratio_test))
-
-
 def test_a_rule_that_is_sampled_is_told_of_no_end_and_says_so():
     answer = check(ignores_it, gamma=8, vocab=50, runs=500)
     assert (answer.how, answer.problem) == ("sampled", "")
@@ -125,12 +121,6 @@ def rounds(world, gamma, commit):
         world.commit(commit(world.eos, ids(drafts), tokens))
 
 
-def test_methods_are_walked_with_an_end_token_too():
-    answer = check("speculative")
-    assert answer
-    assert "and 1 as an end token" in answer.scope
-
-
 @pytest.mark.parametrize(
     "commit",
     [
@@ -144,18 +134,6 @@ def test_a_method_that_is_wrong_at_an_end_is_found(commit):
     answer = check(lambda world, gamma: rounds(world, gamma, commit), "method")
     assert answer.is_lossless is False
     assert answer.problem.startswith("Where 1 ends a text: ")
-
-
-def test_a_method_that_takes_away_the_end_writes_on():
-    def without_an_end(world, gamma):
-        world.request = world.request._replace(eos=frozenset())
-        rounds(world, gamma, lambda eos, drafts, tokens: tokens)
-
-    answer = check(without_an_end)
-    assert answer.problem.startswith("Where 1 ends a text: Greedily,")
-    assert (
-        "Your method writes (1, 1, 2); the target model writes (1,)" in answer.problem
-    )
 
 
 def test_a_method_that_waits_for_the_limit_never_ends(monkeypatch):

@@ -23,20 +23,11 @@ def right(drafted, q, p, coin):
     "given, says",
     [
         (lambda: np.zeros(10**8), "commits 100000000 tokens: one pass decides 2"),
-        (lambda: range(10**15), "commits 1000000000000000 tokens"),
-        (lambda: ["a"] * 10**6, "commits 1000000 tokens"),
         (lambda: (0 for _ in iter(int, 1)), "one pass decides 2 at most"),
-        (lambda: map(int, iter(int, 1)), "one pass decides 2 at most"),
         (lambda: [10**6000], "which is no token here"),
-        (lambda: [-1], "commits -1, which is no token here"),
         (lambda: {0}, "gives {0}: give a list of tokens"),
-        (lambda: {0: 0.5}, "gives {0: 0.5}: give a list of tokens"),
-        (lambda: b"\0", "give a list of tokens"),
         (lambda: [True], "gives [True]: give a list of tokens"),
-        (lambda: [np.True_], "give a list of tokens"),
         (lambda: [float("nan")], "gives [nan]: give a list of tokens"),
-        (lambda: [float("inf")], "gives [inf]: give a list of tokens"),
-        (lambda: np.array(0), "gives array(0): give a list of tokens"),
         (lambda: ([0], 1), "gives ([0], 1): give a list of tokens"),
         (lambda: asyncio.sleep(0), "write `def` and no `async def`"),
     ],
@@ -54,11 +45,8 @@ def test_what_is_no_list_of_tokens_is_told_at_once(given, says):
     [
         lambda: 10**6000,
         lambda: ["a"] * 10**7,
-        lambda: True,
-        lambda: {0},
         lambda: None,
         lambda: float("nan"),
-        lambda: "0",
     ],
 )
 def test_what_is_no_token_is_told_at_once(given):
@@ -71,10 +59,8 @@ def test_what_is_no_token_is_told_at_once(given):
 @pytest.mark.parametrize(
     "given",
     [
-        lambda token: [np.int64(token)],
         lambda token: np.array([token]),
         lambda token: (float(token),),
-        lambda token: iter([token]),
         lambda token: (each for each in [token]),
     ],
 )
@@ -95,10 +81,8 @@ def recursive(*arguments):
     "error",
     [
         SystemExit(0),
-        GeneratorExit(),
         asyncio.CancelledError(),
         OfItsOwn("x"),
-        MemoryError(),
         StopIteration(),
         pytest.fail.Exception("x"),
     ],
@@ -169,9 +153,7 @@ def test_a_rule_that_is_async_is_refused(rule):
     "rule",
     [
         lambda x, target, draft, coin: [0],
-        lambda x, p_rows, q_rows, coin: [0],
         lambda drafted, target_probs, draft_probs: [0],
-        lambda tokens, probs, draft_probs, coin: [0],
         lambda tokens, target_logits, other, coin: [0],
         lambda candidates, target, draft, coin: 0,
         lambda tokens, parents, p_tree, q_tree, coin: [0],
@@ -189,23 +171,12 @@ def test_names_that_show_the_wrong_order_are_noticed(rule):
             draw(target_probs[0], coin())
         ],
         lambda drafted, assistant, target, u: [draw(target[0], u())],
-        lambda drafted, one, other, coin: [draw(other[0], coin())],
         lambda drafted, q, p, coin=None: [draw(p[0], coin())],
         lambda drafted, q, p, coin, temperature=1.0: [draw(p[0], coin())],
         functools.partial(right),
     ],
 )
 def test_other_names_and_defaults_are_no_trouble(rule):
-    assert check(rule)
-
-
-def test_a_rule_may_change_what_it_is_given():
-    def rule(drafted, q, p, coin):
-        token = draw(p[0], coin())
-        drafted.clear()
-        q[:] = p[:] = 0
-        return [token]
-
     assert check(rule)
 
 

@@ -59,7 +59,7 @@ def test_a_draft_of_ours_writes_the_same_without_its_cache(models):
     )
 
 
-@pytest.mark.parametrize("tokens_more", [1, -1, 2, -2])
+@pytest.mark.parametrize("tokens_more", [1, -1])
 def test_a_cache_that_is_cut_too_far_or_too_little_is_found(
     models, monkeypatch, tokens_more
 ):
@@ -87,21 +87,6 @@ def test_a_cache_that_keeps_too_little_costs_passes_and_is_found(models, monkeyp
     assert answer.is_lossless is False
     assert answer.fed > 2 * answer.needed
     assert "That costs time and no token." in answer.problem
-
-
-def test_a_perfect_draft_is_always_accepted(models):
-    _, target, prompt = models
-    opened = open_pair(speclib.load_pair("embedded/llama-7b-70b"))
-    draft = opened.build("target", dilated=False)
-    answer = check_draft(draft, target, prompt, TOKENS)
-    assert answer
-    assert answer.acceptance == (1, 1, 1, 1)
-
-
-def test_where_there_is_no_time_one_window_is_seen_and_no_share_told(models):
-    answer = checked(models, seconds=1e-6)
-    assert answer.acceptance == ()
-    assert "1 windows of 4 drafts" in answer.scope
 
 
 @pytest.mark.slow

@@ -41,12 +41,6 @@ def test_an_error_of_the_size_that_is_named_is_found(runs):
     assert found >= 31
 
 
-def test_more_runs_find_smaller_errors_as_their_root():
-    few = sample(TWO_TOKENS, target_itself, runs=1000).would_find
-    many = sample(TWO_TOKENS, target_itself, runs=16000).would_find
-    assert few / many == pytest.approx(4, rel=0.25)
-
-
 def test_a_token_that_the_target_never_writes_is_found_at_once():
     case = random_line("sure", 2, 1, seed=1)
     case.target[()][:] = (1.0, 0.0)

@@ -13,8 +13,6 @@ from speclab.measure import emulated, measurement
 from speclab.measure.measure import Step, measure
 from speclab.runs.rows import Rows
 from speclab.virtual import cells
-from speclab.virtual.settle import settle
-from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.trace.metrics import Stats, total
 
@@ -70,14 +68,6 @@ def test_a_cell_is_compared_with_the_method_that_it_names(rows):
     assert of(over, MACHINE).baseline[0].drafted > 0
 
 
-def test_windows_and_settings_are_those_that_the_virtual_clock_chooses(rows):
-    for asked in ("auto", "best", (1, 3, 9)):
-        spec = emulated_spec("speculative", asked)
-        runs = measured(spec, rows, requests=1)
-        chosen = settle(spec.changed(kind="virtual", requests=96))
-        assert (runs.gamma, runs.how) == (chosen.spec.gamma, chosen.how)
-
-
 def test_operations_too_fast_to_emulate_are_overruns(rows):
     runs = measured(emulated_spec(latency="impossible"), rows)
     for stats, plain in zip(runs.stats, runs.baseline, strict=True):
@@ -122,12 +112,3 @@ def test_nothing_is_begun_after_the_deadline(rows, monkeypatch):
     monkeypatch.setattr(measurement, "time", clock)
     measure([Step((emulated_spec(),), 1)], deadline=1, say=said.append)
     assert [row.key.method for row in rows()] == ["autoregressive"]
-
-
-def test_a_full_disk_says_so(rows, monkeypatch):
-    def full(row):
-        raise SpeclibError("cannot write rows: No space left on device")
-
-    monkeypatch.setattr(measurement, "append", full)
-    with pytest.raises(SpeclibError, match="No space left"):
-        measure([Step((emulated_spec(),), 1)])

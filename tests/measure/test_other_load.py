@@ -28,20 +28,12 @@ def test_others_are_what_is_not_ours_over_time_and_cores():
     assert others_between(start, end) == 0.5
 
 
-def test_work_of_our_own_is_not_the_others():
-    assert others_between(reading(0, 0, 0), reading(10, 10, 10)) == 0
-
-
 @pytest.mark.parametrize(
     "everybody, own, share",
     [(0.0, 3.0, 0.0), (10_000.0, 0.0, 1.0)],
 )
 def test_a_share_stays_between_none_and_all(everybody, own, share):
     assert others_between(reading(0, 0, 0), reading(10, everybody, own)) == share
-
-
-def test_a_moment_too_short_for_the_systems_clocks_says_nothing():
-    assert others_between(reading(0, 0, 0), reading(0.05, 5, 0)) == 0
 
 
 def test_what_a_process_of_ours_computes_counts_as_ours():

@@ -107,18 +107,6 @@ def test_a_run_that_is_there_twice_is_named(file):
         read(file)
 
 
-def test_rows_of_another_version_name_the_columns(file):
-    file.write_text(file.read_text().replace("seconds", "minutes", 1))
-    with pytest.raises(BadValue, match=r"lacks \['seconds'\] and has \['minutes'\]"):
-        read(file)
-
-
-def test_what_is_no_text_is_named(file):
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(BadValue, match=r"cannot read .*m\.csv"):
-        read(file)
-
-
 # -- the runs of a cell ----------------------------------------------------------------
 def test_a_run_is_compared_with_plain_decoding_of_its_own_group():
     cell = Rows([plain(), row(), row(prompt=1), plain(2, 5.0), row(prompt=2)])

@@ -38,13 +38,6 @@ def test_a_spec_with_a_field_of_another_kind_says_whose_it_is(foreign, says):
         virtual_spec(**foreign)
 
 
-def test_a_spec_names_itself_for_people():
-    spec = virtual_spec(settings=(("without", "pre-verify"),))
-    assert spec.name == (
-        "virtual pearl(gamma=3, without=pre-verify) on pearl/codellama-7-34, alpha=0.9"
-    )
-
-
 def test_a_choice_is_every_combination_of_one_value_per_tuple():
     spec = virtual_spec("speculative", (2, 3), settings=(("a", (1, 2)), ("b", 5)))
     combinations = [(choice.gamma, choice.settings) for choice in spec.choices]

@@ -19,13 +19,6 @@ def test_both_turns_of_a_dialogue_follow_each_other():
     assert asked == [first.input, Turn(first, 1), second.input, Turn(second, 1)]
 
 
-def test_other_tasks_have_one_turn():
-    asked = load_prompts("mgsm_de", None, 3, None)
-    assert asked == [prompt.input for prompt in prompts.load("mgsm_de", 3)]
-    code = load_prompts("humaneval", None, 2, None)
-    assert code == [prompt.text for prompt in prompts.load("humaneval", 2)]
-
-
 def test_more_prompts_than_there_are_turns_are_refused():
     with pytest.raises(
         BadValue, match="asked for 193 prompts of writing.*choose 1 to 192"
@@ -65,12 +58,6 @@ def test_official_prompts_are_measured_where_they_are_there(official_folder):
     assert official_prompts.official_folder("mgsm_fr") is None
     ours = [prompt.input for prompt in prompts.load("mgsm_fr", 2)]
     assert load_prompts("mgsm_fr", None, 2, None) == ours
-
-
-def test_a_folder_of_official_prompts_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(official_prompts, "OFFICIAL_PROMPTS", "/nowhere")
-    with pytest.raises(BadValue, match="is '/nowhere', which is no folder"):
-        load_prompts("mgsm_de", None, 1, None)
 
 
 def test_a_folder_without_any_official_prompts_is_named(tmp_path, monkeypatch):

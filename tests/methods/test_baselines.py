@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.data.latency import Curve, Latency
 from speclib.errors import SpeclibError
-from speclib.methods import METHODS, takes_gamma
+from speclib.methods import METHODS
 from speclib.methods.prompt_lookup import continuation
 from speclib.models.toy import Random, Scripted, Toy
 from speclib.trace.metrics import stats
@@ -177,19 +177,6 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
     assert (counts.target_runs, counts.operations) == (3, 3)
 
 
-def test_on_a_text_that_repeats_itself_every_pass_commits_all_that_was_looked_up(
-    decode,
-):
-    """Period 3. The prompt's token 0 occurs nowhere before, nor do 1 and 2: then 1,
-    whose first occurrence offers one period more each pass, up to 4.
-    """
-    models = toys(words=(1, 2, 3))
-    output, trace = decode(METHODS["prompt_lookup"], models, 20, num_tokens=4)
-    assert output == ((1, 2, 3) * 7)[:20]
-    assert [len(e.tokens) for e in trace.commits] == [1, 1, 1, 1, 4, 5, 5, 2]
-    assert trace.busy("draft") == 0
-
-
 def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
     world = Virtual(toys(context=8), Latency.ratio(2))
     world.begin((0,) * 5, sampler=Sampler(), coins=Coins(), limit=3)
@@ -199,13 +186,6 @@ def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
 
 
 # -- both ------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["assisted", "prompt_lookup"])
-def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
-    models = toys(words=(1, 2, 3), context=16)
-    output, _ = decode(METHODS[name], models, 15)
-    assert output == (1, 2, 3) * 5
-
-
 @pytest.mark.parametrize(
     "name, settings, says",
     [
@@ -214,39 +194,9 @@ def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
             {"schedule": "linear"},
             "schedule is 'linear': give 'constant' or 'heuristic'",
         ),
-        (
-            "assisted",
-            {"num_assistant_tokens": 0},
-            "num_assistant_tokens is 0: give at least 1",
-        ),
         ("prompt_lookup", {"num_tokens": 0}, "num_tokens is 0: give at least 1"),
-        (
-            "prompt_lookup",
-            {"max_matching_ngram_size": 0},
-            "ngram_size is 0: give at least 1",
-        ),
     ],
 )
 def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):
     with pytest.raises(SpeclibError, match=says):
         decode(METHODS[name], toys(), 4, **settings)
-
-
-def test_only_methods_with_a_draft_length_take_gamma():
-    from pydantic import ValidationError
-
-    from speclab.runs.spec import Spec
-
-    for name in ("autoregressive", "assisted", "prompt_lookup"):
-        assert not takes_gamma(name)
-    cell = {"kind": "virtual", "method": "assisted", "latency": "any", "alpha": 0.5}
-    assert Spec(**cell).gamma is None
-    with pytest.raises(ValidationError, match="gamma is 3 for method 'assisted'"):
-        Spec(**cell, gamma=3)
-
-
-def test_a_certain_row_is_one_hot():
-    from speclib.core.sampling import certain
-
-    assert (certain((2, 0), 3) == np.eye(3)[[2, 0]]).all()
-    assert certain((), 3).shape == (0, 3)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from itertools import count, pairwise
-from math import ceil
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speclib.core.sampling import Coins, Sampler
-from speclib.data.latency import Curve, Latency, Step
+from speclib.data.latency import Latency, Step
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.methods.dsi import dsi
@@ -293,38 +292,7 @@ def test_enough_servers_a_right_draft_costs_t1_a_wrong_one_and_the_last_token_t2
     assert stats(trace).seconds == pytest.approx(right + c * (tokens - 1 - right) + c)
 
 
-def test_a_pass_that_pays_for_what_it_feeds_can_make_dsi_slower_than_plain_decoding():
-    """Outside the theorem: catching up on other servers' texts lengthens the passes."""
-    slope = Latency(Curve(((1, 0.25),)), Curve(((1, 1.0), (50, 50.0))))
-    _, plain_trace = run(toys(0.5, 1), slope, 20, method=METHODS["autoregressive"])
-    _, dsi_trace = run(toys(0.5, 4), slope, 20, lookahead=1)
-    dsi_stats = stats(dsi_trace)
-
-    assert stats(plain_trace).seconds == 20 < dsi_stats.seconds
-    assert dsi_stats.caught_up > 0
-
-
 # -- the page --------------------------------------------------------------------------
-@pytest.mark.parametrize("lookahead", [1, 2, 5])
-@pytest.mark.parametrize("c", [2, 5, 9.5])
-def test_as_many_servers_as_the_formula_says_keep_up(c, lookahead):
-    """One more never helps when every draft is right (section 3.1)."""
-    enough = ceil(c / lookahead)
-    times = []
-    for servers in (enough, enough + 1, enough + 3):
-        _, trace = run(toys(1.0, servers), Latency.ratio(c), 40, lookahead=lookahead)
-        times.append(stats(trace).seconds)
-    assert times[0] == pytest.approx(times[1]) == pytest.approx(times[2])
-
-
-def test_drafting_never_stops_while_there_are_tokens_left():
-    _, trace = run(toys(1.0, 3), Latency.ratio(6), 24, lookahead=2)
-    lane = sorted((e.ts, e.end) for e in trace.operations if e.device == "draft")
-    for (_, end), (next_start, _) in pairwise(lane):
-        assert next_start == pytest.approx(end)
-    assert sum(len(e.tokens) for e in trace.operations if e.op == "propose") == 24
-
-
 def test_one_target_always_works_on_the_committed_text():
     _, trace = run(toys(0.4, 3), Latency.ratio(4), 24, lookahead=3)
     for commit in trace.commits[:-1]:
@@ -348,8 +316,8 @@ class Backwards(Virtual):
 
 
 @pytest.mark.parametrize("cancel", POLICIES)
-@pytest.mark.parametrize("servers, lookahead", [(1, 1), (1, 5), (2, 5), (3, 2), (5, 1)])
-@pytest.mark.parametrize("c", [2, 3, 5, 10])
+@pytest.mark.parametrize("servers, lookahead", [(1, 5), (3, 2), (5, 1)])
+@pytest.mark.parametrize("c", [2, 5])
 def test_the_order_in_which_a_moment_is_handled_changes_no_time(
     c, servers, lookahead, cancel
 ):
@@ -388,61 +356,6 @@ def test_a_block_that_ends_with_a_pass_is_there_for_the_next_one(servers):
 
 
 # -- how much a drafter writes at a time -----------------------------------------------
-class NotingTexts(Virtual):
-    """Notes the future and the text of every operation, by the event's number."""
-
-    def __init__(self, *args, **how):
-        super().__init__(*args, **how)
-        self.futures = {}
-
-    def submit(self, device, op):
-        future = super().submit(device, op)
-        self.futures[future.id] = future
-        return future
-
-
-def stale_passes(world: NotingTexts, trace: Trace) -> int:
-    """How many drafts were finished after a token that the text contradicts.
-
-    Those that nobody wants any more when they end do not count.
-    """
-    stale = 0
-    text = (BOS,)
-    for event in trace.events:  # in the order in which they ended
-        if event.op == COMMIT:
-            text += event.tokens
-        elif event.op == "propose":
-            future = world.futures[event.id]
-            read = (*future.op.text, *event.tokens[:-1])  # by its last pass
-            shared = min(len(read), len(text))
-            contradicted = read[:shared] != text[:shared]
-            stale += contradicted and not future.cancelled
-    return stale
-
-
-@pytest.mark.parametrize("cancel", POLICIES)
-@pytest.mark.parametrize("block, goes_on", [(1, False), (None, True)])
-def test_a_drafter_that_is_contradicted_within_its_block_finishes_it(
-    cancel, block, goes_on
-):
-    """Line 8 ends it at once, and so do blocks of one token."""
-    stale = 0
-    for seed in range(6):
-        models = toys(0.8, servers=1, seed=seed)
-        world = NotingTexts(models, Latency.ratio(1.7), cancel=cancel)
-        world.begin((BOS,), sampler=Sampler(), coins=Coins(1), limit=30)
-        dsi(world, lookahead=5, block=block)
-        stale += stale_passes(world, world.end())
-
-    assert (stale > 0) == goes_on
-
-
-@pytest.mark.parametrize("c", [1.5, 2, 3.3])
-def test_blocks_of_one_token_are_faster_where_passes_do_not_wait_for_blocks(c):
-    """On a clock on which messages cost nothing."""
-    assert mean_seconds(c) > 1.02 * mean_seconds(c, block=1)
-
-
 def test_a_block_of_no_token_is_refused():
     with pytest.raises(SpeclibError, match="block is 0: give at least 1"):
         run(toys(0.5, 1), Latency.ratio(2), 4, lookahead=1, block=0)
@@ -486,10 +399,10 @@ def commits_of_amusd(
     return commits
 
 
-@pytest.mark.parametrize("c", [2, 3, 5])
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.8, 0.95, 1.0])
+@pytest.mark.parametrize("c", [2, 5])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.95])
 def test_with_one_server_and_lookahead_and_blocks_of_one_it_is_amusd(alpha, c):
-    for seed in range(10):
+    for seed in range(3):
         models = toys(alpha, 1, seed=seed)
         target, draft = models["target"], models["draft"]
         plain = METHODS["autoregressive"]

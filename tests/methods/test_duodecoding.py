@@ -18,11 +18,11 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Latency
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
-from speclib.models.toy import BOS, Random, Toy
+from speclib.models.toy import Random, Toy
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.model import Model
 from speclib.operations.operation import Request, perform
-from speclib.trace.metrics import Stats, stats
+from speclib.trace.metrics import stats
 
 DUO = METHODS["duodecoding"]
 WORDS = tuple(range(1, 60))
@@ -143,10 +143,10 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
     samplers = (Sampler(), Sampler(1.0), Sampler(0.6, 3, 0.9))
-    for sampler, seed in product(samplers, range(4)):
+    for sampler, seed in product(samplers, range(2)):
         how = {"sampler": sampler, "coins": Coins(seed)}
         plain, _ = decode(METHODS["autoregressive"], models, 30, **how)
-        for gamma, k in product((1, 2, 4, 6, 12), (None, 1, 2, 3, 8)):
+        for gamma, k in product((1, 4, 6, 12), (None, 2, 8)):
             output, _ = decode(DUO, models, 30, gamma=gamma, k=k, **how)
             assert output == plain
 
@@ -184,19 +184,6 @@ def place_of_sequence(sequences, first_token: int) -> int | None:
         if sequence[:1] == (first_token,):
             return number
     return None
-
-
-def test_one_verdict_a_round_on_the_new_sequences_and_one_a_token_of_the_window(decode):
-    models = {"draft": Random(3, 3), "target": Random(3, 4)}
-    counts = Stats()
-    for seed in range(10):
-        _, trace = decode(
-            DUO, models, 60, gamma=4, k=2, sampler=Sampler(1.0), coins=Coins(seed)
-        )
-        counts += stats(trace)
-    assert counts.accepted > 0
-    assert counts.rejected > 0
-    assert counts.accepted + counts.rejected <= counts.tokens < counts.drafted
 
 
 # -- what a round takes ----------------------------------------------------------------
@@ -255,29 +242,6 @@ def target_passes(trace) -> list[tuple]:
     return [(event.ts, event.dur, event.tokens) for event in passes]
 
 
-def test_a_doubting_toy_is_right_as_often_as_it_says_and_its_ranks_too():
-    """20,000 positions: each of the first three ranks within 4 standard errors of its
-    chances (a fresh seed would fail about 1 in 5,000).
-    """
-    positions = 19_000
-    draft = Toy(0.7, 16, 5, context=20_000, doubt=0.4)
-    target = Toy(None, 16, 5, context=20_000, doubt=0.4)
-    target_rows = target.rows((BOS,) * positions, positions - 1, Sampler())
-    target_tokens = target_rows.argmax(axis=-1)
-
-    hits = np.zeros(3)
-    expected_hits = np.zeros(3)
-    for position, target_token in enumerate(target_tokens):
-        draft.prefix.fed = range(position + 1)
-        row = draft.chances()
-        ranked = np.argsort(-row, kind="stable")[:3]
-        hits += ranked == target_token
-        expected_hits += row[ranked]
-
-    assert np.abs(hits - expected_hits).max() < 4 * np.sqrt(positions * 0.25)
-    assert expected_hits[0] / positions == pytest.approx(0.7, abs=0.02)
-
-
 @pytest.mark.parametrize(
     "settings, words",
     [
@@ -298,16 +262,3 @@ def test_a_first_token_that_is_just_as_likely_as_the_best_two_begins_no_sequence
     assert theta == 0.25
     assert len(sequences) == 1
     assert chances == [0.5]
-
-
-@pytest.mark.parametrize("most", [1, 2, 4, 8])
-def test_however_unsure_the_draft_is_there_are_no_more_sequences_than_allowed(
-    decode, most
-):
-    models = {
-        "draft": Toy(0.7, 60, 0, WORDS, doubt=3.0),
-        "target": Toy(None, 60, 0, WORDS),
-    }
-    _, trace = decode(DUO, models, 60, gamma=8, most=most, latency=Latency.ratio(8))
-    counts = [len(e.sequences) for e in trace.operations if e.is_drafting]
-    assert max(counts) == most

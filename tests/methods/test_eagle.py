@@ -6,7 +6,6 @@ a cache, from a search of all nodes, from plain decoding, and from mixed-up feat
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from typing import NamedTuple
@@ -23,10 +22,8 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_dynamic_tree import DraftDynamicTree
-from speclib.operations.draft_tree import DraftTree
 from speclib.operations.operation import Request, perform
 from speclib.operations.score import ScoreTreeFeatures
-from speclib.trace.metrics import stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
@@ -70,7 +67,7 @@ def paths_of(tokens, parents) -> set[tuple[int, ...]]:
     return {tuple(tokens[on_path].tolist()) for on_path in ancestry(parents)}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("levels, width, budget", [(3, 2, 5), (2, 4, 9), (4, 3, 40)])
 def test_the_likeliest_of_all_nodes_are_offered(seed, levels, width, budget):
     operation = DraftDynamicTree((1, 2), levels, width, budget)
@@ -81,17 +78,6 @@ def test_the_likeliest_of_all_nodes_are_offered(seed, levels, width, budget):
     assert paths_of(tokens, parents) == {node.path for node in best}
     assert sorted(chances) == pytest.approx(sorted(node.chance for node in best))
     assert all(parent < node for node, parent in enumerate(parents))
-
-
-def test_one_wide_it_is_the_greedy_line_of_tree_drafting():
-    for seed in range(5):
-        line = DraftTree((1, 2), 4, 1)
-        dynamic = DraftDynamicTree((1, 2), 4, 1, 4)
-        greedy = Sampler()
-        (wanted, _), _ = perform(line, Random(6, seed), request(1, greedy)).raw
-        (tokens, parents), _ = perform(dynamic, Random(6, seed), request(2, greedy)).raw
-        assert tokens == wanted
-        assert parents == (-1, 0, 1, 2)
 
 
 def test_a_token_that_cannot_be_drawn_is_no_candidate():
@@ -105,15 +91,6 @@ def test_a_token_that_cannot_be_drawn_is_no_candidate():
         assert len(tree.children(node)) in (0, 2)
 
 
-def test_candidates_are_certain():
-    world = Virtual({"draft": Random(6, 1), "target": Random(6, 2)}, Latency.ratio(3))
-    world.begin((0,), sampler=PLAIN, coins=Coins(0), limit=9)
-    tree = world.wait(world.draft.draft_dynamic_tree((0,), 2, 3, 7))
-    assert len(tree.drafted) == 7
-    for drafted in tree.drafted:
-        assert drafted.q[drafted.token] == drafted.q.sum() == 1
-
-
 # -- features that are handed over -----------------------------------------------------
 def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
     features = Features(2, np.array([[2.0], [3.0], [4.0]]))  # of tokens 2, 3, 4
@@ -122,13 +99,6 @@ def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
     from_the_start = Features(0, np.array([[7.0], [8.0]]))
     assert from_the_start.before(0, 3).tolist() == [[0.0], [7.0], [8.0]]
     assert from_the_start.before(0, 1).tolist() == [[0.0]]
-
-
-@pytest.mark.parametrize("kept, length", [(2, 5), (0, 5), (3, 7)])
-def test_a_feature_that_is_missing_is_named(kept, length):
-    features = Features(2, np.zeros((3, 1)))
-    with pytest.raises(SpeclibError, match="but was given those of 2 to 4"):
-        features.before(kept, length)
 
 
 def test_features_of_a_path_are_those_of_its_nodes():
@@ -193,13 +163,6 @@ def test_the_first_round_has_no_draft_and_every_further_one_has_both():
         assert names == ["draft_dynamic_tree", "score_tree_features"]
 
 
-def test_a_draft_that_always_agrees_has_every_level_accepted():
-    world = run_with(Toy(1.0), Toy(), gamma=4, width=1, budget=4, limit=1 + 3 * 5)
-    counts = stats(world.end())
-    assert (counts.rounds, counts.accepted) == (1 + 3, 3 * 4)
-    assert counts.draft_runs == 3 * 4
-
-
 def test_passes_count_also_where_nothing_of_their_level_is_offered():
     """Every token has a fifth: level 1 has two nodes of .2, level 2 such of .04."""
 
@@ -244,7 +207,11 @@ HEAD = {"model": "zoo/target", "head": True}
         ("zoo/draft-good", HEAD, "drafts for its own model alone"),
         ({"model": "zoo/target", "runtime": "llamacpp"}, HEAD, "alone, in torch"),
         ("zoo/target", HEAD | {"spread": "layers"}, "a head is in one place"),
-        ("toy", {"model": "toy", "head": True}, "a toy has no weights"),
+        (
+            "toy",
+            {"model": "toy", "head": True},
+            "head beside 'toy' would have no effect",
+        ),
     ],
 )
 def test_a_head_is_a_draft_for_its_own_target_in_torch(target, draft, says):
@@ -313,14 +280,6 @@ def test_features_are_transformers_last_hidden_states(target_network):
         path = (*TEXT, *np.array(NODES)[on_path].tolist())
         wanted = hidden_states(target_network, path)[-1]
         np.testing.assert_allclose(tree.values[2 + node], wanted, atol=1e-5)
-
-
-def test_the_lm_head_makes_the_targets_rows_of_its_features(target_network):
-    model = hf.HFModel(target_network, VOCAB)
-    features = features_of(model, TEXT)
-    logits = target_network.lm_head(torch.tensor(features.values[-1:]))
-    rows = model.rows(TEXT, 0, PLAIN)
-    np.testing.assert_allclose(rows, logits.softmax(-1).numpy(), atol=1e-6)
 
 
 def chain_by_hand(head, target_network, text, path) -> list[np.ndarray]:
@@ -558,13 +517,3 @@ def test_a_head_without_features_is_a_poor_draft_but_one(zoo_world):
     with_features = speclib.decode(prompt, method="eagle", gamma=2, **line, **how)
     assert without.tokens == with_features.tokens == plain.tokens
     assert with_features.stats.acceptance_rate > without.stats.acceptance_rate
-
-
-@needs_the_head
-def test_the_heads_card_names_its_size_and_its_target():
-    folder = zoo.ZOO / "target"
-    card = json.loads((folder / "eagle.json").read_text(encoding="utf-8"))
-    assert card["target"] == "target"
-    size = (folder / eagle_head.FILE).stat().st_size
-    assert 2 * card["parameters"] <= size <= 2 * card["parameters"] + 4096
-    assert size < 1_900_000

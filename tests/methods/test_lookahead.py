@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from speclib import replay
 from speclib.core.sampling import Coins, Sampler
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
@@ -152,14 +151,6 @@ def test_on_a_text_that_repeats_itself_several_tokens_pass_at_once(decode):
 
 
 # -- settings and replay --------------------------------------------------------------
-def test_a_sampled_run_can_be_replayed(decode):
-    models = {"draft": Random(4), "target": Random(4, 5)}
-    _, trace = decode(
-        METHODS["lookahead"], models, 50, sampler=Sampler(1.0), window=3, ngram=3
-    )
-    assert replay(trace, "lookahead").events == trace.events
-
-
 @pytest.mark.parametrize(
     "name, value, least", [("window", 0, 1), ("ngram", 2, 3), ("guesses", 0, 1)]
 )
@@ -170,14 +161,6 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
 
 
 # -- the embedded pair -----------------------------------------------------------------
-@pytest.mark.slow
-@pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_on_the_embedded_pair_ngrams_pass_and_the_output_is_plain_decodings(
-    assert_fewer_passes_write_plain_decodings_text, temperature
-):
-    assert_fewer_passes_write_plain_decodings_text("lookahead", temperature)
-
-
 def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():
     """What was likeliest after a token stays under it: 22 was said after 12."""
     window = Window((1, 2, 3, 4, 5), span=5, height=3)

@@ -13,20 +13,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from helpers.watched_world import WatchedWorld
-from scipy.stats import chi2, ncx2
+from scipy.stats import chi2
 
 from speclib.core.kv_prefix import Prefix
-from speclib.core.sampling import Coins, Drafted, Sampler, ids, scaled
+from speclib.core.sampling import Coins, Drafted, Sampler, ids
 from speclib.core.verification import Verified, verify
 from speclib.data.latency import Curve, Latency
 from speclib.errors import BadCall, SpeclibError
 from speclib.methods import METHODS, about, parameters
 from speclib.methods.pearl import next_window
 from speclib.models.toy import BOS, Random, Scripted, Toy
-from speclib.operations.draft_phrase import DraftPhrase
-from speclib.operations.fork import Fork
 from speclib.operations.model import Model
-from speclib.operations.propose import Propose
 from speclib.paths import DATA, ROOT
 from speclib.trace.metrics import stats, total
 from speclib.worlds.virtual import Virtual
@@ -109,7 +106,7 @@ def prompt_lengths(gamma: int, largest_gamma: int) -> list[int]:
 
 
 @some_or_all
-@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0])
+@pytest.mark.parametrize("alpha", [0.8, 1.0])
 def test_greedy_output_ends_at_eos_at_every_offset_of_a_block(
     case, decode, alpha, gammas
 ):
@@ -175,11 +172,6 @@ def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     expected, _ = decode(METHODS["autoregressive"], models, 15)
     output, _ = decode(METHODS[name], models, 15, gamma=5)
     assert output == expected
-
-
-def test_a_toy_refuses_a_text_longer_than_its_context():
-    with pytest.raises(SpeclibError, match="context"):
-        Toy(context=16).rows((BOS,) * 17, 0, Sampler())
 
 
 def test_the_toys_overlap_is_alpha_whatever_their_contexts():
@@ -253,19 +245,6 @@ def chi_square(decode, method, settings, amount: Amount) -> float:
         np.add.at(counts, ((0, *output[:-1]), output), 1)
     expected = counts.sum(1, keepdims=True) * TABLES[1]
     return ((counts - expected) ** 2 / expected).sum()
-
-
-@pytest.mark.parametrize("amount", [FAST, LONG])
-def test_the_chi_square_test_finds_a_total_variation_of(amount):
-    """Moved between tokens that are all as likely, as much up as down.
-
-    The power is that of the noncentral chi-square.
-    """
-    expected = 1 / KINDS
-    moved = 2 * amount.variation / KINDS
-    tokens = amount.requests * amount.length
-    shift = tokens * KINDS * moved**2 / expected
-    assert ncx2.sf(LIMIT, FREEDOM, shift) > 0.99
 
 
 @pytest.mark.slow
@@ -347,7 +326,7 @@ def counted(decode, name, alpha, gamma, sampler=None, requests=10):
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
-@pytest.mark.parametrize("alpha", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("alpha", [0.3, 0.95])
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
 def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
     """Every test is a coin of probability alpha: within 4 standard errors (a fresh seed
@@ -361,30 +340,6 @@ def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
     standard_error = (alpha * (1 - alpha) / tested) ** 0.5
     assert abs(rate - alpha) < 4 * standard_error
     assert counts.run_length == pytest.approx(rate / (1 - rate))
-
-
-@pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
-def test_sd_accepts_as_many_per_pass_as_the_truncated_geometric_says(
-    decode, alpha, gamma
-):
-    """alpha (1 - alpha^gamma) / (1 - alpha), within 4 standard errors.
-
-    The bonus is one more.
-    """
-    counts = counted(decode, "speculative", alpha, gamma, Sampler(1.0))
-    lengths = np.arange(gamma + 1)
-    chances = alpha**lengths * (1 - alpha)
-    chances[gamma] = alpha**gamma  # all are accepted
-    mean = chances @ lengths
-    assert mean == pytest.approx(alpha * (1 - alpha**gamma) / (1 - alpha))
-
-    variance = chances @ lengths**2 - mean**2
-    standard_error = (variance / counts.target_runs) ** 0.5
-    assert abs(counts.mat - mean) < 4 * standard_error
-
-    # The last pass of a request is cut.
-    cut = gamma * counts.requests / counts.target_runs
-    assert counts.tokens_per_target_run == pytest.approx(counts.mat + 1, abs=cut)
 
 
 @pytest.mark.slow
@@ -435,14 +390,6 @@ def test_with_a_perfect_draft_the_others_commit_what_their_rows_allow(decode, ga
     )
 
 
-@pytest.mark.parametrize("gamma", [1, 3, 7])
-def test_with_a_useless_draft_every_pass_commits_the_targets_own_token(decode, gamma):
-    for name in ("speculative", "pearl"):
-        counts = stats(decoded(decode, name, 0.0, gamma, 30))
-        assert (counts.accepted, counts.rejected) == (0, 30)
-        assert (counts.target_runs, counts.tokens) == (30, 30)
-
-
 @pytest.mark.parametrize("settings", [{}, {"without": "post-verify"}], ids=str)
 def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
     _, plain = decode(METHODS["autoregressive"], toys(0.6), 25)
@@ -462,71 +409,6 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
         SpeclibError, match="without is 'preverify': give .*'pre-verify'"
     ):
         decode(METHODS["pearl"], toys(0.5), 4, gamma=2, without="preverify")
-
-
-WITHOUT_A_LINE_OF_DRAFTS = (
-    "autoregressive",
-    "prompt_lookup",
-    "duodecoding",
-    "lookahead",
-    "rest",
-    "tree",
-    "easyspec",
-    "eagle",
-)
-
-
-def test_drafted_tokens_carry_the_very_distribution_they_were_drawn_from(
-    case, decode, monkeypatch
-):
-    """The q of each token is the draft's row for its own prefix, bit for bit.
-
-    Where a fork scales what is likeliest, it is that row, scaled.
-    """
-    draft, target = Random(4, 1), Random(4, 2)
-    seen = []  # (text before it, the drafted token, how its q is scaled)
-    propose, draft_phrase, fork = Propose.result, DraftPhrase.result, Fork.result
-
-    def see(text, drafted_tokens, *scale):
-        for index, drafted in enumerate(drafted_tokens):
-            seen.append((text + ids(drafted_tokens[:index]), drafted, scale))
-
-    def watch_line(op, raw, *rest):
-        finished = propose(op, raw, *rest)
-        see(op.text, finished.value)
-        return finished
-
-    def watch_phrase(op, raw, *rest):
-        finished = draft_phrase(op, raw, *rest)
-        see(op.bare_text, finished.value.drafted)
-        return finished
-
-    def watch_fork(op, raw, *rest):
-        finished = fork(op, raw, *rest)
-        for (accepted, guess), branch in finished.value.items():
-            before = op.text[: len(op.text) - op.last + accepted]
-            see((*before, guess), branch, op.likeliest, op.factor)
-        return finished
-
-    monkeypatch.setattr(Fork, "result", watch_fork)
-    monkeypatch.setattr(Propose, "result", watch_line)
-    monkeypatch.setattr(DraftPhrase, "result", watch_phrase)
-    sampler = Sampler(0.7, 3, 0.9)
-    models = {"draft": draft, "target": target}
-    for settings in case.at(3):
-        decode(case.method, models, 12, sampler=sampler, **settings)
-
-    assert seen or case.name in WITHOUT_A_LINE_OF_DRAFTS, (
-        f"{case.name} drafts nothing in a line: if that is so, add it to "
-        "WITHOUT_A_LINE_OF_DRAFTS, whose drafts other tests look at"
-    )
-    for text, drafted, scale in seen:
-        assert isinstance(drafted, Drafted)
-        assert drafted.q[drafted.token] > 0
-        (own_row,) = draft.rows(text, 0, sampler)
-        if scale:
-            own_row = scaled(own_row, *scale)
-        assert (own_row == drafted.q).all()
 
 
 # -- the printed examples --------------------------------------------------------------

@@ -292,30 +292,6 @@ def test_a_sampled_run_in_which_phrases_pass_can_be_replayed(decode, window):
 
 
 # -- the embedded pair -----------------------------------------------------------------
-@pytest.mark.slow
-def test_on_the_embedded_pair_it_takes_fewer_passes_than_speculative_decoding():
-    """On one prompt, greedily; the output is plain decoding's."""
-    pytest.importorskip("torch")
-    import speclib
-    from speclib.data import prompts
-    from speclib.models import zoo
-
-    if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
-        pytest.skip("the embedded models are not trained: make models")
-    pair = speclib.load_pair("embedded/llama-7b-70b")
-    prompt = prompts.load("gsm8k")[0].input
-    with speclib.open_world("virtual", pair) as world:
-        how = {"world": world, "max_new_tokens": 64}
-        plain = speclib.decode(prompt, method="autoregressive", **how)
-        speculative = speclib.decode(prompt, method="speculative", gamma=5, **how)
-        ours = speclib.decode(
-            prompt, method="ouroboros", gamma=5, window=7, ngram=5, **how
-        )
-    assert ours.tokens == speculative.tokens == plain.tokens
-    assert ours.stats.draft_runs < speculative.stats.draft_runs
-    assert ours.stats.target_runs <= speculative.stats.target_runs
-
-
 def test_no_phrase_that_was_mended_is_longer_than_an_ngram(decode):
     """One of ``ngram`` tokens is tried by all but its first, which the draft wrote."""
     lengths = set()

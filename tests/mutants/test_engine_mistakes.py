@@ -11,7 +11,7 @@ import pytest
 from helpers.two_models import EXACT, MODELS, VOCAB, assert_distribution, p, q
 
 from speclab.mutants import engine_mistakes
-from speclab.mutants.engine_mistakes import ENGINE_MUTANTS, chances_by_products
+from speclab.mutants.engine_mistakes import ENGINE_MUTANTS
 from speclib.models.toy import Random
 from speclib.worlds.enumerator import outcomes, total_variation, truth
 
@@ -111,15 +111,3 @@ def test_the_first_token_of_a_block_tested_by_products():
     for token in set(range(VOCAB)) - {first}:
         expected = none_passes * p()[token] / (1 - bound_1)
         assert probabilities[(token,)] == pytest.approx(expected, abs=0.01)
-
-
-# The second bound may lie above the first, and the third above both: ratios above 1.
-BOUNDS = [(1, 1, 1), (0.5, 0, 0), (0.8, 0.64, 0.512), (0.6, 0.2, 0.9), (0.3, 0.7, 0.4)]
-
-
-@pytest.mark.parametrize("bounds", BOUNDS)
-def test_products_of_coins_are_those_of_a_grid(bounds):
-    chances = chances_by_products(bounds)
-    assert chances == pytest.approx(shares_of_a_grid(bounds), abs=0.01)
-    assert chances.sum() == pytest.approx(1, abs=EXACT)
-    assert min(chances) >= 0

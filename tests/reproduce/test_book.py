@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from speclab.reproduce.book import Book
-from speclib import SpeclibError, paths
+from speclib import paths
 
 
 @pytest.fixture
@@ -33,15 +33,6 @@ def test_a_timeline_shows_a_columns_virtual_runs_or_the_printed_steps(book):
     assert "7 tokens" in repr(book.timeline("figure-3"))
     assert "18 tokens" in repr(book.timeline("table-9"))
     assert "no run on the virtual clock" in repr(book.timeline("table-16", "1024"))
-
-
-def test_unknown_papers_items_and_columns_list_the_known(book):
-    with pytest.raises(SpeclibError, match="no paper 'pearls'.*pearl"):
-        Book("pearls")
-    with pytest.raises(SpeclibError, match="no 'table-99'; known: .*table-5"):
-        book.show("table-99")
-    with pytest.raises(SpeclibError, match="no column 'x'; known: CodeLlama"):
-        book.timeline("table-5", "x")
 
 
 def test_a_fresh_clone_shows_every_table_and_whose_machine_was_timed(book):

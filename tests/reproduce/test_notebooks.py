@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from io import BytesIO
 from pathlib import Path
 from shutil import copytree
 
-import numpy as np
 import pytest
 from helpers import late
 
 from speclab.papers.load_papers import load_paper
-from speclab.reproduce.notebooks import run_notebook, with_palette
+from speclab.reproduce.notebooks import run_notebook
 from speclab.teach.lessons import TO_DO, write_lessons
-from speclib import simulate, timeline
-from speclib.drawing.display import png
 from speclib.errors import SpeclibError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +35,6 @@ EXERCISE = "exercise"  # the tag of a function that a student writes
 OWN = "own"  # the tag of a function that stands for one of the reader's own
 every_notebook = pytest.mark.parametrize("path", stored_notebooks("."), ids=stem)
 learn_notebook = pytest.mark.parametrize("path", LEARN, ids=stem)
-reproduce_notebook = pytest.mark.parametrize("path", REPRODUCE, ids=stem)
 
 
 def read(path: Path):
@@ -55,11 +50,6 @@ def code_cells(path: Path) -> list:
 
 
 # -- conventions -----------------------------------------------------------------------
-def test_there_are_notebooks_of_both_kinds():
-    assert LEARN
-    assert REPRODUCE
-
-
 @every_notebook
 def test_it_is_valid_small_and_for_the_standard_kernel(path):
     notebook = read(path)
@@ -101,40 +91,6 @@ def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
             continue
         for node in ast.walk(ast.parse(cell.source)):
             assert not isinstance(node, definitions), cell.source
-
-
-@every_notebook
-def test_the_head_says_what_you_learn_paper_and_time_the_tail_what_is_next(path):
-    cells = cells_of_type(path, "markdown")
-    head = cells[0].source
-    assert head.startswith("# ")
-    for word in ("You learn", "Paper", "Time"):
-        assert f"**{word}**" in head
-
-    tail = cells[-1].source
-    assert "reports/index.html" in tail
-    assert re.search(r"\bnext\b", tail, re.I)
-    next_notebooks = re.findall(r"`(notebooks/[\w/]+\.ipynb)`", tail)
-    assert next_notebooks
-    for notebook in next_notebooks:
-        assert (ROOT / notebook).is_file()
-
-
-@every_notebook
-def test_it_uses_public_names_of_speclib_only(path):
-    for cell in code_cells(path):
-        for node in ast.walk(ast.parse(cell.source)):
-            for name in names_used_by(node):
-                assert not name.startswith("_"), cell.source
-
-
-def names_used_by(node: ast.AST) -> list[str]:
-    """The names that an import brings in, or the attribute that is read."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.Attribute):
-        return [node.attr]
-    return []
 
 
 @pytest.mark.parametrize("path", REPRODUCE + SOLUTIONS, ids=stem)
@@ -190,7 +146,6 @@ def imports_of(source: str) -> str:
     return "\n".join(imports)
 
 
-# -- what lectures store ---------------------------------------------------------------
 def lines_of_our_code() -> set[str]:
     """Every line of both packages, without blanks at its end."""
     lines = set()
@@ -216,6 +171,7 @@ def test_code_that_a_lecture_has_printed_is_the_code_of_today(path):
         assert not stale, f"store {path.name} anew (make lectures)"
 
 
+# -- what lectures store ---------------------------------------------------------------
 @learn_notebook
 def test_learn_notebooks_keep_no_widget_state(path):
     assert "widgets" not in read(path).metadata
@@ -260,16 +216,6 @@ def test_an_unknown_parameter_is_an_error_that_lists_the_known(notebook, tmp_pat
     assert not out.exists()
 
 
-def test_a_missing_notebook_and_one_without_parameters_are_named(tmp_path):
-    out = tmp_path / "out.ipynb"
-    with pytest.raises(SpeclibError, match="no notebook .*nothing.ipynb"):
-        run_notebook(tmp_path / "nothing.ipynb", out)
-    bare = tmp_path / "bare.ipynb"
-    late.nbformat.write(late.nbformat.v4.new_notebook(), bare)
-    with pytest.raises(SpeclibError, match="bare.ipynb has 0 parameters cells"):
-        run_notebook(bare, out)
-
-
 @pytest.mark.thorough
 def test_a_run_that_fails_keeps_the_last_result_and_says_which_cell(notebook, tmp_path):
     out = tmp_path / "out.ipynb"
@@ -284,20 +230,3 @@ def test_a_run_that_fails_keeps_the_last_result_and_says_which_cell(notebook, tm
         run_notebook(notebook, out, {"times": -1})
     assert out.read_bytes() == before
     assert "times is negative" in part.read_text()
-
-
-def test_a_stored_picture_looks_the_same_on_white_and_takes_less_room():
-    image = pytest.importorskip("PIL.Image")
-    picture = png(timeline(simulate("pearl", tokens=12)).picture())
-    stored = with_palette(picture)
-    assert len(stored) < 0.6 * len(picture)
-
-    before = image.open(BytesIO(picture)).convert("RGBA")
-    after = image.open(BytesIO(stored)).convert("RGB")
-    assert after.size == before.size
-    assert after.getpixel((0, 0)) == (255, 255, 255)  # a corner that was cut off
-    on_white = image.new("RGBA", before.size, "white")
-    on_white.alpha_composite(before)
-    pixels = np.array(on_white.convert("RGB"), int)
-    assert np.abs(pixels - np.array(after, int)).max() < 40
-    assert np.abs(pixels - np.array(after, int)).mean() < 1

@@ -73,16 +73,3 @@ def test_at_the_end_every_timed_cell_has_all_the_prompts_that_it_asks_for():
                 for spec in cell.specs:
                     assert last[spec] == spec.requests
     assert values == {"layer similarity", "cache transport", "acceptance by place"}
-
-
-def test_first_the_main_tables_have_eight_prompts_and_four():
-    first, second, *_ = steps(choose_papers())
-    assert isinstance(first, Step)
-    assert isinstance(second, Step)
-    assert (first.prompts, second.prompts) == (8, 4)
-    assert set(second.specs) >= specs_of_table("dsi", "table-1")
-    assert {spec.pair for spec in second.specs if spec.pair} >= {
-        "embedded/duo",
-        "embedded/easyspec",
-        "embedded/easyspec-qwen",
-    }

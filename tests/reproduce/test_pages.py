@@ -7,7 +7,7 @@ import re
 import pytest
 from helpers import late
 
-from speclab.reproduce.pages import notebook_markdown, notebook_page
+from speclab.reproduce.pages import notebook_page
 from speclab.views.notebook_files import PLOTLY, WIDGET
 
 FROM_ELSEWHERE = re.compile(
@@ -54,7 +54,3 @@ def test_a_page_has_charts_and_pictures_with_words_and_no_bare_widget(executed):
     assert 'alt="timeline of 2 runs"' in page
     assert "cells: 0%" not in page
     assert "pearl.show" not in page
-
-
-def test_the_markdown_has_texts_and_what_was_shown(executed):
-    assert notebook_markdown(executed).startswith("# Title\n\ntimeline of 2 runs")

@@ -115,7 +115,7 @@ def verify(drafted, q, p, coin):
     ],
 )
 def test_a_right_solution_is_right(check, solution):
-    """tests/helpers/class_answers has five others for every exercise."""
+    """tests/helpers/class_answers has three others for every exercise."""
     card = check(solution)
     assert card.is_right, card
     assert repr(card).startswith("✓ Right.")

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable
-from functools import cache
-from itertools import takewhile
-from typing import NamedTuple
 
 import pytest
 
@@ -18,8 +13,6 @@ from speclib.decoding.simulate import simulate
 from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.trace.metrics import total
-
-ALPHAS = (0.0, 0.3, 0.7, 0.9, 0.97)
 
 
 # -- known arithmetic ------------------------------------------------------------------
@@ -191,9 +184,6 @@ def test_dsi_by_hand():
         (0.5, 2, 3, 5.0),
         (0.9, 1, 5, 5.0),
         (0.9, 1, 2, 5.0),
-        pytest.param(0.5, 1, 5, 5.0, marks=pytest.mark.thorough),
-        pytest.param(0.5, 1, 2, 5.0, marks=pytest.mark.thorough),
-        pytest.param(0.9, 2, 3, 5.0, marks=pytest.mark.thorough),
     ],
 )
 def test_dsis_code_is_within_an_eighth_of_its_formula(alpha, lookahead, servers, c):
@@ -210,144 +200,7 @@ def test_dsis_code_is_within_an_eighth_of_its_formula(alpha, lookahead, servers,
     assert result.stats.decode_speed == pytest.approx(speed, rel=0.125)
 
 
-# -- brute force: steps counted on a row of coins, nothing of the engine ---------------
 DRAFT, TARGET = 1.0, 4.0  # seconds of a pass
-
-
-class Step(NamedTuple):
-    """One step of a method: tokens committed, seconds, drafts accepted, passes.
-
-    ``waiting`` says whether it leaves a block that waits for the target.
-    """
-
-    tokens: int
-    waiting: bool
-    seconds: float
-    accepted: int
-    passes: int
-
-
-# (whether the draft is right at each position, position, whether a block waits, gamma)
-TakeStep = Callable[[list[bool], int, bool, int], Step]
-
-
-class Counts(NamedTuple):
-    """What all steps of a run do."""
-
-    tokens: int
-    seconds: float
-    accepted: int
-    passes: int
-
-    @property
-    def speed(self) -> float:
-        """Tokens per second."""
-        return self.tokens / self.seconds
-
-
-@cache
-def agreements(alpha: float, count: int) -> list[bool]:
-    """Independent coins, always the same: whether the draft agrees at each position."""
-    coins = random.Random(5)
-    return [coins.random() < alpha for _ in range(count)]
-
-
-def count_steps(
-    take_step: TakeStep, alpha: float, gamma: int, limit: int = 20_000
-) -> Counts:
-    """Steps on independent coins, until ``limit`` tokens are there."""
-    agrees = agreements(alpha, limit + 100)
-    tokens = accepted = passes = 0
-    seconds = 0.0
-    waiting = False
-
-    while tokens < limit:
-        step = take_step(agrees, tokens, waiting, gamma)
-        waiting = step.waiting
-        tokens += step.tokens
-        seconds += step.seconds
-        accepted += step.accepted
-        passes += step.passes
-
-    return Counts(tokens, seconds, accepted, passes)
-
-
-def agreements_from(agrees: list[bool], at: int, most: int) -> int:
-    """How many agreements in a row begin at ``at``, at most ``most``."""
-    return sum(1 for _ in takewhile(bool, agrees[at : at + most]))
-
-
-def sd_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
-    accepted = agreements_from(agrees, at, gamma)
-    return Step(accepted + 1, False, gamma * DRAFT + TARGET, accepted, 1)
-
-
-def pre_verify(agrees: list[bool], at: int, gamma: int) -> Step:
-    """The target tests the first token of the block that is drafted beside it."""
-    accepted = int(agrees[at])
-    waiting = bool(accepted) and gamma > 1
-    return Step(1, waiting, max(gamma * DRAFT, TARGET), accepted, 1)
-
-
-def post_verify(agrees: list[bool], at: int, gamma: int) -> Step:
-    """The target tests a block while the draft writes the next one."""
-    accepted = agreements_from(agrees, at, gamma)
-    all_right = accepted == gamma
-    tokens = accepted if all_right else accepted + 1
-    return Step(tokens, all_right, max(gamma * DRAFT, TARGET), accepted, 1)
-
-
-def pearl_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
-    """The block that waits has its first token committed."""
-    if waiting:
-        return post_verify(agrees, at, gamma)
-    return pre_verify(agrees, at, gamma)
-
-
-def no_pre_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
-    """Where no block waits, the draft makes one and the target idles."""
-    if waiting:
-        return post_verify(agrees, at, gamma)
-    return Step(0, True, gamma * DRAFT, 0, 0)
-
-
-def no_post_step(agrees: list[bool], at: int, waiting: bool, gamma: int) -> Step:
-    """The rest of a block is verified while the draft idles, with a bonus."""
-    if not waiting:
-        return pre_verify(agrees, at, gamma)
-    accepted = agreements_from(agrees, at, gamma - 1)
-    return Step(accepted + 1, False, TARGET, accepted, 1)
-
-
-PEARL_STEPS = {
-    None: pearl_step,
-    "pre-verify": no_pre_step,
-    "post-verify": no_post_step,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("gamma", [1, 2, 4, 7])
-def test_formulas_equal_counted_steps(alpha, gamma):
-    """20,000 positions leave 1.5 %; the coins are seeded, so it passes or it never
-    does."""
-    sd = count_steps(sd_step, alpha, gamma)
-    accepted_per_pass = sd.accepted / sd.passes
-    formula = theory.sd_accepted(alpha, gamma)
-    assert formula == pytest.approx(accepted_per_pass, rel=0.03)
-    formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
-    assert formula == pytest.approx(sd.speed, rel=0.03)
-
-    pearl = count_steps(pearl_step, alpha, gamma)
-    tokens_per_pass = pearl.tokens / pearl.passes
-    formula = theory.pearl_tokens(alpha, gamma)
-    assert formula == pytest.approx(tokens_per_pass, rel=0.03)
-
-    for without, take_step in PEARL_STEPS.items():
-        counts = count_steps(take_step, alpha, gamma)
-        formula = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
-        assert formula == pytest.approx(counts.speed, rel=0.03), without
 
 
 # -- the methods' own code -------------------------------------------------------------
@@ -371,13 +224,6 @@ def speed_of(method: str, alpha: float, **settings: object) -> float:
         (2, 0.5, 0.05),
         (5, 0.9, 0.08),
         (5, 1.0, 0.02),
-        pytest.param(1, 0.5, 0.05, marks=pytest.mark.thorough),
-        pytest.param(1, 1.0, 0.02, marks=pytest.mark.thorough),
-        pytest.param(2, 0.0, 1e-9, marks=pytest.mark.thorough),
-        pytest.param(2, 0.9, 0.08, marks=pytest.mark.thorough),
-        pytest.param(2, 1.0, 0.02, marks=pytest.mark.thorough),
-        pytest.param(5, 0.0, 1e-9, marks=pytest.mark.thorough),
-        pytest.param(5, 0.5, 0.05, marks=pytest.mark.thorough),
     ],
 )
 def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
@@ -390,7 +236,7 @@ def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
     formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
     assert speed == pytest.approx(formula, rel=within)
 
-    for without in PEARL_STEPS:
+    for without in (None, "pre-verify", "post-verify"):
         speed = speed_of("pearl", alpha, gamma=gamma, without=without)
         formula = theory.pearl_speed(alpha, gamma, DRAFT, TARGET, without)
         assert speed == pytest.approx(formula, rel=within), without
@@ -463,16 +309,6 @@ def test_where_drafting_stops_paying_is_as_worked_out_by_hand(
     assert limit == pytest.approx(requests, abs=1)
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.01])
-@pytest.mark.parametrize("draft", [0.0, 2.0])
-def test_at_that_batch_both_are_as_fast(draft, kept):
-    what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, draft=draft, kept=kept)
-    limit = theory.batch_that_stops_paying(**what)
-    assert theory.batch_speedup(limit, **what) == pytest.approx(1)
-    assert theory.batch_speedup(limit / 2, **what) > 1
-    assert theory.batch_speedup(2 * limit, **what) < 1
-
-
 def test_where_reading_the_cache_costs_most_drafting_never_stops_paying():
     what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, kept=0.03)
     assert theory.batch_that_stops_paying(**what) == math.inf
@@ -500,13 +336,8 @@ def test_a_rate_comes_back_from_the_length_of_its_runs(tokens, alpha):
     assert theory.alpha_from_run_tokens(tokens) == pytest.approx(alpha)
 
 
-def test_runs_have_a_token_at_least():
-    with pytest.raises(SpeclibError, match="1 at least"):
-        theory.alpha_from_run_tokens(0.9)
-
-
 @pytest.mark.parametrize("method", ["speculative", "pearl"])
-@pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.7, 4), (0.9, 6)])
+@pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.9, 6)])
 def test_the_clock_stops_where_the_formula_says(method, alpha, gamma):
     """With as many requests as B* says, rounded, the code is as fast as plain decoding,
     within what rounding and chance move."""
@@ -536,36 +367,3 @@ def test_the_clock_stops_where_the_formula_says(method, alpha, gamma):
         expected, rel=0.05
     )
     assert expected == pytest.approx(1, abs=0.02)
-
-
-def seconds_on_the_clock(method, settings, latency, alpha, batch):
-    """Of three times as many requests as are decoded at a time, 100 tokens each."""
-    cell = ToyCell(METHODS[method], latency, alpha, 100, settings, batch=batch)
-    return total(run_requests(cell, 3 * batch)).seconds
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("method", ["speculative", "pearl"])
-@pytest.mark.parametrize("alpha", [0.5, 0.6, 0.7, 0.8, 0.9])
-@pytest.mark.parametrize("gamma", [1, 2, 4, 6, 8])
-def test_over_a_grid_the_clock_breaks_even_where_the_formula_says(method, alpha, gamma):
-    """A row takes so long that B* is 40, and a draft a 16th of a pass. At 40 requests
-    the clock's speed-up is 1, but for the requests' first and last rounds."""
-    draft = 1 / 16
-    tokens, rows = theory.pearl_tokens(alpha, gamma), theory.pearl_rows(alpha, gamma)
-    alone = 0.0
-    if method == "speculative":
-        tokens, rows = theory.sd_tokens(alpha, gamma), gamma + 1
-        alone = gamma * draft
-    if rows <= tokens:
-        pytest.skip("every row is a token: no batch is too large")
-    per_token = (tokens - 1 - alone) / (40 * (rows - tokens))
-    limit = theory.batch_that_stops_paying(tokens, rows, 1.0, per_token, alone)
-    assert limit == pytest.approx(40)
-    latency = Latency(
-        draft=Curve(((1, draft),)), target=Curve(((1, 1.0),), per_token=per_token)
-    )
-    plain = seconds_on_the_clock("autoregressive", {}, latency, alpha, 40)
-    own = seconds_on_the_clock(method, {"gamma": gamma}, latency, alpha, 40)
-    print(f"speed-up at B*, {method} {alpha} {gamma}: {plain / own:.4f}")
-    assert plain / own == pytest.approx(1, abs=0.03)

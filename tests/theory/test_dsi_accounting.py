@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -70,14 +69,6 @@ def every_row_of_coins(alpha: float, n: int) -> Iterator[tuple[Coins, float]]:
         yield coins, alpha**right * (1 - alpha) ** (n - right)
 
 
-def drafts_right(alpha: float, most: int, rng: random.Random) -> int:
-    """How many of ``most`` random drafts are right, up to the first wrong one."""
-    for right in range(most):
-        if rng.random() >= alpha:
-            return right
-    return most
-
-
 def is_mean_of(values: Sequence[float], expected: float) -> bool:
     """Whether the mean is within 5 standard errors of ``expected``."""
     error = statistics.stdev(values) / math.sqrt(len(values))
@@ -119,31 +110,6 @@ def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
     chances = stats.binom.pmf(frequent, 49, 0.3)
     expected_counts = counts.sum() * chances / chances.sum()
     assert stats.chisquare(counts, expected_counts).pvalue > 1e-4
-
-
-@pytest.mark.parametrize(
-    "alpha, lookahead", [(0.2, 3), (0.63, 5), (0.95, 10), (0.99, 200)]
-)
-def test_sampled_runs_are_those_of_the_listing(alpha, lookahead):
-    rng = random.Random(7)
-    one_round = 0.1 * lookahead + 1
-
-    literal_rounds = []
-    for _ in range(3000):
-        time = listing(0.1, lookahead, 50, lambda most: drafts_right(alpha, most, rng))
-        literal_rounds.append(time / one_round)
-    times = si_sampled(np.full(3000, 0.1), alpha, lookahead, 50, repeats=1, seed=1)
-    our_rounds = times / one_round
-
-    expected = float(si_rounds(alpha, lookahead, 50))
-    assert is_mean_of(literal_rounds, expected)
-    assert is_mean_of(our_rounds.tolist(), expected)
-
-    literal_counts = np.bincount(np.rint(literal_rounds).astype(int), minlength=51)
-    our_counts = np.bincount(np.rint(our_rounds).astype(int), minlength=51)
-    counts = np.array([literal_counts, our_counts])
-    are_frequent = counts.min(axis=0) >= 10
-    assert stats.chi2_contingency(counts[:, are_frequent]).pvalue > 1e-4
 
 
 def test_sampling_repeats_by_seed_averages_and_has_the_shape_of_the_grid():
@@ -257,56 +223,6 @@ def test_theorems_hold_in_expectation_and_the_first_needs_the_server_beside():
 
 
 # -- one rule at a time ----------------------------------------------------------------
-def published_run(
-    share: float,
-    alpha: float,
-    lookahead: int,
-    method: str,
-    rng: random.Random,
-    tokens: int = 50,
-    longest: int = 20,
-) -> float:
-    """One run of the published simulator: its control flow, on a clock of numbers."""
-    clock = 0.0
-    total = 0
-    while True:
-        correct = 0
-        while rng.random() < alpha:
-            correct += 1
-        correct = min(correct, longest)
-
-        drafting = 0.0  # when the drafter is where it is
-        for draft_tokens in itertools.count(0, lookahead):
-            if draft_tokens:
-                drafting += lookahead * share
-            returned = drafting + 1
-            if method == "si":
-                drafting += 1  # SI drafts on after the call
-            if correct < draft_tokens or total + correct > tokens:
-                break
-        clock += returned
-        if correct >= draft_tokens:
-            return clock
-        total += correct
-
-
-@pytest.mark.parametrize(
-    "share, alpha", [(2.5 / 37.7, 0.63), (6.8 / 20.6, 0.93), (0.66, 0.87)]
-)
-@pytest.mark.parametrize("lookahead", [1, 5, 10])
-@pytest.mark.parametrize("method, formula", [("si", si_time), ("dsi", dsi_time)])
-def test_the_simulators_accounting_is_its_control_flow(
-    share, alpha, lookahead, method, formula
-):
-    rng = random.Random(11)
-    runs = []
-    for _ in range(2000):
-        runs.append(published_run(share, alpha, lookahead, method, rng))
-
-    expected = float(formula(share, alpha, lookahead, 50, SIMULATOR))
-    assert is_mean_of(runs, expected)
-
-
 @pytest.mark.parametrize(
     "rule, time",
     [

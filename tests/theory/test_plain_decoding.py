@@ -66,11 +66,6 @@ def test_what_is_not_possible_is_named(change, words):
         plain_pass(**(right | change))
 
 
-def test_no_devices_are_an_error():
-    with pytest.raises(SpeclibError, match="devices is 0"):
-        PlainPass(1, 1, 0).seconds(0)
-
-
 # -- printed speeds --------------------------------------------------------------------
 @pytest.mark.parametrize("model", ["Llama-2-7B", "Llama-2-70B"])
 def test_the_model_gives_printed_speeds_of_tensor_parallelism_within_3_percent(model):
@@ -146,8 +141,3 @@ def test_a_further_target_server_has_devices_of_its_own():
 
 def test_a_draft_on_a_cpu_is_no_device_that_could_help():
     assert load_hardware("duodecoding/llama2-7b").devices(drafts=True) == 1
-
-
-def test_a_latency_file_whose_hardware_nobody_says_has_none():
-    assert load_hardware("dsi/c-2") is None
-    assert load_hardware("nobody/knows") is None

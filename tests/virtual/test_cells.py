@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from helpers.specs import virtual_spec
 
 from speclab.virtual import cells, settle, toy_requests
 from speclib import machine
+from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.trace.metrics import Stats, total
 
@@ -30,16 +29,6 @@ def test_the_best_window_is_the_best_of_all_windows():
     runs = cells.run(virtual_spec("speculative", "best", requests=6))
     assert runs.gamma == max(speeds, key=speeds.__getitem__)
     assert "fastest" in runs.how
-
-
-def test_a_choice_takes_the_fastest_of_all_tokens():
-    speeds = {}
-    for gamma in (1, 3, 9):
-        stats = cells.run(virtual_spec("speculative", gamma)).stats
-        speeds[gamma] = total(stats).decode_speed_e2e
-    runs = cells.run(virtual_spec("speculative", (1, 3, 9)))
-    assert runs.gamma == max(speeds, key=speeds.__getitem__)
-    assert "fastest of 3" in runs.how
 
 
 def runs_of_known_stats(monkeypatch, stats_of_window) -> None:
@@ -79,7 +68,7 @@ def test_methods_meet_the_same_agreements():
     def rejected_positions(method, gamma):
         cell = toy_requests.ToyCell(
             METHODS[method],
-            SimpleNamespace(c=2.0, seconds=lambda *_: 1.0),
+            Latency.ratio(2.0),
             0.8,
             tokens=200,
             settings={"gamma": gamma},
@@ -114,16 +103,6 @@ def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch):
     on_all_cores = dict(cells.run_all(specs))
     monkeypatch.setattr(machine, "cores", lambda: 1)
     assert dict(cells.run_all(specs)) == on_all_cores
-
-
-def test_a_cell_with_the_tail_commits_as_much_and_shares_its_baseline():
-    cell, with_tail = virtual_spec(), virtual_spec(with_tail=True)
-    assert with_tail.name != cell.name
-    assert with_tail.baseline == cell.baseline
-    both = zip(cells.run(cell).stats, cells.run(with_tail).stats, strict=True)
-    for one, other in both:
-        assert one.tokens == one.with_tail == other.tokens == cell.tokens
-        assert one.drafted < other.drafted
 
 
 # -- several requests at a time --------------------------------------------------------

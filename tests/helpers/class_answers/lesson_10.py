@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import accumulate, repeat
-from operator import mul
 
 import numpy as np
 
@@ -12,17 +10,6 @@ from speclab.teach import draw
 
 
 # -- the chance of acceptance ----------------------------------------------------------
-def acceptance_by_cases(p, q, token):
-    if p[token] >= q[token]:
-        return 1
-    return p[token] / q[token]
-
-
-def acceptance_of_all_tokens(p, q, token):
-    ratios = np.divide(p, q, out=np.ones_like(p), where=q > 0)
-    return ratios.clip(max=1)[token]
-
-
 def acceptance_in_place(p, q, token):
     p[token] /= q[token]
     p.clip(0, 1, out=p)
@@ -41,20 +28,12 @@ def likeliest_always_accepted(p, q, token):
     return 1.0 if token == int(np.argmax(p)) else min(1.0, p[token] / q[token])
 
 
-def share_of_both(p, q, token):
-    return p[token] / (p[token] + q[token])
-
-
 def all_or_nothing(p, q, token):
     return 1.0 if p[token] >= q[token] else 0.0
 
 
 def difference_not_relative(p, q, token):
     return min(1.0, 1 - (q[token] - p[token]))
-
-
-def shared_of_all_tokens(p, q, token):
-    return np.minimum(p, q).sum()
 
 
 # -- the residual ----------------------------------------------------------------------
@@ -68,11 +47,6 @@ def residual_in_place(p, q):
     p[p < 0] = 0
     p /= p.sum()
     return p
-
-
-def residual_by_what_is_shared(p, q):
-    shared = np.minimum(p, q)
-    return (p - shared) / (1 - shared.sum())
 
 
 def residual_one_by_one(p, q):
@@ -91,28 +65,14 @@ def residual_by_recursion(p, q):
     return tuple(part / sum(parts) for part in parts)
 
 
-def residual_by_where(p, q):
-    return np.where(p > q, p - q, 0) / (p - q)[p > q].sum()
-
-
 def most_missing_alone(p, q):
     row = np.zeros(len(p))
     row[int(np.argmax(p - q))] = 1
     return row
 
 
-def p_where_some_is_missing(p, q):
-    kept = np.where(p > q, p, 0)
-    return kept / kept.sum()
-
-
 def excess_relative_to_p(p, q):
     excess = np.maximum(p - q, 0) / np.where(p > 0, p, 1)
-    return excess / excess.sum()
-
-
-def excess_squared(p, q):
-    excess = np.maximum(p - q, 0) ** 2
     return excess / excess.sum()
 
 
@@ -122,12 +82,6 @@ def missing_tokens_alike(p, q):
 
 
 # -- tokens of a round -----------------------------------------------------------------
-def tokens_in_closed_form(alpha, gamma):
-    if alpha == 1:
-        return gamma + 1
-    return (1 - alpha ** (gamma + 1)) / (1 - alpha)
-
-
 def tokens_one_by_one(alpha, gamma):
     tokens, chance = 1, 1
     for _ in range(gamma):
@@ -144,18 +98,6 @@ def tokens_by_powers(alpha, gamma):
     return np.power(float(alpha), np.arange(gamma + 1)).sum()
 
 
-def tokens_accumulated(alpha, gamma):
-    return sum(accumulate(repeat(alpha, gamma), mul, initial=1))
-
-
-def tokens_by_their_chances(alpha, gamma):
-    """Each number of tokens times its chance."""
-    mean = (gamma + 1) * alpha**gamma
-    for accepted in range(gamma):
-        mean += (accepted + 1) * alpha**accepted * (1 - alpha)
-    return mean
-
-
 def certain_drafts_without_bonus(alpha, gamma):
     if alpha == 1:
         return gamma
@@ -166,26 +108,11 @@ def endless_draft_that_is_cut(alpha, gamma):
     return gamma + 1 if alpha == 1 else min(gamma + 1, 1 / (1 - alpha))
 
 
-def all_drafts_or_none(alpha, gamma):
-    return 1 + gamma * alpha**gamma
-
-
 def one_draft_too_many(alpha, gamma):
     return sum(alpha**i for i in range(gamma + 2))
 
 
-def first_draft_free(alpha, gamma):
-    return 1 + sum(alpha**i for i in range(gamma))
-
-
 # -- verify ----------------------------------------------------------------------------
-def verify_as_in_the_lesson(drafted, q, p, coin):
-    for i, token in enumerate(drafted):
-        if not coin() < p[i][token] / q[i][token]:
-            return drafted[:i] + [draw(residual(p[i], q[i]), coin())]
-    return drafted + [draw(p[-1], coin())]
-
-
 def verify_by_recursion(drafted, q, p, coin):
     if not drafted:
         return (draw(p[0], coin()),)
@@ -214,38 +141,6 @@ def verify_with_all_coins_first(drafted, q, p, coin):
         place += 1
     row = p[-1] if place == len(drafted) else residual(p[place], q[place])
     return np.array([*drafted[:place], draw(row, coin())])
-
-
-def verify_in_place(drafted, q, p, coin):
-    """What is tested is taken off the lists."""
-    committed = []
-    while drafted:
-        token, q_row, p_row = drafted.pop(0), q.pop(0), p.pop(0)
-        if not coin() < p_row[token] / q_row[token]:
-            p_row -= q_row
-            p_row[p_row < 0] = 0
-            return [*committed, draw(p_row / p_row.sum(), coin())]
-        committed.append(token)
-    return [*committed, draw(p[0], coin())]
-
-
-def count_of_passing_tests(drafted, q, p, coin):
-    passed = 0
-    for i, token in enumerate(drafted):
-        if coin() < p[i][token] / q[i][token]:
-            passed += 1
-    if passed == len(drafted):
-        return drafted + [draw(p[-1], coin())]
-    return drafted[:passed] + [draw(residual(p[passed], q[passed]), coin())]
-
-
-def p_without_the_rejected_token(drafted, q, p, coin):
-    for i, token in enumerate(drafted):
-        if not coin() < p[i][token] / q[i][token]:
-            row = np.array(p[i], dtype=float)
-            row[token] = 0
-            return drafted[:i] + [draw(row / row.sum(), coin())]
-    return drafted + [draw(p[-1], coin())]
 
 
 def ratios_multiplied(drafted, q, p, coin):
@@ -291,22 +186,6 @@ def likeliest_drafts_accepted_else_p(drafted, q, p, coin):
     return drafted + [draw(p[-1], coin())]
 
 
-def likeliest_token_wherever_a_draft_is_another(drafted, q, p, coin):
-    for i, token in enumerate(drafted):
-        best = int(np.argmax(p[i]))
-        if token != best:
-            return drafted[:i] + [best]
-    return drafted + [draw(p[-1], coin())]
-
-
-def likeliest_tokens_throughout(drafted, q, p, coin):
-    best = [int(row.argmax()) for row in p]
-    i = 0
-    while i < len(drafted) and drafted[i] == best[i]:
-        i += 1
-    return best[: i + 1]
-
-
 def likeliest_replacement(drafted, q, p, coin):
     for i, token in enumerate(drafted):
         if coin() >= p[i][token] / q[i][token]:
@@ -319,13 +198,6 @@ def likeliest_of_what_is_missing(drafted, q, p, coin):
         if coin() >= p[i][token] / q[i][token]:
             return drafted[:i] + [int(np.argmax(p[i] - q[i]))]
     return drafted + [draw(p[-1], coin())]
-
-
-def likeliest_replacement_and_bonus(drafted, q, p, coin):
-    for i, token in enumerate(drafted):
-        if coin() >= p[i][token] / q[i][token]:
-            return drafted[:i] + [int(np.argmax(p[i]))]
-    return drafted + [int(np.argmax(p[-1]))]
 
 
 def likeliest_bonus(drafted, q, p, coin):
@@ -357,77 +229,33 @@ def replacement_and_the_next_row(drafted, q, p, coin):
 
 RIGHT = {
     "acceptance": [
-        acceptance_by_cases,
-        acceptance_of_all_tokens,
         acceptance_in_place,
         acceptance_by_what_is_rejected,
         acceptance_in_fractions,
     ],
-    "residual": [
-        residual_in_place,
-        residual_by_what_is_shared,
-        residual_one_by_one,
-        residual_by_recursion,
-        residual_by_where,
-    ],
-    "expected_tokens": [
-        tokens_in_closed_form,
-        tokens_one_by_one,
-        tokens_by_recursion,
-        tokens_by_powers,
-        tokens_accumulated,
-        tokens_by_their_chances,
-    ],
-    "verify": [
-        verify_as_in_the_lesson,
-        verify_by_recursion,
-        verify_that_yields,
-        verify_with_all_coins_first,
-        verify_in_place,
-    ],
+    "residual": [residual_in_place, residual_one_by_one, residual_by_recursion],
+    "expected_tokens": [tokens_one_by_one, tokens_by_recursion, tokens_by_powers],
+    "verify": [verify_by_recursion, verify_that_yields, verify_with_all_coins_first],
 }
 WRONG = {
-    "acceptance": [
-        likeliest_always_accepted,
-        share_of_both,
-        all_or_nothing,
-        difference_not_relative,
-        shared_of_all_tokens,
-    ],
-    "residual": [
-        most_missing_alone,
-        p_where_some_is_missing,
-        excess_relative_to_p,
-        excess_squared,
-        missing_tokens_alike,
-    ],
+    "acceptance": [likeliest_always_accepted, all_or_nothing, difference_not_relative],
+    "residual": [most_missing_alone, excess_relative_to_p, missing_tokens_alike],
     "expected_tokens": [
         certain_drafts_without_bonus,
         endless_draft_that_is_cut,
-        all_drafts_or_none,
         one_draft_too_many,
-        first_draft_free,
     ],
-    "verify": [
-        count_of_passing_tests,
-        p_without_the_rejected_token,
-        ratios_multiplied,
-        three_tests_at_most,
-        bonus_from_the_residual,
-    ],
+    "verify": [ratios_multiplied, three_tests_at_most, bonus_from_the_residual],
 }
 NAMED = {
     "verify": {
         "greedy test when sampling": [
             likeliest_drafts_accepted,
             likeliest_drafts_accepted_else_p,
-            likeliest_token_wherever_a_draft_is_another,
-            likeliest_tokens_throughout,
         ],
         "likeliest token for a replacement": [
             likeliest_replacement,
             likeliest_of_what_is_missing,
-            likeliest_replacement_and_bonus,
         ],
         "likeliest token for the bonus": [likeliest_bonus],
         "bonus after a rejection": [

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from functools import reduce
-
 import numpy as np
 
 from speclib.core.sampling import ids
-from speclib.core.verification import match, verify
+from speclib.core.verification import verify
 
 
 # -- the time of a round ---------------------------------------------------------------
-def round_by_cases(gamma, draft, target):
-    drafting = gamma * draft
-    if drafting < target:
-        return target
-    return drafting
-
-
-def round_by_adding(gamma, draft, target):
-    drafting = 0.0
-    for _ in range(gamma):
-        drafting += draft
-    return sorted((drafting, target))[-1]
-
-
 def round_by_algebra(gamma, draft, target):
     return (gamma * draft + target + abs(gamma * draft - target)) / 2
 
@@ -38,14 +21,6 @@ def round_by_recursion(gamma, draft, target):
     if gamma == 0:
         return target
     return draft + round_by_recursion(gamma - 1, draft, max(0, target - draft))
-
-
-def whole_target_passes(gamma, draft, target):
-    return target * math.ceil(gamma * draft / target)
-
-
-def one_draft_pass_more(gamma, draft, target):
-    return max((gamma + 1) * draft, target)
 
 
 def one_draft_pass_less(gamma, draft, target):
@@ -68,19 +43,11 @@ def speed_by_popping(rounds, seconds):
     return tokens / seconds
 
 
-def speed_of_a_column(rounds, seconds):
-    return np.array(rounds).reshape(-1, 3)[:, 2].sum() / seconds
-
-
 def speed_by_recursion(rounds, seconds):
     if not rounds:
         return 0.0
     first, *others = rounds
     return first[-1] / seconds + speed_by_recursion(others, seconds)
-
-
-def speed_reduced(rounds, seconds):
-    return reduce(lambda tokens, one: tokens + one[2], rounds, 0) / seconds
 
 
 def speed_by_unpacking(rounds, seconds):
@@ -92,14 +59,6 @@ def speed_by_unpacking(rounds, seconds):
 
 def last_round_left_out(rounds, seconds):
     return sum(committed for _, _, committed in rounds[:-1]) / seconds
-
-
-def rounds_per_second(rounds, seconds):
-    return len(rounds) / seconds
-
-
-def best_round_for_all(rounds, seconds):
-    return max(own for _, _, own in rounds) * len(rounds) / seconds
 
 
 def mean_of_the_rounds(rounds, seconds):
@@ -153,52 +112,6 @@ def pearl_that_waits_twice(world, window, gamma):
     world.commit(verified.tokens)
     tested = len(rows)
     return () if len(verified.accepted) < tested else (window + drafted)[tested:]
-
-
-def pearl_in_two_halves(world, window, gamma):
-    """Pre-verify and post-verify are written apart."""
-    if not window:
-        rows, drafted = world.all(
-            world.target.score(world.text, last=0),
-            world.draft.propose(world.text, gamma),
-        )
-        verified = verify(world, drafted[:1], rows)
-        world.commit(verified.tokens)
-        return drafted[1:] if verified.accepted else ()
-
-    rows, drafted = ask_both(world, window, gamma)
-    verified = verify(world, (*window, drafted[0]) if drafted else window, rows)
-    world.commit(verified.tokens)
-    return () if verified.extra else drafted[1:]
-
-
-def pearl_token_by_token(world, window, gamma):
-    """Each draft is tested alone, and each commit is of one token."""
-    rows, drafted = ask_both(world, window, gamma)
-    drafts = [*window, *drafted]
-    for row in rows:
-        if not world.going:
-            return ()
-        verified = verify(world, drafts[:1], [row])
-        world.commit(verified.tokens)
-        if verified.extra:
-            return ()
-        drafts.pop(0)
-    return tuple(drafts)
-
-
-def new_drafts_tested_first(world, window, gamma):
-    rows, drafted = ask_both(world, window, gamma)
-    verified = verify(world, drafted + window, rows)
-    world.commit(verified.tokens)
-    return () if verified.extra else (drafted + window)[len(verified.accepted) :]
-
-
-def replacement_left_out(world, window, gamma):
-    rows, drafted = ask_both(world, window, gamma)
-    verified = verify(world, window + drafted, rows)
-    world.commit(verified.accepted or verified.extra)
-    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
 def one_draft_less(world, window, gamma):
@@ -256,18 +169,6 @@ def window_tested_alone_then_the_drafts(world, window, gamma):
     return drafted
 
 
-def window_tested_alone_and_all_drafts(world, window, gamma):
-    rows, drafted = ask_both(world, window, gamma)
-    world.commit(verify(world, window, rows).tokens)
-    return drafted
-
-
-def drafts_never_used(world, window, gamma):
-    rows, _drafted = ask_both(world, window, gamma)
-    world.commit(match(world, (), rows).tokens)
-    return ()
-
-
 def speculative_decoding(world, window, gamma):
     drafts = world.wait(world.draft.propose(world.text, gamma))
     text = world.text + ids(drafts)
@@ -277,12 +178,6 @@ def speculative_decoding(world, window, gamma):
 
 
 # -- a round of PEARL that ends with an error ------------------------------------------
-def nothing_returned(world, window, gamma):
-    rows, drafted = ask_both(world, window, gamma)
-    verified = verify(world, window + drafted, rows)
-    world.commit(verified.tokens)
-
-
 def nothing_returned_after_a_rejection(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
@@ -306,16 +201,6 @@ def scored_without_ids(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
-def proposed_without_ids(world, window, gamma):
-    rows, drafted = world.all(
-        world.target.score(world.text + ids(window), last=len(window)),
-        world.draft.propose(world.text + window, gamma),
-    )
-    verified = verify(world, window + drafted, rows)
-    world.commit(verified.tokens)
-    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
-
-
 def waits_for_nothing(world, window, gamma):
     text = world.text + ids(window)
     rows = world.target.score(text, last=len(window))
@@ -325,59 +210,15 @@ def waits_for_nothing(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
-def waits_for_the_rows_alone(world, window, gamma):
-    text = world.text + ids(window)
-    rows = world.wait(world.target.score(text, last=len(window)))
-    drafted = world.draft.propose(text, gamma)
-    world.commit(verify(world, window, rows).tokens)
-    return drafted
-
-
 RIGHT = {
-    "round": [
-        round_by_cases,
-        round_by_adding,
-        round_by_algebra,
-        round_in_an_array,
-        round_by_recursion,
-    ],
-    "speed": [
-        speed_by_popping,
-        speed_of_a_column,
-        speed_by_recursion,
-        speed_reduced,
-        speed_by_unpacking,
-    ],
-    "pearl": [
-        pearl_as_in_the_lesson,
-        pearl_with_lists,
-        pearl_that_waits_twice,
-        pearl_in_two_halves,
-        pearl_token_by_token,
-    ],
+    "round": [round_by_algebra, round_in_an_array, round_by_recursion],
+    "speed": [speed_by_popping, speed_by_recursion, speed_by_unpacking],
+    "pearl": [pearl_as_in_the_lesson, pearl_with_lists, pearl_that_waits_twice],
 }
 WRONG = {
-    "round": [
-        whole_target_passes,
-        one_draft_pass_more,
-        one_draft_pass_less,
-        draft_pass_on_top,
-        how_long_one_waits,
-    ],
-    "speed": [
-        last_round_left_out,
-        rounds_per_second,
-        best_round_for_all,
-        mean_of_the_rounds,
-        at_most_what_was_drafted,
-    ],
-    "pearl": [
-        new_drafts_tested_first,
-        replacement_left_out,
-        one_draft_less,
-        at_most_two_drafts_kept,
-        early_rejection_overlooked,
-    ],
+    "round": [one_draft_pass_less, draft_pass_on_top, how_long_one_waits],
+    "speed": [last_round_left_out, mean_of_the_rounds, at_most_what_was_drafted],
+    "pearl": [one_draft_less, at_most_two_drafts_kept, early_rejection_overlooked],
 }
 NAMED = {
     "pearl": {
@@ -386,22 +227,20 @@ NAMED = {
         "window tested alone": [
             window_tested_alone,
             window_tested_alone_then_the_drafts,
-            window_tested_alone_and_all_drafts,
-            drafts_never_used,
         ],
         "speculative decoding": [speculative_decoding],
     }
 }
+
+
 # With an error that helps: what its card says.
 ENDS_WITH = {
     "Does every way through it end with a return?": [
-        nothing_returned,
         nothing_returned_after_a_rejection,
     ],
     "It is not a tuple of tokens": [tokens_returned],
-    "`world.text + ids(window)`": [scored_without_ids, proposed_without_ids],
+    "`world.text + ids(window)`": [scored_without_ids],
     "an operation that nobody has waited for": [
         waits_for_nothing,
-        waits_for_the_rows_alone,
     ],
 }

@@ -11,14 +11,6 @@ from speclib.core.verification import match
 
 
 # -- how many servers ------------------------------------------------------------------
-def servers_rounded_up(draft, target, lookahead):
-    return math.ceil(target / (lookahead * draft))
-
-
-def servers_by_floor(draft, target, lookahead):
-    return -(-target // (lookahead * draft))
-
-
 def servers_one_by_one(draft, target, lookahead):
     servers = 1
     while servers * lookahead * draft < target:
@@ -41,14 +33,6 @@ def at_least_two(draft, target, lookahead):
     return max(2, math.ceil(target / (lookahead * draft)))
 
 
-def lookahead_taken_off(draft, target, lookahead):
-    return max(1, math.ceil(target / draft) - lookahead + 1)
-
-
-def lookahead_multiplied(draft, target, lookahead):
-    return math.ceil(lookahead * target / draft)
-
-
 def lookahead_added(draft, target, lookahead):
     return math.ceil(target / (draft + lookahead))
 
@@ -58,19 +42,6 @@ def drafting_on_top(draft, target, lookahead):
 
 
 # -- the time of a text ----------------------------------------------------------------
-def seconds_of_right_and_wrong(tokens, alpha, draft, target):
-    right = alpha * (tokens - 1)
-    wrong = tokens - 1 - right
-    return draft * right + target * (wrong + 1)
-
-
-def seconds_token_by_token(tokens, alpha, draft, target):
-    seconds = target
-    for _ in range(tokens - 1):
-        seconds += alpha * draft + (1 - alpha) * target
-    return seconds
-
-
 def seconds_by_recursion(tokens, alpha, draft, target):
     if tokens == 1:
         return target
@@ -93,19 +64,9 @@ def first_token_from_the_target(tokens, alpha, draft, target):
     return draft * alpha * others + target * (2 + (1 - alpha) * others)
 
 
-def all_tokens_drafted(tokens, alpha, draft, target):
-    return tokens * draft + (1 - alpha) * tokens * target + target
-
-
 def the_slower_of_two_sums(tokens, alpha, draft, target):
     wrong = (1 - alpha) * (tokens - 1)
     return max(draft * tokens, target * (wrong + 1))
-
-
-def all_right_or_all_wrong(tokens, alpha, draft, target):
-    chance = alpha ** (tokens - 1)
-    right = draft * (tokens - 1) + target
-    return chance * right + (1 - chance) * tokens * target
 
 
 def tokens_between_rejections(tokens, alpha, draft, target):
@@ -113,14 +74,6 @@ def tokens_between_rejections(tokens, alpha, draft, target):
 
 
 # -- what is committed -----------------------------------------------------------------
-def commit_as_in_the_lesson(world, known_rows, draft):
-    while world.going and world.text in known_rows:
-        tested = match(world, draft[:1], [known_rows[world.text]])
-        world.commit(tested.tokens)
-        draft = () if tested.extra else draft[1:]
-    return draft
-
-
 def commit_by_recursion(world, known_rows, draft):
     row = known_rows.get(world.text)
     if row is None or not world.going:
@@ -160,17 +113,6 @@ def commit_all_at_once(world, known_rows, draft):
     return draft
 
 
-def commit_with_a_place(world, known_rows, draft):
-    """Says where it is in the draft; None once the draft is wrong."""
-    place = 0
-    while world.going and world.text in known_rows:
-        next_draft = draft[place : place + 1] if place is not None else ()
-        tested = match(world, next_draft, [known_rows[world.text]])
-        world.commit(tested.tokens)
-        place = None if tested.extra or place is None else place + 1
-    return () if place is None else draft[place:]
-
-
 def row_of_the_same_length(world, known_rows, draft):
     def row():
         for text in reversed(list(known_rows)):
@@ -182,28 +124,6 @@ def row_of_the_same_length(world, known_rows, draft):
         tested = match(world, draft[:1], [row()])
         world.commit(tested.tokens)
         draft = () if tested.extra else draft[1:]
-    return draft
-
-
-def likeliest_token_compared(world, known_rows, draft):
-    while world.going and world.text in known_rows:
-        row = known_rows[world.text]
-        if draft and draft[0].token == int(np.argmax(row)):
-            world.commit(ids(draft[:1]))
-            draft = draft[1:]
-        else:
-            world.commit(match(world, (), [row]).tokens)
-            draft = ()
-    return draft
-
-
-def rejected_without_replacement(world, known_rows, draft):
-    while world.going and world.text in known_rows:
-        tested = match(world, draft[:1], [known_rows[world.text]])
-        world.commit(tested.accepted)
-        if tested.extra:
-            return ()
-        draft = draft[1:]
     return draft
 
 
@@ -244,53 +164,21 @@ def newest_row_for_all(world, known_rows, draft):
 
 
 RIGHT = {
-    "servers": [
-        servers_rounded_up,
-        servers_by_floor,
-        servers_one_by_one,
-        servers_by_recursion,
-        servers_by_numpy,
-    ],
-    "dsi_seconds": [
-        seconds_of_right_and_wrong,
-        seconds_token_by_token,
-        seconds_by_recursion,
-        seconds_as_a_product,
-        seconds_saved,
-    ],
-    "dsi": [
-        commit_as_in_the_lesson,
-        commit_by_recursion,
-        commit_in_place,
-        commit_all_at_once,
-        commit_with_a_place,
-    ],
+    "servers": [servers_one_by_one, servers_by_recursion, servers_by_numpy],
+    "dsi_seconds": [seconds_by_recursion, seconds_as_a_product, seconds_saved],
+    "dsi": [commit_by_recursion, commit_in_place, commit_all_at_once],
 }
 WRONG = {
-    "servers": [
-        at_least_two,
-        lookahead_taken_off,
-        lookahead_multiplied,
-        lookahead_added,
-        drafting_on_top,
-    ],
+    "servers": [at_least_two, lookahead_added, drafting_on_top],
     "dsi_seconds": [
         first_token_from_the_target,
-        all_tokens_drafted,
         the_slower_of_two_sums,
-        all_right_or_all_wrong,
         tokens_between_rejections,
     ],
-    "dsi": [
-        row_of_the_same_length,
-        likeliest_token_compared,
-        rejected_without_replacement,
-        replaced_by_the_likeliest,
-        newest_row_for_all,
-    ],
+    "dsi": [row_of_the_same_length, replaced_by_the_likeliest, newest_row_for_all],
 }
 NAMED = {
     "dsi": {
-        "waiting for a later row or draft": [row_after_the_draft, waits_for_two_drafts],
+        "waiting for a later row or draft": [row_after_the_draft, waits_for_two_drafts]
     }
 }

@@ -16,20 +16,6 @@ def duo_as_in_the_lesson(gamma, k, draft, target):
     return max(passes * draft, target)
 
 
-def duo_pass_by_pass(gamma, k, draft, target):
-    seconds = draft
-    for _sequence in range(k):
-        for _token in range(1, gamma // k):
-            seconds += draft
-    return seconds if seconds > target else target
-
-
-def duo_without_the_first_tokens(gamma, k, draft, target):
-    """All tokens, less the first ones of which one pass gives all."""
-    tokens = gamma - gamma % k
-    return np.maximum((tokens - k + 1) * draft, target)
-
-
 def duo_by_recursion(gamma, k, draft, target):
     def passes(length):
         return 1 if length == 1 else k + passes(length - 1)
@@ -50,27 +36,11 @@ def longer_sequences(gamma, k, draft, target):
     return max((1 + k * (math.ceil(gamma / k) - 1)) * draft, target)
 
 
-def first_pass_for_each(gamma, k, draft, target):
-    return max((k + gamma // k - 1) * draft, target)
-
-
 def target_for_each_sequence(gamma, k, draft, target):
     return max((1 + k * (gamma // k - 1)) * draft, k * target)
 
 
-def budget_for_each_sequence(gamma, k, draft, target):
-    return max((1 + k * (gamma - 1)) * draft, target)
-
-
 # -- how many sequences ----------------------------------------------------------------
-def sequences_by_counting_down(first, second, gamma):
-    theta = max(first) * second
-    count = max(1, sum(chance > theta for chance in first))
-    while gamma % count:
-        count -= 1
-    return count
-
-
 def sequences_among_the_divisors(first, second, gamma):
     likely = [chance for chance in first if chance > max(first) * second]
     divisors = [n for n in range(1, gamma + 1) if gamma % n == 0]
@@ -95,30 +65,11 @@ def sequences_by_numpy(first, second, gamma):
     return candidates[gamma % candidates == 0][-1]
 
 
-def sequences_by_next(first, second, gamma):
-    theta = second * sorted(first)[-1]
-    count = len(tuple(filter(lambda chance: theta < chance, first)))
-    return next(n for n in range(count or 1, 0, -1) if gamma % n == 0)
-
-
-def common_divisor(first, second, gamma):
-    theta = max(first) * second
-    return math.gcd(max(1, sum(chance > theta for chance in first)), gamma)
-
-
 def as_likely_as_theta(first, second, gamma):
     theta = max(first) * second
     count = max(1, sum(chance >= theta for chance in first))
     while gamma % count:
         count -= 1
-    return count
-
-
-def next_larger_divisor(first, second, gamma):
-    theta = max(first) * second
-    count = max(1, sum(chance > theta for chance in first))
-    while gamma % count:
-        count += 1
     return count
 
 
@@ -143,8 +94,7 @@ def ask_for_sequences(world, window, gamma, after=None):
     text = world.text + ids(window)
     scoring = world.target.score(text, last=len(window))
     return world.all(
-        scoring,
-        world.draft.draft_sequences(text if after is None else after, gamma),
+        scoring, world.draft.draft_sequences(text if after is None else after, gamma)
     )
 
 
@@ -167,15 +117,6 @@ def duo_step_by_a_dict(world, window, gamma):
         return ()
     following = {ids(sequence[:1]): sequence[1:] for sequence in sequences}
     return following.get(tested.extra, ())
-
-
-def duo_step_by_next(world, window, gamma):
-    rows, sequences = ask_for_sequences(world, window, gamma)
-    accepted, extra = match(world, window, rows)
-    world.commit(accepted + extra)
-    is_whole = accepted == ids(window)
-    chosen = (each for each in sequences if is_whole and ids(each)[0] == extra[0])
-    return next(chosen, ((),))[1:]
 
 
 def duo_step_with_lists(world, window, gamma):
@@ -206,17 +147,6 @@ def duo_step_that_waits_twice(world, window, gamma):
     return following
 
 
-def sequences_without_the_window(world, window, gamma):
-    rows, sequences = ask_for_sequences(world, window, gamma, after=world.text)
-    tested = match(world, window, rows)
-    world.commit(tested.tokens)
-    if len(tested.accepted) == len(window):
-        for sequence in sequences:
-            if ids(sequence[:1]) == tested.extra:
-                return sequence[1:]
-    return ()
-
-
 def last_draft_forgotten(world, window, gamma):
     return duo_step_as_in_the_lesson(world, window, gamma)[:-1]
 
@@ -232,17 +162,6 @@ def window_kept_after_a_rejection(world, window, gamma):
     return window[len(tested.tokens) :]
 
 
-def second_token_compared(world, window, gamma):
-    rows, sequences = ask_for_sequences(world, window, gamma)
-    tested = match(world, window, rows)
-    world.commit(tested.tokens)
-    for sequence in sequences:
-        is_whole = len(tested.accepted) == len(window)
-        if is_whole and ids(sequence[1:2]) == tested.extra:
-            return sequence[2:]
-    return ()
-
-
 def only_the_likeliest_sequence(world, window, gamma):
     rows, sequences = ask_for_sequences(world, window, gamma)
     tested = match(world, window, rows)
@@ -253,48 +172,20 @@ def only_the_likeliest_sequence(world, window, gamma):
 
 
 RIGHT = {
-    "duo_round": [
-        duo_as_in_the_lesson,
-        duo_pass_by_pass,
-        duo_without_the_first_tokens,
-        duo_by_recursion,
-        duo_by_algebra,
-    ],
+    "duo_round": [duo_as_in_the_lesson, duo_by_recursion, duo_by_algebra],
     "sequences": [
-        sequences_by_counting_down,
         sequences_among_the_divisors,
         sequences_by_recursion,
         sequences_by_numpy,
-        sequences_by_next,
     ],
-    "duodecoding": [
-        duo_step_as_in_the_lesson,
-        duo_step_by_a_dict,
-        duo_step_by_next,
-        duo_step_with_lists,
-        duo_step_that_waits_twice,
-    ],
+    "duodecoding": [duo_step_by_a_dict, duo_step_with_lists, duo_step_that_waits_twice],
 }
 WRONG = {
-    "duo_round": [
-        first_pass_on_top,
-        longer_sequences,
-        first_pass_for_each,
-        target_for_each_sequence,
-        budget_for_each_sequence,
-    ],
-    "sequences": [
-        common_divisor,
-        as_likely_as_theta,
-        next_larger_divisor,
-        mean_chance_in_theta,
-        budget_alone,
-    ],
+    "duo_round": [first_pass_on_top, longer_sequences, target_for_each_sequence],
+    "sequences": [as_likely_as_theta, mean_chance_in_theta, budget_alone],
     "duodecoding": [
-        sequences_without_the_window,
         last_draft_forgotten,
         window_kept_after_a_rejection,
-        second_token_compared,
         only_the_likeliest_sequence,
     ],
 }

@@ -13,13 +13,6 @@ from .lesson_10 import residual
 
 
 # -- the time of a fuzzy pass ----------------------------------------------------------
-def pass_group_by_group(groups, attention, mlp):
-    seconds = 0
-    for layers in groups:
-        seconds += attention + layers * mlp
-    return seconds
-
-
 def pass_by_counts(groups, attention, mlp):
     return len(groups) * attention + sum(groups) * mlp
 
@@ -28,11 +21,6 @@ def pass_by_recursion(groups, attention, mlp):
     if not groups:
         return 0
     return attention + groups[0] * mlp + pass_by_recursion(groups[1:], attention, mlp)
-
-
-def pass_as_a_product(groups, attention, mlp):
-    layers = np.array(groups)
-    return np.array([len(layers), layers.sum()]) @ np.array([attention, mlp])
 
 
 def pass_in_place(groups, attention, mlp):
@@ -45,10 +33,6 @@ def pass_in_place(groups, attention, mlp):
     return seconds
 
 
-def attention_of_the_longest(groups, attention, mlp):
-    return max(groups) * attention + sum(groups) * mlp
-
-
 def attention_once(groups, attention, mlp):
     return attention + sum(groups) * mlp
 
@@ -56,10 +40,6 @@ def attention_once(groups, attention, mlp):
 def single_layers_free_of_attention(groups, attention, mlp):
     count = sum(size > 1 for size in groups)
     return count * attention + sum(groups) * mlp
-
-
-def longest_group_for_all(groups, attention, mlp):
-    return len(groups) * (attention + max(groups) * mlp)
 
 
 def first_layer_left_out(groups, attention, mlp):
@@ -71,31 +51,16 @@ def tree_round_as_in_the_lesson(gamma, exact, fuzzy, target):
     return exact + (gamma - 1) * fuzzy + target
 
 
-def tree_round_level_by_level(gamma, exact, fuzzy, target):
-    seconds = target
-    for level in range(gamma):
-        seconds += exact if level == 0 else fuzzy
-    return seconds
-
-
 def tree_round_by_recursion(gamma, exact, fuzzy, target):
     if gamma == 1:
         return exact + target
     return fuzzy + tree_round_by_recursion(gamma - 1, exact, fuzzy, target)
 
 
-def tree_round_from_all_fuzzy(gamma, exact, fuzzy, target):
-    return gamma * fuzzy + (exact - fuzzy) + target
-
-
 def tree_round_in_an_array(gamma, exact, fuzzy, target):
     passes = np.full(gamma + 1, float(fuzzy))
     passes[0], passes[-1] = exact, target
     return passes.sum()
-
-
-def calibrated_beside_the_target(gamma, exact, fuzzy, target):
-    return (gamma - 1) * fuzzy + max(exact, target)
 
 
 def two_exact_levels(gamma, exact, fuzzy, target):
@@ -115,14 +80,6 @@ def tested_at_every_level(gamma, exact, fuzzy, target):
 
 
 # -- candidates for a place ------------------------------------------------------------
-def pick_as_in_the_lesson(candidates, q, p, coin):
-    for token, row in zip(candidates, q, strict=True):
-        if coin() < p[token] / row[token]:
-            return token
-        p = residual(p, row)
-    return draw(p, coin())
-
-
 def pick_by_recursion(candidates, q, p, coin):
     if not candidates:
         return draw(p, coin())
@@ -143,17 +100,6 @@ def pick_in_place(candidates, q, p, coin):
     return draw(p, coin())
 
 
-def pick_without_dividing(candidates, q, p, coin):
-    """What is left of p keeps its sum."""
-    left = list(map(float, p))
-    for token, row in zip(candidates, q, strict=True):
-        whole = sum(left)
-        if coin() < left[token] / whole / row[token]:
-            return token
-        left = [max(0, a - whole * b) for a, b in zip(left, row, strict=True)]
-    return draw([part / sum(left) for part in left], coin())
-
-
 def pick_with_all_coins_first(candidates, q, p, coin):
     rows = [p]
     for row in q:
@@ -163,15 +109,6 @@ def pick_with_all_coins_first(candidates, q, p, coin):
         if u < left[token] / row[token]:
             return token
     return draw(rows[-1], coin())
-
-
-def pick_p_without_the_rejected(candidates, q, p, coin):
-    for token, row in zip(candidates, q, strict=True):
-        if coin() < p[token] / row[token]:
-            return token
-        p[token] = 0
-        p = p / p.sum()
-    return draw(p, coin())
 
 
 def likeliest_candidate_first(candidates, q, p, coin):
@@ -191,14 +128,6 @@ def last_candidate_trusted(candidates, q, p, coin):
     return candidates[-1]
 
 
-def likeliest_after_all_failed(candidates, q, p, coin):
-    for token, row in zip(candidates, q, strict=True):
-        if coin() < p[token] / row[token]:
-            return token
-        p = residual(p, row)
-    return int(np.argmax(p))
-
-
 def all_rows_taken_off_at_once(candidates, q, p, coin):
     all_of_q = reduce(np.add, q) / len(q)
     for token in candidates:
@@ -208,48 +137,24 @@ def all_rows_taken_off_at_once(candidates, q, p, coin):
 
 
 RIGHT = {
-    "fuzzy_pass": [
-        pass_group_by_group,
-        pass_by_counts,
-        pass_by_recursion,
-        pass_as_a_product,
-        pass_in_place,
-    ],
+    "fuzzy_pass": [pass_by_counts, pass_by_recursion, pass_in_place],
     "easy_round": [
         tree_round_as_in_the_lesson,
-        tree_round_level_by_level,
         tree_round_by_recursion,
-        tree_round_from_all_fuzzy,
         tree_round_in_an_array,
     ],
-    "pick": [
-        pick_as_in_the_lesson,
-        pick_by_recursion,
-        pick_in_place,
-        pick_without_dividing,
-        pick_with_all_coins_first,
-    ],
+    "pick": [pick_by_recursion, pick_in_place, pick_with_all_coins_first],
 }
 WRONG = {
     "fuzzy_pass": [
-        attention_of_the_longest,
         attention_once,
         single_layers_free_of_attention,
-        longest_group_for_all,
         first_layer_left_out,
     ],
-    "easy_round": [
-        calibrated_beside_the_target,
-        two_exact_levels,
-        one_level_less,
-        exact_and_fuzzy_mixed,
-        tested_at_every_level,
-    ],
+    "easy_round": [two_exact_levels, one_level_less, exact_and_fuzzy_mixed],
     "pick": [
-        pick_p_without_the_rejected,
         likeliest_candidate_first,
         last_candidate_trusted,
-        likeliest_after_all_failed,
         all_rows_taken_off_at_once,
     ],
 }

@@ -8,12 +8,6 @@ import numpy as np
 
 
 # -- how long is a pass that n devices share? ------------------------------------------
-def joined_where_there_are_several(n, alone, reading, joining):
-    if n > 1:
-        return (alone - reading) + reading / n + joining
-    return alone
-
-
 def what_is_saved_taken_off(n, alone, reading, joining):
     saved = reading * (n - 1) / n
     return alone - saved + joining * (n > 1)
@@ -30,20 +24,6 @@ def slowest_of_all_devices(n, alone, reading, joining):
     return parts.max() + (joining if len(parts) > 1 else 0)
 
 
-def device_after_device(n, alone, reading, joining):
-    left = reading
-    for _ in range(n - 1):
-        left -= reading / n
-    seconds = [alone - reading, left]
-    if n != 1:
-        seconds.append(joining)
-    return np.array([sum(seconds)])
-
-
-def joined_by_every_further_device(n, alone, reading, joining):
-    return alone - reading + reading / n + joining * (n - 1)
-
-
 def halved_however_many(n, alone, reading, joining):
     return alone if n == 1 else alone - reading / 2 + joining
 
@@ -58,27 +38,7 @@ def never_slower_than_alone(n, alone, reading, joining):
     return min(alone, alone - reading + reading / n + joining)
 
 
-def halved_for_each_doubling(n, alone, reading, joining):
-    if n == 1:
-        return alone
-    return alone - reading + reading / 2 ** (n - 1) + joining
-
-
-RIGHT = {
-    "seconds": [
-        joined_where_there_are_several,
-        what_is_saved_taken_off,
-        in_fractions,
-        slowest_of_all_devices,
-        device_after_device,
-    ]
-}
+RIGHT = {"seconds": [what_is_saved_taken_off, in_fractions, slowest_of_all_devices]}
 WRONG = {
-    "seconds": [
-        joined_by_every_further_device,
-        halved_however_many,
-        joined_from_three_on,
-        never_slower_than_alone,
-        halved_for_each_doubling,
-    ]
+    "seconds": [halved_however_many, joined_from_three_on, never_slower_than_alone]
 }

@@ -16,21 +16,6 @@ def share_in_fractions(c):
     return Fraction(1) / Fraction(c)
 
 
-def share_by_halving(c):
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if 1 + middle < 1 + 1 / c:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def share_as_a_power(c):
-    return np.power(float(c), -1)
-
-
 def share_by_recursion(c, low=0.0, high=1.0):
     middle = (low + high) / 2
     if high - low < 1e-9:
@@ -48,14 +33,6 @@ def half_of_the_share(c):
     return 1 / (2 * c)
 
 
-def share_of_what_is_left(c):
-    return 1 / (c - 1) if c > 2 else 1.0
-
-
-def square_root_of_the_share(c):
-    return c**-0.5
-
-
 def share_at_five(c):
     return 0.2
 
@@ -67,22 +44,6 @@ def tokens_per_second(alpha, c, gamma):
 
 def gamma_of_all_lengths(alpha, c):
     return max(range(1, 51), key=lambda gamma: tokens_per_second(alpha, c, gamma))
-
-
-def gamma_by_argmax(alpha, c):
-    gammas = np.arange(1, 51)
-    tokens = np.cumsum(np.power(float(alpha), np.arange(51)))[1:]
-    return gammas[np.argmax(tokens / (gammas / c + 1))]
-
-
-def gamma_while_it_pays(alpha, c):
-    gamma = 1
-    while gamma < 50:
-        now = tokens_per_second(alpha, c, gamma)
-        if tokens_per_second(alpha, c, gamma + 1) <= now:
-            break
-        gamma += 1
-    return gamma
 
 
 def gamma_by_recursion(alpha, c, gamma=1):
@@ -111,14 +72,6 @@ def counted_from_zero(alpha, c):
     return int(np.argmax(speeds))
 
 
-def round_of_pearl_taken(alpha, c):
-    def speed(gamma):
-        tokens = sum(alpha**i for i in range(gamma + 1))
-        return tokens / max(gamma / c, 1)
-
-    return max(range(1, 51), key=speed)
-
-
 def all_or_nothing(alpha, c):
     def speed(gamma):
         return (1 + gamma * alpha**gamma) / (gamma / c + 1)
@@ -127,34 +80,10 @@ def all_or_nothing(alpha, c):
 
 
 RIGHT = {
-    "break_even": [
-        share_of_a_pass,
-        share_in_fractions,
-        share_by_halving,
-        share_as_a_power,
-        share_by_recursion,
-    ],
-    "best_gamma": [
-        gamma_of_all_lengths,
-        gamma_by_argmax,
-        gamma_while_it_pays,
-        gamma_by_recursion,
-        gamma_of_a_sorted_list,
-    ],
+    "break_even": [share_of_a_pass, share_in_fractions, share_by_recursion],
+    "best_gamma": [gamma_of_all_lengths, gamma_by_recursion, gamma_of_a_sorted_list],
 }
 WRONG = {
-    "break_even": [
-        share_of_both_passes,
-        half_of_the_share,
-        share_of_what_is_left,
-        square_root_of_the_share,
-        share_at_five,
-    ],
-    "best_gamma": [
-        fifty_left_out,
-        one_left_out,
-        counted_from_zero,
-        round_of_pearl_taken,
-        all_or_nothing,
-    ],
+    "break_even": [share_of_both_passes, half_of_the_share, share_at_five],
+    "best_gamma": [fifty_left_out, one_left_out, counted_from_zero, all_or_nothing],
 }

@@ -13,25 +13,8 @@ def round_as_in_the_lesson(batch, gamma, fixed, per_token, draft):
     return gamma * draft + fixed + per_token * fed
 
 
-def round_by_a_loop(batch, gamma, fixed, per_token, draft):
-    seconds = fixed
-    for _ in range(gamma):
-        seconds += draft
-    for _ in range(batch):
-        seconds += per_token * gamma
-        seconds += per_token
-    return seconds
-
-
 def round_by_numpy(batch, gamma, fixed, per_token, draft):
     return np.dot([gamma, 1, batch * gamma + batch], [draft, fixed, per_token])
-
-
-def round_by_two_functions(batch, gamma, fixed, per_token, draft):
-    def target_pass(tokens):
-        return fixed + tokens * per_token
-
-    return target_pass(sum(gamma + 1 for _ in range(batch))) + draft * gamma
 
 
 def round_as_plain_and_more(batch, gamma, fixed, per_token, draft):
@@ -51,30 +34,10 @@ def batch_ignored(batch, gamma, fixed, per_token, draft):
     return gamma * draft + fixed + per_token * (gamma + 1)
 
 
-def a_pass_for_each_token(batch, gamma, fixed, per_token, draft):
-    return gamma * draft + (gamma + 1) * (fixed + per_token * batch)
-
-
-def drafts_cost_like_tokens(batch, gamma, fixed, per_token, draft):
-    return (gamma + 1) * (draft + per_token * batch) + fixed
-
-
 # -- up to which batch -----------------------------------------------------------------
 def limit_as_in_the_lesson(tokens, rows, fixed, per_token, draft):
     saved = fixed * (tokens - 1) - draft
     return saved / (per_token * (rows - tokens))
-
-
-def limit_by_halving(tokens, rows, fixed, per_token, draft):
-    def plain_is_slower(batch):
-        plain = tokens * (fixed + per_token * batch)
-        return plain > fixed + per_token * batch * rows + draft
-
-    low, high = 0.0, 1e6
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if plain_is_slower(middle) else (low, middle)
-    return low
 
 
 def limit_by_a_linear_equation(tokens, rows, fixed, per_token, draft):
@@ -88,25 +51,12 @@ def limit_by_fractions(tokens, rows, fixed, per_token, draft):
     return float((c0 * e - c0 - d) / (c1 * r - c1 * e))
 
 
-def limit_by_roots(tokens, rows, fixed, per_token, draft):
-    difference = [per_token * (rows - tokens), fixed + draft - tokens * fixed]
-    return np.roots(difference)[0]
-
-
 def drafting_added(tokens, rows, fixed, per_token, draft):
     return (fixed * (tokens - 1) + draft + 1) / (per_token * (rows - tokens))
 
 
-def rows_in_place_of_tokens(tokens, rows, fixed, per_token, draft):
-    return (fixed * (rows - 1) - draft) / (per_token * (rows - tokens))
-
-
 def rows_for_nothing(tokens, rows, fixed, per_token, draft):
     return (fixed * (tokens - 1) - draft) / per_token
-
-
-def drafting_for_each_token(tokens, rows, fixed, per_token, draft):
-    return (fixed - draft - 0.5) * (tokens - 1) / (per_token * (rows - tokens))
 
 
 def upside_down(tokens, rows, fixed, per_token, draft):
@@ -114,34 +64,14 @@ def upside_down(tokens, rows, fixed, per_token, draft):
 
 
 RIGHT = {
-    "batch_round": [
-        round_as_in_the_lesson,
-        round_by_a_loop,
-        round_by_numpy,
-        round_by_two_functions,
-        round_as_plain_and_more,
-    ],
+    "batch_round": [round_as_in_the_lesson, round_by_numpy, round_as_plain_and_more],
     "batch_limit": [
         limit_as_in_the_lesson,
-        limit_by_halving,
         limit_by_a_linear_equation,
         limit_by_fractions,
-        limit_by_roots,
     ],
 }
 WRONG = {
-    "batch_round": [
-        one_draft_pass,
-        side_by_side,
-        batch_ignored,
-        a_pass_for_each_token,
-        drafts_cost_like_tokens,
-    ],
-    "batch_limit": [
-        drafting_added,
-        rows_in_place_of_tokens,
-        rows_for_nothing,
-        drafting_for_each_token,
-        upside_down,
-    ],
+    "batch_round": [one_draft_pass, side_by_side, batch_ignored],
+    "batch_limit": [drafting_added, rows_for_nothing, upside_down],
 }

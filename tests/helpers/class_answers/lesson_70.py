@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 
 import numpy as np
@@ -19,27 +18,6 @@ def interval_by_statistics(values, t):
     return statistics.mean(values) - half, statistics.mean(values) + half
 
 
-def interval_by_loops(values, t):
-    total = 0.0
-    for value in values:
-        total += value
-    mean = total / len(values)
-    squares = 0.0
-    for value in values:
-        squares += (value - mean) ** 2
-    half = t * math.sqrt(squares / (len(values) - 1) / len(values))
-    return [mean - half, mean + half]
-
-
-def interval_by_moments(values, t):
-    n = len(values)
-    mean = sum(values) / n
-    variance = (sum(value * value for value in values) - n * mean**2) / (n - 1)
-    half = t * (variance / n) ** 0.5
-    yield mean - half
-    yield mean + half
-
-
 def interval_in_place(values, t):
     """What is subtracted from the values changes them."""
     values = np.asarray(values, dtype=float)
@@ -53,16 +31,6 @@ def interval_in_place(values, t):
 def about_the_median(values, t):
     half = t * np.std(values, ddof=1) / np.sqrt(len(values))
     return np.median(values) - half, np.median(values) + half
-
-
-def half_the_width(values, t):
-    half = t * np.std(values, ddof=1) / np.sqrt(len(values)) / 2
-    return np.mean(values) - half, np.mean(values) + half
-
-
-def variance_not_deviation(values, t):
-    half = t * np.var(values, ddof=1) / np.sqrt(len(values))
-    return np.mean(values) - half, np.mean(values) + half
 
 
 def always_two_errors(values, t):
@@ -82,22 +50,6 @@ def verdict_as_in_the_lesson(low, high, least, most):
     if high < least or most < low:
         return "no"
     return "open"
-
-
-def verdict_by_no_first(low, high, least, most):
-    if not (least <= high and low <= most):
-        return "no"
-    if low < least or high > most:
-        return "open"
-    return "yes"
-
-
-def verdict_in_one_line(low, high, least, most):
-    return (
-        "yes"
-        if least <= low <= high <= most
-        else ("no" if low > most or least > high else "open")
-    )
 
 
 def verdict_from_a_table(low, high, least, most):
@@ -128,35 +80,13 @@ def touching_is_no(low, high, least, most):
     return "open"
 
 
-def claim_inside_the_interval(low, high, least, most):
-    if low <= least and most <= high:
-        return "yes"
-    if high < least or most < low:
-        return "no"
-    return "open"
-
-
 def only_below_is_no(low, high, least, most):
     if least <= low and high <= most:
         return "yes"
     return "no" if high < least else "open"
 
 
-def both_ends_outside_is_no(low, high, least, most):
-    if least <= low and high <= most:
-        return "yes"
-    if not least <= low <= most and not least <= high <= most:
-        return "no"
-    return "open"
-
-
 # -- two counts of one run -------------------------------------------------------------
-def counts_by_sums(passes):
-    accepted = sum(own for own, _ in passes)
-    rejected = sum(one for _, one in passes)
-    return accepted / len(passes), accepted / rejected
-
-
 def counts_of_columns(passes):
     accepted, rejected = np.array(passes).T
     return np.array([accepted.mean(), accepted.sum() / rejected.sum()])
@@ -184,11 +114,6 @@ def counts_by_recursion(passes):
     yield accepted / rejected
 
 
-def counts_by_zip(passes):
-    accepted, rejected = map(sum, zip(*passes, strict=True))
-    return accepted / len(passes), accepted / rejected
-
-
 def unfinished_stretch_dropped(passes):
     accepted = sum(own for own, _ in passes)
     last = max((place for place, (_, one) in enumerate(passes) if one), default=-1)
@@ -200,12 +125,6 @@ def unfinished_stretch_counted(passes):
     accepted = sum(own for own, _ in passes)
     stretches = sum(one for _, one in passes) + (passes[-1][1] == 0)
     return accepted / len(passes), accepted / stretches
-
-
-def per_pass_that_rejected_none(passes):
-    accepted = sum(own for own, _ in passes)
-    rejected = sum(one for _, one in passes)
-    return accepted / max(1, len(passes) - rejected), accepted / rejected
 
 
 def tested_drafts(passes):
@@ -221,48 +140,16 @@ def rounded_counts(passes):
 
 
 RIGHT = {
-    "interval": [
-        interval_by_numpy,
-        interval_by_statistics,
-        interval_by_loops,
-        interval_by_moments,
-        interval_in_place,
-    ],
-    "verdict": [
-        verdict_as_in_the_lesson,
-        verdict_by_no_first,
-        verdict_in_one_line,
-        verdict_from_a_table,
-        verdict_by_numpy,
-    ],
-    "two_counts": [
-        counts_by_sums,
-        counts_of_columns,
-        counts_by_popping,
-        counts_by_recursion,
-        counts_by_zip,
-    ],
+    "interval": [interval_by_numpy, interval_by_statistics, interval_in_place],
+    "verdict": [verdict_as_in_the_lesson, verdict_from_a_table, verdict_by_numpy],
+    "two_counts": [counts_of_columns, counts_by_popping, counts_by_recursion],
 }
 WRONG = {
-    "interval": [
-        about_the_median,
-        half_the_width,
-        variance_not_deviation,
-        always_two_errors,
-        root_of_n_less_one,
-    ],
-    "verdict": [
-        ends_left_out,
-        touching_is_no,
-        claim_inside_the_interval,
-        only_below_is_no,
-        both_ends_outside_is_no,
-    ],
+    "interval": [about_the_median, always_two_errors, root_of_n_less_one],
+    "verdict": [ends_left_out, touching_is_no, only_below_is_no],
     "two_counts": [
         unfinished_stretch_dropped,
         unfinished_stretch_counted,
-        per_pass_that_rejected_none,
-        tested_drafts,
         rounded_counts,
     ],
 }

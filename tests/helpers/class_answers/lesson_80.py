@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from speclib.core.sampling import ids
-from speclib.core.verification import match, verify
+from speclib.core.verification import verify
 
 
 def method_as_in_the_lesson(world, gamma):
@@ -34,36 +34,6 @@ def method_draft_by_draft(world, gamma):
         world.commit(list(verify(world, drafts, rows).tokens))
 
 
-def method_test_by_test(world, gamma):
-    """Each draft is tested and committed alone; then the bonus."""
-    while world.going:
-        drafts = world.wait(world.draft.propose(world.text, gamma))
-        text = world.text + ids(drafts)
-        rows = world.wait(world.target.score(text, last=len(drafts)))
-        for draft, row in zip(drafts, rows, strict=False):
-            verified = verify(world, (draft,), [row])
-            world.commit(verified.tokens)
-            if verified.extra or not world.going:
-                break
-        else:
-            world.commit(match(world, (), rows[-1:]).tokens)
-
-
-def method_of_rounds(world, gamma):
-    """A function for the round, in place of a long loop."""
-
-    def one_round():
-        (drafts,) = world.all(world.draft.propose(world.text, gamma))
-        operation = world.target.score(world.text + ids(drafts), last=len(drafts))
-        (rows,) = world.all(operation)
-        accepted, extra = verify(world, drafts, rows)
-        world.commit(accepted + extra)
-        return world.going
-
-    while one_round():
-        pass
-
-
 def first_draft_tested_alone(world, gamma):
     while world.going:
         drafts = world.wait(world.draft.propose(world.text, gamma))
@@ -89,38 +59,7 @@ def bonus_left_out(world, gamma):
         world.commit(verify(world, drafts, rows[: len(drafts)]).tokens)
 
 
-def drafts_matched_backwards(world, gamma):
-    while world.going:
-        drafts = world.wait(world.draft.propose(world.text, gamma))
-        text = world.text + ids(drafts)
-        rows = world.wait(world.target.score(text, last=len(drafts)))
-        world.commit(match(world, drafts[::-1], rows).tokens)
-
-
-def drafts_committed_as_they_are(world, gamma):
-    while world.going:
-        drafts = world.wait(world.draft.propose(world.text, gamma))
-        text = world.text + ids(drafts)
-        rows = world.wait(world.target.score(text, last=len(drafts)))
-        verified = verify(world, drafts, rows)
-        world.commit(drafts[: len(verified.accepted)] + verified.extra)
-
-
 RIGHT = {
-    "method": [
-        method_as_in_the_lesson,
-        method_by_recursion,
-        method_draft_by_draft,
-        method_test_by_test,
-        method_of_rounds,
-    ]
+    "method": [method_as_in_the_lesson, method_by_recursion, method_draft_by_draft]
 }
-WRONG = {
-    "method": [
-        first_draft_tested_alone,
-        gamma_ignored,
-        bonus_left_out,
-        drafts_matched_backwards,
-        drafts_committed_as_they_are,
-    ]
-}
+WRONG = {"method": [first_draft_tested_alone, gamma_ignored, bonus_left_out]}

@@ -8,20 +8,6 @@ import numpy as np
 
 
 # -- a round over a network ------------------------------------------------------------
-def network_round_as_in_the_lesson(gamma, draft, target, mine, theirs):
-    drafting = gamma * draft + 2 * mine
-    testing = target + 2 * theirs
-    return drafting + testing
-
-
-def network_round_step_by_step(gamma, draft, target, mine, theirs):
-    clock = 0.0
-    steps = [mine, *[draft] * gamma, mine, theirs, target, theirs]
-    for seconds in steps:
-        clock += seconds
-    return clock
-
-
 def network_round_as_a_product(gamma, draft, target, mine, theirs):
     return np.dot([gamma, 1, 2, 2], [draft, target, mine, theirs])
 
@@ -38,14 +24,6 @@ def network_round_as_a_sum(gamma, draft, target, mine, theirs):
 
 def longer_message_alone(gamma, draft, target, mine, theirs):
     return gamma * draft + target + 2 * max(mine, theirs)
-
-
-def only_the_drafts_messages(gamma, draft, target, mine, theirs):
-    return gamma * draft + target + 2 * mine
-
-
-def drafts_go_straight_to_the_target(gamma, draft, target, mine, theirs):
-    return mine + gamma * draft + theirs + target + theirs
 
 
 def two_rounds_of_messages(gamma, draft, target, mine, theirs):
@@ -66,27 +44,8 @@ def length_in_fractions(draft, target, mine, theirs):
     return (target + 2 * (theirs - mine)) / draft
 
 
-def length_by_halving(draft, target, mine, theirs):
-    low, high = -1e6, 1e6
-    for _ in range(80):
-        middle = (low + high) / 2
-        if middle * draft + 2 * mine < target + 2 * theirs:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 def length_by_solving(draft, target, mine, theirs):
     return np.linalg.solve([[draft]], [target + 2 * theirs - 2 * mine])
-
-
-def length_part_by_part(draft, target, mine, theirs):
-    length = target / draft
-    for _ in range(2):
-        length += theirs / draft
-        length -= mine / draft
-    return length
 
 
 def messages_counted_as_drafts(draft, target, mine, theirs):
@@ -97,34 +56,11 @@ def messages_exchanged(draft, target, mine, theirs):
     return (target + 2 * mine - 2 * theirs) / draft
 
 
-def one_message_taken_off(draft, target, mine, theirs):
-    return (target + 2 * theirs - mine) / draft
-
-
-def distance_of_the_messages(draft, target, mine, theirs):
-    return (target + 2 * abs(theirs - mine)) / draft
-
-
 def one_draft_more(draft, target, mine, theirs):
     return (target + 2 * theirs - 2 * mine) / draft + 1
 
 
 # -- lay a clock on our axis -----------------------------------------------------------
-def clock_of_the_quickest(trips):
-    lengths = [after - before for before, _, after in trips]
-    before, theirs, after = trips[lengths.index(min(lengths))]
-    return theirs - (before + after) / 2, (after - before) / 2
-
-
-def clock_by_bounds(trips):
-    best = None
-    for before, theirs, after in trips:
-        lowest, highest = theirs - after, theirs - before
-        if best is None or highest - lowest < best[1] - best[0]:
-            best = lowest, highest
-    return [sum(best) / 2, (best[1] - best[0]) / 2]
-
-
 def clock_in_place(trips):
     trips.sort(key=lambda trip: trip[2] - trip[0])
     before, theirs, after = trips[0]
@@ -153,19 +89,6 @@ def smallest_offset(trips):
     return theirs - (before + after) / 2, (after - before) / 2
 
 
-def mean_offset_smallest_error(trips):
-    offsets = [theirs - (before + after) / 2 for before, theirs, after in trips]
-    errors = [(after - before) / 2 for before, _, after in trips]
-    return sum(offsets) / len(offsets), min(errors)
-
-
-def middle_of_all_bounds(trips):
-    """The offset that all trips allow: surer than one trip, but not what is asked."""
-    lowest = max(theirs - after for _, theirs, after in trips)
-    highest = min(theirs - before for before, theirs, _ in trips)
-    return (lowest + highest) / 2, (highest - lowest) / 2
-
-
 def read_when_answered(trips):
     before, theirs, after = min(trips, key=lambda trip: trip[2] - trip[0])
     return theirs - after, (after - before) / 2
@@ -178,47 +101,19 @@ def quickest_answer(trips):
 
 RIGHT = {
     "network_round": [
-        network_round_as_in_the_lesson,
-        network_round_step_by_step,
         network_round_as_a_product,
         network_round_by_recursion,
         network_round_as_a_sum,
     ],
-    "network_gamma": [
-        length_by_algebra,
-        length_in_fractions,
-        length_by_halving,
-        length_by_solving,
-        length_part_by_part,
-    ],
-    "clock": [
-        clock_of_the_quickest,
-        clock_by_bounds,
-        clock_in_place,
-        clock_by_numpy,
-        clock_by_recursion,
-    ],
+    "network_gamma": [length_by_algebra, length_in_fractions, length_by_solving],
+    "clock": [clock_in_place, clock_by_numpy, clock_by_recursion],
 }
 WRONG = {
     "network_round": [
         longer_message_alone,
-        only_the_drafts_messages,
-        drafts_go_straight_to_the_target,
         two_rounds_of_messages,
         drafts_tested_one_by_one,
     ],
-    "network_gamma": [
-        messages_counted_as_drafts,
-        messages_exchanged,
-        one_message_taken_off,
-        distance_of_the_messages,
-        one_draft_more,
-    ],
-    "clock": [
-        smallest_offset,
-        mean_offset_smallest_error,
-        middle_of_all_bounds,
-        read_when_answered,
-        quickest_answer,
-    ],
+    "network_gamma": [messages_counted_as_drafts, messages_exchanged, one_draft_more],
+    "clock": [smallest_offset, read_when_answered, quickest_answer],
 }
