@@ -57,11 +57,11 @@ one model, so the draft is nearly always right, and nothing here says what a sma
 model would reach.
 
 `speed-up` is over plain decoding, which ran in turns with the method on the same
-prompts: the geometric mean, with its 95 % interval. `virtual` is our code of the
-method on a simulated clock, at the c and the acceptance rate that were measured, where a pass
-over many tokens costs no more than one over a single token. On a CPU it does cost more,
-which is what separates the two columns. Outputs are exact unless the last column says
-otherwise. `python -m speclab real` measures it on your machine.
+prompts: the geometric mean, with its 95 % interval. `virtual` is our code of the method
+on a simulated clock, at the c and the acceptance rate that were measured; a pass over
+many tokens costs no more there than one over a single token. On a CPU it does cost
+more, which is what separates the two columns. Outputs are exact unless the last column
+says otherwise. `python -m speclab real` measures it on your machine.
 """
 HEAD = (
     "| method | settings | speed-up | 95 % | chats | `virtual` | tokens/s | accepted "
