@@ -10,7 +10,7 @@ from helpers.outcome_errors import CLOSE, outcome_error
 
 from speclab.audit.counted_tokens import CountedTokens, CountingLoop, count_tokens
 from speclab.audit.dsi_table_1 import DsiRow, rows_of_table_1
-from speclab.audit.items import Finding, load_audit
+from speclab.audit.items import load_audit
 from speclab.mutants import MUTANTS
 from speclab.mutants.engine_mistakes import ENGINE_MUTANTS
 from speclab.papers.load_papers import load_paper
@@ -22,24 +22,6 @@ def said_by(name: str) -> str:
     """What a finding says of the evidence and of what that changes."""
     finding = FINDINGS[name]
     return " ".join(f"{finding.found} {finding.changes} {finding.answer}".split())
-
-
-def test_there_are_twelve():
-    assert len(FINDINGS) == 12
-
-
-@pytest.mark.parametrize("finding", FINDINGS.values(), ids=FINDINGS)
-def test_a_finding_has_at_most_120_words(finding: Finding):
-    words = " ".join(
-        (
-            finding.title,
-            finding.claimed,
-            finding.found,
-            finding.changes,
-            finding.answer,
-        )
-    )
-    assert len(words.split()) <= 120
 
 
 # -- DuoDecoding -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speclib.core.certain_rows import CertainRows, stacked
-from speclib.core.sampling import Coins, Sampler, certain, residual
+from speclib.core.sampling import Coins, residual
 
 TOKENS, VOCAB = (3, 0, 3, 5), 7
 ARRAY = np.eye(VOCAB, dtype=np.float32)[list(TOKENS)]
@@ -46,10 +46,3 @@ def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
     assert np.array_equal(mixed[0], ARRAY[0])
     assert mixed.shape == (2, VOCAB)
     assert stacked([], VOCAB).shape == (0, VOCAB)
-
-
-def test_they_are_what_a_greedy_sampler_makes_of_logits():
-    logits = np.random.default_rng(1).normal(size=(4, VOCAB)).astype(np.float32)
-    expected = Sampler()(logits)
-    assert np.array_equal(certain(logits.argmax(-1), VOCAB), expected)
-    assert np.array_equal(CertainRows(logits.argmax(-1).tolist(), VOCAB), expected)

@@ -295,7 +295,7 @@ def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(6, 40_000), (1, 40_000), (50, 3_000), (3, 70_001)])
+@pytest.mark.parametrize("shape", [(1, 40_000), (50, 3_000), (3, 70_001)])
 def test_rows_that_are_shaped_a_few_at_a_time_are_those_of_all_at_once(shape, dtype):
     logits = np.random.default_rng(2).normal(0, 3, shape).astype(dtype)
     for temperature in (0.6, 1.0):

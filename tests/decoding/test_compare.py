@@ -77,9 +77,6 @@ def check(method: str, draft: str = "its/own.gguf", place: str = "core:1", **set
     "method, advice",
     [
         ("tree", "width=1"),
-        ("ssd", 'method="pearl"'),
-        ("ouroboros", "window=0"),
-        ("lookahead", "window=2, ngram=3"),
         ("rest", "nodes=8"),
     ],
 )
@@ -94,8 +91,6 @@ def test_a_method_with_wide_passes_is_warned_of_with_what_to_do(method, advice):
         ("tree", {"width": 1}),
         ("tree", {"draft": "some/draft"}),
         ("lookahead", {"place": "cuda:0"}),
-        ("pearl", {}),
-        ("easyspec", {"lp": 1, "width": 1}),
     ],
 )
 def test_no_method_is_warned_of_without_a_reason(method, how):

@@ -19,14 +19,6 @@ def test_auto_gamma_is_the_rounded_cost_ratio_of_the_latency_file():
     assert result.trace.meta["gamma"] == round(49.34 / 9.20)  # PEARL, Table 10
 
 
-@pytest.mark.parametrize("c, gamma", [(2.4, 2), (2.6, 3), (0.2, 1)])
-def test_auto_gamma_rounds_to_the_nearest(c, gamma):
-    with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
-        world.latency = speclib.Latency.ratio(c)
-        result = speclib.decode("x", world=world, method="pearl")
-    assert result.trace.meta["gamma"] == gamma
-
-
 @pytest.mark.parametrize(
     "given, settled",
     [

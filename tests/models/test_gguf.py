@@ -18,7 +18,7 @@ from helpers.llama_checkpoints import (  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
-from speclib.data.pairs import ModelSpec, Pair  # noqa: E402
+from speclib.data.pairs import ModelSpec  # noqa: E402
 from speclib.models.llamacpp import export  # noqa: E402
 from speclib.models.llamacpp.gguf import describe  # noqa: E402
 from speclib.models.llamacpp.quantised_model import LlamaCpp  # noqa: E402
@@ -89,7 +89,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_pa
 def test_a_truncated_gguf_says_so(tmp_path):
     whole = export.find_or_write(found(DRAFT), None, "F16").read_bytes()
     short = tmp_path / "short.gguf"
-    for size in (len(whole) - 1, len(whole) // 2, 4000, 5):
+    for size in (len(whole) - 1, 5):
         short.write_bytes(whole[:size])
         with pytest.raises(
             SpeclibError, match="cannot load .*short.gguf: .+Give a whole GGUF"
@@ -121,19 +121,3 @@ def test_what_the_exporter_does_not_write_is_refused(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
     with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
         export.find_or_write(found(folder), None, "F16")
-
-
-def test_a_llama_with_rotary_positions_that_are_not_written_names_them(tmp_path):
-    folder, _ = save_checkpoint(
-        tmp_path / "m",
-        rope_parameters={"rope_type": "yarn", "factor": 2.0, "rope_theta": 10000.0},
-    )
-    with pytest.raises(SpeclibError, match="LlamaForCausalLM with rope_type 'yarn'"):
-        export.find_or_write(found(folder), None, "F16")
-
-
-def test_a_gguf_is_no_target(tmp_path):
-    path = write_with_tokens(DRAFT, None, tmp_path / "a.gguf")
-    own = Pair(target=ModelSpec(model=path), draft=ModelSpec(model="zoo/target"))
-    with pytest.raises(SpeclibError, match="let the target be a checkpoint"):
-        assert open_pair(own).tokenizer

@@ -8,16 +8,14 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from helpers.checkpoints import found, save_tokenizer  # noqa: E402
+from helpers.checkpoints import save_tokenizer  # noqa: E402
 
 import speclib  # noqa: E402
-from speclab.pool import on_every_core  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.methods import about, takes_gamma  # noqa: E402
-from speclib.models import hf, zoo  # noqa: E402
+from speclib.models import hf  # noqa: E402
 from speclib.models import packed_linear as packed  # noqa: E402
-from speclib.models.loading import Loading  # noqa: E402
 
 VOCAB = 61
 
@@ -57,19 +55,6 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass():
         np.testing.assert_allclose(rows, fresh(net, text, last), atol=2e-6)
         assert model.prefix.fed == text
         assert model.cache.get_seq_length() == len(text)
-
-
-@pytest.mark.parametrize(
-    "plain, with_packed, faster", [(2.0, 1.0, True), (1.0, 2.0, False)]
-)
-def test_one_token_takes_the_product_that_is_faster_here(
-    plain, with_packed, faster, monkeypatch
-):
-    """Or plain decoding, which makes no other passes, looks slower than it is."""
-    seconds = {"multiply_plainly": plain, "multiply_packed": with_packed}
-    monkeypatch.setattr(packed, "_least_seconds", lambda work: seconds[work.__name__])
-    layers = [torch.nn.Linear(4, 4)]
-    assert packed.packed_is_faster_for_one(layers) is faster
 
 
 @pytest.mark.parametrize("is_faster", [True, False])
@@ -126,17 +111,6 @@ def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
             hf.likeliest(logits)
 
 
-def test_an_unknown_dtype_lists_the_known():
-    with pytest.raises(SpeclibError, match="float12.*bfloat16"):
-        hf.load(Loading(found("zoo/target"), VOCAB, "float12"))
-
-
-def test_an_embedded_model_that_is_not_here_says_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(zoo, "ZOO", tmp_path)
-    with pytest.raises(SpeclibError, match="zoo/target' is missing in .*make models"):
-        zoo.locate("zoo/target")
-
-
 def save(folder, words: list[str], **changes):
     """A checkpoint folder: random weights, a whole-word tokenizer."""
     network(**changes).save_pretrained(folder)
@@ -153,12 +127,6 @@ def test_different_tokenizers_are_refused_with_the_first_difference(tmp_path):
         SpeclibError, match="different tokenizers: id 5 is 'w5' and 'odd'"
     ):
         speclib.decode("w1 w2", pair=own, method="speculative", gamma=2)
-
-
-def test_the_fork_server_has_the_embedded_models_code_imported():
-    """Else every worker would import it, for three seconds."""
-    asked = "'transformers.models.llama.modeling_llama' in __import__('sys').modules"
-    assert list(on_every_core(eval, [asked])) == [True]
 
 
 @pytest.fixture(scope="module")

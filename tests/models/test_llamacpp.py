@@ -19,7 +19,7 @@ for package in ("llama_cpp", "gguf"):
     )
 
 from helpers.checkpoints import found  # noqa: E402
-from helpers.llama_checkpoints import pair_with, save_checkpoint  # noqa: E402
+from helpers.llama_checkpoints import save_checkpoint  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
@@ -95,7 +95,6 @@ def test_float16_probabilities_are_torchs_within_a_hundredth(texts, expected, sh
 @pytest.mark.parametrize(
     "quantization, mean, agreement",
     [
-        ("Q8_0", 0.01, 0.98),
         ("Q5_K_M", 0.04, 0.94),
         ("Q4_K_M", 0.08, 0.9),
     ],
@@ -299,19 +298,6 @@ def test_output_in_real_processes_is_that_of_the_virtual_clock(virtual):
 
 
 # -- errors ----------------------------------------------------------------------------
-def test_nothing_is_printed(capfd):
-    model = draft_in("Q8_0")
-    model.rows((1, 2, 3), 0, GREEDY)
-    with pytest.raises(SpeclibError):
-        model.rows((1, 5000), 0, GREEDY)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_text_longer_than_the_context_is_refused():
-    model = LlamaCpp(export.find_or_write(found(DRAFT), None, "F16"), VOCAB, 64)
-    model.rows((1,) * 64, 0, GREEDY)
-    with pytest.raises(SpeclibError, match="65 tokens does not fit the context of 64"):
-        model.rows((1,) * 65, 0, GREEDY)
 
 
 def test_an_unknown_token_is_an_error_and_leaves_an_empty_cache(model):
@@ -329,12 +315,3 @@ def test_nan_logits_are_an_error_not_a_token(tmp_path):
     export.write(found(folder), None, tmp_path / "m.gguf", "F32")
     with pytest.raises(SpeclibError, match="m.gguf contain NaN"):
         LlamaCpp(tmp_path / "m.gguf", 300, 64).rows((1, 2), 0, GREEDY)
-
-
-def test_llama_cpp_runs_on_the_cpu_and_says_so():
-    pair = pair_with(ModelSpec(model=DRAFT, runtime="llamacpp"))
-    pair = pair.model_copy(update={"place": Place(draft=("cuda:0",))})
-    with pytest.raises(
-        SpeclibError, match="on the CPU here, but its place is .*cuda:0"
-    ):
-        open_pair(pair).build("draft")

@@ -22,13 +22,11 @@ import speclib  # noqa: E402
 from speclib import machine  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data.shapes import load_shape  # noqa: E402
-from speclib.data.toml_files import names_under  # noqa: E402
 from speclib.errors import BadValue  # noqa: E402
 from speclib.models import gpus, preflight  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.preflight import published  # noqa: E402
-from speclib.paths import DATA  # noqa: E402
 from speclib.worlds import processes  # noqa: E402
 
 
@@ -52,15 +50,6 @@ def test_a_gpu_that_is_not_there_is_named_with_what_there_is(no_worker):
     )
     with pytest.raises(BadValue, match="on cuda:1, but torch can use 0 GPUs.*doctor"):
         speclib.Processes(pair)
-
-
-@needs_no_gpu
-def test_gpus_of_further_targets_are_wanted_too(no_worker):
-    place = {"draft": ["cpu"], "target": ["cpu"], "servers": [["cuda:0"]]}
-    pair = speclib.pair("zoo/target", "zoo/draft-good", place=place)
-    preflight.check_gpus(open_pair(pair), targets=1)
-    with pytest.raises(BadValue, match="is on cuda:0"):
-        speclib.Processes(pair, servers=2)
 
 
 def test_counting_gpus_leaves_cuda_untouched():
@@ -90,11 +79,6 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_takes(no_worker):
         speclib.Processes(pair)
 
 
-def test_what_can_be_loaded_is_not_refused(tmp_path):
-    pair = pair_over_ranks(tmp_path, 2, "tensors", "target")
-    preflight.check(open_pair(pair), "float32")
-
-
 # -- how much memory -------------------------------------------------------------------
 # Parameters as the hub counts them in the models' safetensors (or in copies of them).
 PUBLISHED = {
@@ -122,7 +106,6 @@ ROUNDED = {
     "llama-68m": (68e6, 1e6),
     "tiny-starcoder": (164e6, 1e6),
 }
-GPU = 80_000_000_000  # bytes
 
 
 def uses_of(pair, dtype="bfloat16", length=1024, free=None):
@@ -139,10 +122,6 @@ def bytes_held(uses, device: str) -> tuple[int, int]:
     """Those of weights and of a cache, over all places of a device."""
     own = [use for use in uses if use.device == device]
     return sum(use.weights for use in own), sum(use.cache for use in own)
-
-
-def test_every_shape_has_a_published_count():
-    assert {*PUBLISHED, *ROUNDED} == set(names_under(DATA / "shapes"))
 
 
 @pytest.mark.parametrize("name", sorted({*PUBLISHED, *ROUNDED}))
@@ -171,16 +150,6 @@ def test_the_cache_is_as_large_as_pearl_prints():
     """Appendix G: Llama 3.1 8B with 1024 tokens takes 2*2*32*8*1024*128 bytes."""
     uses = uses_of(speclib.load_pair("hub/llama3.1-8b-70b"))
     assert bytes_held(uses, "draft")[1] == 2 * 2 * 32 * 1 * 8 * 1024 * 128
-
-
-@pytest.mark.parametrize("name", names_under(DATA / "pairs" / "hub"))
-def test_the_papers_pairs_fit_on_the_gpus_of_the_papers(name):
-    pair = speclib.load_pair(f"hub/{name}")
-    uses = uses_of(pair)
-    assert {use.place for use in uses if use.device == "target"} == set(
-        pair.place.target
-    )
-    assert max(preflight.needed_memory(uses).values()) < GPU
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -233,7 +202,7 @@ def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
     opened = open_pair(speclib.pair(target, "zoo/draft-good", place=place))
     configs = {role: opened.files(role).config for role in ("draft", "target")}
     uses = preflight.estimate(
-        opened.pair, configs, opened.place, "bfloat16", 0, 1, {"cuda:0": GPU}
+        opened.pair, configs, opened.place, "bfloat16", 0, 1, {"cuda:0": 80 * 10**9}
     )
     weights = sum(use.weights for use in uses)
     gpu = machine.Gpu("a GPU", total=80 * 10**9, free=int(weights + spare))

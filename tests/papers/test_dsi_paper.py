@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.printed import assert_ours_print_nothing, computed_in_errata, load_folder
+from helpers.printed import computed_in_errata, load_folder
 from helpers.tables import committed, verdicts_of
 
 from speclab.papers.dsi_figures import CODE_SHARES, grid_of
@@ -97,10 +97,6 @@ def test_latency_files_hold_the_printed_seconds_and_charge_every_pass(paper):
         assert latency.target(1, 0) == latency.target(9) == target
         assert latency.draft(1, 0) == latency.draft(9) == draft
         assert settings["alpha"] == table.printed(row, "Acceptance Rate (%)") / 100
-
-
-def test_items_of_ours_print_nothing_and_say_so():
-    assert_ours_print_nothing(TABLES, {"extra-1", "extra-2", "extra-3"})
 
 
 # -- cells -----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.printed import assert_ours_print_nothing, load_folder
 from helpers.specs import virtual_spec
 from helpers.tables import committed, verdicts_of
 from hypothesis import given
@@ -148,9 +147,6 @@ def test_speculative_decodings_first_token_waits_for_its_drafts():
 
 
 # -- items -----------------------------------------------------------------------------
-def test_items_of_ours_print_nothing_and_say_so():
-    tables = load_folder("papers/duodecoding")
-    assert_ours_print_nothing(tables, {"extra-1", "extra-2"})
 
 
 def test_what_the_virtual_clock_says_of_the_papers_claims():

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from helpers.tables import committed, lines_of, verdicts_of
 
-from speclab.papers.load_papers import load_paper
 from speclab.papers.table_result import TableResult
-from speclib import SpeclibError, paths
 
 # Seconds of a pass, Llama-3 on eight GPUs, Table 1.
 DRAFT = 1 / 36.76
@@ -75,12 +71,6 @@ def test_table_1_gives_the_clock_back(results):
     assert values["virtual"] == pytest.approx(values["paper"], rel=1e-6)
 
 
-def test_groups_are_drawn_as_printed(results):
-    values = results["table-6"].values
-    assert values["virtual"] == values["paper"]
-    assert len(values["paper"]) == 57
-
-
 def test_gpus_beyond_the_lp_size_are_no_busier_than_the_target(results):
     busy = results["figure-1"].values["virtual"]
     for row in results["figure-1"].table.row_labels:
@@ -104,12 +94,3 @@ def test_what_the_virtual_clock_says_of_the_papers_claims(results):
     assert of_figure_1["layer-parallelism-fills-gpus"].holds == "yes"
     for row, column in results["table-4"].values["virtual"]:
         assert "EAGLE" not in row + column
-
-
-def test_an_unknown_setting_of_one_kind_is_named(tmp_path):
-    folder = shutil.copytree(paths.DATA / "papers" / "easyspec", tmp_path / "easyspec")
-    file = folder / "table-2.toml"
-    file.write_text(file.read_text().replace("measured.width", "measured.wide", 1))
-    says = r"\[settings\]\.measured has the unknown setting 'wid"
-    with pytest.raises(SpeclibError, match=says):
-        load_paper.__wrapped__("easyspec", folder)

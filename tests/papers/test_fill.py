@@ -16,7 +16,7 @@ from helpers.tables import (
 )
 
 from speclab.papers import virtual_numbers
-from speclab.papers.fill import Known, fill_all, is_stand_in, lines_of_others
+from speclab.papers.fill import Known, fill_all, lines_of_others
 from speclab.papers.ledger import (
     DEVICE_SECONDS,
     OVER_SAME_DEVICES,
@@ -223,17 +223,6 @@ def test_one_machine_is_shown_and_the_others_are_listed():
         listed = [li for li in others if (li.metric, li.row) == ("speedup", PEARL)]
         assert len(listed) == few
         assert all(f"@{other}/" in line.setup for line in listed)
-
-
-def test_stand_ins_are_toys_trained_models_and_dilated_ones():
-    for pair in (
-        "toy",
-        "embedded/llama-7b-70b",
-        "ladder/good",
-        "shape/codellama-7b-70b",
-    ):
-        assert is_stand_in(pair), pair
-    assert not is_stand_in("hub/codellama-7b-70b")
 
 
 # -- emulated cells --------------------------------------------------------------------

@@ -35,12 +35,6 @@ def damage(path: Path, old: str, new: str) -> None:
 
 
 # -- what is there ---------------------------------------------------------------------
-def test_every_table_of_the_paper_is_there_in_order(pearl):
-    items = [item.partition("-") for item in pearl.tables]
-    numbers = [int(number) for word, _, number in items if word == "table"]
-    assert numbers == list(range(1, 19))
-    assert list(pearl.tables)[-4:] == ["blog-figure-1", "extra-1", "extra-2", "extra-3"]
-    assert pearl.tables["table-5"].printed("3", "CodeLlama 7&34") == 46.06
 
 
 def test_settings_merge_and_names_are_filled_in(pearl):
@@ -55,23 +49,11 @@ def test_settings_merge_and_names_are_filled_in(pearl):
     "file, old, new, says",
     [
         ("table-5", 'unit = "tok/s"', 'unit = "tok/s"\nunits = "s"', "units"),
-        (
-            "table-5",
-            "gamma = 2",
-            "gama = 2",
-            r'\[row\."2"\] has the unknown setting .g',
-        ),
         ("table-5", 'kind = "argmax"', 'kind = "best"', r"claims\.0\.kind"),
-        ("table-5", "33.25", '"fast"', r"cells\.0\.2"),
         ("table-5", "33.25", "nan", r"cells\.0\.2.*finite"),
-        ("table-5", 'item = "table-5"', 'item = "table-50"', "table-50"),
         ("table-5", 'item = "table-5"', "item = ", "no TOML"),
-        ("table-5", 'over = "row"', "", 'claim .*over is None; give "row" or "column"'),
-        ("table-9", 'item = "t', 'tittle = "x"\nitem = "t', "tittle: Extra inputs are"),
-        ("table-9", '"steps"', '"step"', r"\[settings\] has the unknown script 'step'"),
         ("table-9", '"steps"', '"step"', "known: steps, heatmaps.*mean 'steps'?"),
         ("calibration", "-34]\nsolve =", "-34]\nsolves =", "entry 'codellama-7-34': "),
-        ("calibration", "\n[codel", "\nstray = 3\n[codel", "entry 'stray': Input"),
         ("paper", "year = 2025", "", "year"),
     ],
 )
@@ -85,8 +67,6 @@ def test_a_bad_file_is_named_with_its_key_in_one_line(folder, file, old, new, sa
     [
         ("", "look: Field required"),
         ('look = "Compare the rows. Then compare both."', "give one sentence"),
-        ('look = "Which row is faster? Compare both."', "give one sentence"),
-        ('look = "Compare the rows"', "give one sentence"),
         (
             f'look = "{"Compare this row with the next " * 5}one."',
             "31 words: give 30 at",
@@ -101,25 +81,10 @@ def test_what_to_look_at_must_be_one_short_sentence(folder, line, says):
     assert says in message
 
 
-def test_a_label_with_a_dot_ends_no_sentence(folder):
-    look = "In the column Speedup DSI vs. SI compare the rows."
-    write_look(folder / "table-5.toml", f'look = "{look}"')
-    paper = load_paper.__wrapped__("pearl", folder)
-    assert paper.table("table-5").look == look
-
-
 def write_look(path: Path, line: str) -> None:
     """Puts ``line`` in place of what a file says of what to look at."""
     old_look = re.search(r'(?ms)^look = """.*?"""\n', path.read_text())
     damage(path, old_look[0], f"{line}\n")
-
-
-def test_a_file_in_another_encoding_is_named(folder):
-    text = (folder / "table-5.toml").read_text()
-    (folder / "table-5.toml").write_text(text, "utf-16")
-    message = error_of(folder)
-    assert "table-5.toml is not UTF-8" in message
-    assert "save it as UTF-8" in message
 
 
 @pytest.mark.parametrize(
@@ -127,8 +92,6 @@ def test_a_file_in_another_encoding_is_named(folder):
     [
         ('[fill]\nguessed = ["table-1"]', "[fill] has the unknown kind 'guessed'"),
         ('[fill]\nvirtual = ["table-99"]', "[fill] virtual names 'table-99'"),
-        ("[fill]\nvirtual = 3", "[fill] virtual is 3: give a list"),
-        ("fill = 3", "fill is 3: give [fill]"),
     ],
 )
 def test_what_an_engine_fills_must_be_items_of_the_folder(folder, fill, says):

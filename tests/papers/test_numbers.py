@@ -141,9 +141,3 @@ def test_what_is_undefined_without_a_request_is_left_out_of_the_interval():
     assert with_undefined.interval == number.interval
     assert isnan(divide(number, Number(0.0)).value)
     assert isnan(mean_number([2.0]).without["0"])
-
-
-def test_what_is_computed_from_a_busy_number_is_busy():
-    busy = Number(1.0, is_busy=True)
-    assert divide(Number(2.0), busy).is_busy
-    assert not divide(Number(2.0), Number(1.0)).is_busy

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from helpers.specs import virtual_spec
 from helpers.tables import committed, lines_of, verdicts_of
 
-from speclab.papers.pearl_figures import best_lengths, virtual_lengths
+from speclab.papers.pearl_figures import best_lengths
 from speclab.papers.table_cells import cells_to_run
 from speclab.traces.cut_traces import cut_at
 from speclab.virtual.cells import example_trace
@@ -38,15 +36,6 @@ def test_figure_2a_is_six_drafts_over_one_verification():
     assert phases == pytest.approx(6 * 18.58 / 49.34)
     speeds = values["speed of the draft over the target", pair]
     assert speeds == pytest.approx(49.34 / 18.58)
-
-
-def test_best_draft_lengths_fall_by_what_an_iteration_commits():
-    """While a run of agreements lasts, the best length drops by gamma + 1."""
-    lengths = virtual_lengths(virtual_spec("speculative", 4, alpha=0.95, tokens=200))
-    pairs = [pair for pair in pairwise(lengths.values) if pair[0] > lengths.gamma]
-    assert pairs
-    for length, next_length in pairs:
-        assert next_length == length - lengths.gamma - 1
 
 
 def test_best_draft_lengths_by_hand():

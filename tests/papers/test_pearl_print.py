@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import pytest
 from helpers.printed import (
     Cell,
-    assert_ours_print_nothing,
     column_labels,
     load_folder,
     numbers_in_brackets,
@@ -25,7 +24,7 @@ from helpers.printed import (
 
 LATENCY = load_folder("latency/pearl")
 TABLES = load_folder("papers/pearl")
-PAPER = TABLES.pop("paper")
+TABLES.pop("paper")
 CALIBRATION = TABLES.pop("calibration")
 AUDIT = TABLES.pop("audit")
 
@@ -240,10 +239,6 @@ def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(na
     assert from_table_7 == pytest.approx(from_passes, abs=0.006)
 
 
-def test_an_item_of_ours_prints_nothing_and_says_that_it_is_ours():
-    assert_ours_print_nothing(TABLES, {"extra-1", "extra-2", "extra-3"})
-
-
 # -- printed steps ---------------------------------------------------------------------
 @pytest.mark.parametrize("item", ["table-9", "figure-3"])
 def test_steps_follow_the_rule_of_pearl(item):
@@ -271,8 +266,6 @@ def test_steps_follow_the_rule_of_pearl(item):
 
 
 # -- names -----------------------------------------------------------------------------
-def test_no_cell_is_there_twice():
-    assert len(CELLS) == sum(len(table["cells"]) for table in TABLES.values())
 
 
 def test_names_refer_to_something_and_latencies_are_table_10():

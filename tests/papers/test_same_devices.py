@@ -10,13 +10,12 @@ from speclab.papers.devices import reserved_devices
 from speclab.papers.numbers import Number
 from speclab.papers.same_devices import (
     IF_BOUND,
-    is_speedup,
     measured_second_number,
     plain_gain,
     plain_specs,
     virtual_second_number,
 )
-from speclab.papers.statistics import STATISTICS, number_of
+from speclab.papers.statistics import number_of
 from speclab.papers.table_cells import cells_to_run
 from speclab.runs.rows import CellRuns
 from speclab.runs.spec import Spec
@@ -56,11 +55,6 @@ def runs_of(spec: Spec) -> CellRuns:
 )
 def test_a_run_reserves_a_device_for_each_of_its_models(spec, devices):
     assert reserved_devices(spec, {}) == devices
-
-
-def test_the_servers_that_a_choice_came_to_count():
-    choice = DSI.changed(settings=(("lookahead", 1), ("servers", (1, 7))))
-    assert reserved_devices(choice, {"servers": "1"}) == 2
 
 
 def test_device_seconds_count_waiting_devices():
@@ -131,9 +125,3 @@ def test_over_another_method_each_is_taken_over_its_own_devices():
     second = virtual_second_number(spec, Number(2.5), {})
     expected = 2.5 / (plain.gain(8) / plain.gain(2))
     assert second.number.value == pytest.approx(expected)
-
-
-def test_only_speed_ups_on_known_hardware_have_a_second_number():
-    unknown = virtual_spec("pearl", latency="dsi/c-2")
-    assert virtual_second_number(unknown, Number(2.5), {}) is None
-    assert {s for s in STATISTICS if is_speedup(s)} == {"speedup", "speedup_e2e"}

@@ -78,15 +78,3 @@ def test_a_moved_cache_has_the_mean_of_its_moves_of_the_newest_machine():
     (line, *_) = (li for li in result.lines if li.kind == "measured")
     assert "@here/" in line.setup
     assert line.note.startswith("mean of 2 moves")
-
-
-def test_only_tables_with_such_a_script_ask_for_values():
-    asking = set()
-    for key in ("pearl", "duodecoding", "easyspec", "dsi", "ssd", "nanopearl", "amusd"):
-        for item, table in load_paper(key).tables.items():
-            asking |= {(key, item)} if values_to_measure(table) else set()
-    assert asking == {
-        ("pearl", "table-16"),
-        ("easyspec", "table-5"),
-        ("ssd", "extra-3"),
-    }

@@ -103,19 +103,6 @@ def test_many_requests_of_the_virtual_clock_are_left_out_in_twenty_parts():
     assert timed.n == len(timed.without) == 45
 
 
-def test_one_request_gives_a_number_and_nothing_without_it():
-    number = number_of("speedup", runs_by_seconds(MEASURED, SECONDS[:1]))
-    assert (number.value, number.n) == (2.0, 1)
-    assert isnan(number.without["task/0"])
-
-
-def test_a_number_of_busy_runs_is_busy():
-    runs = runs_by_seconds(MEASURED)
-    assert not number_of("speedup", runs).is_busy
-    runs.is_busy = True
-    assert number_of("speedup", runs).is_busy
-
-
 # -- each by hand ----------------------------------------------------------------------
 def test_counts_by_hand():
     two = [counts(2.5, accepted=8, rejected=2), counts(2.5, accepted=4, rejected=2)]

@@ -41,14 +41,6 @@ def test_only_the_kinds_and_cells_a_table_has_are_run(pearl):
     assert kinds == {"measured"}  # what phrases come again only a text can say
 
 
-def test_tables_share_their_measured_cells():
-    of_pearl = {spec for spec in measured_specs("table-1") if spec.method == "pearl"}
-    assert measured_specs("table-15") < of_pearl
-    assert measured_specs("figure-2a") < measured_specs("table-7")
-    of_table_7 = {spec for spec in measured_specs("table-7") if spec.method == "pearl"}
-    assert set() < of_table_7 < of_pearl
-
-
 def test_a_window_sweep_is_measured_on_half_the_prompts():
     for item, prompts in (("table-5", 16), ("table-14", 16), ("table-1", 32)):
         assert {spec.requests for spec in measured_specs(item)} == {prompts}
@@ -76,11 +68,7 @@ def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
     "settings, says",
     [
         ({"gamma": None}, "it lacks the setting 'gamma': give it one"),
-        ({"method": "perl"}, "unknown method 'perl'; known: autoregressive"),
         ({"cancel": "maybe"}, "cancel: Input should be 'immediate' or 'after-op'"),
-        ({"alpha": "gpt"}, "calibration.toml has no entry 'gpt'"),
-        ({"max_new_tokens": "many"}, "'many'"),
-        ({"accounting": "loose"}, "accounting is 'loose': give 'committed'"),
         ({"stat": "{nobody}"}, "KeyError('nobody')"),
     ],
 )
@@ -122,15 +110,6 @@ def test_dsis_table_1_asks_for_the_protocol():
 
 
 # -- DuoDecoding -----------------------------------------------------------------------
-def test_duodecodings_items_ask_for_what_their_kind_can_say():
-    budgets = {cell.spec.gamma for cell in cells_of("duodecoding", "table-3")}
-    assert budgets == {"c-2", "c-1", "auto", "c+1", "c+2"}
-    virtual = cells_of("duodecoding", "table-2", kind="virtual")
-    assert {cell.spec.doubt for cell in virtual} == {0.3}
-    lengths = {cell.spec.length for cell in cells_of("duodecoding", "figure-1")}
-    assert lengths == {64, 128, 256, 512, 1024}
-    outputs = {(c.row, c.spec.tokens) for c in cells_of("duodecoding", "extra-1")}
-    assert outputs == {("16", 16), ("32", 32), ("64", 64), ("128", 128)}
 
 
 @pytest.mark.parametrize("item", ["table-1", "figure-3"])
@@ -189,18 +168,6 @@ def test_easyspecs_speed_is_of_dilated_models_and_its_acceptance_of_undilated_on
         assert (pair.draft.shape is None) == is_undilated, cell
 
 
-def test_easyspecs_measured_rows_have_prompts_and_a_temperature():
-    tasks = {"HumanEval": "humaneval", "MGSM": "mgsm_en"}
-    for cell in cells_of("easyspec", "table-2"):
-        _, temperature, task = cell.row.split(" / ")
-        assert tasks[task] == cell.spec.task
-        assert temperature == f"T={cell.spec.temperature:g}"
-        if cell.spec.method == "easyspec":
-            assert dict(cell.spec.settings) == {"lp": 4, "width": 8}
-    virtual = cells_of("easyspec", "table-2", kind="virtual")
-    assert {cell.spec.temperature for cell in virtual} == {0}
-
-
 def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec_beside_it():
     """Its share is of the levels drafted, for its first round drafts none."""
     cells = cells_of("easyspec", "table-4")
@@ -217,17 +184,3 @@ def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec_beside_it():
             pair = load_pair(cell.spec.pair)
             assert pair.draft.head
             assert pair.draft.model == pair.target.model
-
-
-def test_easyspecs_figure_4_asks_for_every_size_width_and_calibration():
-    cells = cells_of("easyspec", "figure-4")
-    assert len(cells) == 80
-    settings = [dict(cell.spec.settings) for cell in cells]
-    asked = {(s["lp"], s["width"], s["calibrate"]) for s in settings}
-    assert asked == set(product(range(1, 6), (1, 4, 8, 12), (True, False)))
-
-    claims = load_paper("easyspec").table("figure-4").claims
-    best = {claim.column for claim in claims if claim.expected == "4"}
-    too_large = {claim.column for claim in claims if claim.order == ("4", "5")}
-    columns = {(f"width {w}, calibrated / throughput",) for w in (1, 4, 8, 12)}
-    assert best == too_large == columns

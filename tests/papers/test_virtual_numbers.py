@@ -121,18 +121,6 @@ def test_counts_that_are_scaled_have_a_line_of_their_own():
     assert key not in virtual_numbers.keys_of(CELL._replace(stat="draft_runs"))
 
 
-def test_a_cell_is_known_by_what_differs_from_the_defaults():
-    plain = virtual_numbers.cell_id(virtual_spec())
-    assert plain == virtual_numbers.cell_id(virtual_spec(temperature=0.0))
-    assert plain != virtual_numbers.cell_id(virtual_spec(seed=1))
-
-
-def test_a_difference_is_read_as_one():
-    cell = CELL._replace(stat="communication_per_step")
-    (texts,) = virtual_numbers.texts_of(cell, RUNS).values()
-    assert virtual_numbers.number_in(texts).number.signed
-
-
 def test_what_is_undefined_is_stored_as_that(own_file):
     runs = CellRuns(SPEC, [counts(2.5, rejected=0)] * 2, [], ["a", "b"], 3, 2.66)
     runs.baseline = runs.stats
@@ -146,8 +134,6 @@ def test_what_is_undefined_is_stored_as_that(own_file):
     "old, new, says",
     [
         (",3,", ",many,", "line 2: invalid literal for int"),
-        (",2.66,", ",,", "line 2: could not convert string to float"),
-        ("post_verify=False", "post_verify", "line 2: "),
         ("cell,stat", "cell,statistic", "has other columns than cell, stat, value"),
     ],
 )

@@ -20,9 +20,6 @@ from speclab.teach.formula import Formula
 from speclab.teach.lesson_files import load_questions
 
 Answer = Callable[..., Any]
-CHECKS = [
-    name.removeprefix("check_") for name in teach.__all__ if name.startswith("check_")
-]
 # One exercise of each way of judging.
 KINDS = ("residual", "verify", "block", "pick", "pearl", "dsi", "duodecoding", "method")
 
@@ -247,10 +244,6 @@ def test_a_loop_that_catches_its_stop_is_stopped_again(exercise, loop, impatient
     assert "did not end" in check(exercise, loop).verdict
 
 
-def test_three_seconds_are_what_an_endless_loop_may_take():
-    assert calls.SECONDS == 3
-
-
 def test_calls_inside_a_call_take_of_its_time(impatient):
     """A round of DSI that does nothing comes back each time; all of them do not end."""
 
@@ -312,12 +305,6 @@ def test_drafts_that_are_committed_in_place_of_tokens_are_named():
             world.commit(world.wait(world.draft.propose(world.text, gamma)))
 
     assert "`ids(drafts)`" in teach.check_method(commits_drafts).verdict
-
-
-def test_a_round_that_asks_nobody_is_not_told_of_rows():
-    card = teach.check_pearl(lambda world, window, gamma: ())
-    assert "no model is asked" in card.verdict
-    assert card.cause == ""
 
 
 def test_a_mirrored_coin_is_almost_right_in_a_tree_too():

@@ -12,10 +12,8 @@ import pytest
 
 import speclab
 import speclib
-from speclab import teach
 from speclab.papers.load_papers import load_paper
 from speclab.papers.pearl_figures import replay_steps
-from speclab.theory.closed_forms import pearl_speed, sd_speed, sd_tokens
 from speclab.traces.rounds import window_rounds
 from speclib.trace.events import COMMIT
 
@@ -49,26 +47,6 @@ def printed_by(cell: dict) -> str:
 def flowing(text: str) -> str:
     """A text on one line, so that it may be broken anywhere."""
     return " ".join(text.split())
-
-
-# -- lesson 00 -------------------------------------------------------------------------
-def test_both_races_of_lesson_00_are_printed_in_full_and_are_the_same():
-    printed = printed_by(cell_with("00", "speculative.text")).splitlines()
-    plain, speculative = (line.split(":")[1].strip() for line in printed)
-    run = speclib.simulate("autoregressive", tokens=20)
-    assert plain == speculative == run.text.strip()
-
-
-def test_the_answers_of_lesson_00_are_what_the_formula_says():
-    answer = flowing(source_of(cell_with("00", "<summary>The answers</summary>")))
-    for alpha in (0.5, 0.45):
-        speed = sd_speed(alpha, 4, 1 / 5, 1.0)
-        assert f"{speed:.2f} times" in answer
-    assert "1.8 target passes" in answer
-    # Rounds of five tokens, so that the last one is a whole one, too.
-    run = speclib.simulate("speculative", gamma=4, c=5.0, alpha=1.0, tokens=400)
-    shares = {device: run.trace.busy(device) for device in ("draft", "target")}
-    assert shares["draft"] / shares["target"] == pytest.approx(4 / 5)
 
 
 # -- lesson 20 -------------------------------------------------------------------------
@@ -115,43 +93,6 @@ def test_the_step_of_the_caches_that_is_shown_first_is_the_one_of_the_text(runs)
     assert of_6.outcomes.index("rejected") == len(of_6.window) > 0
     assert of_12.outcomes.index("rejected") < len(of_12.window)
     assert not of_15.window
-
-
-def test_the_answers_to_the_sliders_are_what_the_formulas_say():
-    text = flowing(source_of(cell_with("20", "## 4. Move the sliders")))
-    at_high = [
-        pearl_speed(0.95, 5, 1 / 5, 1.0, without)
-        for without in (None, "pre-verify", "post-verify")
-    ]
-    whole, without_pre, without_post = at_high
-    assert (
-        f"At α = 0.95 PEARL is {whole:.2f} times as fast as plain decoding, "
-        f"{without_pre:.2f} times without pre-verify and {without_post:.2f} times "
-        "without post-verify."
-    ) in text
-    low = [pearl_speed(0.3, 5, 1 / 5, 1.0, w) for w in ("pre-verify", "post-verify")]
-    assert low[0] < low[1]
-    assert pearl_speed(1.0, 5, 1 / 5, 1.0) == 5
-    assert f"{sd_tokens(0.3, 5):.1f} tokens in the mean" in text
-    assert pearl_speed(0.3, 5, 1 / 5, 1.0) > 1 > sd_speed(0.3, 5, 1 / 5, 1.0)
-
-
-def test_the_quizzes_of_lesson_20_say_what_its_runs_do(runs):
-    _, speculative, pearl = runs
-    text = repr(teach.quiz("pearl-work").folds())
-    passes = {}
-    for name, run in (("speculative", speculative), ("pearl", pearl)):
-        passes[name] = sum(event.is_scoring for event in run.trace.operations)
-    assert (
-        f"{passes['pearl']} target passes in place of {passes['speculative']}, and "
-        f"{pearl.stats.drafted} draft passes in place of {speculative.stats.drafted}"
-    ) in text
-
-    run = speclib.simulate("speculative", gamma=10, c=5.0, alpha=1.0, tokens=44)
-    waits = 1 - run.trace.busy("target") / run.trace.makespan
-    assert waits == pytest.approx(2 / 3)
-    shares = [runs[1].trace.busy(name) for name in ("draft", "target")]
-    assert shares[0] == pytest.approx(shares[1])
 
 
 def test_the_windows_of_table_9_hold_nothing_that_is_written_already():

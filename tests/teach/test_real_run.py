@@ -54,17 +54,6 @@ def test_a_plan_of_unknown_names_is_refused_before_anything_runs():
         teach.plan_run("embedded/lama")
 
 
-def test_unknown_names_are_refused_before_anything_runs():
-    with pytest.raises(SpeclibError, match="'procesess'.*processes"):
-        teach.real_run(PROMPT, PAIR, world="procesess")
-    with pytest.raises(SpeclibError, match="'perl'.*pearl"):
-        teach.real_run(PROMPT, PAIR, methods=("perl",))
-    with pytest.raises(SpeclibError, match="llama-7b-70b"):
-        teach.real_run(PROMPT, {"embedded/llama-7b-70": ("pearl",)})
-    with pytest.raises(SpeclibError, match="dsi/c-5"):
-        teach.real_run(PROMPT, PAIR, latency="dsi/c-55")
-
-
 @pytest.mark.slow
 def test_a_click_runs_every_method_beside_the_notebook(own_cache):
     shown = teach.real_run(

@@ -122,14 +122,6 @@ def test_real_processes_leave_next_to_nothing_unexplained():
     assert found.not_explained < 0.2
 
 
-def test_it_is_written_and_drawn():
-    found = reconcile(*runs(), c=5, alpha=0.8)
-    assert str(found).splitlines()[0].startswith("pearl, predicted: ")
-    (bars,) = found.figure().data
-    assert (bars.x[0], bars.x[-1]) == ("predicted", "measured")
-    assert list(bars.y[1:-1]) == list(found.shares.values())
-
-
 def test_runs_of_different_texts_are_refused():
     plain, run, _ = runs()
     short = simulate("pearl", alpha=0.8, tokens=20, latency=IDLE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -17,7 +16,6 @@ from speclab.views.charts.table_charts import (
     bars_over_iterations,
     chart,
 )
-from speclib import SpeclibError
 
 OUTSIDE = re.compile(r"""https?:|["'(=]\s*//\w|@import""")
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
@@ -101,36 +99,7 @@ def test_a_chart_of_pairs_has_a_bar_for_every_number_of_the_tables_unit(key):
         assert sorted(heights) == sorted([*printed.values()] * 2), table.item
 
 
-def test_groups_of_bars_stand_in_the_order_of_the_table(results):
-    """Whether a label is long enough to be broken or not."""
-    result = results["table-1"]
-    figure = chart(result)
-    shown = [label.replace("<br>", " ") for label in figure.layout.xaxis.categoryarray]
-    assert shown == [label for label in result.table.column_labels if label in shown]
-    assert len(shown) > 5
-
-
 @pytest.mark.parametrize("key", PAPERS)
 def test_every_chart_that_a_tables_file_names_is_known(key):
     names = {table.chart for table in load_paper(key).tables.values()}
     assert names - {None} <= set(CHARTS)
-
-
-def test_a_chart_is_chosen_by_the_tables_file_and_not_by_its_item_or_rows(results):
-    table = results["table-5"].table
-    assert table.chart == "lines_over_windows"
-    for name, type_of_trace in (
-        ("bars_by_kind", "bar"),
-        ("lines_over_rows", "scatter"),
-    ):
-        renamed = table.model_copy(update={"item": "table-7", "chart": name})
-        result = replace(results["table-5"], table=renamed)
-        assert {trace.type for trace in chart(result).data} == {type_of_trace}
-
-
-def test_an_unknown_chart_is_an_error_that_lists_the_known(results):
-    table = results["table-5"].table.model_copy(update={"chart": "bars_by_kinds"})
-    result = replace(results["table-5"], table=table)
-    message = "table-5 has the unknown chart 'bars_by_kinds'; known: .*bars_by_kind, "
-    with pytest.raises(SpeclibError, match=message):
-        chart(result)

@@ -5,7 +5,6 @@ Judged from the finished SVG and text, against a run whose texts are known.
 
 from __future__ import annotations
 
-import pytest
 from helpers.svg import elements, rectangles
 
 from speclab import sequences
@@ -68,27 +67,6 @@ def test_a_frame_stands_around_the_hit_and_around_nothing_else():
         assert ("a hit" in view.text()) == is_hit
 
 
-def test_a_guess_stands_in_the_column_of_the_token_that_it_would_be():
-    view = sequences(simulate("ssd", **DOUBTFUL))
-    for drafted in rounds_of(view):
-        if not drafted.window:
-            continue
-        picture = view.picture()
-        top = min(cell.y for cell in rectangles(picture, *WINDOW))
-        window = [cell for cell in rectangles(picture, *WINDOW) if cell.y == top]
-        columns = [cell.x for cell in window]
-        columns.append(columns[-1] + (columns[1] - columns[0]))
-
-        counts = [0] * len(columns)
-        for outcome, _ in drafted.branches:
-            counts[outcome.accepted] += 1
-        guesses = rectangles(picture, "guess")
-        drawn = [
-            sum(abs(guess.x - column) < 0.5 for guess in guesses) for column in columns
-        ]
-        assert drawn == counts
-
-
 def test_no_two_cells_overlap_and_all_are_inside():
     view = sequences(simulate("ssd", **(DOUBTFUL | {"gamma": 8, "tokens": 80})))
     for _ in rounds_of(view):
@@ -105,11 +83,3 @@ def test_no_two_cells_overlap_and_all_are_inside():
 def test_in_a_lane_a_fork_is_a_row_of_levels_and_the_number_of_other_branches():
     result = simulate("ssd", gamma=2, fan=2, c=4.0, alpha=0.7, doubt=1.0, tokens=12)
     assert "+ 5" in timeline(result).picture()  # 2 x 3 branches, one of them shown
-
-
-def test_without_a_window_the_picture_says_so():
-    view = sequences(simulate("ssd", **DOUBTFUL))
-    view.slider.value = view.slider.options[0]
-    assert "no window: the target reads the text alone" in view.picture()
-    with pytest.raises(Exception, match="round is 999"):
-        sequences(simulate("ssd", **DOUBTFUL), round=999)

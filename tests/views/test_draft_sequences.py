@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 from helpers.events import event_of
-from helpers.svg import elements, number, rectangles, texts, tooltips
+from helpers.svg import elements, number, rectangles, tooltips
 
 from speclab import sequences
-from speclib import SpeclibError, compare, simulate, timeline
+from speclib import SpeclibError, simulate, timeline
 from speclib.drawing.timeline.run import timeline_run
 from speclib.trace.events import Event, Trace
 
@@ -175,21 +175,6 @@ def test_tips_say_which_sequence_it_was_and_whether_another_was_chosen():
     assert not any("another" in tip for tip in third_round)
 
 
-def test_a_lane_names_its_place():
-    places = {"draft": "CPU", "target": "GPU"}
-    picture = timeline(hand_made_run(), places=places).picture()
-    assert {"draftCPU", "targetGPU"} <= set(texts(picture))
-    assert "CPU" not in timeline(hand_made_run()).picture()
-
-
-def test_the_label_names_k():
-    _, speculative, with_k = compare("duodecoding", k=2, gamma=4, tokens=4)
-    without_k = simulate("duodecoding", gamma=4, tokens=4)
-    assert timeline_run(speculative).note == "γ = 4"
-    assert timeline_run(with_k).note == "γ = 4, k = 2"
-    assert timeline_run(without_k).note == "γ = 4, dynamic k"
-
-
 # -- round by round --------------------------------------------------------------------
 def test_a_round_is_told_in_words():
     def lines(round: int) -> list[str]:
@@ -233,24 +218,6 @@ def test_the_frame_is_around_the_sequence_that_goes_on():
     assert rectangles(nobody_looks, "chosen") == []
 
 
-def test_the_text_before_shows_what_became_of_the_window():
-    picture = sequences(hand_made_run(), round=2).picture()
-    spans = {span.text: span for span in elements(picture, "tspan")}
-    tokens = list(spans)[1:]  # the first is the summary
-    assert tokens == ["\u00a0a", "\u00a0c", "\u00a0d"]
-    assert spans["\u00a0d"].get("text-decoration") == "line-through"
-    assert spans["\u00a0c"].get("text-decoration") is None
-
-
-def test_a_long_sequence_ends_before_the_picture_does_and_counts_the_rest():
-    result = simulate("duodecoding", gamma=24, c=24, k=1, alpha=1.0, tokens=60)
-    picture = sequences(result, round=2).picture()
-    cells = rectangles(picture, *OUTCOMES)
-    assert max(cell.right for cell in cells) < 1100 - 16
-    assert len(cells) < 24
-    assert f"+ {24 - len(cells)}" in picture
-
-
 def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_in_the_text():  # noqa: E501
     runs = {}
     for k in (1, 3):
@@ -274,12 +241,6 @@ def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
     assert data["text/plain"] == view.text()
     assert metadata["image/png"]["width"] == 1100
-
-
-def test_left_out_the_round_is_the_one_with_most_sequences():
-    result = run_with_changing_numbers_of_sequences()
-    most = max(numbers_of_sequences(result))
-    assert len(sequences(result).round.sequences) == most > 2
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 from helpers.events import event_of
-from helpers.svg import elements, number, rectangles, tooltips
+from helpers.svg import elements, rectangles, tooltips
 
 from speclab import sequences
 from speclib import simulate, timeline
-from speclib.drawing.timeline.run import timeline_run
 from speclib.trace.events import Trace
 
 PIECES = dict(enumerate(["", " a", " b", " c", " d", " e"]))
@@ -109,17 +108,6 @@ def test_nodes_stand_behind_their_parents_and_only_the_way_has_colours():
     assert dark_edges == edges[3:]  # the way is drawn on top
 
 
-def test_siblings_that_differ_in_a_blank_alone_show_it():
-    run = run_that_follows_c()
-    run.pieces = {**PIECES, 3: "a"}  # and token 1 is " a"
-    assert sequences(run).text().splitlines()[2:6] == [
-        "  - ·a",
-        "    - b",
-        "  * a",
-        "    - d",
-    ]
-
-
 def test_no_two_nodes_of_a_wide_tree_overlap_and_all_are_inside():
     result = simulate("tree", gamma=6, width=8, c=3.0, alpha=0.6, doubt=1.0, tokens=40)
     view = sequences(result)
@@ -150,20 +138,3 @@ def test_a_tree_in_a_lane_is_a_cell_per_level_and_a_count_of_the_others():
     assert any("not on the way: \u00a0a" in tip for tip in tooltips(picture))
     assert "+ 1" in picture
     assert "4 candidates" in picture
-
-
-def test_a_line_without_siblings_is_as_high_as_any_lane():
-    result = simulate("tree", gamma=3, width=1, c=3.0, alpha=0.8, tokens=12)
-    boxes = elements(timeline(result).picture(), "rect", "accepted", "score")
-    assert len({number(box, "height") for box in boxes}) == 1
-
-
-def test_a_label_names_width_n_and_a_missing_calibration():
-    easyspec = simulate(
-        "easyspec", gamma=2, width=2, lp=3, calibrate=False, c=3.0, tokens=4
-    )
-    assert timeline_run(easyspec).note == "γ = 2, N = 3, width 2, not calibrated"
-
-    tree = simulate("tree", gamma=2, width=2, c=3.0, tokens=4)
-    _, line, *_ = timeline(tree).text().splitlines()
-    assert line.startswith("Tree speculative decoding (γ = 2, width 2)")

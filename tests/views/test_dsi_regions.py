@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 
 import pytest
@@ -10,7 +9,7 @@ from helpers.svg import centres, elements
 
 from speclab import explorer, regions
 from speclab.views.widgets.dsi_regions import CONTROLS
-from speclib import SpeclibError, compare
+from speclib import compare
 
 PINK = {"#b5427f", "#d987b0", "#f2cfe1"}  # slower than plain decoding
 
@@ -77,17 +76,3 @@ def test_the_circle_stands_where_the_sliders_do_and_the_maps_share_an_explorers(
     sliders["gamma"].value = 1
     assert cells_by_colour(view.image.value) != cells_by_colour(picture_before)
     assert "SI, γ = 1: 0.93× plain" in view.text()  # 1.3 / 1.4
-
-
-def test_a_still_stands_beside_the_widget():
-    data, metadata = regions()._repr_mimebundle_()
-    assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
-    assert metadata["image/png"]["width"] == 1100
-    assert "regions at c = 5.0" in data["text/plain"]
-
-
-def test_a_map_without_one_of_its_controls_names_it():
-    controls = dict(CONTROLS)
-    del controls["servers"]
-    with pytest.raises(SpeclibError, match="there is none for servers"):
-        regions(controls)

@@ -104,31 +104,12 @@ def test_the_newest_places_are_always_to_be_seen(run):
                 assert any(tip.startswith(f"place {longest}:") for tip in tips)
 
 
-def test_the_text_grows_above_the_ribbons(run):
-    picture = kv_ribbon(run).live
-    picture.page_width = 1100
-    picture.step = len(picture.moments)
-    words = [text.text for text in elements(picture.svg, "text")]
-    assert run.trace.commits[-1].tokens
-    assert any(piece.strip() in words for piece in picture.pieces[-3:])
-
-
 def test_the_picture_is_valid_and_its_words_count_places(run):
     ribbon = kv_ribbon(run)
     ET.fromstring(ribbon.picture())
     assert repr(ribbon).startswith("KV caches, step ")
     forms, _ = ribbon._repr_mimebundle_()
     assert {"image/png", "text/plain"} < set(forms)
-
-
-def test_the_legend_names_what_the_run_has(run):
-    def words(item):
-        picture = kv_ribbon(item).live
-        return [text.text for text in elements(picture.svg, "text")]
-
-    assert "stale: after a token that is not in the text" in words(run)
-    assert "fuzzy" not in words(run)
-    assert "fuzzy" in words(simulate("easyspec", gamma=3, lp=2, width=1, tokens=12))
 
 
 def test_what_has_no_line_of_drafts_is_refused():

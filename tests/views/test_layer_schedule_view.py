@@ -8,7 +8,6 @@ import pytest
 from helpers.svg import rectangles
 
 from speclab import layers
-from speclib import SpeclibError
 
 LAYER_SECONDS = 27.2e-3 / 32  # EasySpec, Table 1: 36.76 tok/s; 32 layers
 
@@ -51,16 +50,3 @@ def test_the_picture_follows_its_sliders_and_a_still_stands_beside_it():
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
     assert "groups: 0, 1-2, 3-4" in data["text/plain"]
     assert metadata["image/png"]["width"] == 1100
-
-
-def test_a_slower_gather_than_attention_makes_fuzzy_passes_the_slower_ones():
-    """Eight of ten groups gather: 22 attentions less cost 12.34 ms, eight gathers 8
-    times one."""
-    slow = layers(LAYER_SECONDS, {"gather": (0.0, 2.0, 0.02, 1.6)})
-    _, fuzzy_heading = slow.headings()
-    assert "0.98× as fast" in fuzzy_heading
-
-
-def test_an_unknown_control_is_named_with_the_known_ones():
-    with pytest.raises(SpeclibError, match="no control 'n' here; known: lp, devices"):
-        layers(1e-3, {"n": (1, 2, 1, 1)})

@@ -167,8 +167,8 @@ def test_it_begins_with_a_window_and_keys_step_to_both_ends(run):
         assert (view.live.step, view.slider.value) == (step, step)
 
 
-@pytest.mark.parametrize("gamma", [1, 5, 12])
-@pytest.mark.parametrize("width", [300, 480, 700, 1400])
+@pytest.mark.parametrize("gamma", [1, 12])
+@pytest.mark.parametrize("width", [300, 1400])
 def test_nothing_stands_outside_of_the_picture(gamma, width):
     view = rounds(simulate("pearl", gamma=gamma, c=5.0, alpha=0.9, tokens=48))
     view.live.page_width = width
@@ -180,9 +180,3 @@ def test_nothing_stands_outside_of_the_picture(gamma, width):
         assert box.right <= wide
     sizes = [float(element.get("font-size", 14)) for element in root.iter()]
     assert min(sizes) >= 14
-
-
-def test_a_notebook_gets_a_still_picture_and_words_too(run):
-    data, _ = rounds(run)._repr_mimebundle_()
-    assert {"text/plain", "image/png"} < data.keys()
-    assert "window: " in data["text/plain"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from fontTools.ttLib import TTFont
-from helpers.svg import centres, elements, number, rectangles, texts
+from helpers.svg import centres, elements, number, rectangles
 
 from speclab import (
     acceptance,
@@ -19,7 +18,6 @@ from speclab import (
 )
 from speclab.views.stills.curves import AHEAD, BEHIND
 from speclib import SpeclibError, simulate
-from speclib.drawing.text_in_pictures import font_files
 
 NAN = float("nan")
 
@@ -34,14 +32,6 @@ def test_points_of_a_curve_stand_at_their_values_and_a_nan_is_left_out():
     assert (y1 - y4) / (y1 - y2) == pytest.approx(0.5, abs=0.001)
     assert (b_x, b_y) == (x2, y1)
     assert repr(still).splitlines() == ["t", "  a: 1: 1, 2: 2, 4: 1.5", "  b: 2: 1"]
-
-
-def test_an_axis_begins_where_it_is_asked_to():
-    line = {"a": {1: 0.72, 2: 0.75}}
-    labels = texts(curves(line, "t", low=0.5).picture())
-    assert "0.50" in labels
-    assert "0.45" not in labels
-    assert "0.50" not in curves(line, "t").picture()
 
 
 def test_names_at_the_ends_of_curves_do_not_overlap():
@@ -145,19 +135,6 @@ def test_a_heat_map_is_white_at_one_and_darkens_below():
     assert still._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
 
 
-def test_what_the_columns_are_stands_on_the_card_even_if_it_is_wider_than_the_rows():
-    across = "position of the layer in the network"
-    picture = heat({"a": {"h": [1.0, 0.8]}}, "cosine", across).picture()
-    (label,) = [text for text in elements(picture, "text") if text.text == across]
-    assert label.get("text-anchor") == "end"
-
-    font = TTFont(font_files()[0])
-    letters = font.getBestCmap()
-    advances = [font["hmtx"][letters[ord(letter)]][0] for letter in across]
-    width = sum(advances) / font["head"].unitsPerEm * number(label, "font-size")
-    assert number(label, "x") - width > 0
-
-
 def brightness(colour: str) -> int:
     """The sum of red, green and blue of a colour like "#1f4f8f"."""
     return sum(int(colour[start : start + 2], 16) for start in (1, 3, 5))
@@ -179,22 +156,10 @@ def test_dots_stand_at_their_values_and_bars_at_the_means():
     "call, message",
     [
         (lambda: curves({}, "a"), "no values"),
-        (lambda: curves({"a": {1: NAN}}, "a"), "no values"),
-        (lambda: moving_curves({2: {}}, {"c": 3}, "a"), "no values"),
         (lambda: moving_curves({}, {"c": 3}, "a"), "c is 3: give"),
-        (lambda: moving_curves({}, {}, "a"), "the slider's name"),
         (lambda: trade_off(LINES, "a", first=2), "batch is 2: give one of 1, 8, 64"),
-        (lambda: heat({"a": {"h": [1], "q": [1, 2]}}, "a"), r"\[1, 2\] values"),
-        (lambda: dots({"a": []}, "speed-up"), "has no values"),
     ],
 )
 def test_bad_input_is_named(call, message):
     with pytest.raises(SpeclibError, match=message):
         call()
-
-
-def test_a_data_frame_has_a_line_per_column():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"one": [1.0, 2.0], "two": [2.0, 3.0]}, index=["a", "b"])
-    lines = {"one": {"a": 1.0, "b": 2.0}, "two": {"a": 2.0, "b": 3.0}}
-    assert curves(frame, "title").drawing() == curves(lines, "title").drawing()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ipywidgets
 import pandas as pd
-import pytest
 from helpers.svg import texts
 
 from speclab import trail
-from speclib import SpeclibError
 
 
 def test_a_trail_unfolds_a_table_a_text_and_a_view_step_by_step():
@@ -30,8 +28,3 @@ def test_a_trail_is_stored_as_a_picture_and_in_words():
     table = pd.DataFrame({"kind": ["paper"], "value": [3.29]})
     shown = texts(trail({"the cell": table, "the text": "\na\nb"}).picture())
     assert shown == ["the cell", "1 rows: kind, value", "the text", "a"]
-
-
-def test_a_trail_of_nothing_is_named():
-    with pytest.raises(SpeclibError, match="at least one step"):
-        trail({})

@@ -7,7 +7,6 @@ from multiprocessing import Pipe
 
 import numpy as np
 import pytest
-from helpers.announced import HandClock
 
 import speclib
 from speclib.core.sampling import Coins, Sampler
@@ -24,7 +23,7 @@ from speclib.worlds import worker
 from speclib.worlds.devices import Cancelled
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
-from speclib.worlds.worker import STOP, DeviceSpec, Performer
+from speclib.worlds.worker import STOP, DeviceSpec
 
 TOY = speclib.load_pair("toy")
 
@@ -152,28 +151,6 @@ def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(devi
 
             assert (event.dur < seconds) == (policy == "immediate")
             assert isinstance(future.error, Cancelled) == (policy == "immediate")
-
-
-def test_emulated_drafting_that_is_cancelled_shows_the_passes_that_were_over():
-    """Passes of 0.1 s on a clock that the test moves; STOP comes after 0.45 s."""
-    ours, theirs = Pipe()
-
-    def stop(clock: HandClock, seconds: float) -> None:
-        is_amid_the_latency = seconds > 0
-        if is_amid_the_latency:
-            clock.seconds = 0.45
-            ours.send(STOP)
-
-    clock = HandClock(on_wait=stop)
-    spec = DeviceSpec("draft", "draft", 0, "auto", Latency.ratio(4, 0.4))
-    performer = Performer(
-        open_pair(TOY).build("draft"), spec, rows_as_they_are, clock=clock
-    )
-    reply = performer(question(Propose((), 40)), theirs)
-
-    assert len(reply.small) == reply.fed == 4
-    assert reply.end - reply.start == pytest.approx(0.45)
-    assert reply.rows is None
 
 
 def test_among_processes_cancelled_drafting_shows_the_passes_that_were_over():

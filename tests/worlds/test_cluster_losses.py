@@ -16,7 +16,6 @@ from speclib.worlds.devices import DeviceLost
 pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 
 from helpers.stand_in_for_ray import StandInForRay  # noqa: E402
-from ray.exceptions import ActorDiedError, NodeDiedError  # noqa: E402
 
 from speclib.worlds.cluster import actor  # noqa: E402
 from speclib.worlds.cluster.cluster_world import Cluster  # noqa: E402
@@ -83,7 +82,7 @@ def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(ray, m
 
 
 # -- a node that dies ------------------------------------------------------------------
-@pytest.mark.parametrize("operation", [1, 2, 5])
+@pytest.mark.parametrize("operation", [1, 3])
 @pytest.mark.parametrize("method", [name for name in speclib.METHODS if name != "dsi"])
 def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
     ray, method, operation
@@ -100,7 +99,7 @@ def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
         assert node not in again.trace.meta["nodes"].values()
 
 
-@pytest.mark.parametrize("operation", [1, 2, 5])
+@pytest.mark.parametrize("operation", [1, 5])
 @pytest.mark.parametrize("device", ["target", "target-2"])
 def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operation):
     asked = request("dsi", lookahead=2, max_new_tokens=30)
@@ -112,7 +111,7 @@ def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operat
     assert result.trace.meta["nodes"][device] == node
 
 
-@pytest.mark.parametrize("operation", [1, 2, 5])
+@pytest.mark.parametrize("operation", [1, 5])
 @pytest.mark.parametrize("test", ["exact", "ratio"])
 def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(ray, test, operation):
     asked = request("dsi", lookahead=2, temperature=1.0, max_new_tokens=24)
@@ -133,32 +132,6 @@ def test_dsi_without_any_server_left_names_a_node(ray):
 
 
 # -- a process that dies or hangs ------------------------------------------------------
-@pytest.mark.parametrize(
-    "error, words",
-    [
-        (ActorDiedError(), "its process on node 'one' ended"),
-        (NodeDiedError("gone"), "its node, 'one', cannot be reached any more"),
-    ],
-)
-def test_what_is_lost_is_said(ray, error, words):
-    with Cluster(TOY) as world:
-        (device,) = [d for d, node in world.nodes.items() if node == "one"]
-        ray.handle_of(device).end(error)
-        with pytest.raises(DeviceLost, match=f"'{device}' of pair 'toy'.* {words}"):
-            speclib.decode("x", world=world, **request("speculative"))
-        again = speclib.decode("x", world=world, **request("speculative"))
-        assert len(again.tokens) == 64
-
-
-def test_a_process_that_hangs_is_given_up(ray):
-    """The controller's patience is counted by the clock on the wall."""
-    with Cluster(TOY) as world:
-        world.timeout = 0.1
-        hung = ray.handle_of("target")
-        hung.is_silent = True
-        with pytest.raises(DeviceLost, match=r"'target' .* hung: no answer in 0.1 s"):
-            speclib.decode("x", world=world, **request("autoregressive"))
-        assert not hung.node.is_taken
 
 
 def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_resources(ray):

@@ -168,34 +168,33 @@ def test_each_rank_asks_for_a_gpu_and_sees_it_as_the_first():
     assert seen.place.target == ("cuda:0", "cuda:0")
 
 
-def test_blocks_of_layers_on_several_gpus_are_one_process_that_sees_them_all():
+def test_blocks_of_layers_on_several_gpus_are_one_process():
     place = {"draft": ["core:0"], "target": ["cuda:2", "cuda:3"]}
     pair = speclib.pair(**SMALL, place=place)
     assert nodes.needs_of_device(pair, pair.place, "target", 0) == (
         nodes.Resources(gpus=2, cpus=1),
     )
-    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
-    assert seen.place.target == ("cuda:0", "cuda:1")
 
 
-def test_the_third_target_is_where_its_own_places_are():
-    place = {"target": ["core:1"], "servers": [["core:2"], ["core:3"]]}
-    pair = speclib.pair(**SMALL, place=place)
-    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 2)
-    assert seen.place.of("target", 2) == ("core:3",)
+THREE = {"target": ["core:1"], "servers": [["core:2"], ["core:3"]]}
 
 
-def test_a_gpu_beside_a_core_is_the_first_that_the_process_sees():
-    place = {"draft": ["core:0"], "target": ["core:1", "cuda:3"]}
-    pair = speclib.pair(**SMALL, place=place)
-    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0)
-    assert seen.place.target == ("core:1", "cuda:0")
-
-
-def test_an_emulated_device_computes_on_a_cpu():
-    pair = speclib.pair(**SMALL, place={"target": ["cuda:1"]})
-    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 0, is_emulated=True)
-    assert seen.place.target == ("cpu",)
+@pytest.mark.parametrize(
+    "place, target, is_emulated, seen",
+    [
+        ({"target": ["cuda:2", "cuda:3"]}, 0, False, ("cuda:0", "cuda:1")),
+        ({"target": ["core:1", "cuda:3"]}, 0, False, ("core:1", "cuda:0")),
+        (THREE, 2, False, ("core:3",)),
+        ({"target": ["cuda:1"]}, 2, False, ("cuda:0",)),  # which one, Ray says
+        ({"target": ["cuda:1"]}, 0, True, ("cpu",)),
+    ],
+)
+def test_a_process_counts_the_gpus_that_it_was_given(place, target, is_emulated, seen):
+    pair = speclib.pair(**SMALL, place={"draft": ["core:0"], **place})
+    own = nodes.as_seen_by_actor(
+        pair, pair.place, "target", target, is_emulated=is_emulated
+    )
+    assert own.place.of("target", target) == seen
 
 
 def test_gpus_that_draft_and_target_share_are_refused():
@@ -203,13 +202,6 @@ def test_gpus_that_draft_and_target_share_are_refused():
     pair = speclib.pair(**SMALL, place=place)
     with pytest.raises(BadValue, match="share cuda:0, but in a cluster each"):
         nodes.check_places(pair, pair.place)
-
-
-def test_a_further_target_may_have_gpus_that_are_called_as_the_first_ones():
-    """Which ones they are is for Ray to say."""
-    pair = speclib.pair(**SMALL, place={"target": ["cuda:1"]})
-    seen = nodes.as_seen_by_actor(pair, pair.place, "target", 2)
-    assert seen.place.of("target", 2) == ("cuda:0",)
 
 
 # -- resources -------------------------------------------------------------------------

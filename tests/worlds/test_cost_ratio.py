@@ -124,7 +124,7 @@ def test_a_draft_length_that_was_given_needs_no_c(timed):
     assert not timed
 
 
-@pytest.mark.parametrize("c", [0.2, 0.5, 1.5, 2.5, 3.5, 4.5, 2.4999, 2.5001, 7.0])
+@pytest.mark.parametrize("c", [0.2, 2.5, 3.5, 2.5001])
 def test_the_draft_length_is_c_rounded_as_numbers_are_and_halves_to_the_even(c):
     """As in IEEE 754, in Python's round and numpy's; never below 1."""
     assert nearest_count(c) == max(1, int(np.rint(c)))

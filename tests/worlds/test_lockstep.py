@@ -10,7 +10,7 @@ import pytest
 import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import Curve, Latency
-from speclib.errors import BadValue, SpeclibError
+from speclib.errors import BadValue
 from speclib.methods import METHODS, about, parameters
 from speclib.models.toy import BOS, Toy
 from speclib.operations.operation import Pass
@@ -84,13 +84,6 @@ def test_drafts_of_several_requests_are_made_in_the_same_passes():
     assert seconds == 7 + first + second
 
 
-def test_passes_that_follow_each_other_find_more_cached_each_time():
-    curve = Curve(((1, 1.0),), per_kept=0.5)
-    assert curve.of_passes(Pass(fed=2, kept=4, times=3)) == 3 + 0.5 * (4 + 6 + 8)
-    kept = [one.kept for one in Pass(fed=2, kept=4, times=3).each()]
-    assert kept == [4, 6, 8]
-
-
 def test_a_text_that_starts_beside_others_takes_no_less_than_its_prefill():
     latency = Latency(draft=Curve(((1, 1.0),)), target=Curve(((1, 2.0),), prefill=9.0))
     starts, goes_on = [Pass(fed=5, kept=0)], [Pass(fed=1, kept=7)]
@@ -132,14 +125,6 @@ def test_a_seat_takes_the_next_request_or_stays_empty():
     assert [trace.meta["limit"] for trace in traces] == [8, 8, 8]
     starts = [trace.events[0].ts for trace in traces]
     assert starts == [0, 0, 0]  # each by its own clock
-
-
-def test_throughput_is_of_all_and_speed_of_one():
-    batch = speclib.simulate_batch("autoregressive", batch=4, tokens=8)
-    assert batch.tokens == 32
-    assert batch.seconds == pytest.approx(0.8)
-    assert batch.throughput == pytest.approx(40)
-    assert batch.speed == pytest.approx(10)
 
 
 def test_a_pass_costs_more_for_each_token_where_the_what_if_says_so():
@@ -198,20 +183,6 @@ def test_a_failure_in_one_seat_ends_all_and_leaves_no_thread():
 
 
 # -- turns -----------------------------------------------------------------------------
-def test_turns_run_one_at_a_time_until_they_pause():
-    said = []
-
-    def tell(name: str) -> None:
-        for number in range(2):
-            said.append(f"{name}{number}")
-            turns[name].pause()
-
-    turns = {name: Turn(lambda name=name: tell(name)) for name in "ab"}
-    while not all(turn.is_over for turn in turns.values()):
-        for turn in turns.values():
-            if not turn.is_over:
-                turn.resume()
-    assert said == ["a0", "b0", "a1", "b1"]
 
 
 def test_a_turn_that_is_given_up_cleans_up_behind_itself():
@@ -229,12 +200,3 @@ def test_a_turn_that_is_given_up_cleans_up_behind_itself():
     turn.give_up()
     assert said == ["cleaned up"]
     assert turn.is_over
-
-
-def test_without_threads_it_is_said_what_helps(monkeypatch):
-    def refuse(self: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(SpeclibError, match="leave out batch"):
-        speclib.simulate_batch(batch=2)

@@ -1,8 +1,5 @@
 """Messages that take time, on the virtual clock: expected times are sums by hand."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 import speclib
@@ -166,34 +163,3 @@ def test_a_message_part_that_cannot_be_is_refused(latency_file, part):
     latency_file.write_text(f"{HEAD}[message]\n{part}\n")
     with pytest.raises(BadValue, match=r"\[message\] needs draft and target"):
         load_latency("net")
-
-
-# -- the manual's table ----------------------------------------------------------------
-def speed(method: str, target: float, network: float) -> float:
-    """Tokens per second over eight texts of 400 tokens."""
-    latency = Latency.ratio(5, target).over_network(draft=0, target=network)
-    seconds = 0.0
-    for seed in range(8):
-        how = dict(alpha=0.9, tokens=400, latency=latency, seed=seed)
-        run = speclib.simulate(method, **how)
-        seconds += run.trace.commits[-1].end
-    return 8 * 400 / seconds
-
-
-@pytest.mark.slow
-def test_the_manuals_table_of_what_a_network_costs_is_what_the_clock_says():
-    page = Path(__file__).resolve().parents[2] / "docs" / "devices.md"
-    table = re.search(r"<!-- network -->(.*)<!-- /network -->", page.read_text(), re.S)
-    rows = re.findall(r"^\| (\d+) ms \| (.+) \|$", table[1], re.M)
-    assert len(rows) == 5
-    columns = [
-        ("autoregressive", 0.03),
-        ("speculative", 0.03),
-        ("pearl", 0.03),
-        ("pearl", 0.1),
-    ]
-    plain = {seconds: speed("autoregressive", seconds, 0.0) for seconds in (0.03, 0.1)}
-    for there_and_back, cells in rows:
-        network = int(there_and_back) / 2000
-        for (method, target), cell in zip(columns, cells.split(" | "), strict=True):
-            assert f"{speed(method, target, network) / plain[target]:.2f}" == cell

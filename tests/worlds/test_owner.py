@@ -1,6 +1,5 @@
 """A world serves one request at a time, in its own process, until it is closed."""
 
-import asyncio
 import copy
 import multiprocessing
 import os
@@ -25,7 +24,7 @@ HOW = dict(gamma=3, max_new_tokens=24)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
-@pytest.fixture(params=["virtual", "processes"])
+@pytest.fixture(params=["virtual", "processes"], scope="module")
 def world(request):
     with speclib.open_world(request.param, TOY) as opened:
         yield opened
@@ -35,7 +34,7 @@ def decode(world, **settings):
     return speclib.decode("3 4", world=world, **{"method": "pearl", **HOW, **settings})
 
 
-@pytest.mark.parametrize("method", ["pearl", "speculative", "tree", "autoregressive"])
+@pytest.mark.parametrize("method", ["pearl", "autoregressive"])
 def test_a_second_request_from_a_callback_is_refused_and_the_first_goes_on(
     world, method
 ):
@@ -87,18 +86,7 @@ def test_of_many_threads_one_decodes_and_the_others_are_told(world):
     assert decode(world).tokens == PLAIN
 
 
-def test_a_task_of_asyncio_in_another_thread_is_told_too(world):
-    async def both():
-        calls = [asyncio.to_thread(decode, world) for _ in range(4)]
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-    answers = asyncio.run(both())
-    for answer in answers:
-        assert isinstance(answer, WorldNotFree) or answer.tokens == PLAIN
-    assert decode(world).tokens == PLAIN
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_a_request_that_failed_leaves_the_world_free(world, error):
     def fail(tokens):
         raise error
@@ -118,11 +106,12 @@ def test_a_callback_that_would_have_to_be_awaited_is_refused(world):
     assert decode(world).tokens == PLAIN
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_closed_world_takes_no_request_and_starts_no_process(world, times):
+@pytest.mark.parametrize("kind", ["virtual", "processes"])
+def test_a_closed_world_takes_no_request_and_starts_no_process(kind):
+    world = speclib.open_world(kind, TOY)
     decode(world)
-    for _ in range(times):
-        world.close()
+    world.close()
+    world.close()
     children = len(multiprocessing.active_children())
     with pytest.raises(WorldNotFree, match="was closed"):
         decode(world)
