@@ -15,6 +15,7 @@ import pytest
 from helpers.watched_world import WatchedWorld
 
 import speclib
+from speclab.traces.counts import counts_of
 from speclib.core.candidate_tree import CandidateTree
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.core.verification import verify_tree
@@ -403,9 +404,10 @@ def test_a_what_if_shows_what_calibration_buys_and_costs():
     """Without calibration fewer drafts pass, and iterations are shorter."""
     how = {"gamma": 5, "width": 1, "alpha": 0.95, "fuzzy": 0.95, "tokens": 400}
     how["latency"] = CLOCKS["Llama-3"]
-    calibrated = speclib.simulate("easyspec", calibrate=True, **how).stats
-    loose = speclib.simulate("easyspec", calibrate=False, **how).stats
-
+    calibrated, loose = [
+        counts_of(speclib.simulate("easyspec", calibrate=calibrate, **how).trace)
+        for calibrate in (True, False)
+    ]
     assert loose.acceptance_rate < calibrated.acceptance_rate
     assert loose.step_seconds / loose.steps < calibrated.step_seconds / calibrated.steps
 
