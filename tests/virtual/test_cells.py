@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from helpers.specs import virtual_spec
 
 from speclab.virtual import cells, settle, toy_requests
 from speclib import machine
+from speclib.data.latency import Latency
 from speclib.methods import METHODS
 from speclib.trace.metrics import Stats, total
 
@@ -79,7 +78,7 @@ def test_methods_meet_the_same_agreements():
     def rejected_positions(method, gamma):
         cell = toy_requests.ToyCell(
             METHODS[method],
-            SimpleNamespace(c=2.0, seconds=lambda *_: 1.0),
+            Latency.ratio(2),
             0.8,
             tokens=200,
             settings={"gamma": gamma},
