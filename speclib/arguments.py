@@ -16,7 +16,7 @@ Only values are tested, never changed. Knows nothing of what they are for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import Parameter, signature
@@ -106,19 +106,6 @@ class AnyOfThem(Number):
         return isinstance(value, Real) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True)
-class Several(AnyOfThem):
-    """A collection of numbers, finite or not."""
-
-    in_words = "numbers"
-
-    def allows(self, value: Any) -> bool:
-        """Whether ``value`` is such a collection."""
-        if isinstance(value, str | bytes | Mapping):
-            return False
-        return isinstance(value, Collection) and all(map(AnyOfThem().allows, value))
-
-
 Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
@@ -128,7 +115,6 @@ Patience: TypeAlias = Annotated[float, Number(least=0.001)]
 # c = t_target / t_draft: far beyond what any two models have, on either side.
 Ratio: TypeAlias = Annotated[float, Number(least=0.0001, most=1_000_000)]
 AnyNumber: TypeAlias = Annotated[float, AnyOfThem()]
-AnyNumbers: TypeAlias = Annotated[Sequence[float], Several()]
 
 
 # -- the door --------------------------------------------------------------------------

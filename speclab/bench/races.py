@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from speclib.decoding.decode import decode
-from speclib.trace.metrics import total
+from speclib.trace.metrics import Stats, total
 from speclib.worlds.world import World
 
 # Called with a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
@@ -49,7 +49,8 @@ class Race:
 
     def alpha(self, name: str) -> float:
         """Accepted over tested drafts, all repeats together."""
-        return total(answer.stats for answer in self.answers(name)).acceptance_rate
+        counts: Stats = total(answer.stats for answer in self.answers(name))
+        return counts.acceptance_rate
 
     def answers(self, name: str) -> list[Any]:
         """A contestant's answers, of all repeats one after another."""

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from speclab.runs.rows import RowKey, key_of
 from speclab.runs.spec import Spec
+from speclab.traces.counts import counts_of
 from speclab.virtual.settle import settle, toy_cell
 from speclab.virtual.toy_requests import ToyCell, decode_request
 from speclib.core.sampling import Tokens
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.errors import SpeclibError
 from speclib.trace.events import Trace
-from speclib.trace.metrics import stats
 from speclib.worlds.processes import Processes
 
 from . import other_load
@@ -139,7 +139,7 @@ def _run_in_turn(
                 return
             continue
         others = other_load.others_since(start)
-        group.add(cell.key, cell.window, turn, stats(trace), others)
+        group.add(cell.key, cell.window, turn, counts_of(trace), others)
 
 
 def trace_request(

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from speclab import machine_facts
 from speclib import paths
 from speclib.atomic_files import write_atomically
-from speclib.core.counts import nearest_count
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
@@ -32,7 +31,7 @@ from speclib.models.loading import TORCH_NAMES
 from speclib.models.open_pair import open_pair
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
-from speclib.worlds.cost_ratio import CostRatio, Trial, read
+from speclib.worlds.cost_ratio import CostRatio, Trial, nearest_count, read
 from speclib.worlds.processes import Processes
 
 WITHIN = 0.03  # of the wanted c: near enough

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from speclab.runs.rows import key_of
 from speclab.runs.spec import Spec, present
+from speclab.traces.counts import counts_of
 from speclab.virtual.outputs import first_difference
 from speclib.core.sampling import Tokens
 from speclib.models.loading import TORCH_NAMES
@@ -128,12 +129,13 @@ class Turns:
                     return
                 continue
             others = other_load.others_since(start)
+            counts = counts_of(result.trace)
             if run == plain:
                 plain_tokens = result.tokens
             differs = self._where_it_differs(result.tokens, plain_tokens)
             windows = {key_of(cell): self._windows[cell] for cell in cells_of[run]}
             for key, window in windows.items():
-                group.add(key, window, turn, result.stats, others, differs)
+                group.add(key, window, turn, counts, others, differs)
 
     def _where_it_differs(self, tokens: Tokens, plain_tokens: Tokens) -> int | None:
         """The first token that is not plain decoding's, where that says something."""

@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeVar
 from speclab.runs.rows import Row, RowKey, append, key_of, read_all
 from speclab.runs.spec import Spec
 from speclab.runs.this_machine import name_of_this_machine
+from speclab.traces.counts import Counts
 from speclib import paths
 from speclib.errors import how_to_install
-from speclib.trace.metrics import Stats
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -114,7 +114,7 @@ class Group:
         key: RowKey,
         window: Window,
         turn: int,
-        stats: Stats,
+        stats: Counts,
         others: float,
         differs: int | None = None,
     ) -> None:

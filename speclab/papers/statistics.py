@@ -2,7 +2,7 @@
 
 A table's ``stat`` or ``metric`` names one of ``STATISTICS``. It is computed from the
 counts of runs, those of what they are compared with on the same requests, the draft
-length and the cost ratio. The counts are those of ``speclib.trace.metrics``.
+length and the cost ratio. The counts are those of ``traces.counts``.
 
 A statistic is taken of the sums over all requests: tokens of all over seconds of all,
 for instance. What is over plain decoding is, of timed runs, the geometric mean over the
@@ -18,8 +18,9 @@ from math import exp, fsum, isfinite, log
 from statistics import variance
 
 from speclab.runs.rows import CellRuns
+from speclab.traces.counts import Counts
 from speclib.errors import BadValue, unknown_name
-from speclib.trace.metrics import Stats, total
+from speclib.trace.metrics import ratio, total
 
 from .devices import reserved_devices
 from .ledger import DEVICE_SECONDS
@@ -36,8 +37,8 @@ class Totals:
     ``devices`` how many devices the run reserves.
     """
 
-    counts: Stats
-    plain: Stats
+    counts: Counts
+    plain: Counts
     gamma: int | None
     c: float
     scaled_tokens: int = 0
@@ -50,11 +51,6 @@ def _draft_length(run: Totals) -> int:
             "gamma is None: this method has no draft length; ask for another `stat`"
         )
     return run.gamma
-
-
-def _share(part: float, whole: float) -> float:
-    """One over another; undefined where there is none of the other."""
-    return part / whole if whole else float("nan")
 
 
 def _lent_share(run: Totals) -> float:
@@ -110,7 +106,7 @@ STATISTICS: dict[str, Statistic] = {
     "target_per_step": lambda run: run.counts.per_step(run.counts.step_target),
     "verify_per_step": lambda run: run.counts.per_step(run.counts.step_verify),
     "communication_per_step": lambda run: run.counts.communication,
-    "draft_over_verify": lambda run: _share(
+    "draft_over_verify": lambda run: ratio(
         run.counts.step_draft, run.counts.step_target
     ),
     # Shares of the time after the first commit: some device works, or the target.
@@ -126,12 +122,10 @@ STATISTICS: dict[str, Statistic] = {
     "accepted_share": lambda run: (
         run.counts.accepted / (run.counts.rounds * _draft_length(run))
     ),
-    "accepted_of_levels": lambda run: _share(
-        run.counts.accepted, run.counts.draft_runs
-    ),
+    "accepted_of_levels": lambda run: ratio(run.counts.accepted, run.counts.draft_runs),
     # Accepted drafts from one rejection to the next, and with the token that replaces.
     "run_length": lambda run: run.counts.run_length,
-    "run_tokens": lambda run: _share(
+    "run_tokens": lambda run: ratio(
         run.counts.accepted + run.counts.rejected, run.counts.rejected
     ),
     "drafted_per_round": lambda run: run.counts.drafted_per_round,
@@ -257,7 +251,7 @@ def _of_sums(
     )
 
 
-def _total(requests: list[Stats]) -> Stats:
+def _total(requests: list[Counts]) -> Counts:
     return requests[0] if len(requests) == 1 else total(requests)
 
 

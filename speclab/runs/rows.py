@@ -1,7 +1,7 @@
 """Rows: what every timed run was and gave, as CSV that anybody can read.
 
 A run is one prompt by one method. Its row says where and what it was (``Row``), and has
-its counts and seconds (``speclib.trace.metrics.Stats``). It is appended to
+its counts and seconds (``traces.counts.Counts``). It is appended to
 ``.cache/runs/<machine>.csv`` when the run ends, so whatever stops a measurement costs
 the run under way. ``data/runs/<machine>.csv`` are the files that are published.
 
@@ -23,14 +23,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from speclab.traces.counts import Counts
 from speclib import paths
 from speclib.errors import BadValue
-from speclib.trace.metrics import Stats
 
 from .append_line import append_line
 from .spec import Spec
 
-COUNTS = tuple(f.name for f in fields(Stats) if f.name != "requests")
+COUNTS = tuple(f.name for f in fields(Counts) if f.name != "requests")
 TIMED_KINDS = ("emulated", "measured")
 MOST_FROM_OTHERS = 0.05  # of the machine; a run beside which they took more is busy
 RESTORE = "restore the file, or remove the line"
@@ -88,7 +88,7 @@ class Row:
     how: str
     c: float
     draft: str
-    stats: Stats
+    stats: Counts
     others: float
     differs: int | None
     date: str
@@ -257,7 +257,7 @@ def _row_of(texts: list[str]) -> Row:
         how=by_name["how"],
         c=_number("c", by_name["c"]),
         draft=by_name["draft"],
-        stats=Stats(requests=1, **counts),
+        stats=Counts(requests=1, **counts),
         others=_number("others", by_name["others"]),
         differs=_whole("differs", by_name["differs"]) if by_name["differs"] else None,
         date=by_name["date"],
@@ -314,8 +314,8 @@ class CellRuns:
     """
 
     spec: Spec
-    stats: list[Stats]
-    baseline: list[Stats]
+    stats: list[Counts]
+    baseline: list[Counts]
     labels: list[str]
     gamma: int | None
     c: float

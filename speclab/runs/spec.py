@@ -87,7 +87,7 @@ class Spec(BaseModel):
     temperature, seed
                  of the sampling
     with_tail    whether the method drafts beyond the last token, as published code does
-                 that counts these drafts (see ``speclib.trace.rounds.with_tail``)
+                 that counts these drafts (see ``traces.counts.with_tail``)
 
     A tuple as ``gamma`` or as a setting's value is a choice: the fastest is taken.
 

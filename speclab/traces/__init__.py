@@ -4,6 +4,7 @@
 DOOR = (
     "acceptance",
     "caches",
+    "counts",
     "cut_traces",
     "reconcile",
     "rounds",

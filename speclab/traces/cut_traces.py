@@ -1,7 +1,7 @@
 """A request cut out of a longer one, so that drafts go beyond its limit.
 
 The published code of PEARL and DuoDecoding drafts beyond the limit, and counts what it
-drafts there (see ``speclib.trace.rounds.with_tail``). To see the same tail, ask for
+drafts there (see ``counts.with_tail``). To see the same tail, ask for
 ``longest_tail`` more tokens and count what ``cut_at`` gives.
 """
 

@@ -214,7 +214,7 @@ def make_head(options: Namespace, command: str) -> None:
     plan = plan_of(options, options.head_steps, options.head_minutes, rate=2e-3)
     stream = documents(_writer(), seed + 2)
     summary = fit.fit(head, stream, plan, loss=distil.regression(target))
-    eagle_head.save(head, folder)
+    distil.save_head(head, folder)
 
     stored_head = eagle_head.read(target, folder)
     model = distil.FirstDrafts(target, stored_head)

@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save as serialised
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
-from speclib.models.eagle_head import EagleNetwork
+from speclib.atomic_files import write_atomically
+from speclib.models.eagle_head import FILE, EagleNetwork
 
 from . import measure_drafts
 from .fit import Loss, logits
@@ -221,3 +224,11 @@ class FirstDrafts(nn.Module):
         """The logits [batch, length, vocabulary] after each of ``ids``."""
         predicted = predict(self.head, ids, last_features(self.target, ids))
         return CausalLMOutput(logits=self.target.lm_head(predicted))
+
+
+def save_head(head: EagleNetwork, folder: Path) -> None:
+    """Writes the head's own weights as bfloat16 into its target's ``folder``."""
+    weights = {}
+    for name, weight in head.own_weights().items():
+        weights[name] = weight.to("cpu", torch.bfloat16).contiguous()
+    write_atomically(folder / FILE, serialised(weights))

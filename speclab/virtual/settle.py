@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from speclab.runs.spec import Spec, first_part, present
+from speclab.traces.counts import Counts
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
 from speclib.methods import METHODS
-from speclib.trace.metrics import Stats, total
+from speclib.trace.metrics import total
 
 from .toy_requests import IMMEDIATE, ToyCell, run_requests
 
@@ -87,7 +88,7 @@ def toy_cell(spec: Spec) -> ToyCell:
 
 
 @lru_cache(maxsize=512)  # many cells share a baseline, and windows of a search
-def outcomes_of(spec: Spec) -> list[Stats]:
+def outcomes_of(spec: Spec) -> list[Counts]:
     """What every request of a settled virtual spec gives."""
     return run_requests(toy_cell(spec), spec.requests)
 
@@ -100,7 +101,7 @@ def _fastest_choice(spec: Spec, c: float) -> tuple[Spec, int]:
     return max(speeds, key=speeds.__getitem__), len(speeds)
 
 
-def _stats_of_first_part(spec: Spec) -> list[Stats]:
+def _stats_of_first_part(spec: Spec) -> list[Counts]:
     """What a search goes by."""
     return run_requests(toy_cell(spec), first_part(spec))
 

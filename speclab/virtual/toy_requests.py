@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from speclab.traces.counts import Counts, counts_of
 from speclab.traces.cut_traces import cut_at, longest_tail
 from speclib.core.sampling import Coins, Sampler, Tokens
 from speclib.data.latency import Latency
 from speclib.models.toy import BOS, Toy
 from speclib.trace.events import Trace
-from speclib.trace.metrics import Stats, stats
 from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import device_names
 from speclib.worlds.virtual import Virtual
@@ -41,7 +41,7 @@ class ToyCell:
     cancel    what the world does with a cancelled operation
     doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
     batch     how many requests are decoded at a time (see ``worlds.batch_world``)
-    with_tail whether there are drafts beyond the last token (see ``rounds.with_tail``)
+    with_tail whether there are drafts beyond the last token (see ``counts.with_tail``)
     """
 
     method: Callable[..., None]
@@ -70,14 +70,14 @@ class ToyCell:
         }
 
 
-def run_requests(cell: ToyCell, requests: int, *, first: int = 0) -> list[Stats]:
+def run_requests(cell: ToyCell, requests: int, *, first: int = 0) -> list[Counts]:
     """Run so many requests of a cell, from the ``first`` on; count what they gave."""
     numbers = range(first, first + requests)
     if cell.batch > 1:
         traces = trace_in_lockstep(cell, numbers)
     else:
         traces = [trace_request(cell, request) for request in numbers]
-    return [stats(trace) for trace in traces]
+    return [counts_of(trace) for trace in traces]
 
 
 def trace_request(cell: ToyCell, request: int = 0) -> Trace:

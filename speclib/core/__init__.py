@@ -7,7 +7,6 @@ Knows neither time nor devices.
 DOOR = (
     "candidate_tree",
     "certain_rows",
-    "counts",
     "features",
     "kv_prefix",
     "penalties",

@@ -12,10 +12,10 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Literal, TypeAlias
 
 from speclib.arguments import Whole, shown
-from speclib.core.counts import rounds_up
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.methods import about, find, parameters
@@ -169,6 +169,11 @@ class RequestedSettings:
         if servers == 1:
             return 1
         return min(MOST, rounds_up(world.ratio / servers))
+
+
+def rounds_up(ratio: float) -> int:
+    """ceil(ratio), at least 1; a last digit that rounding added does not count."""
+    return max(1, ceil(ratio - 1e-9))
 
 
 def request_settings(

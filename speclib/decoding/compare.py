@@ -20,12 +20,13 @@ WARM_UP = 4  # tokens, which every method writes before it is timed
 @checked
 def compare(
     *methods: str,
+    method: str = "pearl",
     prompt: Any = None,
     pair: Pair | str | None = None,
     seed: Seed = 0,
     **what: Any,
 ) -> list[Result]:
-    """Plain decoding, speculative decoding and ``methods`` (PEARL) on the same.
+    """Plain decoding, speculative decoding and ``methods`` on the same.
 
     >>> results = speclib.compare("dsi", c=5, alpha=0.8, gamma=5, lookahead=2)
     >>> [result.trace.meta["method"] for result in results]
@@ -33,15 +34,15 @@ def compare(
     >>> f"{results[2].speedup:.2f}"
     '2.67'
 
-    They come in this order, for sliders; no method is repeated. Each setting goes to
-    the methods that have it, and None leaves it to them; what describes a draft goes to
+    They come in this order; no method is repeated. Without ``methods`` it is the one
+    ``method``, which a slider may set. Each setting goes to the methods that have it, and None leaves it to them; what describes a draft goes to
     those that have a draft.
 
     Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
     prompt and a ``pair`` its models decode (see ``decode_in_turns``), and further
     keywords are ``decode``'s.
     """
-    asked = methods or ("pearl",)
+    asked = methods or (method,)
     names = list(dict.fromkeys((PLAIN, "speculative", *asked)))
     if prompt is not None:
         return decode_in_turns(prompt, pair, names, seed=seed, **what)

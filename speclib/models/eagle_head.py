@@ -34,11 +34,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save as serialised
 from torch import nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
-from speclib.atomic_files import write_atomically
 from speclib.core.features import Features
 from speclib.core.sampling import Rows, Sampler
 from speclib.core.text import AnyText
@@ -111,14 +109,6 @@ def one_layer(config: PretrainedConfig) -> PretrainedConfig:
     if kinds:
         changes["layer_types"] = kinds[-1:]
     return type(config).from_dict(config.to_dict() | changes)
-
-
-def save(head: EagleNetwork, folder: Path) -> None:
-    """Writes the head's own weights as bfloat16 into its target's ``folder``."""
-    weights = {}
-    for name, weight in head.own_weights().items():
-        weights[name] = weight.to("cpu", torch.bfloat16).contiguous()
-    write_atomically(folder / FILE, serialised(weights))
 
 
 def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:

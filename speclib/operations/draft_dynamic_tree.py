@@ -21,7 +21,7 @@ from speclib.core.verification import TEXT
 from .draft_tree import DraftedTree
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
+from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
 from .payload import OwnEvent
 
 
@@ -144,11 +144,9 @@ class DraftDynamicTree(DraftingByLevel):
             children.append(Candidate(number, token, parent.number, chance))
         return children
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         tokens, parents = raw.small
-        tree = CandidateTree(make_drafts(tokens, None), parents)
+        tree = CandidateTree(to_drafts(tokens, None), parents)
         fed_drafts = kept + fed - len(self.text) if tokens else 0
         payload = DraftedDynamicTree(parents, fed_drafts, levels=self.n)
         return Finished(tree, tokens, payload)

@@ -15,7 +15,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import Drafting
 from .model import Model
-from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
+from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -126,11 +126,9 @@ class DraftPhrase(Drafting):
                 return candidate
         return None
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         (tokens, likeliest), rows = raw
-        phrase = Phrase(make_drafts(tokens, rows), likeliest)
+        phrase = Phrase(to_drafts(tokens, rows), likeliest)
         fed_beyond_text = max(0, kept + fed - len(self.bare_text))
         return Finished(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
 

@@ -15,7 +15,7 @@ from speclib.core.sampling import Tokens
 
 from .drafting import Drafting
 from .model import GREEDY, Model
-from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
+from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -117,12 +117,10 @@ class DraftSequences(Drafting):
                 allowed = count
         return allowed
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         sequences, numbers = raw
         tokens = tuple(chain.from_iterable(sequences))
-        drafts = iter(make_drafts(tokens, None))
+        drafts = iter(to_drafts(tokens, None))
         value = tuple(tuple(islice(drafts, len(sequence))) for sequence in sequences)
 
         payload = DraftedSequences(

@@ -20,7 +20,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import Finished, MakeDrafts, Pass, Raw, RecordedRun, Request
+from .operation import Finished, Pass, Raw, RecordedRun, Request, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -206,11 +206,9 @@ class DraftTree(DraftingByLevel):
         fuzzy = [forward._replace(lp=self.lp) for forward in passes[exact:]]
         return passes[:exact] + fuzzy
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         (tokens, parents), rows = raw
-        tree = CandidateTree(make_drafts(tokens, rows), parents)
+        tree = CandidateTree(to_drafts(tokens, rows), parents)
         fed_drafts = kept + fed - len(self.text)
         fuzzy = self._fuzzy_slots(kept, fed, fed_drafts)
         keeps_fuzzy = fuzzy > 0 and not self.calibrate

@@ -19,7 +19,7 @@ from speclib.core.verification import Outcome
 
 from .drafting import DraftingByLevel
 from .model import Model
-from .operation import Finished, MakeDrafts, Raw, RecordedRun, Request
+from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 # What was drafted in case of an outcome, for each one that was guessed.
@@ -234,14 +234,12 @@ class Fork(DraftingByLevel):
         """One for each level of all branches; with a mask, one for all levels."""
         return self.n if self.mask is None else 1
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         if not raw.small:
             return Finished({}, (), DraftedBranches())
         outcomes, tokens_of = raw.small
         tokens = tuple(token for branch in tokens_of for token in branch)
-        drafts = iter(make_drafts(tokens, raw.rows))
+        drafts = iter(to_drafts(tokens, raw.rows))
         branches = {}
         for outcome, branch in zip(outcomes, tokens_of, strict=True):
             branches[Outcome(*outcome)] = tuple(islice(drafts, len(branch)))

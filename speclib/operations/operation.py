@@ -84,7 +84,7 @@ class Finished(NamedTuple):
     payload: Payload
 
 
-class MakeDrafts(Protocol):
+class ToDrafts(Protocol):
     """Makes Drafted tokens of ids and q rows; without rows, certain ones."""
 
     def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
@@ -172,9 +172,7 @@ class Operation(ABC):
         return Done(None, done.kept, 0)
 
     @abstractmethod
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         """What the method gets and the trace shows, on the controller."""
 
     def unfinished(self) -> Payload:

@@ -12,7 +12,7 @@ from speclib.core.text import AnyText, begins_with
 
 from .drafting import Drafting
 from .model import Model, Stopped
-from .operation import Done, Finished, MakeDrafts, Pass, Raw, RecordedRun, Request
+from .operation import Done, Finished, Pass, Raw, RecordedRun, Request, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -143,14 +143,12 @@ class Propose(Drafting):
         fed = done.fed - (len(tokens) - written) if written else 0
         return Done(Raw(tokens[:written], rows[:written]), done.kept, fed)
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         tokens, rows = raw
         payload = DraftedInALine()
         if self.mask is not None and tokens:
             payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
-        return Finished(make_drafts(tokens, rows), tuple(tokens), payload)
+        return Finished(to_drafts(tokens, rows), tuple(tokens), payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
         return Raw(event.tokens, certain(event.tokens, recording.vocab))

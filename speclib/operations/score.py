@@ -13,7 +13,7 @@ from speclib.core.sampling import Rows, Tokens
 from speclib.core.text import AnyText, first_tokens
 
 from .model import Model
-from .operation import Finished, MakeDrafts, Operation, Raw, RecordedRun, Request
+from .operation import Finished, Operation, Raw, RecordedRun, Request, ToDrafts
 from .payload import OwnEvent, Payload
 
 
@@ -84,9 +84,7 @@ class Score(TargetPass):
     def run(self, model: Model, request: Request) -> Raw:
         return Raw(None, model.rows(self.text, self.candidates, request.sampler))
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         return Finished(raw.rows, self.text[kept:], self.unfinished())
 
     def unfinished(self) -> Payload:
@@ -132,9 +130,7 @@ class ScoreTree(TargetPass):
         likeliest = tuple(last_rows.argmax(-1).tolist())
         return Raw(likeliest, rows)
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         payload = ScoredTree(len(self.parents), self.parents, raw.small)
         return Finished(raw.rows, self.text[kept:], payload)
 
@@ -172,12 +168,10 @@ class ScoreTreeFeatures(ScoreTree):
         likeliest, rows = super().run(model, request)
         return Raw((likeliest, model.features_fed()), rows)
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         likeliest, values = raw.small
         of_tree = Raw(likeliest, raw.rows)
-        rows, tokens, payload = super().result(of_tree, kept, fed, make_drafts)
+        rows, tokens, payload = super().result(of_tree, kept, fed, to_drafts)
         features = None if values is None else Features(kept, values)
         return Finished(RowsAndFeatures(rows, features), tokens, payload)
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self, TypeVar
 
 from speclib.arguments import checked
 
 from .events import Event, Trace
-from .rounds import step_times, with_tail
+
+AnyStats = TypeVar("AnyStats", bound="Stats")
 
 
 @dataclass(frozen=True)
@@ -39,67 +41,38 @@ class Stats:
     caught_up: int = 0  # tokens a target fed only because another target had seen them
     overruns: int = 0  # emulated operations that outlasted their latency
 
-    # The rounds after the first, which alone prefills; see rounds.StepTimes.
-    steps: int = 0
-    step_seconds: float = 0.0
-    step_busy: float = 0.0
-    step_draft: float = 0.0
-    step_target: float = 0.0
-    step_verify: float = 0.0
-
-    # As published code counts, unverified drafts included; see rounds.with_tail.
-    with_tail: int = 0
-    with_tail_seconds: float = 0.0
-
-    def __add__(self, other: Stats) -> Stats:
+    def __add__(self, other: Self) -> Self:
         return total([self, other])
 
     @property
     def acceptance_rate(self) -> float:
         """accepted / tested: the alpha of every formula."""
-        return _ratio(self.accepted, self.accepted + self.rejected)
+        return ratio(self.accepted, self.accepted + self.rejected)
 
     @property
     def drafts_used(self) -> float:
         """accepted / drafted."""
-        return _ratio(self.accepted, self.drafted)
+        return ratio(self.accepted, self.drafted)
 
     @property
     def mat(self) -> float:
         """Mean accepted tokens per target forward pass, the bonus not counted."""
-        return _ratio(self.accepted, self.target_runs)
+        return ratio(self.accepted, self.target_runs)
 
     @property
     def run_length(self) -> float:
         """Mean accepted tokens between two rejections, over any number of passes."""
-        return _ratio(self.accepted, self.rejected)
+        return ratio(self.accepted, self.rejected)
 
     @property
     def decode_speed(self) -> float:
         """Committed tokens per second after the first commit."""
-        return _ratio(self.tokens - self.first_tokens, self.seconds - self.ttft)
+        return ratio(self.tokens - self.first_tokens, self.seconds - self.ttft)
 
     @property
     def decode_speed_e2e(self) -> float:
         """Committed tokens per second, prefill included."""
-        return _ratio(self.tokens, self.seconds)
-
-    @property
-    def published_speed(self) -> float:
-        """Tokens per second as the published code of PEARL and DuoDecoding counts them.
-
-        Prefill and unverified drafts are included; those beyond the limit only in a
-        trace that was cut out of a longer one.
-        """
-        return _ratio(self.with_tail, self.with_tail_seconds)
-
-    @property
-    def inflation(self) -> float:
-        """The published speed over the committed one, prefill included in both.
-
-        It tells how much of a published number the counting adds.
-        """
-        return _ratio(self.published_speed, self.decode_speed_e2e)
+        return ratio(self.tokens, self.seconds)
 
     @property
     def drafted_per_round(self) -> float:
@@ -107,45 +80,34 @@ class Stats:
 
         Plain decoding drafts nothing; it processes one token, its own.
         """
-        return _ratio(self.drafted, self.rounds) if self.drafted else 1.0
+        return ratio(self.drafted, self.rounds) if self.drafted else 1.0
 
     @property
     def tpot(self) -> float:
         """Seconds per output token after the first commit."""
-        return _ratio(self.seconds - self.ttft, self.tokens - self.first_tokens)
+        return ratio(self.seconds - self.ttft, self.tokens - self.first_tokens)
 
     @property
     def tokens_per_target_run(self) -> float:
         """Committed tokens per target forward pass."""
-        return _ratio(self.tokens, self.target_runs)
+        return ratio(self.tokens, self.target_runs)
 
     @property
     def device_seconds_per_token(self) -> float:
         """Seconds in which a device works, per committed token."""
-        return _ratio(self.draft_seconds + self.target_seconds, self.tokens)
-
-    @property
-    def communication(self) -> float:
-        """Seconds per step in which no device computes and nothing is verified."""
-        return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
-
-    def per_100(self, seconds: float) -> float:
-        """Seconds of the steps per 100 tokens that they commit."""
-        return 100 * _ratio(seconds, self.tokens - self.first_tokens)
-
-    def per_step(self, seconds: float) -> float:
-        """Seconds of the steps over their number."""
-        return _ratio(seconds, self.steps)
+        return ratio(self.draft_seconds + self.target_seconds, self.tokens)
 
 
-def _ratio(a: float, b: float) -> float:
-    return a / b if b else float("nan")
+def ratio(part: float, whole: float) -> float:
+    """One over the other; NaN if the other is 0."""
+    return part / whole if whole else float("nan")
 
 
-def total(many: Iterable[Stats]) -> Stats:
-    """The sums over several requests; the ratios of a sum are micro averages."""
-    rows = [vars(stats).values() for stats in many]
-    return Stats(*map(sum, zip(*rows, strict=True)))
+def total(many: Iterable[AnyStats]) -> AnyStats:
+    """The sums over one or more requests; the ratios of a sum are micro averages."""
+    requests = list(many)
+    rows = [vars(stats).values() for stats in requests]
+    return type(requests[0])(*map(sum, zip(*rows, strict=True)))
 
 
 @checked
@@ -157,7 +119,6 @@ def stats(trace: Trace) -> Stats:
     outcomes: list[str] = []  # of lookups too, which no model ran for
     for event in trace.events:
         outcomes += event.outcome
-    published = with_tail(trace)
     return Stats(
         requests=1,
         tokens=sum(len(commit.tokens) for commit in commits),
@@ -175,9 +136,6 @@ def stats(trace: Trace) -> Stats:
         operations=len(trace.operations),
         caught_up=_caught_up(scorings),
         overruns=sum(event.overrun for event in trace.operations),
-        **vars(step_times(trace)),
-        with_tail=published.tokens,
-        with_tail_seconds=published.seconds,
     )
 
 

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from speclib.core.counts import nearest_count
-
 TRIALS = 6
 DRAFTED_AT_FIRST = 4  # in the two trials that do not count
 DRAFTED_AT_MOST = 32
@@ -66,6 +64,11 @@ class CostRatio:
         if self.trials:
             text += f" ({self.trials} trials: {self.low:.3g} .. {self.high:.3g})"
         return text
+
+
+def nearest_count(c: float) -> int:
+    """round(c), at least 1: the draft length that PEARL's Theorem 1 takes from c."""
+    return max(1, round(c))
 
 
 def measure(take_trial: Callable[[int], Trial]) -> CostRatio:

@@ -24,12 +24,12 @@ from speclib.models.open_pair import OpenPair
 from speclib.operations.operation import (
     Done,
     Finished,
-    MakeDrafts,
     Operation,
     Pass,
     Raw,
     RecordedRun,
     Request,
+    ToDrafts,
     perform,
 )
 from speclib.operations.payload import OwnEvent, Payload
@@ -68,9 +68,7 @@ class Together(Operation):
         """What came of each task, in their order; ``model``: SeatedModels."""
         return Raw(model.perform(self.tasks), np.empty(0))
 
-    def result(
-        self, raw: Raw, kept: int, fed: int, make_drafts: MakeDrafts
-    ) -> Finished:
+    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
         return Finished(raw.small, (), self.unfinished())
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:

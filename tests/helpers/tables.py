@@ -16,13 +16,13 @@ from speclab.papers.table_result import TableResult
 from speclab.runs.rows import Row, Rows, key_of
 from speclab.runs.spec import Spec
 from speclab.runs.values import Value, ValuesStep
-from speclib.trace.metrics import Stats
+from speclab.traces.counts import Counts
 
 
 # -- rows ------------------------------------------------------------------------------
-def counts(seconds: float, **changes: Any) -> Stats:
+def counts(seconds: float, **changes: Any) -> Counts:
     """Nine tokens, of which the first comes after half a second, by four passes."""
-    run = Stats(
+    run = Counts(
         requests=1,
         tokens=9,
         first_tokens=1,
@@ -51,7 +51,7 @@ def rows_of(
 
     ``changes``: fields of the rows, and counts of the cell's own runs.
     """
-    of_stats = {k: changes.pop(k) for k in [*changes] if hasattr(Stats, k)}
+    of_stats = {k: changes.pop(k) for k in [*changes] if hasattr(Counts, k)}
     rows = []
     for prompt, (own, base) in enumerate(zip(seconds, plain, strict=True)):
         for turn, each in enumerate((spec.baseline, spec)):

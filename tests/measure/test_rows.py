@@ -8,9 +8,9 @@ import pytest
 from helpers.specs import measured_spec
 
 from speclab.runs.rows import COLUMNS, Row, Rows, append, key_of, read, read_all, write
+from speclab.traces.counts import Counts
 from speclib import paths
 from speclib.errors import BadValue
-from speclib.trace.metrics import Stats
 
 PEARL = measured_spec("pearl", "best")
 
@@ -27,7 +27,7 @@ def row(spec=PEARL, prompt: int = 0, seconds: float = 2.0, **changes) -> Row:
         "how": "fastest of 1..9, at c 3.5",
         "c": 3.5,
         "draft": "toy",
-        "stats": Stats(requests=1, tokens=12, seconds=seconds, drafted=9, accepted=7),
+        "stats": Counts(requests=1, tokens=12, seconds=seconds, drafted=9, accepted=7),
         "others": 0.01,
         "differs": None,
         "date": "2025-11-28T01:00:00",

@@ -9,6 +9,7 @@ import speclib
 from speclab.measure.measured_prompt import decode_prompt, with_replies
 from speclab.measure.task_prompts import Turn, load_prompts
 from speclab.runs import official_prompts
+from speclab.traces.counts import counts_of
 from speclib.data import prompts
 from speclib.errors import BadValue
 
@@ -78,9 +79,9 @@ def test_a_measured_prompt_with_the_tail_gives_the_tokens_that_were_asked_for(me
             plain = decode_prompt(world, "a prompt", asked.plain_decoding, 0)
             cut = decode_prompt(world, "a prompt", asked.changed(with_tail=True), 0)
             assert (cut.tokens, cut.text) == (plain.tokens, plain.text)
-            assert cut.stats.tokens == plain.stats.with_tail == tokens
+            assert cut.stats.tokens == counts_of(plain.trace).with_tail == tokens
             assert cut.trace.meta["limit"] == tokens
-            tails.append(cut.stats.with_tail - tokens)
+            tails.append(counts_of(cut.trace).with_tail - tokens)
             without = decode_prompt(world, "a prompt", asked, 0)
-            assert without.stats.with_tail == tokens
+            assert counts_of(without.trace).with_tail == tokens
     assert 0 < max(tails) < 6

@@ -225,6 +225,7 @@ pytest.importorskip("transformers")
 
 from helpers.checkpoints import network  # noqa: E402
 
+from speclab.training.distil import save_head  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.models import eagle_head, hf, zoo  # noqa: E402
 from speclib.models.dilate import dilate  # noqa: E402
@@ -393,7 +394,7 @@ def test_a_dilated_head_reads_its_dilated_target_and_says_the_same(
 
 # -- the stored head -------------------------------------------------------------------
 def test_what_is_stored_of_a_head_is_its_own(tmp_path, target_network, head):
-    eagle_head.save(head, tmp_path)
+    save_head(head, tmp_path)
     again = eagle_head.read(target_network, tmp_path)
     assert again.state_dict().keys() == head.state_dict().keys()
     for name, weight in head.state_dict().items():
@@ -421,7 +422,7 @@ def test_a_head_that_is_none_is_refused(
     from safetensors.torch import load_file, save_file
 
     if damage != "missing":
-        eagle_head.save(head, tmp_path)
+        save_head(head, tmp_path)
         weights = load_file(tmp_path / eagle_head.FILE)
         if damage == "lacking":
             del weights["fc.weight"]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns
+from speclab.traces.counts import counts_of
 from speclab.traces.cut_traces import cut_at, longest_tail
 from speclab.virtual import cells
 from speclib.core.sampling import Sampler
 from speclib.data.latency import Latency, load_latency
 from speclib.methods import METHODS
 from speclib.models.toy import BOS, Toy
-from speclib.trace.metrics import stats
 
 LATENCY = "duodecoding/llama2-7b"  # its c is 24
 K_1 = (("k", 1),)
@@ -87,7 +87,7 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
     _, trace = decode(
         METHODS[method], models, longer, gamma=gamma, latency=latency, **settings
     )
-    counted = stats(cut_at(trace, limit))
+    counted = counts_of(cut_at(trace, limit))
     tokens, passes = published_count(agrees, gamma, first_budget, limit)
     assert counted.with_tail == tokens >= limit == counted.tokens
     assert counted.with_tail_seconds == pytest.approx(passes)
@@ -99,7 +99,7 @@ def test_what_leaves_nothing_unverified_is_counted_as_committed(case, decode):
     for settings in case.at(1, 4):
         models = {"draft": Toy(0.8), "target": Toy()}
         _, trace = decode(case.method, models, 30, **settings)
-        counted = stats(trace)
+        counted = counts_of(trace)
         assert counted.with_tail >= counted.tokens
         assert counted.with_tail_seconds <= counted.seconds
         if not leaves_drafts:

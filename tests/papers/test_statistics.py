@@ -20,8 +20,8 @@ from speclab.papers.statistics import (
 )
 from speclab.runs.rows import CellRuns
 from speclab.runs.spec import Spec
+from speclab.traces.counts import Counts
 from speclib.errors import SpeclibError
-from speclib.trace.metrics import Stats
 
 MEASURED = measured_spec("pearl", 2, pair="embedded/codellama-7b-34b", task="humaneval")
 VIRTUAL = virtual_spec("pearl", 2)
@@ -29,7 +29,7 @@ VIRTUAL = virtual_spec("pearl", 2)
 SECONDS = [(2.5, 4.5), (1.5, 6.5), (3.5, 3.5)]
 
 
-def runs_of(spec: Spec, *own: Stats, base: list[Stats] | None = None) -> CellRuns:
+def runs_of(spec: Spec, *own: Counts, base: list[Counts] | None = None) -> CellRuns:
     """A cell of these requests, with gamma 2 and c 3."""
     base = base or [counts(4.5)] * len(own)
     labels = [f"task/{number}" for number in range(len(own))]
@@ -41,7 +41,7 @@ def runs_by_seconds(spec: Spec, seconds=SECONDS) -> CellRuns:
     return runs_of(spec, *own, base=[counts(plain) for _, plain in seconds])
 
 
-def value_of(name: str, *own: Stats, scaled: int = 0) -> float:
+def value_of(name: str, *own: Counts, scaled: int = 0) -> float:
     return number_of(name, runs_of(VIRTUAL, *own), scaled).value
 
 
@@ -128,7 +128,7 @@ def test_counts_by_hand():
 TEXT = {"tokens": 55, "first_tokens": 5, "seconds": 9, "ttft": 5}
 BUSY = {"step_draft": 1, "step_target": 2, "step_verify": 0.5, "step_busy": 3}
 PASSES = {"accepted": 9, "rounds": 4, "draft_runs": 15}
-STEPS = Stats(requests=1, steps=10, step_seconds=4, **TEXT, **BUSY, **PASSES)
+STEPS = Counts(requests=1, steps=10, step_seconds=4, **TEXT, **BUSY, **PASSES)
 
 
 def test_times_are_those_after_the_first_commit():

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from speclab.traces.counts import Counts, counts_of
 from speclib.core.sampling import Sampler
 from speclib.data.latency import Latency
 from speclib.methods import METHODS
@@ -103,7 +104,7 @@ def test_statistics_equal_a_recount_of_the_events(
         events = json.loads(trace.to_json())["events"]
         commits = [event for event in events if event["op"] == "commit"]
         with_tokens = [commit for commit in commits if commit["tokens"]]
-        computed = stats(trace)
+        computed = counts_of(trace)
 
         committed = []
         for commit in commits:
@@ -124,7 +125,7 @@ def test_statistics_equal_a_recount_of_the_events(
             busy = covered_seconds(later, start, end)
             assert computed.step_busy == pytest.approx(busy, abs=1e-9)
 
-        assert computed == Stats(
+        assert computed == Counts(
             requests=1,
             tokens=limit,
             first_tokens=len(with_tokens[0]["tokens"]),
@@ -327,7 +328,7 @@ def test_a_steps_time_is_drafting_target_verifying_and_the_rest_communication():
         event(0, 7, "target", "score", (0,)),
         event(8, 2, "controller", "commit", (0,)),
     ]
-    s = stats(Trace(first + step))
+    s = counts_of(Trace(first + step))
     assert (s.steps, s.ttft, s.seconds, s.step_seconds) == (1, 10, 17, 7)
     assert (s.step_draft, s.step_target, s.step_verify) == (4, 5, 1)
     assert (s.step_busy, s.communication) == (5.5, 0.5)
@@ -361,7 +362,7 @@ def test_of_an_output_that_the_limit_ends_the_drafts_beside_its_last_pass_are_a_
             ],
             {"limit": 1},
         )
-        counts = stats(trace)
+        counts = counts_of(trace)
         assert (counts.with_tail, counts.with_tail_seconds) == (1 + tail, 3)
 
 

@@ -143,14 +143,7 @@ def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_resources(ray
 
 
 def test_a_node_with_another_version_is_refused(ray, monkeypatch):
-    class Other:
-        """The fingerprints of a machine whose source is another one."""
-
-        @staticmethod
-        def of_code() -> str:
-            return "0123456789abcdef"
-
-    monkeypatch.setattr(actor, "fingerprint", Other)
+    monkeypatch.setattr(actor, "fingerprint_of_code", lambda: "0123456789abcdef")
     with pytest.raises(DeviceLost, match="another version of speclib: install"):
         Cluster(TOY)
     assert not any(node.is_taken for node in ray.node_of_name.values())

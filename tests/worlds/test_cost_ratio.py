@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import speclib
-from speclib.core.counts import nearest_count
 from speclib.decoding.auto_settings import gamma_at
 from speclib.worlds import cost_ratio
-from speclib.worlds.cost_ratio import TRIALS, CostRatio, Trial
+from speclib.worlds.cost_ratio import TRIALS, CostRatio, Trial, nearest_count
 from speclib.worlds.processes import Processes
 
 TOY = speclib.load_pair("toy")

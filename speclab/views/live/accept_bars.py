@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from speclab.views.shapes import centred, dots, title_at
+from speclab.views.some_numbers import AnyNumbers
 from speclab.views.widgets.controls import control, toolbar
-from speclib.arguments import AnyNumbers, checked
+from speclib.arguments import checked
 from speclib.drawing.numbers import percent
 from speclib.drawing.svg import (
     INK,

@@ -21,7 +21,8 @@ import ipywidgets as widgets
 import numpy as np
 
 from speclab.views.shapes import centred, dots
-from speclib.arguments import AnyNumbers, Seed, checked
+from speclab.views.some_numbers import AnyNumbers
+from speclib.arguments import Seed, checked
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,

@@ -18,7 +18,8 @@ from math import ceil, floor
 from statistics import fmean
 
 from speclab.views.shapes import GRID, Still, centred, circle
-from speclib.arguments import AnyNumbers, checked
+from speclab.views.some_numbers import AnyNumbers
+from speclib.arguments import checked
 from speclib.drawing.svg import (
     INK,
     KIND_COLOURS,

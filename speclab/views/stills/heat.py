@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 
 from speclab.views.shapes import Still, centred, title_at
-from speclib.arguments import AnyNumbers, checked
+from speclab.views.some_numbers import AnyNumbers
+from speclib.arguments import checked
 from speclib.drawing.svg import INK, PAD, rectangle, text_at, vertical_line
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue

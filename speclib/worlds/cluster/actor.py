@@ -14,6 +14,7 @@ actor is called beside them: these methods are of a concurrency group of their o
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import socket
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import Pipe
 from multiprocessing.connection import Client, Connection, Listener
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +33,7 @@ import ray
 from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models.loading import THIS_MACHINE, Rank
+from speclib.paths import PACKAGE
 from speclib.worlds.worker import (
     STOP,
     DeviceSpec,
@@ -42,12 +45,28 @@ from speclib.worlds.worker import (
     device,
 )
 
-from . import fingerprint
-
 if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 ASIDE = "aside"  # the concurrency group of what is called beside an operation
+
+# The packages whose code decides how long a pass takes.
+COMPUTING = ("core", "data", "models", "operations", "worlds")
+
+
+@cache
+def fingerprint_of_code() -> str:
+    """A hash of the source of everything that takes part in a pass.
+
+    By it two machines find out whether they run the same code.
+    """
+    hasher = hashlib.blake2b(digest_size=16)
+    for package in COMPUTING:
+        for path in sorted((PACKAGE / package).rglob("*.py")):
+            source = path.read_bytes()
+            name = path.relative_to(PACKAGE).as_posix()
+            hasher.update(f"{name} {len(source)} ".encode() + source)
+    return hasher.hexdigest()
 
 
 class MeetingPoint(NamedTuple):
@@ -79,7 +98,7 @@ class Assignment:
         ``pipes``: of the first rank to the others. Raises SpeclibError if this node
         computes with another source of speclib.
         """
-        if fingerprint.of_code() != self.code:
+        if fingerprint_of_code() != self.code:
             raise SpeclibError(
                 f"node {socket.gethostname()} has another version of speclib: install "
                 "the same on every node"

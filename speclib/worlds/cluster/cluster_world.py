@@ -39,8 +39,8 @@ from speclib.worlds.devices import AnyFuture, DeviceLost
 from speclib.worlds.real_devices import RealDevices
 from speclib.worlds.worker import DeviceSpec, Question, Reply
 
-from . import clocks, fingerprint, nodes
-from .actor import ASIDE, Actor, Assignment, FewNumbers
+from . import clocks, nodes
+from .actor import ASIDE, Actor, Assignment, FewNumbers, fingerprint_of_code
 from .clocks import Reading
 from .nodes import Resources
 
@@ -252,7 +252,7 @@ class Cluster(RealDevices[ActorWorker]):
             DeviceSpec(name, role, index, self.dtype, self.emulate),
             number=0,
             size=len(needs),
-            code=fingerprint.of_code(),
+            code=fingerprint_of_code(),
             patience=max(1.0, self.timeout / 2),
         )
         ranks = [replace(first, number=number) for number in range(first.size)]

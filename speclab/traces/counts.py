@@ -1,7 +1,7 @@
-"""What a trace tells of its rounds.
+"""What papers' tables count of a request, beyond ``Stats``.
 
-Where their time goes, and what each round leaves to the next. Knows no method, model or
-clock.
+Where the time of its rounds goes, and how many tokens published code counts. Knows no
+method, model or clock.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .events import COMMIT, CONTROLLER, Event, Trace
+from speclib.trace.events import COMMIT, CONTROLLER, Event, Trace
+from speclib.trace.metrics import Stats, ratio, stats
 
 
-# -- where the time goes ---------------------------------------------------------------
 @dataclass(frozen=True)
-class StepTimes:
-    """Counts and seconds from the end of the first round to the end of the last.
+class Counts(Stats):
+    """Stats, with the rounds after the first and with the published accounting.
 
-    ``steps``: the rounds. ``step_seconds``: of all of them. Of these any device was
+    ``steps``: the rounds after the first, which alone prefills. ``step_seconds``: from
+    the end of the first round to the end of the last. In these seconds any device was
     busy for ``step_busy``, the draft's for ``step_draft``, the target's for
     ``step_target``; ``step_verify`` went to verifying.
+
+    ``with_tail``, ``with_tail_seconds``: see the function ``with_tail``.
     """
 
     steps: int = 0
@@ -30,25 +33,60 @@ class StepTimes:
     step_target: float = 0.0
     step_verify: float = 0.0
 
+    with_tail: int = 0
+    with_tail_seconds: float = 0.0
 
-def step_times(trace: Trace) -> StepTimes:
-    """Where the time of the rounds after the first goes; that one alone prefills."""
-    round_ends = [commit.end for commit in trace.commits]
-    if len(round_ends) < 2:
-        return StepTimes()
+    @property
+    def published_speed(self) -> float:
+        """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
-    later = [event for event in trace.events if event.round > 0]
+        Prefill and unverified drafts are included; those beyond the limit only in a
+        trace that was cut out of a longer one.
+        """
+        return ratio(self.with_tail, self.with_tail_seconds)
+
+    @property
+    def inflation(self) -> float:
+        """The published speed over the committed one, prefill included in both.
+
+        It tells how much of a published number the counting adds.
+        """
+        return ratio(self.published_speed, self.decode_speed_e2e)
+
+    @property
+    def communication(self) -> float:
+        """Seconds per step in which no device computes and nothing is verified."""
+        return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
+
+    def per_100(self, seconds: float) -> float:
+        """Seconds of the steps per 100 tokens that they commit."""
+        return 100 * ratio(seconds, self.tokens - self.first_tokens)
+
+    def per_step(self, seconds: float) -> float:
+        """Seconds of the steps over their number."""
+        return ratio(seconds, self.steps)
+
+
+def counts_of(trace: Trace) -> Counts:
+    """Counts one request's trace."""
+    ends = [commit.end for commit in trace.commits] or [0.0]
+    steps = len(ends) - 1
+    later = [event for event in trace.events if steps and event.round > 0]
 
     def seconds(belongs: Callable[[Event], bool]) -> float:
         return sum(event.dur for event in later if belongs(event))
 
-    return StepTimes(
-        steps=len(round_ends) - 1,
-        step_seconds=round_ends[-1] - round_ends[0],
-        step_busy=_busy_seconds(later, round_ends[0], round_ends[-1]),
+    published = with_tail(trace)
+    return Counts(
+        **vars(stats(trace)),
+        steps=steps,
+        step_seconds=ends[-1] - ends[0],
+        step_busy=_busy_seconds(later, ends[0], ends[-1]),
         step_draft=seconds(lambda event: event.is_drafting),
         step_target=seconds(lambda event: event.is_scoring),
         step_verify=seconds(lambda event: event.op == COMMIT),
+        with_tail=published.tokens,
+        with_tail_seconds=published.seconds,
     )
 
 
