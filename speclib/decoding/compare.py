@@ -35,8 +35,8 @@ def compare(
     '2.67'
 
     They come in this order; no method is repeated. Without ``methods`` it is the one
-    ``method``, which a slider may set. Each setting goes to the methods that have it, and None leaves it to them; what describes a draft goes to
-    those that have a draft.
+    ``method``, which a slider may set. Each setting goes to the methods that have it,
+    and None leaves it to them; what describes a draft goes to those that have a draft.
 
     Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
     prompt and a ``pair`` its models decode (see ``decode_in_turns``), and further

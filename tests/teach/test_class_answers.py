@@ -20,6 +20,9 @@ from speclab.teach.formula import Formula
 from speclab.teach.lesson_files import load_questions
 
 Answer = Callable[..., Any]
+CHECKS = [
+    name.removeprefix("check_") for name in teach.__all__ if name.startswith("check_")
+]
 # One exercise of each way of judging.
 KINDS = ("residual", "verify", "block", "pick", "pearl", "dsi", "duodecoding", "method")
 

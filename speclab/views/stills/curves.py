@@ -224,7 +224,10 @@ class Curves(Lines):
 
 def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
     """The places of a line that have a value."""
-    return {place: float(y) for place, y in line.items() if isfinite(y)}
+    try:
+        return {place: float(y) for place, y in line.items() if isfinite(y)}
+    except TypeError as error:
+        raise BadValue(f"a line of a chart is {line!r}: give numbers") from error
 
 
 def scale_for(values: Iterable[float]) -> Scale:
