@@ -5,8 +5,8 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run`` and
-``plan_run`` are the rest of what lessons use.
+``hint``, ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
+``stored_runs`` and ``plan_run`` are the rest of what lessons use.
 """
 
 from speclab.check.coin import draw
@@ -47,6 +47,7 @@ from .methods_to_write import (
 )
 from .questions import hint, predict, quiz
 from .real_run import plan_run, real_run
+from .runs_of_lessons import stored_runs
 from .tests_to_write import check_block, check_pick, check_verify
 
 # The door: what other rooms may import. All else is this room's own.
@@ -96,4 +97,5 @@ __all__ = [
     "predict",
     "quiz",
     "real_run",
+    "stored_runs",
 ]

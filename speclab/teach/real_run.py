@@ -30,12 +30,17 @@ NOT_RUN_YET = (
     "cores of a CPU it takes about a minute. The sliders above go on moving, but what "
     "they compute slows the models down."
 )
+STORED = (
+    "These runs are stored: another machine made them. The button decodes your own "
+    "prompt here. When all methods have written, run the cells below once more."
+)
 
 
 class RealRun(BehindButton):
     """Methods run with real models, and the timeline of what they did.
 
     ``methods``: by pair. ``runs``: what is there so far, a pair and a result each.
+    ``stored``: by method, what is there before a click.
     """
 
     not_run_yet = NOT_RUN_YET
@@ -45,6 +50,7 @@ class RealRun(BehindButton):
         prompt: Any,
         methods: Mapping[str, Sequence[str]],
         max_new_tokens: int,
+        stored: Mapping[str, Result] | None = None,
         **world_settings: Any,
     ):
         self.prompt = prompt
@@ -53,23 +59,31 @@ class RealRun(BehindButton):
         self.max_new_tokens = max_new_tokens
         self.runs: list[tuple[str, Result]] = []
         self.timeline: Timeline | None = None
-        super().__init__(self.not_run_yet)
+        if stored is None:
+            super().__init__(self.not_run_yet)
+            return
+        self.clicks_itself = False  # what is stored is there already
+        super().__init__(STORED)
+        for pair, names in methods.items():
+            self.runs += [(pair, stored[name]) for name in names]
+        self._show()
 
     def work(self) -> str:
         """One method after the other; those of a pair in the same processes."""
-        self.runs = []
+        runs: list[tuple[str, Result]] = []
         for pair, methods in self.methods.items():
             self.say(f"Starting the processes of {pair}.")
             with opened(pair, **self.world_settings) as world:
                 self._decode(world, methods[0], TOKENS_TO_WARM_UP)
                 for method in methods:
                     if self.is_stopped:
-                        return self._outcome()
+                        return self._outcome(runs)
                     self.say(f"{about(method).name} is writing.")
                     run = self._decode(world, method, self.max_new_tokens)
-                    self.runs.append((pair, run))
+                    runs.append((pair, run))
+                    self.runs = runs
                     self._show()
-        return self._outcome()
+        return self._outcome(runs)
 
     def _decode(self, world: World, method: str, tokens: int) -> Result:
         return decode(self.prompt, world=world, method=method, max_new_tokens=tokens)
@@ -85,19 +99,17 @@ class RealRun(BehindButton):
         else:
             self.timeline.update(*runs, labels=labels)
 
-    def _outcome(self) -> str:
+    def _outcome(self, runs: list[tuple[str, Result]]) -> str:
         """Whether the methods wrote the same, and what."""
-        if not self.runs:
+        if not runs:
             return "Stopped before the first method."
-        texts = {run.tokens: run.text for _pair, run in self.runs}
+        texts = {run.tokens: run.text for _pair, run in runs}
         if len(texts) > 1:
             return f"These methods wrote {len(texts)} different texts: that is a bug."
         (text,) = texts.values()
         asked = sum(map(len, self.methods.values()))
-        if len(self.runs) < asked:
-            return (
-                f"Stopped: {len(self.runs)} of {asked} methods wrote “{text.strip()}”"
-            )
+        if len(runs) < asked:
+            return f"Stopped: {len(runs)} of {asked} methods wrote “{text.strip()}”"
         return f"All methods wrote the same: “{text.strip()}”"
 
     def table(self) -> pd.DataFrame:
@@ -195,13 +207,15 @@ def real_run(
     servers: Count = 1,
     cancel: str | None = None,
     latency: str | None = None,
+    stored: Mapping[str, Result] | None = None,
 ) -> RealRun:
     """A button that decodes ``prompt`` with each of ``methods`` on real models.
 
     ``pair``: a name under data/pairs, or methods by the name of a pair, which run one
     pair after the other. ``world``, ``servers``, ``cancel`` and ``latency``: as
     ``open_world`` takes them; the nodes of "cluster" are started on this machine, one
-    for each device. Raises SpeclibError at once for a pair, a method, a latency file or
+    for each device. ``stored``: runs by method that are shown before a click, see
+    ``stored_runs``. Raises SpeclibError at once for a pair, a method, a latency file or
     a world that does not exist.
     """
     methods_by_pair = {pair: methods} if isinstance(pair, str) else pair
@@ -217,6 +231,7 @@ def real_run(
         prompt,
         methods_by_pair,
         max_new_tokens,
+        stored,
         world=world,
         servers=servers,
         cancel=cancel,

@@ -226,6 +226,7 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
     "00_start_here",
     "10_speculative_decoding",
     "12_why_nothing_is_lost",
+    "15_a_real_model",
     "20_pearl",
     "30_dsi",
 )
@@ -241,6 +242,7 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
     for cell in lecture.cells:
         if "trail(" not in cell.source:  # which shows one thing after the other
             calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
+            calls += "stored=stored" in cell.source  # a button with stored runs
     assert lecture.timelines == calls
 
 

@@ -8,7 +8,8 @@ from statistics import median
 import pytest
 
 from speclab import teach
-from speclib import SpeclibError, decode
+from speclab.teach.runs_of_lessons import store_runs
+from speclib import SpeclibError, compare, decode
 
 PAIR = "embedded/llama-7b-70b"
 PROMPT = "Tom has 3 apples."
@@ -119,6 +120,43 @@ def test_the_nodes_of_a_cluster_are_started_on_this_machine():
     assert shown.table()["ms of messages"].min() > 0
     nodes = shown.runs[-1][1].trace.meta["nodes"]
     assert len(set(nodes.values())) == 2
+
+
+def test_stored_runs_are_what_was_stored_and_are_shown_before_a_click(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("SPECLIB_CLICK", "1")
+    made = compare("pearl", prompt="x", pair="toy", world="virtual", max_new_tokens=8)
+    store_runs(tmp_path / "of-a-toy.json", made)
+    monkeypatch.setattr("speclab.teach.runs_of_lessons.FOLDER", tmp_path)
+    stored = teach.stored_runs("of-a-toy")
+    for run in made:
+        again = stored[run.trace.meta["method"]]
+        assert again.trace == run.trace
+        assert (again.text, again.tokens) == (run.text, run.tokens)
+        assert again.stats == run.stats
+    with pytest.raises(SpeclibError, match="of-a-toy"):
+        teach.stored_runs("of-a-tie")
+
+    shown = teach.real_run("x", "toy", methods=("pearl",), stored=stored)
+    assert shown.runs == [("toy", stored["pearl"])]
+    assert "These runs are stored" in repr(shown)
+    assert shown.timeline in shown.children
+    shown.button.click()
+    shown.wait()
+    assert shown.runs[0][1] != stored["pearl"]
+
+
+def test_without_its_model_a_button_keeps_what_is_stored(monkeypatch, tmp_path):
+    for module in ("data.pairs", "models.checkpoint"):
+        monkeypatch.setattr(f"speclib.{module}.FETCHED", tmp_path)
+    stored = teach.stored_runs("blue-sky")
+    assert stored["speculative"].cost_ratio.value > 1
+    shown = teach.real_run("x", "smollm2", methods=("pearl",), stored=stored)
+    shown.button.click()
+    shown.wait()
+    assert "speclib fetch smollm2" in shown.spoken
+    assert shown.runs == [("smollm2", stored["pearl"])]
 
 
 def test_where_nobody_can_click_it_has_run_when_it_is_shown(monkeypatch):
