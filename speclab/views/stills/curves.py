@@ -227,7 +227,9 @@ def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
     try:
         return {place: float(y) for place, y in line.items() if isfinite(y)}
     except TypeError as error:
-        raise BadValue(f"a line of a chart is {line!r}: give a number at each place") from error
+        raise BadValue(
+            f"a line of a chart is {line!r}: give a number at each place"
+        ) from error
 
 
 def scale_for(values: Iterable[float]) -> Scale:
