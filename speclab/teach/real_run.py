@@ -25,6 +25,15 @@ from .behind_button import BehindButton
 
 DEFAULT_METHODS = ("autoregressive", "speculative", "pearl")
 TOKENS_TO_WARM_UP = 4
+COLUMNS = (  # of the table; before a run it has these and no row
+    "pair",
+    "method",
+    "tokens per second",
+    "target passes",
+    "ms of a pass",
+    "over the first run's",
+    "ms of messages",
+)
 NOT_RUN_YET = (
     "Not run yet. The button starts real models in processes of their own. On two "
     "cores of a CPU it takes about a minute. The sliders above go on moving, but what "
@@ -126,17 +135,18 @@ class RealRun(BehindButton):
             passes = [event.dur for event in operations if event.is_scoring]
             typical = median(passes[1:] or passes)
             of_first_run = of_first_run or typical
-            row = {
-                "pair": pair,
-                "method": self._name(run),
-                "tokens per second": run.stats.decode_speed,
-                "target passes": len(passes),
-                "ms of a pass": 1000 * typical,
-                "over the first run's": typical / of_first_run,
-                "ms of messages": 1000 * median(e.message_seconds for e in operations),
-            }
+            messages = median(event.message_seconds for event in operations)
+            row = (
+                pair,
+                self._name(run),
+                run.stats.decode_speed,
+                len(passes),
+                1000 * typical,
+                typical / of_first_run,
+                1000 * messages,
+            )
             rows.append(row)
-        table = pd.DataFrame(rows).round(2)
+        table = pd.DataFrame(rows, columns=COLUMNS).round(2)
         if len(self.methods) == 1:
             return table.drop(columns="pair", errors="ignore")
         return table

@@ -296,6 +296,7 @@ def large_node(free_cluster):
     free_cluster.add("large", processors=2)
     yield "large"
     free_cluster.kill("large")
+    free_cluster.add_missing()  # waits until Ray counts it no more
 
 
 def test_the_ranks_of_a_device_are_on_one_node(large_node):
