@@ -18,7 +18,7 @@ from speclib.drawing.timeline.widget import SCRIPT, STYLE
 RACE_SCRIPT = Path(__file__).with_name("race.js")
 RATES = (0.0, 0.2, 0.4, 0.45, 0.5, 0.6, 0.8, 0.9, 1.0)  # of acceptance
 FIRST_RATE = 0.8
-WIDTH = 700  # pixels of a picture: of a page's column; on a phone it scrolls
+WIDTH = 860  # pixels; on a narrower page the picture shrinks
 FIGURE = """
 <figure class="race" id="race">
 <figcaption>{title}</figcaption>

@@ -21,6 +21,7 @@ from .race import OF_LESSONS, THREE_WAYS, race_html
 MANUAL = [
     "install",
     "use",
+    "engines",
     "check",
     "pitfalls",
     "devices",
