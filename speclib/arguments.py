@@ -1,9 +1,8 @@
 """The arguments of public functions, checked at the door.
 
 ``checked`` lets pydantic test what a function is called with and turns its findings
-into one line: the argument, its value, and what to give instead. Pydantic is imported
-when a checked function is called for the first time, so that ``import speclib`` stays
-light.
+into one line: the argument, its value, and what to give instead. Pydantic is not
+imported here, so that ``import speclib`` stays light.
 
     @checked
     def simulate(method: str, *, tokens: Count = 32, alpha: Share = 0.9): ...

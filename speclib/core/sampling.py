@@ -36,8 +36,6 @@ from .text import Tokens as Tokens
 Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
 Rows: TypeAlias = npt.NDArray[np.floating[Any]]  # distributions, shape [n, V]
 
-ROLES = ("draft", "accept", "residual", "target")
-
 ENTRIES_AT_ONCE = 1 << 16  # of logits that are shaped together
 # What is tried one after the other: shares of the largest mass, in the search for a
 # nucleus, and distances from the best score, in the search for the top_k-th.
@@ -206,8 +204,8 @@ class Coins:
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
         """Draws a token from ``dist`` [V], which sums to one.
 
-        ``position``: where in the text the token will stand. ``role``: one of
-        ``ROLES``. ``index`` tells siblings apart (candidates, sequences, drafters):
+        ``position``: where in the text the token will stand. ``role``: "draft",
+        "accept", "residual" or "target". ``index`` tells siblings apart (candidates, sequences, drafters):
         two decisions never share a key.
         """
         likeliest = int(dist.argmax())

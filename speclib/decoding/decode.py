@@ -236,11 +236,13 @@ def decode(
     gamma           the draft length; "auto" is round(c), where c = t_target / t_draft
                     as this world measures it, and "c-2" two less. The result says how
                     sure c is
-    temperature, top_k, top_p
-                    see Sampler; temperature 0 is greedy. None: as the target's
-                    generation_config.json says, else off
-    repetition_penalty, presence_penalty, frequency_penalty
+    temperature     0 is greedy
+    top_k, top_p    see Sampler. None: as the target's generation_config.json says,
+                    else off
+    repetition_penalty
                     see Penalties. None: as that file says, else 1 (off)
+    presence_penalty, frequency_penalty
+                    see Penalties; 0 is off
     min_new_tokens  no end token is among the first so many. None: as that file says,
                     else 0
     seed, request   key the randomness: the same two draw the same coins
@@ -250,7 +252,7 @@ def decode(
     ignore_eos      takes an end token like any other, so that all outputs have the same
                     length. Else a text ends at the first of the target's end tokens,
                     of which a chat model has several
-    on_commit       is called with the tokens of every commit, for streaming
+    on_commit       is called with the tokens of every commit that has any, for streaming
     settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
                     where they are left out (see ``auto_settings``)
 

@@ -1,9 +1,9 @@
-"""The registry of methods: a new one is a file here, and a line in ``METHODS``.
+"""The registry of methods: a new one is a file, an import and a line in METHODS.
 
 What others ask of a method beside running it, its file says as ``ABOUT``.
 
-Methods import ``core`` and the types of ``worlds``: never time, randomness, torch or
-models. Being registered, a method is tested for losslessness in every variant.
+Methods import ``core``, the types of ``worlds`` and results of ``operations``: never
+time, randomness, torch or models. Being registered, a method is tested for losslessness in every variant.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def find(
 ) -> Callable[..., None]:
     """The method registered as ``name``.
 
-    ``settings``: names that it should know. ``gamma`` may be given to any method; those
-    without a draft length ignore it. ``caller``: the function that was given them, one
-    of whose own arguments may have been meant. Raises SpeclibError listing what is
-    known, for an unknown method or setting.
+    ``settings``: names that it should know; ``gamma`` counts as one of them.
+    ``caller``: the function that was given them, one of whose own arguments may have
+    been meant. Raises SpeclibError listing what is known, for an unknown method or
+    setting.
     """
     if name not in METHODS:
         raise unknown_name(f"unknown method {name!r}", name, METHODS)

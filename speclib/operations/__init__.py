@@ -1,4 +1,4 @@
-"""What a device can be asked to do: one line here for each operation.
+"""What a device can be asked to do: an import and a line here for each operation.
 
 Being registered, an operation is traced and drawn in timelines. With an example in the
 tests it is tested.

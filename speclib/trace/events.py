@@ -45,8 +45,7 @@ class Event(NamedTuple):
     when it had the answer; None on a clock where messages take no time.
 
     ``payload``: what only this operation has to show. ``overrun``: an emulated
-    operation outlasted its latency. ``lost``: its device was lost by then, or failed in
-    it.
+    operation outlasted its latency. ``lost``: its device was lost by then.
     ``cancelled``: it ended before its time; it shows what there was until then.
     """
 

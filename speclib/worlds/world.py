@@ -21,7 +21,7 @@ and it knows neither time nor hardware. A world runs it:
               the method's loop
 
 What must not differ between clocks is in this file. A subclass
-(Virtual, Processes) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``,
+(Virtual, RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``,
 ``_start`` (an idle device begins an operation), ``_step`` (something ends) and
 ``_abort``.
 """
