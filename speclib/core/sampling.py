@@ -205,8 +205,8 @@ class Coins:
         """Draws a token from ``dist`` [V], which sums to one.
 
         ``position``: where in the text the token will stand. ``role``: "draft",
-        "accept", "residual" or "target". ``index`` tells siblings apart (candidates, sequences, drafters):
-        two decisions never share a key.
+        "accept", "residual" or "target". ``index`` tells siblings apart (candidates,
+        sequences, drafters): two decisions never share a key.
         """
         likeliest = int(dist.argmax())
         if dist[likeliest] == 1:  # only one outcome: no coin is needed

@@ -3,7 +3,8 @@
 What others ask of a method beside running it, its file says as ``ABOUT``.
 
 Methods import ``core``, the types of ``worlds`` and results of ``operations``: never
-time, randomness, torch or models. Being registered, a method is tested for losslessness in every variant.
+time, randomness, torch or models. Being registered, a method is tested for
+losslessness in every variant.
 """
 
 from __future__ import annotations
