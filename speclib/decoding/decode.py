@@ -252,7 +252,7 @@ def decode(
     ignore_eos      takes an end token like any other, so that all outputs have the same
                     length. Else a text ends at the first of the target's end tokens,
                     of which a chat model has several
-    on_commit       is called with the tokens of each commit that has any, to stream them
+    on_commit       is called with the tokens of each commit, to stream them
     settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
                     where they are left out (see ``auto_settings``)
 
