@@ -138,9 +138,11 @@ def reconcile(
     measured_c = target / draft
 
     expected_rate = run.stats.acceptance_rate if alpha is None else alpha
+    at_measured_c = _simulated(run, measured_c, expected_rate)
+    predicted = at_measured_c if c is None else _simulated(run, c, expected_rate)
     causes = [
-        Cause("predicted", _simulated(run, c or measured_c, expected_rate)),
-        Cause("cost ratio", _simulated(run, measured_c, expected_rate)),
+        Cause("predicted", predicted),
+        Cause("cost ratio", at_measured_c),
         Cause("acceptance", speed.at(Latency.ratio(measured_c, target))),
     ]
     if alone:
@@ -184,8 +186,6 @@ def _simulated(run: Result, c: float, alpha: float) -> float:
     meta = run.trace.meta
     method = str(meta["method"])
     settings = {name: meta[name] for name in parameters(method) if name in meta}
-    if method == "dsi":
-        settings["servers"] = len(run.trace.devices) - 1
     result = simulate(method, c=c, alpha=alpha, tokens=LONG, target=c, **settings)
     return result.stats.decode_speed * c
 
