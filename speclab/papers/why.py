@@ -5,7 +5,8 @@
 The virtual clock predicts the number from the paper's own inputs. They are replaced,
 one after the other, by what the rows of the measured cell say:
 
-    its own tables     other tables of the paper give another number for the cell
+    its own tables     other tables of the paper give another number for the cell, or
+                       a limit that it passes
     beyond its tables  what the paper does not tell, up to our prediction
     window             the one that was used here
     short texts        a text of few tokens ends within a round

@@ -94,23 +94,31 @@ class Reconciled:
         return abs(self.shares["not explained"]) / self.measured
 
     def figure(self) -> go.Figure:
-        """The way as a waterfall."""
+        """The way as a waterfall, from top to bottom."""
         shares = self.shares
-        names, texts, heights, measures = [], [], [], []
+        names, texts, lengths, measures = [], [], [], []
         for name, speedup in (*self.causes, Cause("measured", self.measured)):
             is_level = name not in shares
             names.append(name)
             texts.append(f"{speedup:.2f}" if is_level else f"{shares[name]:+.2f}")
-            heights.append(speedup if is_level else shares[name])
+            lengths.append(speedup if is_level else shares[name])
             measures.append("absolute" if is_level else "relative")
         bars = go.Waterfall(
-            x=names, y=heights, text=texts, measure=measures, textposition="outside"
+            orientation="h",
+            y=names,
+            x=lengths,
+            text=texts,
+            measure=measures,
+            textposition="outside",
+            cliponaxis=False,
         )
         figure = go.Figure(bars)
         figure.update_layout(
-            title=f"{self.method}: from the {names[0]} to the measured speed-up",
-            yaxis_title="times as fast as plain decoding",
-            showlegend=False,
+            title=f"{self.method}, times as fast as plain decoding",
+            yaxis={"autorange": "reversed"},
+            height=80 + 26 * len(names),
+            margin={"l": 10, "r": 40, "t": 50, "b": 30},
+            template="plotly_white",
         )
         return figure
 

@@ -16,10 +16,10 @@ from speclab.papers import virtual_numbers
 from speclab.papers.fill import Known
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
-from speclab.runs.rows import Row, Rows, key_of
+from speclab.runs.rows import Row, Rows, key_of, read
 from speclab.runs.spec import Spec
 from speclab.virtual.toy_requests import ToyCell, run_requests
-from speclib import Latency, SpeclibError, load_latency
+from speclib import Latency, SpeclibError, load_latency, paths
 from speclib.methods import METHODS
 
 pytestmark = pytest.mark.slow
@@ -189,3 +189,11 @@ def test_what_has_no_such_number_is_refused_and_named():
         speclab.why(*CELL[:2], "Ouroboros", CELL[3])
     with pytest.raises(SpeclibError, match="was not run: `PAPER=pearl make reproduce`"):
         why_of([])
+
+
+@pytest.mark.parametrize("pair", ["CodeLlama 7&34B", "CodeLlama 7&70B", "Llama2 7&70B"])
+def test_of_what_is_published_next_to_nothing_remains_unexplained(pair):
+    files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # not those of values
+    published = Rows(row for path in files for row in read(path))
+    known = Known(published, virtual=virtual_numbers.read())
+    assert speclab.why(*CELL[:3], pair, known=known).not_explained < 0.05
