@@ -180,7 +180,9 @@ class LlamaCpp(Model):
         return chances
 
     # -- trees and sequences -----------------------------------------------------------
-    def tree(self, text: AnyText, parents: Sequence[int], sampler: Sampler) -> Rows:
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> Rows:
         """As of ``Model``, in one pass."""
         if not self._has_room(text, len(parents)):
             return super().tree(text, parents, sampler)
@@ -192,7 +194,7 @@ class LlamaCpp(Model):
         return shaped(self.logits, sampler, text, parents)
 
     def level(
-        self, text: AnyText, parents: Sequence[int], new: int, sampler: Sampler
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
         """As of ``Model``, in one pass."""
         if not self._has_room(text, new):
@@ -202,12 +204,14 @@ class LlamaCpp(Model):
         self.logits = self._feed_tree(text, parents, wanted=new)
         return shaped(self.logits, sampler, text, parents)
 
-    def _has_room(self, text: AnyText, paths: int) -> bool:
+    def _has_room(self, text: Sequence[int], paths: int) -> bool:
         """Whether all nodes of a tree, with so many new paths, fit the cache."""
         sequences = len(self._sequences.tokens) + paths
         return len(text) <= self.context and sequences <= SEQUENCES
 
-    def _feed_tree(self, text: AnyText, parents: Sequence[int], wanted: int) -> Rows:
+    def _feed_tree(
+        self, text: Sequence[int], parents: Sequence[int], wanted: int
+    ) -> Rows:
         """Feeds the last ``wanted`` nodes of a tree; their logits [wanted, vocab].
 
         text, parents: as of ``tree``; the text before the tree is in the cache. Nodes
