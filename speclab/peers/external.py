@@ -28,8 +28,8 @@ from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.owner import Owner
-from speclib.worlds.worker import Failure, pin
-from speclib.worlds.worker_process import Worker
+from speclib.worlds.performer import Failure, pin
+from speclib.worlds.worker import Worker
 
 
 class Peer(NamedTuple):

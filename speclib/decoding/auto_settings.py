@@ -181,8 +181,7 @@ def request_settings(
 
     ``caller``: the function that was given them, see ``methods.find``.
 
-    Raises SpeclibError for a method or a setting that is not known, and for a count
-    that is none.
+    Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """
     find(method, settings, caller)
     known = parameters(method)

@@ -38,7 +38,7 @@ class Payload:
     is_scoring: ClassVar[bool] = False  # one pass of the target model
 
     @property
-    def candidates(self) -> int:
+    def tested(self) -> int:
         """How many of the tokens fed, the last ones, the target was asked to test."""
         return 0
 

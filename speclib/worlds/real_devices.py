@@ -46,7 +46,7 @@ from .devices import (
     failed,
 )
 from .owner import Owner
-from .worker import Certain, Failure, Question, Reply
+from .performer import Certain, Failure, Question, Reply
 from .world import World
 
 TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens

@@ -15,7 +15,7 @@ from helpers.stand_in_for_ray import StandInForRay  # noqa: E402
 
 from speclib.worlds.cluster import clocks, nodes  # noqa: E402
 from speclib.worlds.cluster.actor import Actor, FewNumbers, pack  # noqa: E402
-from speclib.worlds.worker import Question  # noqa: E402
+from speclib.worlds.performer import Question  # noqa: E402
 
 SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 

@@ -34,7 +34,7 @@ from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models.loading import THIS_MACHINE, Rank
 from speclib.paths import PACKAGE
-from speclib.worlds.worker import (
+from speclib.worlds.performer import (
     STOP,
     DeviceSpec,
     Failure,

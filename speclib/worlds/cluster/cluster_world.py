@@ -36,8 +36,8 @@ from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models.open_pair import OpenPair
 from speclib.worlds.devices import AnyFuture, DeviceLost
+from speclib.worlds.performer import DeviceSpec, Question, Reply
 from speclib.worlds.real_devices import RealDevices
-from speclib.worlds.worker import DeviceSpec, Question, Reply
 
 from . import clocks, nodes
 from .actor import ASIDE, Actor, Assignment, FewNumbers, fingerprint_of_code
