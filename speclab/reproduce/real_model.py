@@ -14,7 +14,7 @@ from math import isfinite
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns, Rows, read_all
-from speclab.runs.spec import Spec
+from speclab.runs.spec import MeasuredSpec
 from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib import paths
 from speclib.atomic_files import write_atomically
@@ -70,12 +70,11 @@ HEAD = (
 RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 
 
-def specs(tokens: int) -> list[Spec]:
+def specs(tokens: int) -> list[MeasuredSpec]:
     """The cells, in the order of the page."""
     cells = []
     for method, gamma, settings in SETTINGS:
-        cell = Spec(
-            kind="measured",
+        cell = MeasuredSpec(
             method=method,
             gamma=gamma,
             settings=tuple(settings.items()),
