@@ -15,7 +15,7 @@ from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
 from speclab.peers.external import EXTERNAL
 from speclab.runs.rows import CellRuns, Row, Rows, key_of, read_all
-from speclab.runs.spec import Spec
+from speclab.runs.spec import MeasuredSpec
 from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib import paths
 from speclib.atomic_files import write_atomically
@@ -97,12 +97,11 @@ the target's passes must have one shape:
 | --- | --- | ---: | ---: |"""
 
 
-def specs(tokens: int, task: str = TASK) -> tuple[Spec, ...]:
+def specs(tokens: int, task: str = TASK) -> tuple[MeasuredSpec, ...]:
     """The cells, in the order of the page."""
     cells = []
     for method, gamma, settings in SETTINGS:
-        cell = Spec(
-            kind="measured",
+        cell = MeasuredSpec(
             method=method,
             gamma=gamma,
             settings=tuple(settings.items()),
@@ -114,7 +113,7 @@ def specs(tokens: int, task: str = TASK) -> tuple[Spec, ...]:
     return tuple(cells)
 
 
-def exact_specs(task: str) -> tuple[Spec, ...]:
+def exact_specs(task: str) -> tuple[MeasuredSpec, ...]:
     """The cells whose outputs are compared, each method in its own windows."""
     cells = specs(EXACT_TOKENS, task)
     return tuple(cell for cell in cells if cell.gamma != "best")
@@ -155,7 +154,9 @@ def _measure(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that some are slow is what the page says
         errors = measure(steps, deadline, say)
-    return {cell.name: errors[cell] for cell in errors if isinstance(cell, Spec)}
+    return {
+        cell.name: errors[cell] for cell in errors if isinstance(cell, MeasuredSpec)
+    }
 
 
 # -- the page --------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def _exactness(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _name(spec: Spec) -> str:
+def _name(spec: MeasuredSpec) -> str:
     """What the page calls a cell's method."""
     if spec.is_peer:
         return EXTERNAL[spec.method].about
