@@ -255,7 +255,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.layers, {"layer": -1}, "layer is -1"),
     (speclab.regions, {"controls": 5}, "controls is 5"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
-    (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
     (stats, {"trace": "a.json"}, "trace is 'a.json'"),
     (Trace.from_json, {"text": "[]"}, "the text is no trace"),
     (book, {"paper": "perl"}, "no paper 'perl'"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,7 +13,8 @@ from speclib.arguments import Count, checked
 from speclib.data import prompts as prompt_files
 from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
-from speclib.decoding.decode import WORLDS, Result, decode, open_world
+from speclib.decoding.decode import Result, decode
+from speclib.decoding.open_world import WORLDS, open_world
 from speclib.drawing.timeline.widget import Timeline
 from speclib.errors import unknown_name
 from speclib.methods import about, find
@@ -24,13 +24,6 @@ from .behind_button import BehindButton
 
 DEFAULT_METHODS = ("autoregressive", "speculative", "pearl")
 TOKENS_TO_WARM_UP = 4
-COLUMNS = (  # of the table; before a run it has these and no row
-    "method",
-    "tokens per second",
-    "target passes",
-    "ms of a pass",
-    "over the first run's",
-)
 NOT_RUN_YET = (
     "Not run yet. The button starts real models in processes of their own. On two "
     "cores of a CPU it takes about a minute. The sliders above go on moving, but what "
@@ -112,29 +105,6 @@ class RealRun(BehindButton):
         if len(runs) < asked:
             return f"Stopped: {len(runs)} of {asked} methods wrote “{text.strip()}”"
         return f"All methods wrote the same: “{text.strip()}”"
-
-    def table(self) -> pd.DataFrame:
-        """What each run took: a row per run.
-
-        ``ms of a pass`` is the median target pass, without the first one, which reads
-        the prompt. ``over the first run's`` says how many times as long that is as in
-        the run that was made first.
-        """
-        rows = []
-        of_first_run = None
-        for run in self.runs:
-            passes = [e.dur for e in run.trace.operations if e.is_scoring]
-            typical = median(passes[1:] or passes)
-            of_first_run = of_first_run or typical
-            row = (
-                about(run.trace.meta["method"]).name,
-                run.stats.decode_speed,
-                len(passes),
-                1000 * typical,
-                typical / of_first_run,
-            )
-            rows.append(row)
-        return pd.DataFrame(rows, columns=COLUMNS).round(2)
 
     # -- where there are no widgets ----------------------------------------------------
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from helpers.svg import centres, elements, number
+from helpers.svg import centres, elements, number, rectangles
 
 from speclab import (
     acceptance,
     acceptance_by_place,
     curves,
+    forward_passes,
     moving_curves,
 )
 from speclib import SpeclibError, simulate
@@ -92,3 +93,16 @@ def test_acceptance_by_place_has_the_rates_of_its_runs():
 def test_bad_input_is_named(call, message):
     with pytest.raises(SpeclibError, match=message):
         call()
+
+
+# -- passes ----------------------------------------------------------------------------
+def test_bars_of_a_pass_are_as_long_as_their_seconds():
+    still = forward_passes(1, 50)
+    one, fifty = repr(still).splitlines()[1:]
+    assert one.endswith("computes 13.5 billion operations: 0.043 ms")
+    assert fifty.startswith("  50 tokens: reads 13.5 GB: 6.6 ms")
+    first, second = rectangles(still.picture(), "reading")
+    assert first.width == second.width  # the weights, once for each pass
+    _, computing = rectangles(still.picture(), "computing")
+    # 50 tokens of 2 * 6.74e9 operations at 312e12/s, 13.48e9 bytes at 2.039e12/s
+    assert computing.width / second.width == pytest.approx(2.160 / 6.611, abs=0.002)
