@@ -257,7 +257,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.dots, {"rows": {"a": [1, "x"]}, "title": "t"}, r"rows\['a'\] is"),
     (speclab.heat, {"panels": {}, "title": "t"}, "give all the same number"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
-    (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
     (stats, {"trace": "a.json"}, "trace is 'a.json'"),
     (Trace.from_json, {"text": "[]"}, "the text is no trace"),
     (book, {"paper": "perl"}, "no paper 'perl'"),

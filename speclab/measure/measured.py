@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from speclab.runs.rows import key_of
 from speclab.runs.spec import Spec, present
-from speclab.traces.counts import counts_of
 from speclab.virtual.outputs import first_difference
 from speclib.core.sampling import Tokens
 from speclib.models.loading import TORCH_NAMES
 
 from . import other_load
-from .measured_prompt import decode_prompt, with_replies
+from .measured_prompt import with_replies
 from .measurement import Group, Measurement, Window, grouped
 from .open_workers import OpenPool, OpenWorkers
 from .task_prompts import Prompt, Turn, load_prompts
@@ -121,7 +120,7 @@ class Turns:
             self._measurement.say(f"{run.name}, prompt {number}")
             start = other_load.read_clocks()
             try:
-                result = decode_prompt(opened.world, prompt, run, number)
+                tokens, counts = opened.decode(prompt, run, number)
             except Exception as error:
                 for failed in cells_of if run == plain else [run]:
                     self._measurement.fail(map(key_of, cells_of[failed]), error)
@@ -129,10 +128,9 @@ class Turns:
                     return
                 continue
             others = other_load.others_since(start)
-            counts = counts_of(result.trace)
             if run == plain:
-                plain_tokens = result.tokens
-            differs = self._where_it_differs(result.tokens, plain_tokens)
+                plain_tokens = tokens
+            differs = self._where_it_differs(tokens, plain_tokens)
             windows = {key_of(cell): self._windows[cell] for cell in cells_of[run]}
             for key, window in windows.items():
                 group.add(key, window, turn, counts, others, differs)

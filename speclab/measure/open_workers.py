@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import NamedTuple
+
+from speclab.peers.external import External
 from speclab.runs.rows import RowKey, key_of
 from speclab.runs.spec import Spec, WorkerPool, present
+from speclab.traces.counts import Counts, counts_of
+from speclib.core.sampling import Tokens
 from speclib.decoding.auto_settings import draft_length
 from speclib.worlds.processes import Processes
 
@@ -36,7 +43,7 @@ class OpenWorkers:
     def close(self) -> None:
         """Stops the workers, if there are any."""
         if self._open is not None:
-            self._open.world.close()
+            self._open.close()
             self._open = None
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
@@ -50,6 +57,13 @@ class OpenWorkers:
     def are_of(self, pool: WorkerPool) -> bool:
         """Whether these workers are open."""
         return self._open is not None and self._open.pool == pool
+
+
+class Decoded(NamedTuple):
+    """What a run gave: its new tokens, and its counts and seconds."""
+
+    tokens: Tokens
+    counts: Counts
 
 
 class OpenPool:
@@ -75,8 +89,27 @@ class OpenPool:
         runtime = self.world.opened.runtime("draft")
         fitted = fit.describe(pool.pair, pool.dtype)
         self.draft = f"{runtime}, {fitted}" if fitted else runtime
+        self._peers: dict[str, External] = {}
         self._warm: set[object] = set()  # methods with their settings
         self._acceptance_rates: dict[RowKey, float] = {}
+
+    def close(self) -> None:
+        """Stops all processes."""
+        with ExitStack() as closing:  # the others too if one fails
+            closing.callback(self.world.close)
+            for peer in self._peers.values():
+                closing.callback(peer.close)
+
+    def decode(self, prompt: Prompt, spec: Spec, request: int) -> Decoded:
+        """Decodes one prompt as ``spec`` says, whose window is a number or None."""
+        if not spec.is_peer:
+            result = decode_prompt(self.world, prompt, spec, request)
+            return Decoded(result.tokens, counts_of(result.trace))
+        if spec.method not in self._peers:
+            pair, dtype = self.world.opened.pair, self.pool.dtype
+            self._peers[spec.method] = External(spec.method, pair, dtype=dtype)
+        answer = self._peers[spec.method].decode(prompt, max_new_tokens=spec.tokens)
+        return Decoded(answer.tokens, Counts(**asdict(answer.stats)))
 
     def warm_up(self, spec: Spec, prompt: Prompt) -> None:
         """Decodes a few tokens plainly and by the cell's method, once."""
@@ -87,7 +120,7 @@ class OpenPool:
             name = each.method, each.settings
             if name not in self._warm:
                 short = each.changed(tokens=WARM_UP_TOKENS)
-                decode_prompt(self.world, prompt, short, request=0)
+                self.decode(prompt, short, request=0)
                 self._warm.add(name)
 
     def choose_window(self, spec: Spec, prompt: Prompt) -> Window:

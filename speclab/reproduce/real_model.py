@@ -13,6 +13,7 @@ from math import isfinite
 
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
+from speclab.peers.external import EXTERNAL
 from speclab.runs.rows import CellRuns, Rows, read_all
 from speclab.runs.spec import Spec
 from speclab.virtual.toy_requests import ToyCell, run_requests
@@ -47,6 +48,8 @@ SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("lookahead", None, {}),
     ("rest", None, {"nodes": 8}),
     ("rest", None, {}),
+    ("transformers-plain", None, {}),
+    ("transformers-prompt-lookup", None, {}),
 )
 
 ABOUT = """# SmolLM2 by every method
@@ -62,6 +65,9 @@ on a simulated clock, at the c and the acceptance rate that were measured; a pas
 many tokens costs no more there than one over a single token. On a CPU it does cost
 more, which is what separates the two columns. Outputs are exact unless the last column
 says otherwise. `python -m speclab real` measures it on your machine.
+
+transformers' own decoding runs on the same weights. Its assisted generation is missing:
+it needs a draft in torch with the same tokens, and this model comes in one size.
 """
 HEAD = (
     "| method | settings | speed-up | 95 % | chats | `virtual` | tokens/s | accepted "
@@ -151,8 +157,10 @@ def _line(runs: CellRuns) -> str:
     counted = total(runs.stats)
     accepted = f"{counted.acceptance_rate:.2f}" if counted.drafted else ""
     slower = ", slower" if speedup.value < 1 else ""
+    method = runs.spec.method
+    is_peer = runs.spec.is_peer
     cells = (
-        about(runs.spec.method).name,
+        EXTERNAL[method].about if is_peer else about(method).name,
         ", ".join(f"{name} {value}" for name, value in settings.items()),
         f"{speedup.value:.2f}{slower}",
         sure,
@@ -168,7 +176,7 @@ def _line(runs: CellRuns) -> str:
 def _virtual(runs: CellRuns, alpha: float) -> str:
     """The speed-up on the virtual clock; "" for a method that looks its drafts up."""
     spec = runs.spec
-    if not about(spec.method).uses_draft or not isfinite(alpha):
+    if spec.is_peer or not about(spec.method).uses_draft or not isfinite(alpha):
         return ""
     latency = Latency.ratio(runs.c)
     settings = dict(spec.settings)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from speclab.peers.external import EXTERNAL
 from speclib.errors import unknown_name
 from speclib.methods import METHODS, takes_gamma
 
@@ -77,7 +78,7 @@ class Spec(BaseModel):
 
     Every kind:
 
-    method       name of the method
+    method       name of the method; of a measured cell also that of a peer
     gamma        its window: a number; "auto", which is round(c); "c-2", which is two
                  less; "best", which is searched on the virtual clock; None for a
                  method without a window
@@ -144,6 +145,10 @@ class Spec(BaseModel):
 
     @model_validator(mode="after")
     def _names_a_method_and_its_window(self) -> Spec:
+        if self.is_peer:
+            if self.gamma or self.settings or self.temperature:
+                raise ValueError(f"{self.method!r} is measured greedily, as it is")
+            return self
         if self.method not in METHODS:
             raise unknown_name(f"unknown method {self.method!r}", self.method, METHODS)
         has_gamma = self.gamma is not None
@@ -167,6 +172,11 @@ class Spec(BaseModel):
                 "measured one's"
             )
         return self
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is somebody else's decoding (see ``speclab.peers``)."""
+        return self.kind == "measured" and self.method in EXTERNAL
 
     def changed(self, **changes: object) -> Spec:
         """This cell with other values, checked."""

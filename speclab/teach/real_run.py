@@ -15,7 +15,8 @@ from speclib.arguments import Count, checked
 from speclib.data import prompts as prompt_files
 from speclib.data.latency import load_latency
 from speclib.data.pairs import load_pair
-from speclib.decoding.decode import WORLDS, Result, decode, open_world
+from speclib.decoding.decode import Result, decode
+from speclib.decoding.open_world import WORLDS, open_world
 from speclib.drawing.timeline.widget import Timeline
 from speclib.errors import naming_extras, unknown_name
 from speclib.methods import about, find

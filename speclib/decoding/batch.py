@@ -20,7 +20,8 @@ from speclib.worlds.batch_world import BatchWorld, Seat
 from speclib.worlds.virtual_batch import VirtualPairBatch
 
 from .auto_settings import RequestedSettings, request_settings
-from .decode import Result, check_settled, decode_in, load_latency_for, pair_of
+from .decode import Result, check_settled, decode_in, pair_of
+from .open_world import load_latency_for
 from .text_request import Least, TextOptions, TextRequest
 
 WORLDS = ("virtual", "emulated", "processes")
@@ -152,15 +153,15 @@ def decode_batch(
         raise unknown_name(f"unknown world {world!r}", world, WORLDS)
     requested.check_pair(opened.pair)
     options = TextOptions(
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        repetition_penalty,
-        presence_penalty,
-        frequency_penalty,
-        min_new_tokens,
-        ignore_eos,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        min_new_tokens=min_new_tokens,
+        ignore_eos=ignore_eos,
     )
     requests = []
     for number, prompt in enumerate(prompts):

@@ -10,7 +10,8 @@ from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.methods import METHODS, find, parameters, settings_of_methods
 
-from .decode import Result, decode, open_world, pair_of
+from .decode import Result, decode, pair_of
+from .open_world import open_world
 from .simulate import OF_A_DRAFT, lacks_a_draft, simulate
 
 PLAIN = "autoregressive"

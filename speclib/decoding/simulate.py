@@ -29,7 +29,7 @@ from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS, about
 from speclib.models.toy import BOS, Toy
-from speclib.operations.operation import Done
+from speclib.operations.operation import NOTHING
 from speclib.trace.metrics import stats
 from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import DeviceLost, Future, device_names
@@ -301,7 +301,7 @@ class MortalWorld(Virtual):
         if time > dies and happens == self._end_step:
             time = max(dies, self.now)
             progress = self._progress[future]
-            progress.done = Done(None, 0, 0)
+            progress.done = NOTHING
             progress.error = DeviceLost(
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )

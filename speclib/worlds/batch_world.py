@@ -27,7 +27,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from speclib.errors import BadValue
-from speclib.operations.operation import Done
+from speclib.operations.operation import NOTHING, Performed
 
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, DeviceFailed, device_names
@@ -43,7 +43,7 @@ class StepAnswers(NamedTuple):
     ``seconds``: how long it took for all of it.
     """
 
-    outcomes: Sequence[Done | DeviceFailed]
+    outcomes: Sequence[Performed | DeviceFailed]
     seconds: float
 
 
@@ -72,17 +72,18 @@ class Seat(World):
         future = self._running[device]
         if future is None:
             return None
-        return SeatTask(self.number, future.op, self.request)
+        return SeatTask(self.number, future.op, self.run)
 
-    def answer(self, device: str, outcome: Done | DeviceFailed, seconds: float) -> None:
+    def answer(
+        self, device: str, outcome: Performed | DeviceFailed, seconds: float
+    ) -> None:
         """The step has ended, and the device has taken this many ``seconds``."""
         future = self._running[device]
         assert future is not None, "it was asked"
         error = None
         if isinstance(outcome, DeviceFailed):
-            error, outcome = outcome, Done(None, 0, 0)
-        end = future.start + seconds
-        self._finish(future, outcome.raw, end, outcome.kept, outcome.fed, error)
+            error, outcome = outcome, NOTHING
+        self._finish(future, outcome, future.start + seconds, error)
 
     def first(self, *futures: AnyFuture) -> AnyFuture:
         """Raises BadValue: in a step everything ends at once."""

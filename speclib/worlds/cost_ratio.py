@@ -66,11 +66,6 @@ class CostRatio:
         return text
 
 
-def nearest_count(c: float) -> int:
-    """round(c), at least 1: the draft length that PEARL's Theorem 1 takes from c."""
-    return max(1, round(c))
-
-
 def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
     """c of a few trials that are taken now.
 
@@ -80,8 +75,8 @@ def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
     take_trial: makes a target pass beside that many passes of the draft.
     """
     take_trial(DRAFTED_AT_FIRST)
-    estimate = take_trial(DRAFTED_AT_FIRST).ratio
-    drafted = min(nearest_count(estimate), DRAFTED_AT_MOST)
+    fitting = round(take_trial(DRAFTED_AT_FIRST).ratio)
+    drafted = min(max(1, fitting), DRAFTED_AT_MOST)
     return read([take_trial(drafted) for _ in range(TRIALS)])
 
 

@@ -43,7 +43,13 @@ from speclib.models import gpus
 from speclib.models.loading import Rank, RankLost
 from speclib.models.open_pair import open_pair
 from speclib.operations.model import Model
-from speclib.operations.operation import Done, Operation, Raw, Request, perform
+from speclib.operations.operation import (
+    DecodingRun,
+    Operation,
+    Output,
+    Performed,
+    perform,
+)
 
 from .devices import NO_MEMORY, cause_of
 from .seated_models import SeatedModels, Together, passes_of
@@ -105,24 +111,21 @@ class Question(NamedTuple):
 
     operation: Operation
     text: TextMessage
-    request: Request
+    run: DecodingRun
 
 
 class Reply(NamedTuple):
-    """An operation's result.
+    """What came of an operation.
 
-    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV
-    cache. ``small``: see ``Raw``. ``rows``: themselves, or what stands for them; None
-    if the operation was stopped. ``overrun``: emulated, computing took longer than the
-    latency.
+    ``start``, ``end``: by the worker's clock. ``performed``: the rows of its output are
+    there themselves, or what is sent for them; none if the operation ``was_stopped``.
+    ``overrun``: emulated, computing took longer than the latency.
     """
 
     start: float
     end: float
-    kept: int
-    fed: int
-    small: Any
-    rows: Any
+    performed: Performed
+    was_stopped: bool = False
     overrun: bool = False
 
 
@@ -288,12 +291,12 @@ class Performer:
         """Performs the operation of one question."""
         text = self.texts.unpack(question.text)
         operation = replace(question.operation, text=text)
-        request = question.request
+        run = question.run
         stopping = Stopping(pipe, self.clock)
         self.model.stopped = stopping
 
         start = self.clock.now()
-        done = perform(operation, self.model, request)
+        done = perform(operation, self.model, run)
         is_overrun = False
         if self.spec.latency is not None and not stopping.has_come:
             steps = self.spec.latency.steps(
@@ -309,12 +312,15 @@ class Performer:
         if stopping.has_come:
             self.model.wait_for_device()  # what was launched is still this operation's
         end = self.clock.now()
-        small, rows = None, None
-        if done.raw is not None:
-            small = done.raw.small
-            if not stopping.has_come:
-                rows = _rows_to_send(done.raw, operation, request, self.leave_rows)
-        return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
+        output = done.output
+        if output is not None and not stopping.has_come:
+            rows = _rows_to_send(output, operation, run, self.leave_rows)
+            output = Output(output.small, rows)
+        elif output is not None:
+            drafts = output.small  # what was drafted before it was stopped
+            output = None if drafts is None else Output(drafts, np.empty(0))
+        to_send = done._replace(output=output)
+        return Reply(start, end, to_send, stopping.has_come, is_overrun)
 
     def _spend(self, steps: Sequence[Step], start: float, stopping: Stopping) -> float:
         """Waits as long as the ``steps`` last, the first one from ``start`` on.
@@ -360,15 +366,15 @@ def answer_together(
         clock.wait(pipe, ends - clock.now())
     end = clock.now()
 
-    to_send: list[Done | Failure] = []
+    to_send: list[Performed | Failure] = []
     for task, outcome in zip(tasks, outcomes, strict=True):
         if isinstance(outcome, Exception):
             to_send.append(Failure(cause_of(outcome)))
-        elif outcome.raw is not None:
-            small, _ = outcome.raw
-            rows = _rows_to_send(outcome.raw, task.operation, task.request, _with_reply)
-            to_send.append(outcome._replace(raw=Raw(small, rows)))
-    return Reply(start, end, 0, 0, to_send, np.empty(0))
+        elif outcome.output is not None:
+            small, _ = outcome.output
+            rows = _rows_to_send(outcome.output, task.operation, task.run, _with_reply)
+            to_send.append(outcome._replace(output=Output(small, rows)))
+    return Reply(start, end, Performed(Output(to_send, np.empty(0)), 0, 0))
 
 
 def _with_reply(rows: Rows) -> Rows:
@@ -377,12 +383,12 @@ def _with_reply(rows: Rows) -> Rows:
 
 
 def _rows_to_send(
-    raw: Raw, operation: Operation, request: Request, leave_rows: LeaveRows
+    output: Output, operation: Operation, run: DecodingRun, leave_rows: LeaveRows
 ) -> Any:
     """Rows as the reply has them."""
-    if operation.gives_distributions and request.sampler.greedy:
-        return Certain(tuple(raw.rows.argmax(-1).tolist()))
-    return leave_rows(raw.rows)
+    if operation.gives_distributions and run.sampler.greedy:
+        return Certain(tuple(output.rows.argmax(-1).tolist()))
+    return leave_rows(output.rows)
 
 
 def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.specs import virtual_spec
+from helpers.specs import measured_spec, virtual_spec
 from pydantic import ValidationError
 
 
@@ -21,6 +21,15 @@ from pydantic import ValidationError
 def test_a_spec_that_cannot_run_says_why(wrong, says):
     with pytest.raises(ValidationError, match=says):
         virtual_spec(**wrong)
+
+
+def test_a_peer_is_measured_as_it_is_and_greedily():
+    assert measured_spec("transformers-plain", None).is_peer
+    for wrong in ({"temperature": 0.5}, {"gamma": 3}, {"settings": (("k", 2),)}):
+        with pytest.raises(ValidationError, match="greedily, as it is"):
+            measured_spec("transformers-plain", **{"gamma": None, **wrong})
+    with pytest.raises(ValidationError, match="unknown method 'transformers-plain'"):
+        virtual_spec("transformers-plain", None)
 
 
 @pytest.mark.parametrize(

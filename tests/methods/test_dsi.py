@@ -220,7 +220,7 @@ class Telling(Virtual):
     """A clock on which drafting token 1 takes longer than drafting another."""
 
     def _carry_out(self, future, steps, done, error=None) -> None:
-        is_slow = future.op.name == "propose" and 1 in done.raw.small
+        is_slow = future.op.name == "propose" and 1 in done.output.small
         super()._carry_out(future, [*steps, Step(9 * is_slow)], done, error)
 
 

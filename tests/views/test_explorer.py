@@ -93,7 +93,7 @@ SLIDERS = {
 }
 
 
-def test_a_button_draws_anew_and_a_slider_keeps_the_draw():
+def test_a_button_redraws_and_a_slider_keeps_the_draw():
     view = explorer(compare, SLIDERS)
     first = view.timeline.svg
     view.draw_button.click()

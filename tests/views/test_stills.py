@@ -12,6 +12,7 @@ from speclab import (
     acceptance_by_place,
     curves,
     dots,
+    forward_passes,
     heat,
     moving_curves,
     trade_off,
@@ -163,3 +164,16 @@ def test_dots_stand_at_their_values_and_bars_at_the_means():
 def test_bad_input_is_named(call, message):
     with pytest.raises(SpeclibError, match=message):
         call()
+
+
+# -- passes ----------------------------------------------------------------------------
+def test_bars_of_a_pass_are_as_long_as_their_seconds():
+    still = forward_passes(1, 50)
+    one, fifty = repr(still).splitlines()[1:]
+    assert one.endswith("computes 13.5 billion operations: 0.043 ms")
+    assert fifty.startswith("  50 tokens: reads 13.5 GB: 6.6 ms")
+    first, second = rectangles(still.picture(), "reading")
+    assert first.width == second.width  # the weights, once for each pass
+    _, computing = rectangles(still.picture(), "computing")
+    # 50 tokens of 2 * 6.74e9 operations at 312e12/s, 13.48e9 bytes at 2.039e12/s
+    assert computing.width / second.width == pytest.approx(2.160 / 6.611, abs=0.002)

@@ -15,7 +15,7 @@ from speclib.data.latency import Latency
 from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
 from speclib.operations.model import Stopped
-from speclib.operations.operation import Request
+from speclib.operations.operation import DecodingRun
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.trace.metrics import stats
@@ -46,7 +46,7 @@ def rows_as_they_are(rows):
 
 def question(operation) -> worker.Question:
     """What a worker is asked: an operation on the first token, at temperature 1."""
-    request = Request(-1, Coins(), Sampler(1.0))
+    request = DecodingRun(-1, Coins(), Sampler(1.0))
     text = TextSender().pack(Text([BOS], 1))
     return worker.Question(operation, text, request)
 
@@ -106,13 +106,13 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
     from speclib.operations.operation import perform
 
     layers = target.network.config.num_hidden_layers
-    op, request = Propose((3, 4, 5), 6), Request(-1, Coins(), Sampler())
-    whole = perform(op, target, request).raw.small
+    op, request = Propose((3, 4, 5), 6), DecodingRun(-1, Coins(), Sampler())
+    whole = perform(op, target, request).output.small
     target.reset()
     target.stopped = After(2 * layers + 1)  # in the first layer but one of pass three
     done = perform(op, target, request)
     target.stopped = bool
-    assert done.raw.small == whole[:2]
+    assert done.output.small == whole[:2]
     assert (done.kept, done.fed) == (0, 4)
 
 
@@ -189,8 +189,10 @@ def test_a_stop_that_comes_too_late_stops_nothing():
         theirs.close()
 
     for answer in answers:
-        np.testing.assert_array_equal(answer.rows, answers[0].rows)
-        assert len(answer.rows) == 1
+        np.testing.assert_array_equal(
+            answer.performed.output.rows, answers[0].performed.output.rows
+        )
+        assert len(answer.performed.output.rows) == 1
 
 
 def test_after_cancelled_operations_a_device_says_what_it_says_without():

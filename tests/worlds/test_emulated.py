@@ -12,7 +12,7 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Toy
-from speclib.operations.operation import Request
+from speclib.operations.operation import DecodingRun
 from speclib.operations.score import Score
 from speclib.trace.events import Trace
 from speclib.worlds import worker
@@ -87,11 +87,11 @@ def answer_of_one_pass(latency: Latency, computing: float) -> worker.Reply:
     clock = HandClock()
     _, pipe = Pipe()
     text = TextSender().pack(Text([0, 1], 2))
-    request = Request(-1, Coins(), Sampler())
+    request = DecodingRun(-1, Coins(), Sampler())
     performer = worker.Performer(
         SlowToy(clock, computing),
         worker.DeviceSpec("target", "target", 0, "auto", latency),
-        lambda raw, *_: raw.rows,
+        lambda rows: rows,
         clock=clock,
     )
     return performer(worker.Question(Score(()), text, request), pipe)

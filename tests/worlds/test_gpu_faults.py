@@ -14,7 +14,7 @@ import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.models.toy import Toy
-from speclib.operations.operation import Request
+from speclib.operations.operation import DecodingRun
 from speclib.operations.propose import Propose
 from speclib.worlds import worker
 from speclib.worlds.devices import DeviceFailed, DeviceLost
@@ -119,7 +119,7 @@ def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_s
     question = worker.Question(
         Propose((), 2),
         TextSender().pack(Text(text, len(text))),
-        Request(1, Coins(), Sampler()),
+        DecodingRun(1, Coins(), Sampler()),
     )
     performer = worker.Performer(
         LateGpu(clock),

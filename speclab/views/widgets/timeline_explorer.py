@@ -165,18 +165,17 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.controls: dict[str, widgets.Widget] = {}
         for name, spec in (controls or DEFAULT_CONTROLS).items():
             self.controls[name] = control(name, spec)
-        self.draws_anew = takes_seed(simulate) and "seed" not in self.controls
+        self.can_redraw = takes_seed(simulate) and "seed" not in self.controls
         self.seed = 0
-        if typical and self.draws_anew:
+        if typical and self.can_redraw:
             self.seed = most_typical(self._distance_from_expected)
         self.draw_button = widgets.Button(
-            description="Draw anew",
-            tooltip="Another draw of the tokens at which the draft model is right "
-            "(key: R)",
+            description="Redraw",
+            tooltip="Other tokens for the draft model to get right (key: R)",
             icon="random",
             layout=BUTTON_LAYOUT,
         )
-        self.draw_button.on_click(self._draw_anew)
+        self.draw_button.on_click(self._redraw)
         self.ranges: list[SpeedRange] = []
         self._drawing: asyncio.Task[None] | None = None
 
@@ -186,11 +185,11 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.figures = widgets.HTML(layout={"width": "100%", "overflow": "auto"})
         self.figures.add_class("speclib-figures")
         self._show_figures()
-        if self.draws_anew:
-            self.outside.observe(self._draw_anew_by_key, "asked_anew")
+        if self.can_redraw:
+            self.outside.observe(self._redraw_by_key, "asked_redraws")
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
-        buttons = [self.draw_button] if self.draws_anew else []
+        buttons = [self.draw_button] if self.can_redraw else []
         bar = toolbar(self.controls, buttons)
         super().__init__([bar, self.timeline, self.figures, self.outside])
         self._start_drawing()
@@ -210,7 +209,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         ``others`` stand in the place of present values.
         """
         values = {**self.values, **others}
-        if self.draws_anew:
+        if self.can_redraw:
             values["seed"] = seed
         results = self.simulate(**values)
         if is_single_run(results):
@@ -269,7 +268,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self.set_values(**self.outside.asked_values["values"])
 
     def _simulate_again(self, _change: object) -> None:
-        """What was drawn many times belongs to other values: it is drawn again."""
+        """The draws so far belong to other values, so they are repeated."""
         self.ranges = []
         self._show_simulated()
         self._start_drawing()
@@ -284,12 +283,12 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self.figures.value = f"<b>{escape(str(error))}</b>"
 
     # -- many draws --------------------------------------------------------------------
-    def _draw_anew(self, _button: object) -> None:
+    def _redraw(self, _button: object) -> None:
         """Shows the next draw; the range over many draws stays."""
         self.seed += 1
         self._show_simulated()
 
-    def _draw_anew_by_key(self, change: dict[str, int]) -> None:
+    def _redraw_by_key(self, change: dict[str, int]) -> None:
         """As many draws further as the key was pressed since the last time."""
         self.seed += change["new"] - change["old"]
         self._show_simulated()
@@ -321,7 +320,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """
         if self._drawing is not None:
             self._drawing.cancel()
-        if not self.draws_anew:
+        if not self.can_redraw:
             return
         try:
             loop = asyncio.get_running_loop()
@@ -344,7 +343,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._show_figures()
 
     def _speedups_of_draw(self, seed: int) -> list[float]:
-        """Each run's speed-up as drawn, in one draw."""
+        """Each run's speed-up in one draw."""
         runs = [timeline_run(result) for result in self._simulated_with(seed)]
         return [speedup_as_drawn(run, runs) for run in runs]
 

@@ -220,12 +220,6 @@ class Cluster(RealDevices[ActorWorker]):
             nodes.check_places(self.pair, self._place)
         self._needs_now()
 
-    @staticmethod
-    def most_targets(pair: Pair, at_most: int) -> int:
-        """How many targets of ``pair`` fit into the running cluster."""
-        nodes.join()
-        return nodes.most_targets(pair, at_most)
-
     # -- workers -----------------------------------------------------------------------
     def _needs_now(self) -> dict[str, tuple[Resources, ...]]:
         """What each device needs of the nodes that there are, the largest first."""

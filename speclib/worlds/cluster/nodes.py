@@ -196,19 +196,6 @@ def _too_small(
     )
 
 
-def most_targets(pair: Pair, at_most: int) -> int:
-    """How many target devices fit into the cluster beside one draft, at least 1."""
-    place = place_in_cluster(pair)
-    devices: list[tuple[str, Role, int]] = [("draft", "draft", 0)]
-    for index in range(at_most):
-        devices.append((f"target-{index + 1}", "target", index))
-        try:
-            needs_of(pair, place, devices, is_emulated=False)
-        except BadValue:
-            return max(1, index)
-    return at_most
-
-
 def needs_of_device(
     pair: Pair, place: Place, role: Role, index: int
 ) -> tuple[Resources, ...]:

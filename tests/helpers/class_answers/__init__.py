@@ -12,7 +12,7 @@ from typing import Any
 
 from . import (
     lesson_10,
-    lesson_12,
+    lesson_10_optional,
     lesson_20,
     lesson_30,
     lesson_35,
@@ -30,7 +30,7 @@ Answers = dict[str, list[Callable[..., Any]]]
 
 LESSONS = (
     lesson_10,
-    lesson_12,
+    lesson_10_optional,
     lesson_20,
     lesson_30,
     lesson_35,
