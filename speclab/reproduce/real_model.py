@@ -13,9 +13,9 @@ from math import isfinite
 
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
-from speclab.peers.external import EXTERNAL
+from speclab.peers.known import EXTERNAL
 from speclab.runs.rows import CellRuns, Row, Rows, key_of, read_all
-from speclab.runs.spec import MeasuredSpec
+from speclab.runs.spec import MeasuredSpec, Spec
 from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib import paths
 from speclib.atomic_files import write_atomically
@@ -210,7 +210,7 @@ def _exactness(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _name(spec: MeasuredSpec) -> str:
+def _name(spec: Spec) -> str:
     """What the page calls a cell's method."""
     if spec.is_peer:
         return EXTERNAL[spec.method].about
