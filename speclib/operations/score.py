@@ -96,8 +96,8 @@ class ScoreTree(TargetPass):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``likeliest_count``: of so many of the last rows only the likeliest token is wanted;
-    it stands in the trace, so that a replay can say it again.
+    ``likeliest_count``: how many of the last rows only give their likeliest token; the
+    trace has it, so that a replay can say it again.
 
     ``tested``: whether those rows also decide what passes. Along the text that was
     committed, a replay then says what was committed.

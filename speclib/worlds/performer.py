@@ -10,9 +10,9 @@ of the system-wide monotonic clock, so the controller can lay them on one axis. 
 emulated device computes its tokens with a cheap model, and then waits until the
 operation's latency is over.
 
-``STOP`` says that the operation under way is not wanted any more. A device looks for it
+``STOP`` says that the current operation is no longer wanted. A device looks for it
 between tokens, between layers and while it waits. It is sent before that operation's
-answer is read, so it always stands ahead of the next operation in the pipe; one that
+answer is read, so it always comes before the next operation in the pipe; one that
 comes too late to stop anything is skipped.
 
 Knows no method.
@@ -372,12 +372,14 @@ def answer_together(
             to_send.append(Failure(cause_of(outcome)))
         elif outcome.output is not None:
             small, _ = outcome.output
-            rows = _rows_to_send(outcome.output, task.operation, task.run, _with_reply)
+            rows = _rows_to_send(
+                outcome.output, task.operation, task.run, rows_in_reply
+            )
             to_send.append(outcome._replace(output=Output(small, rows)))
     return Reply(start, end, Performed(Output(to_send, np.empty(0)), 0, 0))
 
 
-def _with_reply(rows: Rows) -> Rows:
+def rows_in_reply(rows: Rows) -> Rows:
     """Rows that go with the reply."""
     return rows
 

@@ -126,7 +126,7 @@ class Worker:
             self.pipe.send(question)
 
     def interrupt(self) -> None:
-        """Tells it that the operation under way is not wanted any more."""
+        """Tells it that the current operation is no longer wanted."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(STOP)
 
