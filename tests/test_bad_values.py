@@ -254,8 +254,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.sequences, {"shown": 3}, "int is neither"),
     (speclab.layers, {"layer": -1}, "layer is -1"),
     (speclab.regions, {"controls": 5}, "controls is 5"),
-    (speclab.dots, {"rows": {"a": [1, "x"]}, "title": "t"}, r"rows\['a'\] is"),
-    (speclab.heat, {"panels": {}, "title": "t"}, "give all the same number"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
     (stats, {"trace": "a.json"}, "trace is 'a.json'"),
     (Trace.from_json, {"text": "[]"}, "the text is no trace"),

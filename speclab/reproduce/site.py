@@ -31,6 +31,7 @@ MANUAL = [
     "extend",
     "teach",
     "reproduce",
+    "read-a-report",
     "decisions",
 ]
 OF_THE_PROJECT = ["CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT", "SECURITY"]

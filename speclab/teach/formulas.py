@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil, sqrt
-from typing import TypeAlias
 
 import numpy as np
 
@@ -589,7 +588,7 @@ check_easy_round = Formula(
     praise="So calibration costs one exact pass in place of a fuzzy one.",
 )
 
-# -- lesson 55: plain decoding on several devices --------------------------------------
+# -- lesson 60: when a draft pays, how long it should be, devices and batches ----------
 
 
 def seconds(n: int, alone: float, reading: float, joining: float) -> float:
@@ -640,8 +639,6 @@ check_seconds = Formula(
     },
     praise="So more devices help as long as reading is most of the pass.",
 )
-
-# -- lesson 60: when a draft pays, and how long it should be --------------------------
 
 
 def break_even(c: float) -> float:
@@ -709,48 +706,6 @@ check_best_gamma = Formula(
     "7 for 0.9.",
 )
 
-# -- lesson 65: batches ----------------------------------------------------------------
-
-
-def round_of_batch(
-    batch: int, gamma: int, fixed: float, per_token: float, draft: float
-) -> float:
-    """All windows in one pass, after gamma passes of the draft model. Source: ours."""
-    return gamma * draft + fixed + per_token * batch * (gamma + 1)
-
-
-check_batch_round = Formula(
-    name="batch_round",
-    right=round_of_batch,
-    gives="the time of a round",
-    cases=(
-        (1, 4, 8.0, 0.5, 1.0),
-        (16, 4, 8.0, 0.5, 1.0),
-        (16, 1, 8.0, 0.5, 1.0),
-        (64, 7, 6.0, 0.02, 0.25),
-        (3, 2, 1.0, 0.0, 0.5),
-        (2, 8, 1.0, 0.01, 1.0),
-    ),
-    wrong={
-        "one token of each request": lambda batch, gamma, fixed, per_token, draft: (
-            gamma * draft + fixed + per_token * batch
-        ),
-        "last token forgotten": lambda batch, gamma, fixed, per_token, draft: (
-            gamma * draft + fixed + per_token * batch * gamma
-        ),
-        "a pass for each request": lambda batch, gamma, fixed, per_token, draft: (
-            gamma * draft + batch * (fixed + per_token * (gamma + 1))
-        ),
-        "drafting in turn": lambda batch, gamma, fixed, per_token, draft: (
-            batch * gamma * draft + fixed + per_token * batch * (gamma + 1)
-        ),
-        "drafting for free": lambda batch, gamma, fixed, per_token, draft: (
-            fixed + per_token * batch * (gamma + 1)
-        ),
-    },
-    praise="The weights are read once for all, and each token adds its part.",
-)
-
 
 def limit_of_batch(
     tokens: float, rows: float, fixed: float, per_token: float, drafting: float
@@ -785,279 +740,4 @@ check_batch_limit = Formula(
         ),
     },
     praise="Up to there the weights that are not read again pay for the rows in vain.",
-)
-
-# -- lesson 70: intervals, verdicts, two ways of counting -----------------------------
-
-
-def verdict(low: float, high: float, least: float, most: float) -> str:
-    """What an interval says of a claim that a number lies between two others."""
-    if least <= low and high <= most:
-        return "yes"
-    if high < least or most < low:
-        return "no"
-    return "open"
-
-
-check_verdict = Formula(
-    name="verdict",
-    right=verdict,
-    gives="the verdict",
-    cases=(
-        (2.2, 2.4, 2.0, 3.0),
-        (1.5, 1.8, 2.0, 3.0),
-        (1.8, 2.2, 2.0, 3.0),
-        (3.1, 3.4, 2.0, 3.0),
-        (2.9, 3.1, 2.0, 3.0),
-        (1.0, 4.0, 2.0, 3.0),
-        (2.0, 3.0, 2.0, 3.0),
-        (1.0, 2.0, 2.0, 3.0),
-        (3.0, 4.0, 2.0, 3.0),
-        (-1.0, 0.5, 0.0, 1.0),
-        (1.96, 2.5, 2.0, 3.0),
-        (5.0, 9.0, 2.0, 3.0),
-    ),
-    wrong={
-        "middle of the interval": lambda low, high, least, most: (
-            "yes" if least <= (low + high) / 2 <= most else "no"
-        ),
-        "nothing open": lambda low, high, least, most: (
-            "yes" if least <= low and high <= most else "no"
-        ),
-        "overlap is enough": lambda low, high, least, most: (
-            "no" if high < least or most < low else "yes"
-        ),
-        "one end forgotten": lambda low, high, least, most: (
-            "yes" if least <= low else "no" if high < least else "open"
-        ),
-    },
-    praise="An open claim is no defeat: its note says how many prompts would do.",
-)
-
-
-def interval_of(values: tuple[float, ...], t: float) -> tuple[float, float]:
-    """Student's: mean +- t s / sqrt(n), with s from n - 1."""
-    mean, error = np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(mean - t * error), float(mean + t * error)
-
-
-check_interval = Formula(
-    name="interval",
-    right=interval_of,
-    gives="the interval",
-    cases=(
-        ((1.0, 3.0), 12.71),
-        ((2.0, 2.0, 2.0), 4.30),
-        ((2.0, 2.5, 3.0, 2.1), 3.18),
-        ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), 2.36),
-        ((1.5, 0.5, 2.0, 4.0, 1.0, 3.0, 2.5, 7.0, 9.0, 0.5), 2.26),
-    ),
-    wrong={
-        "divided by n": lambda values, t: (
-            np.mean(values) - t * np.std(values) / np.sqrt(len(values)),
-            np.mean(values) + t * np.std(values) / np.sqrt(len(values)),
-        ),
-        "spread of the values": lambda values, t: (
-            np.mean(values) - t * np.std(values, ddof=1),
-            np.mean(values) + t * np.std(values, ddof=1),
-        ),
-        "lowest and highest value": lambda values, t: (min(values), max(values)),
-        "t forgotten": lambda values, t: interval_of(values, 1.0),
-    },
-    praise="With two values t is 12.7: that is why one more prompt helps so much.",
-)
-
-
-def two_counts(passes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
-    """Accepted per target pass, and per rejection. Sources: Leviathan et al. 2023;
-    PEARL, table 7.
-    """
-    accepted = sum(own_accepted for own_accepted, _rejected in passes)
-    rejected = sum(own_rejected for _accepted, own_rejected in passes)
-    return accepted / len(passes), accepted / rejected
-
-
-check_two_counts = Formula(
-    name="two_counts",
-    right=two_counts,
-    gives="accepted drafts per pass and per rejection",
-    cases=(
-        (((4, 0), (3, 1), (4, 0), (4, 0), (1, 1)),),
-        (((2, 1), (0, 1), (4, 0), (4, 1)),),
-        (((5, 1), (5, 1)),),
-        (((1, 1), (3, 0), (2, 1), (4, 0)),),  # it ends between two rejections
-    ),
-    wrong={
-        "replacements counted": lambda passes: (
-            sum(a + r for a, r in passes) / len(passes),
-            sum(a + r for a, r in passes) / sum(r for _, r in passes),
-        ),
-        "one more run counted": lambda passes: (
-            sum(a for a, _ in passes) / len(passes),
-            sum(a for a, _ in passes) / (1 + sum(r for _, r in passes)),
-        ),
-        "counts exchanged": lambda passes: two_counts(passes)[::-1],
-        "passes without a rejection left out": lambda passes: (
-            sum(a for a, _ in passes) / len(passes),
-            sum(a for a, r in passes if r) / sum(r for _, r in passes),
-        ),
-    },
-    praise="The same run, and one of its counts can be several times the other.",
-)
-
-# -- lesson 90: messages, and clocks that do not agree --------------------------------
-
-# Readings of one round trip: of our clock before, of the other clock, of ours after.
-Trip: TypeAlias = tuple[float, float, float]
-
-
-def round_over_network(
-    gamma: int, draft: float, target: float, draft_message: float, target_message: float
-) -> float:
-    """A question and an answer for each of the two operations. Source: ours."""
-    drafting = draft_message + gamma * draft + draft_message
-    testing = target_message + target + target_message
-    return drafting + testing
-
-
-check_network_round = Formula(
-    name="network_round",
-    right=round_over_network,
-    gives="the time of a round",
-    cases=(
-        (4, 1.0, 5.0, 0.0, 2.0),
-        (4, 1.0, 5.0, 0.5, 2.0),
-        (1, 1.0, 4.0, 3.0, 0.25),
-        (5, 0.02, 0.1, 0.01, 0.03),
-        (3, 1.0, 5.0, 0.0, 0.0),
-        (9, 1.0, 5.0, 0.5, 2.0),
-    ),
-    wrong={
-        "answers forgotten": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * draft + to_draft + target + to_target
-        ),
-        "messages for every draft": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * (draft + 2 * to_draft) + target + 2 * to_target
-        ),
-        "both at once": lambda gamma, draft, target, to_draft, to_target: max(
-            gamma * draft + 2 * to_draft, target + 2 * to_target
-        ),
-        "target's messages alone": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * draft + target + 2 * to_target
-        ),
-        "no network": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * draft + target
-        ),
-    },
-    praise="Four messages for each round, however many drafts it has.",
-)
-
-
-def gamma_over_network(
-    draft: float, target: float, draft_message: float, target_message: float
-) -> float:
-    """Where gamma t_draft + 2 m_draft = t_target + 2 m_target.
-
-    Source: PEARL, Theorem 1, with the messages' time added to that of the passes.
-    """
-    return (target + 2 * target_message - 2 * draft_message) / draft
-
-
-check_network_gamma = Formula(
-    name="network_gamma",
-    right=gamma_over_network,
-    gives="the draft length with which nobody waits",
-    cases=(
-        (1.0, 5.0, 0.0, 1.0),
-        (1.0, 5.0, 1.0, 0.0),
-        (0.5, 5.0, 0.5, 2.0),
-        (0.25, 1.0, 0.125, 0.125),
-        (1.0, 5.0, 0.0, 0.0),
-        (0.8, 5.0, 0.25, 1.0),  # 8.125: it need not be whole
-    ),
-    wrong={
-        "no network": lambda draft, target, to_draft, to_target: target / draft,
-        "answers forgotten": lambda draft, target, to_draft, to_target: (
-            (target + to_target - to_draft) / draft
-        ),
-        "only the target's messages": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target) / draft
-        ),
-        "all messages added": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target + 2 * to_draft) / draft
-        ),
-        "messages for every draft": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target) / (draft + 2 * to_draft)
-        ),
-        "models taking turns": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target + 2 * to_draft + draft) / draft
-        ),
-    },
-    praise="So a slow network to the target model asks for longer drafts.",
-)
-
-
-def surest_offset(trips: Sequence[Trip]) -> tuple[float, float]:
-    """Half of the shortest trip is the error. Source: Cristian 1989, section 4."""
-    before, theirs, after = min(trips, key=lambda trip: trip[2] - trip[0])
-    return theirs - (before + after) / 2, (after - before) / 2
-
-
-def _offsets(trips: Sequence[Trip]) -> list[float]:
-    """How far the other clock is ahead, as each of the trips tells."""
-    return [theirs - (before + after) / 2 for before, theirs, after in trips]
-
-
-def _mean_offset(trips: Sequence[Trip]) -> tuple[float, float]:
-    """The mistake of taking all trips as equally good."""
-    errors = [(after - before) / 2 for before, _theirs, after in trips]
-    return sum(_offsets(trips)) / len(trips), sum(errors) / len(errors)
-
-
-def _offset_of(trip: Trip) -> tuple[float, float]:
-    """What one trip tells."""
-    before, theirs, after = trip
-    return theirs - (before + after) / 2, (after - before) / 2
-
-
-check_clock = Formula(
-    name="clock",
-    right=surest_offset,
-    gives="the pair (offset, error)",
-    cases=(
-        ([(10.0, 115.0, 12.0)],),
-        ([(10.0, 115.0, 12.0), (20.0, 124.5, 21.0)],),
-        ([(0.0, -2.5, 1.0), (5.0, -0.75, 5.5), (9.0, 7.0, 13.0)],),
-        ([(3.0, 2.75, 3.25), (4.0, 4.25, 4.75)],),
-        (
-            [
-                (1.0, 8.5, 3.0),
-                (4.0, 11.75, 5.5),
-                (6.0, 13.25, 9.0),
-                (10.0, 17.5, 11.0),  # the quickest, and its question took longest
-                (12.0, 19.0, 14.0),
-            ],
-        ),
-    ),
-    wrong={
-        "sign exchanged": lambda trips: (
-            -surest_offset(trips)[0],
-            surest_offset(trips)[1],
-        ),
-        "whole trip as error": lambda trips: (
-            surest_offset(trips)[0],
-            2 * surest_offset(trips)[1],
-        ),
-        "read when asked": lambda trips: (
-            surest_offset(trips)[0] + surest_offset(trips)[1],
-            surest_offset(trips)[1],
-        ),
-        "mean of all trips": _mean_offset,
-        "longest trip": lambda trips: _offset_of(
-            max(trips, key=lambda trip: trip[2] - trip[0])
-        ),
-        "last trip": lambda trips: _offset_of(trips[-1]),
-        "first trip": lambda trips: _offset_of(trips[0]),
-    },
-    praise="The quickest trip is the surest: that is Cristian's algorithm of 1989.",
 )

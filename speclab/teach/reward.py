@@ -133,7 +133,7 @@ class OwnRealRun(RealRun):
     def __init__(self, method: Method, stage: Stage):
         self.method, self.stage = method, stage
         names = (stage.beside, stage.name)
-        super().__init__(question(), {PAIR: names}, MOST_TOKENS, **stage.devices)
+        super().__init__(question(), PAIR, names, MOST_TOKENS, **stage.devices)
 
     def work(self) -> str:
         with registered(self.method, self.stage):

@@ -12,9 +12,7 @@ DOOR = (
     "live.rounds",
     "notebook_files",
     "stills.curves",
-    "stills.dots",
     "stills.forward_passes",
-    "stills.heat",
     "tables.html",
     "tables.markdown",
     "tables.section",
@@ -22,5 +20,4 @@ DOOR = (
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",
     "widgets.timeline_explorer",
-    "widgets.trail",
 )

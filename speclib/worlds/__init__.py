@@ -4,7 +4,6 @@
 DOOR = (
     "batch_world",
     "cluster.cluster_world",
-    "cluster.nodes",
     "cost_ratio",
     "devices",
     "enumerator",

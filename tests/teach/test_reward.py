@@ -116,7 +116,7 @@ def test_a_click_runs_it_on_models_beside_the_other(toys):
     own.real.button.click()
     own.real.wait()
     assert own.real.error is None
-    speculative, students = [run for _, run in own.real.runs]
+    speculative, students = own.real.runs
     assert students.tokens == speculative.tokens
     assert students.trace.meta["method"] == "your DSI"
     assert "wrote the same" in own.real.spoken

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from speclab.traces.acceptance import Acceptance, acceptance
 from speclab.views.shapes import GRID, Still, centred, circle
 from speclab.views.widgets.picture_with_sliders import PictureOfEachValue
-from speclib.arguments import AnyNumber, Count, checked
+from speclib.arguments import AnyNumber, checked
 from speclib.drawing.svg import (
     INK,
     PAD,
@@ -47,10 +47,6 @@ MOST_STEPS = 5  # of an axis, between the lowest value and the highest
 PLOT_LEFT, PLOT_TOP = 62, PAD + 34
 PLOT_WIDTH, PLOT_HEIGHT = 560, 250
 NAME_STEP = 17  # between two names at the lines' ends, at least
-RING = 9  # around a dot that is looked at
-
-AHEAD = INK  # of the ring around the highest of the dots that are looked at
-BEHIND = "#8a8a8a"
 
 
 class Scale(NamedTuple):
@@ -82,7 +78,6 @@ class Lines(Still):
 
     ``across`` is the horizontal axis, and ``ticks`` what is written at its numbers.
     ``low``: the vertical axis begins there, or at the lowest value if that is lower.
-    ``ringed``: around dots with this label are rings, the highest one's is black.
     """
 
     def __init__(
@@ -93,14 +88,12 @@ class Lines(Still):
         low: float | None,
         across: Scale,
         ticks: Mapping[float, str],
-        ringed: Hashable | None = None,
     ):
         self.lines = lines
         self.title = title
         self.below = below
         self.across = across
         self.ticks = ticks
-        self.ringed = ringed
         heights = [mark.y for line in lines.values() for mark in line]
         self.up = scale_for(heights if low is None else [low, *heights])
         # Each line's name needs pixels of its own beside the plot.
@@ -133,7 +126,7 @@ class Lines(Still):
         for name, y in moved_apart(ends, lowest).items():
             colour = colour_of(list(self.lines).index(name))
             elements.append(text_at(name, left, y + 5, fill=colour, font_weight="600"))
-        return "".join(elements) + self._rings()
+        return "".join(elements)
 
     def _axes(self) -> str:
         """The numbers of both axes, and what the horizontal one is."""
@@ -171,23 +164,6 @@ class Lines(Still):
             stroke_dasharray=DASHES[number // len(COLOURS) % len(DASHES)],
         )
         return polyline + "".join(circles)
-
-    def _rings(self) -> str:
-        marks = [m for line in self.lines.values() for m in line]
-        ringed = [mark for mark in marks if mark.label == self.ringed]
-        rings: list[str] = []
-        for mark in sorted(ringed, key=lambda mark: mark.y):
-            is_highest = len(rings) == len(ringed) - 1
-            ring = circle(
-                self.x_of(mark.x),
-                self.y_of(mark.y),
-                RING,
-                fill="none",
-                stroke=AHEAD if is_highest else BEHIND,
-                stroke_width=3.0,
-            )
-            rings.append(ring)
-        return "".join(rings)
 
     def __repr__(self) -> str:
         lines = [self.title]
@@ -287,30 +263,6 @@ def moving_curves(
     for value, lines in charts.items():
         pictures[value] = Curves(lines, title, below, low)
     return PictureOfEachValue(pictures, first)
-
-
-@checked
-def trade_off(lines: Mapping[str, Any], title: str, first: Count) -> PictureOfEachValue:
-    """Throughput against the speed of a request, with a slider over the batch.
-
-    ``lines``: name -> {batch: (tokens per second of a request, of all)}; all have the
-    same batches. Around the dots of the slider's batch are rings, and that of the
-    highest throughput is black.
-    """
-    marks = {}
-    for name, points in lines.items():
-        marks[name] = [Mark(batch, *point) for batch, point in points.items()]
-    speeds = [mark.x for line in marks.values() for mark in line]
-    across = scale_for([0.0, *speeds])
-    pictures = {}
-    for batch in next(iter(lines.values()), {}):
-        winner = max(lines, key=lambda name: lines[name][batch][1])
-        below = (
-            "tokens per second of a request; "
-            f"rings: batch {batch}, the black one: {winner}"
-        )
-        pictures[batch] = Lines(marks, title, below, 0.0, across, across.ticks, batch)
-    return PictureOfEachValue(pictures, {"batch": first})
 
 
 @checked

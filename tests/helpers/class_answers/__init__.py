@@ -18,12 +18,8 @@ from . import (
     lesson_35,
     lesson_40,
     lesson_50,
-    lesson_55,
     lesson_60,
-    lesson_65,
-    lesson_70,
     lesson_80,
-    lesson_90,
 )
 
 Answers = dict[str, list[Callable[..., Any]]]
@@ -36,12 +32,8 @@ LESSONS = (
     lesson_35,
     lesson_40,
     lesson_50,
-    lesson_55,
     lesson_60,
-    lesson_65,
-    lesson_70,
     lesson_80,
-    lesson_90,
 )
 
 
