@@ -181,7 +181,8 @@ def real(
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
     minutes: Annotated[float, typer.Option(help="At most.")] = 15,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compare outputs on prompts of ten tasks.")
+        bool,
+        typer.Option("--exact", help="Compare outputs on prompts of nine more tasks."),
     ] = False,
 ) -> None:
     """Measure SmolLM2 by every method, and write reports/smollm2.md."""
