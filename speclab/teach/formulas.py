@@ -14,7 +14,7 @@ from speclab.theory.closed_forms import batch_that_stops_paying
 from speclib.core.sampling import Row
 from speclib.core.sampling import residual as right_residual
 
-from .formula import Answer, Formula
+from .formula import BY_ZERO, Answer, Formula
 
 # -- lessons 10, 12: what becomes of a draft -------------------------------------------
 
@@ -66,6 +66,8 @@ check_acceptance = Formula(
         ),
         "target's probability alone": lambda p, q, token: p[token],
         "smaller of the two": lambda p, q, token: min(p[token], q[token]),
+        "larger in place of smaller": lambda p, q, token: max(1.0, p[token] / q[token]),
+        "chance of any token": lambda p, q, token: np.minimum(p, q).sum(),
     },
     praise="That is min(1, p(x) / q(x)), in every case we tried.",
 )
@@ -92,6 +94,11 @@ check_residual = Formula(
         "difference without sign": lambda p, q: _over_its_sum(np.abs(p - q)),
         "upside down": lambda p, q: _over_its_sum(np.maximum(q - p, 0)),
         "what both share": lambda p, q: _over_its_sum(np.minimum(p, q)),
+        "divided by the largest": lambda p, q: (
+            np.maximum(p - q, 0) / np.maximum(p - q, 0).max()
+        ),
+        "all of p where p is larger": lambda p, q: _over_its_sum(np.where(p > q, p, 0)),
+        "replacement from q": lambda p, q: q,
     },
     praise="Accepted tokens and these replacements together give p in all cases tried.",
 )
@@ -131,6 +138,12 @@ def expected_tokens(alpha: float, gamma: int) -> float:
     return sum(alpha**i for i in range(gamma + 1))
 
 
+def _sum_with_a_gap(alpha: float, gamma: int) -> float:
+    """The closed form of ``expected_tokens``, which is 0 / 0 where alpha is 1."""
+    with np.errstate(invalid="ignore"):
+        return float(np.divide(1 - alpha ** (gamma + 1), 1 - alpha))
+
+
 check_expected_tokens = Formula(
     name="expected_tokens",
     right=expected_tokens,
@@ -156,6 +169,7 @@ check_expected_tokens = Formula(
             alpha * gamma
         ),
         "uncommitted tokens counted": lambda alpha, gamma: gamma + 1,
+        BY_ZERO: _sum_with_a_gap,
     },
     praise="That is 1 + α + … + α^γ, also where every draft is accepted.",
 )
@@ -188,6 +202,7 @@ check_speed = Formula(
         "tokens behind the end counted": lambda rounds, seconds: (
             sum(a + 1 for _, a, _ in rounds) / seconds
         ),
+        "seconds per token": lambda rounds, seconds: 1 / speed(rounds, seconds),
     },
     praise="Only committed tokens count, so this speed can be compared with any other.",
 )
@@ -682,6 +697,9 @@ check_best_gamma = Formula(
         "bonus forgotten": lambda alpha, c: max(
             range(1, 51),
             key=lambda g: (expected_tokens(alpha, g) - 1) / (g / c + 1),
+        ),
+        BY_ZERO: lambda alpha, c: max(
+            range(1, 51), key=lambda g: _sum_with_a_gap(alpha, g) / (g / c + 1)
         ),
     },
     praise="It may be shorter or longer than c: at c = 5 it is 2 for an α of 0.6, and "

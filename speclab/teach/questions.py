@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import ipywidgets as widgets
 
 from speclib.arguments import Count, checked
 
-from .card import RIGHT, STYLE, WRONG
+from .card import RIGHT, STYLE, WRONG, Fold
 from .lesson_files import (
     Choice,
     Guess,
@@ -51,20 +51,11 @@ def hint(exercise: str, number: Count = 1) -> Note:
 
 
 # -- where there are no widgets --------------------------------------------------------
-class Fold(NamedTuple):
-    """A line that can be clicked, and what it then shows below itself."""
-
-    line: str
-    below: str
-
-
 def folded_html(question: str, folds: Iterable[Fold]) -> str:
     """A question and its folds, in HTML without a script."""
-    parts = [f"<p><b>{escape(question)}</b></p>"]
-    for fold in folds:
-        summary = f"<summary>{escape(fold.line)}</summary>"
-        parts.append(f"<details>{summary}<p>{escape(fold.below)}</p></details>")
-    return f'<div class="speclib-question">{"".join(parts)}</div>'
+    unfolding = "".join(fold.html() for fold in folds)
+    body = f"<p><b>{escape(question)}</b></p>{unfolding}"
+    return f'<div class="speclib-question">{body}</div>'
 
 
 class Foldable:
@@ -126,7 +117,7 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
     def folds(self) -> list[Fold]:
         answer = f"It is {self.guess.answer:.4g}. {self.guess.why}"
-        return [Fold("Make a guess, then click here", answer)]
+        return [Fold("Make a guess, then click here", f"<p>{escape(answer)}</p>")]
 
     def __repr__(self) -> str:
         return f"A guess: {self.guess.question}"
@@ -164,7 +155,8 @@ class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
     def folds(self) -> list[Fold]:
         folds = []
         for choice in self.quiz.choices:
-            folds.append(Fold(choice.text, f"{sign_of(choice)} {choice.why}"))
+            why = escape(f"{sign_of(choice)} {choice.why}")
+            folds.append(Fold(choice.text, f"<p>{why}</p>"))
         return folds
 
     def __repr__(self) -> str:

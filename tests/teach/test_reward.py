@@ -7,7 +7,7 @@ import pytest
 
 from speclab import teach
 from speclab.teach import reward
-from speclab.teach.card import Card, RewardedCard
+from speclab.teach.card import Card, Heading, RewardedCard
 from speclab.teach.reward import STAGES, OwnRun, reward_of
 from speclib.core.sampling import ids
 from speclib.core.verification import verify
@@ -97,7 +97,7 @@ def test_what_is_drawn_is_judged_once_more():
 
 def test_the_reward_is_made_only_where_it_is_displayed():
     made = []
-    card = RewardedCard(True, "Good.", reward=lambda: made.append(1))
+    card = RewardedCard(Heading.RIGHT, "Good.", reward=lambda: made.append(1))
     assert card.is_right
     assert repr(card) == "✓ Right. Good."
     assert not made
