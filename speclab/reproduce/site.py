@@ -22,6 +22,8 @@ MANUAL = [
     "install",
     "use",
     "engines",
+    "slower",
+    "sheet",
     "check",
     "pitfalls",
     "devices",

@@ -98,7 +98,9 @@ class Reconciled:
 
     def __str__(self) -> str:
         lines = [f"{self.method}, predicted: {self.predicted:.2f} times as fast"]
-        lines += [f"  {name:<16}{share:+.2f}" for name, share in self.shares.items()]
+        width = max(map(len, self.shares))
+        for name, share in self.shares.items():
+            lines.append(f"  {name:<{width}} {share:+.2f}")
         return "\n".join([*lines, f"measured: {self.measured:.2f} times as fast"])
 
 
