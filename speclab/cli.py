@@ -180,12 +180,18 @@ def real(
     prompts: Annotated[int, typer.Option(help="Chats.")] = 6,
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
     minutes: Annotated[float, typer.Option(help="At most.")] = 15,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Compare outputs on prompts of ten tasks.")
+    ] = False,
 ) -> None:
     """Measure SmolLM2 by every method, and write reports/smollm2.md."""
-    from speclab.reproduce.real_model import measure_real_model, write_real_model
+    from speclab.reproduce import real_model
 
-    failed = measure_real_model(prompts, tokens, minutes)
-    write_real_model()
+    if exact:
+        failed = real_model.compare_outputs(minutes)
+    else:
+        failed = real_model.measure_real_model(prompts, tokens, minutes)
+    real_model.write_real_model()
     if failed:
         _print_failures(failed)
 

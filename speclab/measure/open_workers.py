@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speclab.peers.external import External
 from speclab.runs.rows import RowKey, key_of
-from speclab.runs.spec import Spec, WorkerPool, present
+from speclab.runs.spec import MeasuredSpec, WorkerPool
 from speclab.traces.counts import Counts, counts_of
 from speclib.core.sampling import Tokens
 from speclib.decoding.auto_settings import draft_length
@@ -48,11 +48,11 @@ class OpenWorkers:
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
         """The workers of ``pool``, which are started unless they are open."""
-        if not self.are_of(pool):
+        if self._open is None or not self.are_of(pool):
             self.close()
             measurement.say(f"starting {pool.pair}")
             self._open = OpenPool(pool)
-        return present(self._open)
+        return self._open
 
     def are_of(self, pool: WorkerPool) -> bool:
         """Whether these workers are open."""
@@ -100,7 +100,7 @@ class OpenPool:
             for peer in self._peers.values():
                 closing.callback(peer.close)
 
-    def decode(self, prompt: Prompt, spec: Spec, request: int) -> Decoded:
+    def decode(self, prompt: Prompt, spec: MeasuredSpec, request: int) -> Decoded:
         """Decodes one prompt as ``spec`` says, whose window is a number or None."""
         if not spec.is_peer:
             result = decode_prompt(self.world, prompt, spec, request)
@@ -111,7 +111,7 @@ class OpenPool:
         answer = self._peers[spec.method].decode(prompt, max_new_tokens=spec.tokens)
         return Decoded(answer.tokens, Counts(**asdict(answer.stats)))
 
-    def warm_up(self, spec: Spec, prompt: Prompt) -> None:
+    def warm_up(self, spec: MeasuredSpec, prompt: Prompt) -> None:
         """Decodes a few tokens plainly and by the cell's method, once."""
         plain, own = spec.plain_decoding, spec.changed(with_tail=False)
         if own.gamma is not None:
@@ -123,11 +123,10 @@ class OpenPool:
                 self.decode(prompt, short, request=0)
                 self._warm.add(name)
 
-    def choose_window(self, spec: Spec, prompt: Prompt) -> Window:
+    def choose_window(self, spec: MeasuredSpec, prompt: Prompt) -> Window:
         """The window that a cell asks for; ``prompt``: the first one of its task."""
         if spec.gamma is None or isinstance(spec.gamma, int):
             return Window(spec.gamma)
-        assert isinstance(spec.gamma, str)  # a measured cell has no choice
         if spec.gamma == "best":
             return best_window(
                 spec.method,
@@ -139,7 +138,7 @@ class OpenPool:
         gamma = draft_length(spec.gamma, self.world)
         return Window(gamma, f"{spec.gamma} at c {self.c:.3g}")
 
-    def _acceptance_rate(self, plain: Spec, prompt: Prompt) -> float:
+    def _acceptance_rate(self, plain: MeasuredSpec, prompt: Prompt) -> float:
         """How often drafts of speculative decoding passed on a prompt."""
         key = key_of(plain)
         if key not in self._acceptance_rates:

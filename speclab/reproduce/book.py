@@ -24,7 +24,7 @@ from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
-from speclab.runs.spec import Spec
+from speclab.runs.spec import Spec, VirtualSpec
 from speclab.virtual.cells import example_trace
 from speclib.arguments import Whole, checked
 from speclib.errors import unknown_name
@@ -143,8 +143,9 @@ class Book:
             raise unknown_name(problem, str(column), result.table.column_labels)
         runs = {}
         for cell in cells_to_run(result.table, ("virtual",)):
-            if cell.column == column:
-                trace = example_trace(cell.spec)
+            spec = cell.spec
+            if cell.column == column and isinstance(spec, VirtualSpec):
+                trace = example_trace(spec)
                 label = cell.row.removesuffix(OF_THE_AUTHORS)
                 gamma = trace.meta.get("gamma")
                 label += "" if gamma is None else f", γ = {gamma}"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
-from speclab.peers.external import EXTERNAL
-from speclab.runs.rows import CellRuns, Rows, read_all
-from speclab.runs.spec import Spec
+from speclab.peers.known import EXTERNAL
+from speclab.runs.rows import CellRuns, Row, Rows, key_of, read_all
+from speclab.runs.spec import MeasuredSpec, Spec
 from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib import paths
 from speclib.atomic_files import write_atomically
@@ -28,6 +28,13 @@ from .measuring import print_at_once
 PAIR = "smollm2"
 TASK = "mt_bench"  # chats of eight kinds, in turns; Spec-Bench's where it is given
 VIRTUAL_REQUESTS = 8
+
+# Outputs are compared on prompts of all kinds, a few tokens after each.
+EXACT_TASKS = (
+    *("mt_bench", "humaneval", "gsm8k", "summarization", "translation"),
+    *("mgsm_de", "mgsm_zh", "mgsm_ru", "mgsm_th", "mgsm_te"),
+)
+EXACT_PROMPTS, EXACT_TOKENS = 2, 16  # of each task, and after each of them
 
 # Settings beside the window. Methods whose passes read many tokens have narrow ones,
 # too: by default some of them are slower than plain decoding (see ``About.narrow``).
@@ -42,6 +49,7 @@ SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("ouroboros", "auto", {"window": 0}),
     ("tree", "auto", {"width": 1}),
     ("tree", "auto", {}),
+    ("easyspec", "auto", {"lp": 1, "width": 2}),
     ("ssd", "auto", {"fan": 1}),
     ("prompt_lookup", None, {}),
     ("lookahead", None, {"window": 2, "ngram": 3, "guesses": 2}),
@@ -76,21 +84,39 @@ HEAD = (
 RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 
 
-def specs(tokens: int) -> list[Spec]:
+EXACT = """## Exactness
+
+The greedy output in float32 of every method is compared with plain decoding's on
+prompts of ten tasks: chats, code, arithmetic, summaries and translation, and German,
+Chinese, Russian, Thai and Telugu. Plain decoding is compared with transformers' own
+`generate`. `python -m speclab real --exact` compares them on your machine. In bfloat16
+the target's passes must have one shape:
+`pytest -m thorough tests/models/test_smollm2.py`.
+
+| method | settings | outputs | the same |
+| --- | --- | ---: | ---: |"""
+
+
+def specs(tokens: int, task: str = TASK) -> tuple[MeasuredSpec, ...]:
     """The cells, in the order of the page."""
     cells = []
     for method, gamma, settings in SETTINGS:
-        cell = Spec(
-            kind="measured",
+        cell = MeasuredSpec(
             method=method,
             gamma=gamma,
             settings=tuple(settings.items()),
             pair=PAIR,
-            task=TASK,
+            task=task,
             tokens=tokens,
         )
         cells.append(cell)
-    return cells
+    return tuple(cells)
+
+
+def exact_specs(task: str) -> tuple[MeasuredSpec, ...]:
+    """The cells whose outputs are compared, each method in its own windows."""
+    cells = specs(EXACT_TOKENS, task)
+    return tuple(cell for cell in cells if cell.gamma != "best")
 
 
 def measure_real_model(
@@ -103,27 +129,50 @@ def measure_real_model(
 
     A second call goes on where the first one ended.
     """
-    deadline = time.monotonic() + 60 * minutes
-    cells = tuple(specs(tokens))
+    cells = specs(tokens)
     steps = [Step(cells, number) for number in range(1, prompts + 1)]
+    return _measure(steps, minutes, say)
+
+
+def compare_outputs(
+    minutes: float, say: Callable[[str], object] = print_at_once
+) -> dict[str, str]:
+    """Compares all outputs on the prompts of ``EXACT_TASKS``; returns why some failed.
+
+    A second call goes on where the first one ended.
+    """
+    steps = []
+    for prompts in range(1, EXACT_PROMPTS + 1):
+        steps += [Step(exact_specs(task), prompts) for task in EXACT_TASKS]
+    return _measure(steps, minutes, say)
+
+
+def _measure(
+    steps: Sequence[Step], minutes: float, say: Callable[[str], object]
+) -> dict[str, str]:
+    deadline = time.monotonic() + 60 * minutes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that some are slow is what the page says
         errors = measure(steps, deadline, say)
-    return {cell.name: errors[cell] for cell in cells if cell in errors}
+    return {
+        cell.name: errors[cell] for cell in errors if isinstance(cell, MeasuredSpec)
+    }
 
 
 # -- the page --------------------------------------------------------------------------
 def write_real_model() -> None:
     """Writes ``reports/smollm2.md``, if any machine has measured it."""
-    known = [row for row in read_all() if row.key.on == PAIR and row.key.task == TASK]
-    if not known:
+    known = [row for row in read_all() if row.key.on == PAIR]
+    timed = [row for row in known if row.key.limit != EXACT_TOKENS]
+    if not timed:
         return
-    rows, lines = Rows(known), [ABOUT]
+    rows, lines = Rows(timed), [ABOUT]
     for machine in rows.machines:
         for tokens in sorted(
-            {row.key.limit for row in known if row.machine == machine}
+            {row.key.limit for row in timed if row.machine == machine}
         ):
             lines += _section(rows, machine, tokens)
+    lines += _exactness([row for row in known if row.key.limit == EXACT_TOKENS])
     write_atomically(paths.REPORTS / "smollm2.md", "\n".join(lines))
 
 
@@ -147,6 +196,27 @@ def _section(rows: Rows, machine: str, tokens: int) -> Iterator[str]:
     yield ""
 
 
+def _exactness(rows: Sequence[Row]) -> Iterator[str]:
+    """The table of compared outputs."""
+    if not rows:
+        return
+    yield EXACT
+    for cell in exact_specs(TASK):
+        asked = key_of(cell)
+        own = [row for row in rows if row.key._replace(task=TASK) == asked]
+        same = sum(row.differs is None for row in own)
+        if own:
+            yield f"| {_name(cell)} | {asked.settings} | {len(own)} | {same} |"
+    yield ""
+
+
+def _name(spec: Spec) -> str:
+    """What the page calls a cell's method."""
+    if spec.is_peer:
+        return EXTERNAL[spec.method].about
+    return about(spec.method).name
+
+
 def _line(runs: CellRuns) -> str:
     """A method's row of the table."""
     speedup = number_of("speedup", runs)
@@ -157,10 +227,8 @@ def _line(runs: CellRuns) -> str:
     counted = total(runs.stats)
     accepted = f"{counted.acceptance_rate:.2f}" if counted.drafted else ""
     slower = ", slower" if speedup.value < 1 else ""
-    method = runs.spec.method
-    is_peer = runs.spec.is_peer
     cells = (
-        EXTERNAL[method].about if is_peer else about(method).name,
+        _name(runs.spec),
         ", ".join(f"{name} {value}" for name, value in settings.items()),
         f"{speedup.value:.2f}{slower}",
         sure,

@@ -32,7 +32,7 @@ COUNTS = {
 MOST = 1000  # a greater count keeps a machine busy for minutes, and helps nobody
 ALLOWED = Whole(least=1, most=MOST)
 
-MOST_SERVERS = 7  # beside a drafter: the DSI paper's node of eight GPUs
+MOST_SERVERS = 7  # and a drafter: the DSI paper's node of eight GPUs
 
 
 # -- what a user asks for --------------------------------------------------------------
@@ -171,7 +171,7 @@ def rounds_up(ratio: float) -> int:
     return max(1, ceil(ratio - 1e-9))
 
 
-def request_settings(
+def requested_settings(
     method: str,
     gamma: object,
     settings: Mapping[str, Any],
@@ -181,8 +181,7 @@ def request_settings(
 
     ``caller``: the function that was given them, see ``methods.find``.
 
-    Raises SpeclibError for a method or a setting that is not known, and for a count
-    that is none.
+    Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """
     find(method, settings, caller)
     known = parameters(method)
@@ -209,7 +208,7 @@ def check_count(name: str, value: Any) -> AutoCount:
         number: int = int(value)
         return number
 
-    from_c = ", or 'c-2', 'c+1', ...: so many off c" if name == "gamma" else ""
+    from_c = ", or 'c-2', 'c+1', ...: that far from c" if name == "gamma" else ""
     raise BadValue(
         f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
         f"{MOST:,}), or 'auto'{from_c}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins
-from speclib.data.pairs import Pair, load_pair
+from speclib.data.pairs import Pair, pair_of
 from speclib.errors import BadValue, naming_extras
 from speclib.methods import METHODS, about
 from speclib.models.loading import TORCH_NAMES, check_dtype
@@ -20,7 +20,7 @@ from speclib.trace.metrics import Stats, stats
 from speclib.worlds.cost_ratio import CostRatio
 from speclib.worlds.world import World
 
-from .auto_settings import RequestedSettings, request_settings
+from .auto_settings import RequestedSettings, requested_settings
 from .open_world import open_for
 from .text_request import Least, OnCommit, TextOptions, TextRequest, token_texts
 
@@ -33,7 +33,7 @@ class Result:
     did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
     token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
     it is, where a setting that was "auto" rests on it. ``baseline``: plain decoding
-    that ran beside it, if any (see ``compare``).
+    that ran right before it, if any (see ``compare``).
     """
 
     text: str
@@ -129,22 +129,22 @@ def decode(
                     see Penalties. None: as that file says, else 1 (off)
     presence_penalty, frequency_penalty
                     see Penalties; 0 is off
-    min_new_tokens  no end token is among the first so many. None: as that file says,
+    min_new_tokens  no end token is among the first ones. None: as that file says,
                     else 0
     seed, request   key the randomness: the same two draw the same coins
     world           "virtual", "emulated", "processes" or "cluster" (see
                     ``open_world``), or an open World, whose pair is used
-    cancel          when work ends that nobody wants any more, see ``open_world``
+    cancel          when work ends that is no longer wanted, see ``open_world``
     ignore_eos      takes an end token like any other, so that all outputs have the same
-                    length. Else a text ends at the first of the target's end tokens,
-                    of which a chat model has several
+                    length. Else a text ends at the first of the target's end tokens;
+                    a chat model has several
     on_commit       is called with the tokens of each commit, to stream them
     settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
                     where they are left out (see ``auto_settings``)
 
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
-    requested = request_settings(method, gamma, settings, decode)
+    requested = requested_settings(method, gamma, settings, decode)
     coins = Coins(seed, request)
     options = TextOptions(
         max_new_tokens=max_new_tokens,
@@ -177,16 +177,6 @@ def decode(
     text_request = options.request(prompt, opened, coins)
     with open_for(requested, world, opened, dtype, cancel) as devices:
         return decode_in(devices, text_request, requested)
-
-
-def pair_of(pair: Pair | str | None) -> Pair:
-    """The pair that a user named or described."""
-    if pair is None:
-        raise BadValue(
-            "no pair given: pair='embedded/llama-7b-70b', for instance, or "
-            "speclib.pair(target=..., draft=...)"
-        )
-    return load_pair(pair) if isinstance(pair, str) else pair
 
 
 def _pair_in(world: World) -> OpenPair:

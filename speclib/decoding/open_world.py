@@ -51,7 +51,7 @@ def open_world(
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
     ``latency``: durations, or a path under data/latency, instead of the pair's own.
-    ``cancel``: when work ends that nobody wants any more, see World; None is
+    ``cancel``: when work ends that is no longer wanted, see World; None is
     "immediate" in "virtual" and "after-op" in worker processes. Close the world when
     you are done.
     """
@@ -79,7 +79,7 @@ def open_for(
 def load_latency_for(
     world: str, pair: Pair, latency: str | Latency | None = None
 ) -> Latency | None:
-    """The durations that a world goes by; None where they are measured.
+    """The durations that a world simulates; None where they are measured.
 
     ``latency``: durations, or the name of a file, instead of the pair's own.
     """
@@ -108,7 +108,7 @@ def _open(
     dtype: str,
     cancel: str | None,
 ) -> World:
-    """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
+    """Opens the world; ``latency``: as of ``load_latency_for``."""
     check_dtype(dtype)
     if cancel is None:
         cancel = "immediate" if world == "virtual" else "after-op"

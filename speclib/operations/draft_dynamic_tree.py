@@ -59,7 +59,7 @@ ROOT = Candidate(TEXT, TEXT, TEXT, 1.0)
 class DraftDynamicTree(DraftingByLevel):
     """Draft the ``budget`` likeliest nodes of a tree of ``n`` levels after ``text``.
 
-    Gives a CandidateTree whose nodes stand depth first. Two phases:
+    Gives a CandidateTree with its nodes in depth-first order. Two phases:
 
     *Expansion.* Each pass gives every node of the last level its ``width`` likeliest
     children. The ``width`` best of the new level, by the chance of the whole way to

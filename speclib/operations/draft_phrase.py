@@ -22,7 +22,7 @@ from .payload import DraftPayload, OwnEvent
 class Phrase(NamedTuple):
     """What one pass drafted.
 
-    ``likeliest``: what the draft found likeliest after each node of which that was
+    ``likeliest``: what the draft found likeliest after each node for which that was
     wanted.
     """
 
@@ -71,7 +71,7 @@ class DraftPhrase(Drafting):
     So the tokens are those that ``Propose`` drafts with the same coins, and each has
     the very q it was drawn from; candidates only save passes.
 
-    ``likeliest_count``: after so many of the last nodes the likeliest token is wanted.
+    ``likeliest_count``: after how many of the last nodes the likeliest token is wanted.
     Those nodes are fed for that alone.
     """
 

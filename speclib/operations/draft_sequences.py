@@ -34,7 +34,7 @@ class DraftedSequences(DraftPayload):
     chances: tuple[float, ...] = ()
 
     def pass_count(self, tokens: Tokens) -> int:
-        """Every sequence has passes of its own; the first token needs one for all."""
+        """Every sequence has its own passes; the first token needs one for all."""
         return self.fed + 1 if tokens else 0
 
     def drafts_fed(self, tokens: Tokens) -> int:

@@ -161,7 +161,7 @@ class Operation(ABC):
         """Computes it, in the worker; a model that is stopped raises Stopped."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The forward passes of a run that kept and fed so many tokens.
+        """The forward passes of a run that ``kept`` and ``fed`` this many tokens.
 
         The first pass feeds what the cache lacks of the text; whatever else was fed was
         fed one token at a time.

@@ -27,7 +27,7 @@ from .payload import DraftPayload, OwnEvent
 @dataclass(frozen=True)
 class DraftedInALine(DraftPayload):
     """``masks``: how many of them a pass was fed that wrote all tokens; None: each
-    token had a pass of its own."""
+    token had its own pass."""
 
     masks: int | None = None
 
@@ -46,7 +46,7 @@ class DraftedInALine(DraftPayload):
 class Propose(Drafting):
     """Draft ``n`` tokens after ``text``. Gives Drafted tokens, each with its q.
 
-    ``index`` tells drafters apart: each has coins of its own.
+    ``index`` tells drafters apart: each has its own coins.
 
     ``confidence``: end sooner, after an end token or after a token that is less
     probable to the draft than this. Greedy, q is one-hot, so the probability is then

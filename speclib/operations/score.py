@@ -20,15 +20,11 @@ from .payload import OwnEvent, Payload
 # -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are those fed; the last ``tested`` are candidates."""
+    """The event's tokens are those fed; the last ``tested`` are to be tested."""
 
     tested: int = 0
 
     is_scoring: ClassVar[bool] = True
-
-    @property
-    def candidates(self) -> int:
-        return self.tested
 
 
 @dataclass(frozen=True)
@@ -60,29 +56,25 @@ class TargetPass(Operation):
 
     def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
-        return same_text and event.payload.candidates == self.last
+        return same_text and event.payload.tested == self.last
 
 
 @dataclass(frozen=True)
 class Score(TargetPass):
     """Give the distributions after text[:-last] ... text: rows [last + 1, V]."""
 
-    candidates: int = 0
+    last: int = 0
 
     name: ClassVar[str] = "score"
 
     @property
-    def last(self) -> int:
-        return self.candidates
-
-    @property
     def texts(self) -> tuple[AnyText, ...]:
-        first = len(self.text) - self.candidates
+        first = len(self.text) - self.last
         ends = range(first, len(self.text) + 1)
         return tuple(first_tokens(self.text, end) for end in ends)
 
     def run(self, model: Model, run: DecodingRun) -> Output:
-        return Output(None, model.rows(self.text, self.candidates, run.sampler))
+        return Output(None, model.rows(self.text, self.last, run.sampler))
 
     def result(
         self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
@@ -90,7 +82,7 @@ class Score(TargetPass):
         return Delivered(output.rows, self.text[kept:], self.unfinished())
 
     def unfinished(self) -> Payload:
-        return Scored(self.candidates)
+        return Scored(self.last)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         return Output(None, recording.target_rows(self.texts, ()))
@@ -104,8 +96,8 @@ class ScoreTree(TargetPass):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``likeliest_count``: of so many of the last rows only the likeliest token is wanted;
-    it stands in the trace, so that a replay can say it again.
+    ``likeliest_count``: how many of the last rows only give their likeliest token; the
+    trace has it, so that a replay can say it again.
 
     ``tested``: whether those rows also decide what passes. Along the text that was
     committed, a replay then says what was committed.

@@ -8,11 +8,11 @@ DOOR = (
     "devices",
     "enumerator",
     "owner",
+    "performer",
     "process_batch",
     "processes",
     "virtual",
     "virtual_batch",
     "worker",
-    "worker_process",
     "world",
 )

@@ -1,6 +1,6 @@
 """Several requests in lock-step over the same devices.
 
-Each request has a *seat*: a world of its own, in which a method's page runs as it does
+Each request has a *seat*: its own world, in which a method's page runs as it does
 alone, for it does not know of the others. The pages take turns, each until it waits.
 When all of them wait a *step* is made: each device does what the seats have asked of
 it, in one go, and the step is over when the slowest device is done. Speculative
@@ -14,7 +14,7 @@ decoding and PEARL of two requests::
 
 A page may be ahead of the others, as SSD's is when it has found its window. One device
 then serves some seats in a step, and the other device serves the others. A seat whose
-request ends takes the next one, or stays empty if there is none.
+request ends takes the next one, or stays empty if none is left.
 
 This is no serving engine: nothing arrives meanwhile, and no pass begins before the
 step's slowest one is over.
@@ -52,7 +52,7 @@ class Seat(World):
 
     number: which of the seats, from 0 on.
 
-    An operation that nobody wants any more still takes its part of the step.
+    An operation that is no longer wanted still takes its part of the step.
     """
 
     def __init__(self, batch: BatchWorld, number: int, opened: Any = None):

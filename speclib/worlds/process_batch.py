@@ -22,9 +22,9 @@ from speclib.operations.operation import Operation, Performed
 from .batch_world import BatchWorld, StepAnswers
 from .cost_ratio import CostRatio
 from .devices import DeviceFailed, failed
+from .performer import Failure
 from .processes import Processes
 from .seated_models import SeatTask, Together
-from .worker import Failure
 
 MOST_SEATS = 64
 

@@ -46,7 +46,7 @@ from .devices import (
     failed,
 )
 from .owner import Owner
-from .worker import Certain, Failure, Question, Reply
+from .performer import Certain, Failure, Question, Reply
 from .world import World
 
 TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens
@@ -71,7 +71,7 @@ class AnyWorker(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Tells it that the operation under way is not wanted any more."""
+        """Tells it that the current operation is no longer wanted."""
         ...
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
@@ -110,7 +110,7 @@ class RealDevices(World, Generic[W]):
     context manager, or ``close()`` it.
 
     A subclass is a way to reach workers. It provides ``_prepare``, ``_start_worker``,
-    ``_wait`` and ``_find_rows``.
+    ``_wait`` and, where rows do not come with a reply, ``_find_rows``.
     """
 
     opened: OpenPair
@@ -390,7 +390,7 @@ class RealDevices(World, Generic[W]):
             self.give_up()
 
     def _take_trial(self, drafted: int) -> Trial:
-        """One pass of every target, beside ``drafted`` passes of the draft.
+        """One pass of every target and, at the same time, ``drafted`` draft passes.
 
         The text is always the same, so that each pass is fed its last token alone.
         """

@@ -20,7 +20,7 @@ from .seated_models import SeatedModels, SeatTask, passes_of
 class VirtualBatch(BatchWorld):
     """Seats on a simulated clock, with passes that last as ``latency`` says.
 
-    Each seat has models of its own (``give_models``). ``opened``: see World. Raises
+    Each seat has its own models (``give_models``). ``opened``: see World. Raises
     BadValue if draft and target share devices in ``latency``.
     """
 

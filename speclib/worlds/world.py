@@ -11,7 +11,7 @@ and it knows neither time nor hardware. A world runs it:
     all       waits for every one of some futures and returns their results in order
     first     waits until any of some futures is done and returns that future
     earliest  waits the same, and returns all that have ended by then
-    cancel    says that results are not wanted any more. A device that is busy with one
+    cancel    says that results are no longer wanted. A device that is busy with one
               is freed by the world's cancel policy: "immediate" at once, "after-op"
               when its operation ends
     errors    an operation that raises ends the method wherever it waits next, with a
@@ -373,8 +373,8 @@ class World:
         """Waits until any of ``futures`` is done; returns all that have ended by then.
 
         On the virtual clock that is everything that ends at the same moment, in the
-        order of ``futures``. So what a method decides there does not hang on which of
-        them happens to be handled first. On a real clock nothing ends at the same
+        order of ``futures``. So what a method decides there does not depend on which
+        of them happens to be handled first. On a real clock nothing ends at the same
         moment as anything else. Raises as ``first`` does.
         """
         self.first(*futures)
@@ -404,7 +404,7 @@ class World:
             raise failure
 
     def cancel(self, *futures: AnyFuture) -> None:
-        """Says that the results of ``futures`` are not wanted any more."""
+        """Says that the results of ``futures`` are no longer wanted."""
         unfinished = []
         for future in dict.fromkeys(futures):
             if not future.done and not future.cancelled:

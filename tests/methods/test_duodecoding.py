@@ -168,12 +168,12 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
         for drafting, this_pass, next_pass, commit in rounds:
             # The whole window passed if its tokens and one of the target's came out.
             number = None
-            if len(commit.tokens) == this_pass.candidates + 1:
+            if len(commit.tokens) == this_pass.tested + 1:
                 number = place_of_sequence(drafting.sequences, commit.tokens[-1])
             chosen.add(number)
 
             window = () if number is None else drafting.sequences[number][1:]
-            start = len(next_pass.tokens) - next_pass.candidates
+            start = len(next_pass.tokens) - next_pass.tested
             assert next_pass.tokens[start:] == window
     assert chosen >= {None, 0, 1, 2}
 

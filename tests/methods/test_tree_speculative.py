@@ -284,7 +284,7 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
     _, trace = decode(TREE, models, 20, gamma=4, width=3)
     later = [e for e in trace.operations if e.round > 0]
-    assert {e.fed - e.candidates for e in later if e.is_scoring} == {1}
+    assert {e.fed - e.tested for e in later if e.is_scoring} == {1}
     assert {e.fed - e.drafts_fed for e in later if e.is_drafting} == {2}
 
 

@@ -44,7 +44,7 @@ from speclib.operations.operation import DecodingRun  # noqa: E402
 from speclib.worlds.devices import DeviceFailed, DeviceLost  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
-from speclib.worlds.worker_process import Worker  # noqa: E402
+from speclib.worlds.worker import Worker  # noqa: E402
 
 FAMILIES = ("Llama", "Qwen2", "Qwen3")
 CALIBRATED, NOT_CALIBRATED = True, False

@@ -19,11 +19,11 @@ from speclib.operations.operation import DecodingRun
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.trace.metrics import stats
-from speclib.worlds import worker
+from speclib.worlds import performer
 from speclib.worlds.devices import Cancelled
+from speclib.worlds.performer import STOP, DeviceSpec
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
-from speclib.worlds.worker import STOP, DeviceSpec
 
 TOY = speclib.load_pair("toy")
 
@@ -44,11 +44,11 @@ def rows_as_they_are(rows):
     return rows
 
 
-def question(operation) -> worker.Question:
+def question(operation) -> performer.Question:
     """What a worker is asked: an operation on the first token, at temperature 1."""
     request = DecodingRun(-1, Coins(), Sampler(1.0))
     text = TextSender().pack(Text([BOS], 1))
-    return worker.Question(operation, text, request)
+    return performer.Question(operation, text, request)
 
 
 def begin(world, text=(BOS,)):
@@ -172,8 +172,8 @@ def test_a_stop_that_comes_too_late_stops_nothing():
     ours, theirs = Pipe()
     spec = DeviceSpec("target", "target", 0, "auto")
     serving = threading.Thread(
-        target=worker.answer_messages,
-        args=(theirs, worker.device, TOY, spec, rows_as_they_are),
+        target=performer.answer_messages,
+        args=(theirs, performer.device, TOY, spec, rows_as_they_are),
     )
     serving.start()
     try:
