@@ -1,4 +1,4 @@
-"""Mistakes in a rule for drafts in a line, by name, beside the right rule.
+"""Mistakes in a rule for drafts in a line, by name, and the right rule.
 
 Each is a whole rule that makes the mistake. A rule that does the same in every case
 behaves as if it made it, and is told so by this name.
@@ -266,7 +266,7 @@ MISTAKES = (
     ),
     Mistake(
         "one coin for all tests",
-        "Do two decisions share a coin? Each draft needs one of its own.",
+        "Do two decisions share a coin? Each draft needs its own.",
         _variant(tests_with_one_coin=True),
     ),
     Mistake(

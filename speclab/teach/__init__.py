@@ -5,7 +5,7 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
+``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
 ``stored_runs`` and ``plan_run`` are the rest of what lessons use.
 """
 
@@ -38,7 +38,7 @@ from .methods_to_write import (
     check_method,
     check_pearl,
 )
-from .questions import hint, predict, quiz
+from .questions import predict, quiz
 from .real_run import plan_run, real_run
 from .runs_of_lessons import stored_runs
 from .tests_to_write import check_block, check_pick, check_verify
@@ -77,7 +77,6 @@ __all__ = [
     "check_verify",
     "draw",
     "find_bugs",
-    "hint",
     "outcome_tree",
     "plan_run",
     "predict",

@@ -66,7 +66,7 @@ check_acceptance = Formula(
         ),
         "target's probability alone": lambda p, q, token: p[token],
         "smaller of the two": lambda p, q, token: min(p[token], q[token]),
-        "larger in place of smaller": lambda p, q, token: max(1.0, p[token] / q[token]),
+        "larger instead of smaller": lambda p, q, token: max(1.0, p[token] / q[token]),
         "chance of any token": lambda p, q, token: np.minimum(p, q).sum(),
     },
     praise="That is min(1, p(x) / q(x)), in every case we tried.",
@@ -270,7 +270,7 @@ check_servers = Formula(
             target // (lookahead * draft) + 1
         ),
     },
-    praise="With so many servers a free one is there whenever drafts are.",
+    praise="With this many servers, one is free whenever drafts arrive.",
 )
 
 
@@ -291,7 +291,7 @@ check_dsi_seconds = Formula(
         (11, 0.8, 1.0, 5.0),
         (6, 0.0, 1.0, 4.0),
         (6, 1.0, 0.1, 1.0),
-        (4, 0.5, 1.0, 5.0),  # one and a half drafts are right, in the mean
+        (4, 0.5, 1.0, 5.0),  # one and a half drafts are right on average
     ),
     wrong={
         "last pass forgotten": lambda tokens, alpha, draft, target: (
@@ -356,7 +356,7 @@ check_ssd_round = Formula(
             + (1 - hit) * (target + gamma * draft)
         ),
     },
-    praise="After a hit drafting costs nothing, if it fits beside a target pass.",
+    praise="After a hit drafting costs nothing, if it fits into a target pass.",
 )
 
 
@@ -585,7 +585,7 @@ check_easy_round = Formula(
             exact + (gamma - 1) * fuzzy, target
         ),
     },
-    praise="So calibration costs one exact pass in place of a fuzzy one.",
+    praise="So calibration replaces one fuzzy pass by an exact one.",
 )
 
 # -- lesson 60: when a draft pays, how long it should be, devices and batches ----------
@@ -637,7 +637,7 @@ check_seconds = Formula(
             alone - reading + (reading + joining) / n if n > 1 else alone
         ),
     },
-    praise="So more devices help as long as reading is most of the pass.",
+    praise="So more devices help while reading is most of the pass.",
 )
 
 

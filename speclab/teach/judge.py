@@ -70,7 +70,7 @@ class RuleExercise:
     def _likely_mistake(
         self, card: Card, distributions: Sequence[Distribution]
     ) -> Mistake | None:
-        """The mistake of ours that does the same as a rule.
+        """Our wrong rule that does the same as the student's.
 
         What happens with probability 0 counts only if nothing else is wrong.
         """

@@ -144,7 +144,7 @@ class MethodExercise:
 
     # -- the likely mistake ------------------------------------------------------------
     def _card_of_problem(self, card: Card, behaviour: Behaviour) -> Card:
-        """The card of a wrong method, with the cause if one of ours does the same."""
+        """The same card, with its cause if one of our wrong methods does the same."""
         for mistake in named_mistakes(self.name, self.wrong):
             if self._behaves_as(mistake.solution, behaviour):
                 details = (*card.details, mistake.question)
@@ -152,7 +152,7 @@ class MethodExercise:
         return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether a method of ours does the same; what is quickly known comes first."""
+        """Whether one of our methods does the same; the quick comparison is first."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
@@ -166,7 +166,7 @@ class MethodExercise:
         )
 
     def _card_of_failed(self, method: Method, problem: str) -> Card:
-        """The card of a method that ended with an error, as one of ours may do."""
+        """The card of a method that ended with an error."""
         for mistake in named_mistakes(self.name, self.failing):
             of_ours = failure_of_ours(mistake.solution, self.setup)
             if of_ours[0] == problem and is_same(
@@ -186,7 +186,7 @@ def _is_slower(own: ClockRun, page: ClockRun) -> bool:
 
 @cache
 def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
-    """What a method of ours does; computed once, since it is asked for often."""
+    """What one of our methods does; computed once, since it is asked for often."""
     return behaviour_of(method, setup)
 
 
@@ -194,7 +194,7 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 def clock_run_of_ours(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """What a method of ours does on one clock, which takes less time than all."""
+    """What one of our methods does on one clock, which is quicker than all."""
     return run_on_clock(method, setup, c, temperature)
 
 

@@ -1,4 +1,4 @@
-"""Hints, guesses and quizzes, as a notebook shows them.
+"""Guesses and quizzes, as a notebook shows them.
 
 A saved notebook loses its widgets, and ipywidgets cuts the text that is stored in their
 place after 110 letters. So a question is also stored as HTML whose answers unfold
@@ -13,44 +13,15 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from speclib.arguments import Count, checked
+from speclib.arguments import checked
 
 from .card import RIGHT, STYLE, WRONG, Fold
-from .lesson_files import (
-    Choice,
-    Guess,
-    Quiz,
-    find_guess,
-    find_hint,
-    find_quiz,
-    load_hints,
-)
+from .lesson_files import Choice, Guess, Quiz, find_guess, find_quiz
 
 GUESS_COLOUR = "#0072B2"
 
 
-class Note:
-    """A sentence that a notebook shows."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return _framed(escape(self.text), GUESS_COLOUR)
-
-
-@checked
-def hint(exercise: str, number: Count = 1) -> Note:
-    """Hint ``number`` for an exercise, from a nudge to nearly the answer."""
-    text = find_hint(exercise, number)
-    count = len(load_hints()[exercise])
-    return Note(f"Hint {number} of {count}: {text}")
-
-
-# -- where there are no widgets --------------------------------------------------------
+# -- without widgets --------------------------------------------------------
 def folded_html(question: str, folds: Iterable[Fold]) -> str:
     """A question and its folds, in HTML without a script."""
     unfolding = "".join(fold.html() for fold in folds)
@@ -113,7 +84,7 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
         self.answer_shown.value = _framed(escape(self.compared(guessed)), GUESS_COLOUR)
 
     def compared(self, guessed: float) -> str:
-        """A guess beside the answer."""
+        """A guess, compared with the answer."""
         answer = self.guess.answer
         return f"You guessed {guessed:.4g}; it is {answer:.4g}. {self.guess.why}"
 
@@ -173,7 +144,7 @@ def sign_of(choice: Choice) -> str:
 
 @checked
 def quiz(name: str) -> QuizShown:
-    """A question of a lesson, whose every choice explains itself."""
+    """A question of a lesson, in which every choice explains itself."""
     return QuizShown(find_quiz(name))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import ipywidgets as widgets
 import pandas as pd
 
-from speclab.planning.plan import plan
 from speclib.arguments import Count, checked
 from speclib.data import prompts as prompt_files
 from speclib.data.latency import load_latency
@@ -162,7 +161,7 @@ def real_run(
 
 
 class PlanRun(BehindButton):
-    """A table of the methods that a pair can run, measured when somebody clicks."""
+    """A table of the methods that a pair can run, measured after a click."""
 
     def __init__(self, pair: str, **settings: Any):
         self.pair = pair
@@ -170,10 +169,13 @@ class PlanRun(BehindButton):
         self.table: pd.DataFrame | None = None
         super().__init__(
             "Not run yet. The button measures every method that this pair can run, in "
-            "turns with plain decoding. On two cores of a CPU it takes a few minutes."
+            "turns with plain decoding. On two CPU cores that takes a few minutes."
         )
 
     def work(self) -> str:
+        # Here, so that lessons without a plan run where there are no processes.
+        from speclab.planning.plan import plan
+
         self.table = plan(self.pair, say=self.say, **self.settings)
         shown = widgets.HTML(self.table.to_html(na_rep=""))
         self.children = [self.button, self.words, shown]

@@ -16,15 +16,6 @@ from speclib import SpeclibError
 from speclib.core.sampling import residual
 
 
-def test_hints_lead_from_a_nudge_to_the_end_and_no_further():
-    for exercise, hints in load_hints().items():
-        for number, text in enumerate(hints, 1):
-            shown = repr(teach.hint(exercise, number))
-            assert shown == f"Hint {number} of {len(hints)}: {text}"
-        with pytest.raises(SpeclibError, match=f"give 1 to {len(hints)}"):
-            teach.hint(exercise, len(hints) + 1)
-
-
 def test_a_card_has_its_hints_behind_buttons_until_the_exercise_is_solved():
     wrong = teach.check_residual(lambda p, q: p)
     hints = load_hints()["residual"]
@@ -33,11 +24,6 @@ def test_a_card_has_its_hints_behind_buttons_until_the_exercise_is_solved():
     assert wrong._repr_html_().count("<details><summary") == len(hints)
     assert not any(hint in repr(wrong) for hint in hints)
     assert "<details>" not in teach.check_residual(residual)._repr_html_()
-
-
-def test_hints_of_an_unknown_exercise_name_those_that_there_are():
-    with pytest.raises(SpeclibError, match="no hints for 'verfy'.*mean 'verify'"):
-        teach.hint("verfy")
 
 
 @pytest.mark.parametrize("name", load_quizzes())

@@ -92,7 +92,7 @@ def test_what_is_drawn_is_judged_once_more():
     card = reward_of(fails_at_five, PEARL)
     assert "your PEARL on the timeline, with gamma = 5" in card.verdict
     assert 'ValueError in your line `raise ValueError("five")`' in card.verdict
-    assert "in place of" in reward_of(writes_something_else, PEARL).verdict
+    assert "instead of" in reward_of(writes_something_else, PEARL).verdict
 
 
 def test_the_reward_is_made_only_where_it_is_displayed():
