@@ -8,7 +8,4 @@ Nothing is downloaded, and no weights are read.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = (
-    "report",
-    "show",
-)
+DOOR = ("report", "show", )

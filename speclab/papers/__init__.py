@@ -8,17 +8,4 @@ claim holds, and ``ledger`` writes and reads all of it as CSV.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = (
-    "dsi_figures",
-    "figures",
-    "fill",
-    "ledger",
-    "load_papers",
-    "paper_schema",
-    "same_devices",
-    "scripts",
-    "statistics",
-    "table_cells",
-    "table_result",
-    "virtual_numbers",
-)
+DOOR = ("dsi_figures", "figures", "fill", "ledger", "load_papers", "paper_schema", "pearl_figures", "same_devices", "scripts", "statistics", "table_cells", "table_result", "virtual_numbers", "why", )

@@ -1,4 +1,4 @@
-"""The files under ``reports/``: ledger, claims, Markdown, pages, index.
+"""The files of reports: ledger, claims, Markdown, pages, index.
 
 Each is written whole or left untouched, and made of what is known now. What the files
 look like is the business of ``views``.

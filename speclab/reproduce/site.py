@@ -32,6 +32,7 @@ MANUAL = [
     "teach",
     "reproduce",
     "read-a-report",
+    "numbers",
     "decisions",
 ]
 OF_THE_PROJECT = ["CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT", "SECURITY"]
