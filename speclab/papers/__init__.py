@@ -21,5 +21,6 @@ DOOR = (
     "statistics",
     "table_cells",
     "table_result",
+    "verdicts",
     "virtual_numbers",
 )

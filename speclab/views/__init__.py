@@ -2,7 +2,6 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "charts.table_charts",
     "drafts.drafts_explorer",
     "live.accept_bars",
     "live.coins",
@@ -14,10 +13,10 @@ DOOR = (
     "stills.curves",
     "stills.dots",
     "stills.heat",
-    "tables.html",
     "tables.markdown",
-    "tables.section",
+    "tables.shown",
     "tables.steps",
+    "tables.table_page",
     "widgets.controls",
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",
