@@ -66,12 +66,12 @@ def reproduce(
 
 def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
-    from speclab.views.tables.section import group_by_reason
+    from speclab.views.tables.table_page import group_by_reason
 
     heading = f"{len(errors)} failed; all others are stored, run again to retry:"
     print(heading, file=sys.stderr)
-    for failure in group_by_reason(errors):
-        print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)
+    for reason, cells in group_by_reason(errors).items():
+        print(f"  {reason}\n    {'; '.join(cells)}", file=sys.stderr)
 
 
 @app.command()

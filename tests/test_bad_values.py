@@ -95,10 +95,6 @@ def show(item: Any) -> object:
     return book().show(item)
 
 
-def chart(item: Any) -> object:
-    return book().chart(item)
-
-
 def book_timeline(item: Any) -> object:
     return book().timeline(item)
 
@@ -254,7 +250,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (book, {"paper": "perl"}, "no paper 'perl'"),
     (book, {"minutes": -1}, "minutes is -1"),
     (show, {"item": "table-99"}, "pearl.* has no 'table-99'; known: "),
-    (chart, {"item": "table-99"}, "has no 'table-99'"),
     (book_timeline, {"item": "table-99"}, "has no 'table-99'"),
 ]
 

@@ -8,4 +8,19 @@ claim holds, and ``ledger`` writes and reads all of it as CSV.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("dsi_figures", "figures", "fill", "ledger", "load_papers", "paper_schema", "pearl_figures", "same_devices", "scripts", "statistics", "table_cells", "table_result", "virtual_numbers", "why", )
+DOOR = (
+    "dsi_figures",
+    "figures",
+    "fill",
+    "ledger",
+    "load_papers",
+    "paper_schema",
+    "pearl_figures",
+    "same_devices",
+    "scripts",
+    "statistics",
+    "table_cells",
+    "table_result",
+    "verdicts",
+    "virtual_numbers",
+)

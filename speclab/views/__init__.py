@@ -1,4 +1,25 @@
 """What people look at: widgets, pictures, charts, tables."""
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("charts.table_charts", "drafts.drafts_explorer", "live.accept_bars", "live.coins", "live.kv_ribbon", "live.live_picture", "live.outcome_tree", "live.rounds", "notebook_files", "stills.curves", "stills.dots", "stills.heat", "tables.html", "tables.markdown", "tables.section", "tables.steps", "widgets.controls", "widgets.dsi_regions", "widgets.layer_schedule_widget", "widgets.timeline_explorer", "widgets.trail", )
+DOOR = (
+    "drafts.drafts_explorer",
+    "live.accept_bars",
+    "live.coins",
+    "live.kv_ribbon",
+    "live.live_picture",
+    "live.outcome_tree",
+    "live.rounds",
+    "notebook_files",
+    "stills.curves",
+    "stills.dots",
+    "stills.heat",
+    "tables.markdown",
+    "tables.shown",
+    "tables.steps",
+    "tables.table_page",
+    "widgets.controls",
+    "widgets.dsi_regions",
+    "widgets.layer_schedule_widget",
+    "widgets.timeline_explorer",
+    "widgets.trail",
+)
