@@ -14,7 +14,7 @@ OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock llamacpp cluster real reproduce publish test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures site models merge bench gpu-check lint clean
+.PHONY: help setup lock llamacpp cluster real reproduce publish test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures course pictures site models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -88,6 +88,10 @@ lab: $(READY)    ## open the notebooks in JupyterLab
 lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
 	$(PY) -m speclab lessons
 	$(PY) -m speclab store notebooks/learn/*.ipynb
+
+# The tests go, too: they have right answers to the exercises.
+course:          ## a copy for students, as committed, without solutions: course.zip
+	git archive --format=zip --prefix=speclib/ -o $(or $(OUT),course.zip) HEAD . ':!notebooks/solutions' ':!tests'
 
 pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/local/pictures
 	@$(PY) -m speclab pictures

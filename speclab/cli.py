@@ -66,12 +66,12 @@ def reproduce(
 
 def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
-    from speclab.views.tables.section import group_by_reason
+    from speclab.views.tables.table_page import group_by_reason
 
     heading = f"{len(errors)} failed; all others are stored, run again to retry:"
     print(heading, file=sys.stderr)
-    for failure in group_by_reason(errors):
-        print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)
+    for reason, cells in group_by_reason(errors).items():
+        print(f"  {reason}\n    {'; '.join(cells)}", file=sys.stderr)
 
 
 @app.command()
@@ -194,12 +194,19 @@ def real(
     prompts: Annotated[int, typer.Option(help="Chats.")] = 6,
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
     minutes: Annotated[float, typer.Option(help="At most.")] = 15,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Compare outputs on prompts of nine more tasks."),
+    ] = False,
 ) -> None:
     """Measure SmolLM2 by every method, and write smollm2.md into reports/local."""
-    from speclab.reproduce.real_model import measure_real_model, write_real_model
+    from speclab.reproduce import real_model
 
-    failed = measure_real_model(prompts, tokens, minutes)
-    write_real_model()
+    if exact:
+        failed = real_model.compare_outputs(minutes)
+    else:
+        failed = real_model.measure_real_model(prompts, tokens, minutes)
+    real_model.write_real_model()
     if failed:
         _print_failures(failed)
 

@@ -15,12 +15,12 @@ DOOR = (
     "ledger",
     "load_papers",
     "paper_schema",
-    "pearl_figures",
     "same_devices",
     "scripts",
     "statistics",
     "table_cells",
     "table_result",
+    "verdicts",
     "virtual_numbers",
     "why",
 )

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plotly import graph_objects as go
 
@@ -122,9 +122,9 @@ class Reconciled:
         )
         return figure
 
-    def _repr_html_(self) -> str:
-        """The figure, wherever a notebook or a page shows HTML."""
-        return str(self.figure().to_html(full_html=False, include_plotlyjs="cdn"))
+    def _repr_mimebundle_(self, *given: Any, **asked: Any) -> Any:
+        """The figure where a notebook shows it, as plotly has it."""
+        return self.figure()._repr_mimebundle_(*given, **asked)
 
     def __str__(self) -> str:
         shares = self.shares

@@ -2,7 +2,6 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "charts.table_charts",
     "drafts.drafts_explorer",
     "live.accept_bars",
     "live.coins",
@@ -12,15 +11,12 @@ DOOR = (
     "live.rounds",
     "notebook_files",
     "stills.curves",
-    "stills.dots",
-    "stills.heat",
-    "tables.html",
+    "stills.forward_passes",
     "tables.markdown",
-    "tables.section",
-    "tables.steps",
+    "tables.shown",
+    "tables.table_page",
     "widgets.controls",
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",
     "widgets.timeline_explorer",
-    "widgets.trail",
 )
