@@ -61,7 +61,9 @@ def ledger_of(home: Path) -> list[LedgerLine]:
 
 
 def markdown_of(home: Path) -> str:
-    return (home / "reports" / "pearl.md").read_text()
+    """All pages of the paper's items."""
+    pages = sorted((home / "reports" / "pearl").glob("*.md"))
+    return "\n".join(page.read_text() for page in pages)
 
 
 def quick_latencies(home: Path) -> None:
@@ -178,7 +180,7 @@ def test_another_machines_rows_stand_beside_ours(emulated_home, tmp_path):
     out = run(home, "merge", "other.csv")
     assert f"{len(rows_of(home))} new rows" in out
     run(home, *REPRODUCE)
-    assert "| emulated @ epyc-64c-0a1b2c-20GBs |" in markdown_of(home)
+    assert "`emulated` @ epyc-64c-0a1b2c-20GBs" in markdown_of(home)
     assert "0 new rows" in run(home, "merge", "other.csv")
 
 

@@ -140,7 +140,7 @@ def test_pearls_answer_is_what_the_ledger_and_the_claims_say(ledger, report):
         if line["claim"] in orders and line["holds"] == "yes":
             held[line["kind"]] = held.get(line["kind"], 0) + 1
     assert held["virtual"] == 3
-    assert f"{held['measured']} of 3 claims that can be judged" in report
+    assert f"With our small models {held['measured']} of 3 claims" in report
     index = (paths.ROOT / "reports" / "index.md").read_text("utf-8")
     assert report.split("**")[1] in index
 

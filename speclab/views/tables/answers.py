@@ -64,11 +64,11 @@ def answer_of(result: TableResult, points: Sequence[Point]) -> str:
         if result.table.main is not None:
             sentences.append(_about_baseline(result.table.main, points))
     elif "virtual" in result.kinds:
-        sentences.append(_about_claims(count_claims(result, "virtual"), "by our code"))
+        sentences.append(_about_claims(count_claims(result, "virtual"), "By our code"))
     if "measured" in result.kinds:
         here = count_claims(result, "measured")
-        whose = "our small models" if result.are_stand_ins else "the models here"
-        sentences.append(_about_claims(here, f"with {whose}"))
+        whose = "With our small models" if result.are_stand_ins else "Measured here,"
+        sentences.append(_about_claims(here, whose))
     if not any(sentences):
         sentences.append(_about_print_alone(result))
     return " ".join(sentence for sentence in sentences if sentence)
@@ -189,16 +189,15 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
 
 
 def _about_claims(count: Count, how: str) -> str:
+    """How many claims hold by one kind of number: "By our code 2 of 3 claims hold."."""
     if not count.judged:
         return ""
     if count.judged == 1:
-        verb = "holds" if count.held else "does not hold"
-        return f"Its claim {verb} {how}."
+        return f"{how} its claim {'holds' if count.held else 'does not hold'}."
     if count.held == count.judged:
-        return f"All {count.judged} claims that can be judged hold {how}."
-    if not count.held:
-        return f"None of {count.judged} claims that can be judged holds {how}."
-    return f"{count.held} of {count.judged} claims that can be judged hold {how}."
+        return f"{how} all {count.judged} claims about orders and bounds hold."
+    held = f"{count.held or 'none'} of {count.judged}"
+    return f"{how} {held} claims about orders and bounds hold."
 
 
 def _about_print_alone(result: TableResult) -> str:

@@ -25,7 +25,7 @@ NAMES = {
     "paper": "printed",
     "virtual": "predicted",
     "measured": "measured here",
-    "ceiling": "the most it can gain",
+    "ceiling": "c, the most it can gain",
 }
 COLOURS = {
     "paper": "#8b919c",
@@ -39,7 +39,7 @@ SYMBOLS = {
     "measured": "x",
     "ceiling": "line-ns-open",
 }
-ROW_HEIGHT, AROUND_ROWS = 40, 92  # pixels
+ROW_HEIGHT, AROUND_ROWS = 46, 130  # pixels
 
 
 class DotPlot(NamedTuple):
@@ -199,7 +199,10 @@ def as_figure(plot: DotPlot) -> go.Figure:
             )
         )
     line = "rgba(128,132,142,0.25)"
-    figure.update_xaxes(gridcolor=line, zeroline=False, title_text=plot.name)
+    figure.update_xaxes(gridcolor=line, zeroline=False)
+    below = {"x": 1, "y": 0, "xanchor": "right", "yshift": -44}  # the axis, at its end
+    where = {"xref": "paper", "yref": "paper", "showarrow": False}
+    figure.add_annotation(text=plot.name, **below, **where)
     figure.update_yaxes(gridcolor=line, autorange="reversed", automargin=True)
     return figure.update_layout(
         template="none",
@@ -227,7 +230,8 @@ def _name(plot: DotPlot, point: Point) -> str:
             texts.append(f"{NAMES[kind]} {text}")
     if point.error is not None:
         texts[-1] += f" ({write_percent(point.error)})"
-    return f"{point.label}<br><sub>{', '.join(texts)}</sub>"
+    numbers = ", ".join(texts)
+    return f'{point.label}<br><span style="font-size:11px">{numbers}</span>'
 
 
 def _intervals(plot: DotPlot) -> dict[str, object]:

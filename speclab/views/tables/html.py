@@ -6,7 +6,6 @@ work. A table that is wider than its column scrolls inside its own box.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,9 @@ RENDER = mistune.create_markdown(escape=False, plugins=["table"])
 def as_html(markdown: str) -> str:
     """HTML of a page's Markdown, with the pages' style."""
     html = str(RENDER(markdown))
-    html = re.sub(r"<table>", '<div class="scroll" tabindex=0><table>', html)
+    html = html.replace("<table>", '<div class="scroll" tabindex=0><table>')
     html = html.replace("</table>", "</table></div>")
+    html = html.replace("<p><sup>", '<p class="notes"><sup>')
     for mark, name in (("✓", "yes"), ("✗", "no"), ("◇", "open")):
         html = html.replace(mark, f'<span class="{name}">{mark}</span>')
     return f'{STYLE}<div class="speclib">{html}</div>'

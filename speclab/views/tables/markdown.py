@@ -6,6 +6,7 @@ The text is deterministic, so that a change of one number is a change of one lin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from speclab.papers.paper_schema import Paper
 from speclab.papers.table_result import TableResult
@@ -25,7 +26,9 @@ on the wall. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do 
 
 
 def page_markdown(page: TablePage) -> str:
-    """A table's whole page."""
+    """A table's page; what its file says in the same words is left to that file."""
+    folds = [fold for fold in page.folds if not fold.is_in_file]
+    page = replace(page, folds=folds)
     parts = [opening_markdown(page), plot_markdown(page), rest_markdown(page)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -48,14 +51,14 @@ def rest_markdown(page: TablePage) -> str:
         first = "What the paper says"
         table = statements_table(page.statements, page.here, first)
         parts.append(_pipes(table))
-        if page.statements.notes:
-            parts.append(numbered(page.statements.notes))
+        parts += numbered(page.statements)
     if page.before_you_cite:
         lines = ["**Before you cite it**", ""]
         lines += [f"- {' '.join(note.split())}" for note in page.before_you_cite]
         parts.append("\n".join(lines))
     parts += [_fold(fold) for fold in page.folds]
-    parts.append(f"Run it again: {page.command}. The table as data: `{page.file}`.")
+    as_data = f"The table as data, and how it was read: `{page.file}`."
+    parts.append(f"Run it again: {page.command}. {as_data}")
     return "\n\n".join(parts)
 
 

@@ -34,6 +34,12 @@ class Statement(NamedTuple):
     virtual: str
     measured: str
 
+    @property
+    def holds(self) -> bool:
+        """Whether no number is against it, or leaves it open."""
+        cells = [cell for cell in self[1:] if cell]
+        return all(cell.startswith(MARKS["yes"]) for cell in cells)
+
 
 class Statements(NamedTuple):
     """The claims of a table, and the notes to which their cells refer by number."""

@@ -27,10 +27,14 @@ MOST_STATEMENTS = 10  # are shown at once; the others are folded
 
 
 class Fold(NamedTuple):
-    """What a reader opens: its title, and Markdown texts and tables in order."""
+    """What a reader opens: its title, and Markdown texts and tables in order.
+
+    ``is_in_file``: whether the table's own file has it too, in the same words.
+    """
 
     title: str
     parts: list[str | PipeTable]
+    is_in_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def table_page(result: TableResult, others: Iterable[LedgerLine] = ()) -> TableP
         Fold("Over the same devices", _over_same_devices(result, here)),
         _own_checks(result, here),
         Fold("Errata of the print", _errata(table.errata)),
-        Fold("How the table was read and run", [background] if background else []),
+        Fold("How it was read and run", [background] if background else [], True),
         Fold("Runs that failed", _failures(result.errors)),
     ]
     return TablePage(
@@ -111,9 +115,15 @@ def statements_table(statements: Statements, here: str, first: str) -> PipeTable
     return PipeTable("", [heads[n] for n in kept], kept_rows)
 
 
-def numbered(notes: list[str]) -> str:
-    """The notes to which a table's cells refer, as one paragraph."""
-    return "  \n".join(f"<sup>{i}</sup> {note}" for i, note in enumerate(notes, 1))
+def numbered(statements: Statements) -> list[str]:
+    """The notes to which the cells refer, as one paragraph; none if they have none."""
+    cells = " ".join(cell for line in statements.lines for cell in line)
+    notes = []
+    for number, note in enumerate(statements.notes, 1):
+        sign = f"<sup>{number}</sup>"
+        if sign in cells:
+            notes.append(f"{sign} {note}")
+    return ["  \n".join(notes)] if notes else []
 
 
 # -- folds -----------------------------------------------------------------------------
@@ -121,8 +131,9 @@ def _more_statements(said: Statements, here: str) -> Fold:
     rest = said.lines[MOST_STATEMENTS:]
     if not rest:
         return Fold("", [])
-    table = statements_table(Statements(rest, []), here, "claim")
-    return Fold(f"{len(rest)} more statements", [table])
+    more = Statements(rest, said.notes)
+    table = statements_table(more, here, "claim")
+    return Fold(f"{len(rest)} more statements", [table, *numbered(more)])
 
 
 def tables_with_signs(tables: list[PipeTable]) -> list[str | PipeTable]:
@@ -161,9 +172,7 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
     parts: list[str | PipeTable] = [text, *tables]
     if verdicts.lines:
         parts.append(statements_table(verdicts, here, "claim"))
-    if verdicts.notes:
-        parts.append(numbered(verdicts.notes))
-    return parts
+    return [*parts, *numbered(verdicts)]
 
 
 def _own_checks(result: TableResult, here: str) -> Fold:
@@ -172,13 +181,13 @@ def _own_checks(result: TableResult, here: str) -> Fold:
     lines = checks.lines
     title = "What we expected"
     if result.table.cells:
-        held = [line for line in lines if set(line[1:]) == {"✓", ""}]
-        title = f"Our checks: {len(held)} of {len(lines)} hold without reserve"
+        held = [line for line in lines if line.holds]
+        title = f"Our checks: {len(held)} of {len(lines)} hold"
         lines = [line for line in lines if line not in held]
     if not checks.lines:
         return Fold("", [])
     table = [statements_table(Statements(lines, []), here, "check")] if lines else []
-    return Fold(title, [*table, *([numbered(checks.notes)] if checks.notes else [])])
+    return Fold(title, [*table, *numbered(Statements(lines, checks.notes))])
 
 
 def _errata(errata: Iterable[Erratum]) -> list[str | PipeTable]:
