@@ -259,7 +259,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
     (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
     (stats, {"trace": "a.json"}, "trace is 'a.json'"),
-    (Trace.from_json, {"text": "[]"}, "the text is no trace"),
+    (Trace.from_json, {"text": "[]"}, "the text is not a trace"),
     (book, {"paper": "perl"}, "no paper 'perl'"),
     (book, {"minutes": -1}, "minutes is -1"),
     (show, {"item": "table-99"}, "pearl.* has no 'table-99'; known: "),
