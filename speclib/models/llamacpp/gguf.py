@@ -95,8 +95,8 @@ def open_model(path: str | Path, **settings: Any) -> Any:
         reason = "; ".join(latest_errors) or "no reason given"
         raise BadValue(
             f"llama.cpp cannot load {path}: {reason}. Give a whole GGUF file, no "
-            "folder or Git LFS pointer, which is not newer than this llama.cpp. If it is in "
-            "speclib's cache, delete it: it is then written again"
+            "folder or Git LFS pointer, and not newer than this llama.cpp. If it is "
+            "in speclib's cache, delete it: it is then written again"
         )
 
     if not _has_cuttable_cache(model):
