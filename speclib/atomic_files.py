@@ -69,7 +69,7 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
     path = Path(os.path.realpath(path))
     is_special = path.exists() and not (path.is_file() or path.is_dir())
     if is_special:  # a device such as /dev/null would be replaced by a file
-        raise OSError(errno.EINVAL, f"{path} is no regular file")
+        raise OSError(errno.EINVAL, f"{path} is not a regular file")
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else MODE
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:

@@ -246,7 +246,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclab.regions, {"controls": 5}, "controls is 5"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
     (stats, {"trace": "a.json"}, "trace is 'a.json'"),
-    (Trace.from_json, {"text": "[]"}, "the text is no trace"),
+    (Trace.from_json, {"text": "[]"}, "the text is not a trace"),
     (book, {"paper": "perl"}, "no paper 'perl'"),
     (book, {"minutes": -1}, "minutes is -1"),
     (show, {"item": "table-99"}, "pearl.* has no 'table-99'; known: "),

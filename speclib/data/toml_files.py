@@ -18,13 +18,13 @@ def read_toml(
     """What ``<folder>/<name>.toml`` says.
 
     Raises UnknownName, which says ``problem``, the known names and ``advice``, if there
-    is no such file; BadValue with its path if it is no TOML.
+    is no such file; BadValue with its path if it is not TOML.
     """
     path = toml_path(folder, name)
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadValue(f"{path} is no TOML in UTF-8: {error}") from error
+        raise BadValue(f"{path} is not TOML in UTF-8: {error}") from error
     except (OSError, ValueError) as error:  # ValueError: no path can be called so
         raise unknown_name(problem, name, names_under(folder), advice) from error
 

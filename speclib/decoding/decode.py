@@ -184,7 +184,7 @@ def _pair_in(world: World) -> OpenPair:
     opened: OpenPair | None = world.opened
     if opened is None:
         raise BadValue(
-            "this world has models but no pair, so there is no tokenizer: open it with "
+            "this world has models but no pair, so it lacks a tokenizer: open it with "
             "speclib.open_world(...) or speclib.Processes(pair)"
         )
     return opened

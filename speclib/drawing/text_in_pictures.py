@@ -50,15 +50,13 @@ def font_files() -> list[str]:
 @lru_cache
 def advance_widths() -> dict[str, float]:
     """Letter -> its width in the font's regular face, as a share of the font size."""
-    font = TTFont(font_files()[0], lazy=True)
-    glyphs = font.getBestCmap()
-    metrics = font["hmtx"]
-    units_per_size = font["head"].unitsPerEm
-
     widths = {}
-    for code, glyph in glyphs.items():
-        advance, _left_bearing = metrics[glyph]
-        widths[chr(code)] = advance / units_per_size
+    with TTFont(font_files()[0], lazy=True) as font:
+        metrics = font["hmtx"]
+        units_per_size = font["head"].unitsPerEm
+        for code, glyph in font.getBestCmap().items():
+            advance, _left_bearing = metrics[glyph]
+            widths[chr(code)] = advance / units_per_size
     return widths
 
 

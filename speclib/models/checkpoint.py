@@ -257,7 +257,7 @@ def _read(model: str, folder: Path, loader: Any, what: str, **options: Any) -> A
         reason = f"{one_line(error)}. {NEXT_STEP}"
         if not (folder / CONFIG).is_file():
             reason = (
-                f"there is no {CONFIG}, so it is no transformers checkpoint. Give the "
+                f"it lacks {CONFIG}, so it is not a transformers checkpoint. Give the "
                 "folder of one (an adapter must first be merged with its base model)"
             )
         raise BadValue(
@@ -303,7 +303,7 @@ def weight_names(folder: Path) -> list[str]:
         return sorted(set(weight_map.values()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise BadValue(
-            f"{index} is no index of a checkpoint ({one_line(error)}): "
+            f"{index} is not the index of a checkpoint ({one_line(error)}): "
             "copy or download it again"
         ) from error
 

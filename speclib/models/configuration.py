@@ -46,7 +46,7 @@ def check_config(model: str, config: PretrainedConfig) -> None:
     _check_it_writes_text(model, config)
     text = config.get_text_config(decoder=True)
     if isinstance(text, dict):  # an architecture without parts does not read it
-        raise refusal(model, config, "its text_config is none of this architecture")
+        raise refusal(model, config, "its text_config is not of this architecture")
     _check_attention(model, text)
 
 

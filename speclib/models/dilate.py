@@ -225,7 +225,7 @@ def _complete(
     )
     _demand(
         head_dim or width % heads == 0,
-        f"width {width} is no multiple of {heads} heads; "
+        f"width {width} is not a multiple of {heads} heads; "
         "change one of them or give head_dim",
     )
 

@@ -119,7 +119,7 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
     path = folder / FILE
     if not path.exists():
         raise BadValue(
-            f"there is no EAGLE head, {path}: only a target that has one can draft "
+            f"the EAGLE head {path} is missing: only a target that has one can draft "
             "for itself. zoo/target's is trained by `python -m speclab.training head`"
         )
     head = fresh(target, 0)
@@ -128,7 +128,7 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
     differences = _shapes(stored) ^ _shapes(head.own_weights())
     if differences:
         raise BadValue(
-            f"{path} is no EAGLE head of this target: its weights are others, "
+            f"{path} is not the EAGLE head of this target: its weights are others, "
             f"{sorted(differences)}. Restore the file, or train it anew by `python -m "
             "speclab.training head`"
         )

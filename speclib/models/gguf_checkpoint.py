@@ -47,7 +47,7 @@ def convert(file: Path, folder: Path, dtype: str = "float32") -> None:
     dtype: of the stored weights. float32 holds what the file says; in bfloat16 they are
     rounded once more, and take half the room.
 
-    Raises BadValue where the file is none, is damaged, or of an architecture that
+    Raises BadValue where the file is damaged or not a GGUF, or of an architecture that
     transformers does not read from GGUF files; MissingExtra without the libraries; and
     SpeclibError where nothing can be written.
     """
@@ -79,7 +79,7 @@ def _check(file: Path) -> None:
         raise BadValue(f"{file} cannot be read: {error.strerror}") from error
     if begins != MAGIC:
         raise BadValue(
-            f"{file} is no GGUF file: it begins with {begins!r}, not {MAGIC!r}. "
+            f"{file} is not a GGUF file: it begins with {begins!r}, not {MAGIC!r}. "
             "A checkpoint of safetensors needs no conversion: give its folder"
         )
 

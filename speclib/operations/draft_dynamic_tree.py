@@ -21,7 +21,7 @@ from speclib.core.verification import TEXT
 from .draft_tree import DraftedTree
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
+from .operation import DecodingRun, Given, Output, RecordedRun, ToDrafts
 from .payload import OwnEvent
 
 
@@ -144,14 +144,12 @@ class DraftDynamicTree(DraftingByLevel):
             children.append(Candidate(number, token, parent.number, chance))
         return children
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         tokens, parents = output.small
         tree = CandidateTree(to_drafts(tokens, None), parents)
         fed_drafts = kept + fed - len(self.text) if tokens else 0
         payload = DraftedDynamicTree(parents, fed_drafts, levels=self.n)
-        return Delivered(tree, tokens, payload)
+        return Given(tree, tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         no_chances = np.empty(len(event.tokens))

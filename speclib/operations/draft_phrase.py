@@ -15,7 +15,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import Drafting
 from .model import Model
-from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
+from .operation import DecodingRun, Given, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -126,13 +126,11 @@ class DraftPhrase(Drafting):
                 return candidate
         return None
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         (tokens, likeliest), rows = output
         phrase = Phrase(to_drafts(tokens, rows), likeliest)
         fed_beyond_text = max(0, kept + fed - len(self.bare_text))
-        return Delivered(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
+        return Given(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         rows = certain(event.tokens, recording.vocab)

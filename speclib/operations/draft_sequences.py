@@ -15,7 +15,7 @@ from speclib.core.sampling import Tokens
 
 from .drafting import Drafting
 from .model import GREEDY, Model
-from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
+from .operation import DecodingRun, Given, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -117,9 +117,7 @@ class DraftSequences(Drafting):
                 allowed = count
         return allowed
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         sequences, numbers = output
         tokens = tuple(chain.from_iterable(sequences))
         drafts = iter(to_drafts(tokens, None))
@@ -131,7 +129,7 @@ class DraftSequences(Drafting):
             threshold=float(numbers[0]) if len(numbers) else 0.0,
             chances=tuple(map(float, numbers[1:])),
         )
-        return Delivered(value, tokens, payload)
+        return Given(value, tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         payload: DraftedSequences = event.payload

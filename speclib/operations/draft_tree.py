@@ -20,7 +20,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import DecodingRun, Delivered, Output, Pass, RecordedRun, ToDrafts
+from .operation import DecodingRun, Given, Output, Pass, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -206,16 +206,14 @@ class DraftTree(DraftingByLevel):
         fuzzy = [forward._replace(lp=self.lp) for forward in passes[exact:]]
         return passes[:exact] + fuzzy
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         (tokens, parents), rows = output
         tree = CandidateTree(to_drafts(tokens, rows), parents)
         fed_drafts = kept + fed - len(self.text)
         fuzzy = self._fuzzy_slots(kept, fed, fed_drafts)
         keeps_fuzzy = fuzzy > 0 and not self.calibrate
         payload = DraftedTree(parents, fed_drafts, fuzzy, keeps_fuzzy)
-        return Delivered(tree, tokens, payload)
+        return Given(tree, tokens, payload)
 
     def _fuzzy_slots(self, kept: int, fed: int, fed_drafts: int) -> int:
         """Slots that fuzzy passes filled: all but those of an exact first pass."""

@@ -19,7 +19,7 @@ from speclib.core.verification import Outcome
 
 from .drafting import DraftingByLevel
 from .model import Model
-from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
+from .operation import DecodingRun, Given, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 # What was drafted in case of an outcome, for each one that was guessed.
@@ -234,11 +234,9 @@ class Fork(DraftingByLevel):
         """One for each level of all branches; with a mask, one for all levels."""
         return self.n if self.mask is None else 1
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         if not output.small:
-            return Delivered({}, (), DraftedBranches())
+            return Given({}, (), DraftedBranches())
         outcomes, tokens_of = output.small
         tokens = tuple(token for branch in tokens_of for token in branch)
         drafts = iter(to_drafts(tokens, output.rows))
@@ -253,7 +251,7 @@ class Fork(DraftingByLevel):
             fed=kept + fed - len(self.text),
             passes=1 + (self.level_passes if outcomes else 0),
         )
-        return Delivered(branches, tokens, payload)
+        return Given(branches, tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         payload: DraftedBranches = event.payload

@@ -84,7 +84,7 @@ class Pass(NamedTuple):
             yield Pass(self.fed, self.kept + number * self.fed, lp=self.lp)
 
 
-class Delivered(NamedTuple):
+class Given(NamedTuple):
     """What the method gets (``value``), and what the operation's trace event shows."""
 
     value: Any
@@ -180,9 +180,7 @@ class Operation(ABC):
         return Performed(None, done.kept, 0)
 
     @abstractmethod
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         """What the method gets and the trace shows, on the controller."""
 
     def unfinished(self) -> Payload:

@@ -14,7 +14,7 @@ from .drafting import Drafting
 from .model import Model, Stopped
 from .operation import (
     DecodingRun,
-    Delivered,
+    Given,
     Output,
     Pass,
     Performed,
@@ -151,14 +151,12 @@ class Propose(Drafting):
         fed = done.fed - (len(tokens) - written) if written else 0
         return Performed(Output(tokens[:written], rows[:written]), done.kept, fed)
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         tokens, rows = output
         payload = DraftedInALine()
         if self.mask is not None and tokens:
             payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
-        return Delivered(to_drafts(tokens, rows), tuple(tokens), payload)
+        return Given(to_drafts(tokens, rows), tuple(tokens), payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         return Output(event.tokens, certain(event.tokens, recording.vocab))

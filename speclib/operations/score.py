@@ -13,7 +13,7 @@ from speclib.core.sampling import Rows, Tokens
 from speclib.core.text import AnyText, first_tokens
 
 from .model import Model
-from .operation import DecodingRun, Delivered, Operation, Output, RecordedRun, ToDrafts
+from .operation import DecodingRun, Given, Operation, Output, RecordedRun, ToDrafts
 from .payload import OwnEvent, Payload
 
 
@@ -76,10 +76,8 @@ class Score(TargetPass):
     def run(self, model: Model, run: DecodingRun) -> Output:
         return Output(None, model.rows(self.text, self.last, run.sampler))
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
-        return Delivered(output.rows, self.text[kept:], self.unfinished())
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
+        return Given(output.rows, self.text[kept:], self.unfinished())
 
     def unfinished(self) -> Payload:
         return Scored(self.last)
@@ -124,11 +122,9 @@ class ScoreTree(TargetPass):
         likeliest = tuple(last_rows.argmax(-1).tolist())
         return Output(likeliest, rows)
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         payload = ScoredTree(len(self.parents), self.parents, output.small)
-        return Delivered(output.rows, self.text[kept:], payload)
+        return Given(output.rows, self.text[kept:], payload)
 
     def unfinished(self) -> Payload:
         return ScoredTree(len(self.parents), self.parents)
@@ -164,14 +160,12 @@ class ScoreTreeFeatures(ScoreTree):
         likeliest, rows = super().run(model, run)
         return Output((likeliest, model.features_fed()), rows)
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
         likeliest, values = output.small
         of_tree = Output(likeliest, output.rows)
         rows, tokens, payload = super().result(of_tree, kept, fed, to_drafts)
         features = None if values is None else Features(kept, values)
-        return Delivered(RowsAndFeatures(rows, features), tokens, payload)
+        return Given(RowsAndFeatures(rows, features), tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         """No trace has features: they come back with a width of 0."""

@@ -207,7 +207,7 @@ class Trace:
             return cls([_read_event(event) for event in raw["events"]], raw["meta"])
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise BadValue(
-                f"the text is no trace ({type(error).__name__}: {error}): give what "
+                f"the text is not a trace ({type(error).__name__}: {error}): give what "
                 "Trace.to_json wrote"
             ) from error
 

@@ -23,7 +23,7 @@ from speclib.models.open_pair import OpenPair
 from speclib.operations.operation import (
     NOTHING,
     DecodingRun,
-    Delivered,
+    Given,
     Operation,
     Output,
     Pass,
@@ -64,10 +64,8 @@ class Together(Operation):
         """What came of each task, in their order; ``model``: SeatedModels."""
         return Output(model.perform(self.tasks), np.empty(0))
 
-    def result(
-        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
-    ) -> Delivered:
-        return Delivered(output.small, (), self.unfinished())
+    def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
+        return Given(output.small, (), self.unfinished())
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         raise NotImplementedError("no trace has what a batch asks of a device")

@@ -449,8 +449,8 @@ class World:
             payload = future.op.unfinished()
         else:  # an operation that was aborted may still have drafted something
             make_drafts = partial(self._make_drafts, future.id)
-            delivered = future.op.result(output, kept, fed, make_drafts)
-            future.value, tokens, payload = delivered
+            given = future.op.result(output, kept, fed, make_drafts)
+            future.value, tokens, payload = given
 
         self._events.append(
             Event(

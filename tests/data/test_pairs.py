@@ -46,8 +46,8 @@ def test_every_pair_of_ours_can_be_read_and_sent(name):
 @pytest.mark.parametrize(
     "text, says",
     [
-        (TOYS.encode("utf-16"), "is no TOML in UTF-8"),
-        (TOYS + "target = 3", "is no TOML"),
+        (TOYS.encode("utf-16"), "is not TOML in UTF-8"),
+        (TOYS + "target = 3", "is not TOML"),
         (TOYS + "name = 'me'", "unknown key 'name': a pair is called as its file is"),
         (TOYS + "speed = 3", "unknown key 'speed'; known: target, draft, place"),
         (TOYS + "place = {treads = 2}", "'place.treads'.*Did you mean 'threads'"),
@@ -67,7 +67,7 @@ def test_a_damaged_pair_file_is_one_line_that_names_it(write, text, says):
 @pytest.mark.parametrize(
     "text, says",
     [
-        (CURVES.encode("utf-16"), "is no TOML in UTF-8"),
+        (CURVES.encode("utf-16"), "is not TOML in UTF-8"),
         (CURVES.replace("0.5", "nan"), "seconds in .*nan"),
         (CURVES.replace("0.5", "0.0"), r"seconds in \(\(1, 0.0\),\)"),
         (CURVES.replace("0.5", '"x"'), "could not convert string to float"),

@@ -409,10 +409,10 @@ def test_what_is_stored_of_a_head_is_its_own(tmp_path, target_network, head):
 @pytest.mark.parametrize(
     "layers, damage, says",
     [
-        (3, "missing", "there is no EAGLE head"),
-        (3, "lacking", "no EAGLE head.*'fc.weight'"),
-        (3, "more", "no EAGLE head.*'other'"),
-        (3, "wide", r"no EAGLE head.*'fc.weight', \(3, 3\)"),
+        (3, "missing", "the EAGLE head .* is missing"),
+        (3, "lacking", "not the EAGLE head.*'fc.weight'"),
+        (3, "more", "not the EAGLE head.*'other'"),
+        (3, "wide", r"not the EAGLE head.*'fc.weight', \(3, 3\)"),
         (3, "cut short", "eagle.safetensors, of .* bytes, is cut off"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_path_and_the_users_folder_are_taken_everywhere(folder, monkeypatch):
 def test_a_folder_without_a_configuration_is_no_checkpoint(tmp_path):
     (tmp_path / "adapter_config.json").write_text("{}")
     says = error_of(str(tmp_path))
-    assert f"in {tmp_path}: there is no config.json" in says
+    assert f"in {tmp_path}: it lacks config.json" in says
     assert "an adapter must first be merged" in says
 
 
@@ -160,7 +160,7 @@ def test_an_index_of_no_weights_is_refused_in_words(folder):
     (folder / "model.safetensors").unlink()
     (folder / checkpoint.INDEX).write_text("[]")
     says = error_of(str(folder))
-    assert f"{checkpoint.INDEX} is no index of a checkpoint (" in says
+    assert f"{checkpoint.INDEX} is not the index of a checkpoint (" in says
 
 
 # -- the end of a text -----------------------------------------------------------------

@@ -138,8 +138,8 @@ def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_nothing(
     before = sorted(tmp_path.iterdir())
     for name, says in [
         ("cut", "cut.gguf cannot be read by transformers"),
-        ("empty", "empty.gguf is no GGUF file"),
-        ("text", "text.gguf is no GGUF file"),
+        ("empty", "empty.gguf is not a GGUF file"),
+        ("text", "text.gguf is not a GGUF file"),
         ("none", "none.gguf cannot be read: No such file"),
         ("other", "no-such-architecture"),
     ]:

@@ -51,7 +51,7 @@ def test_settings_merge_and_names_are_filled_in(pearl):
         ("table-5", 'unit = "tok/s"', 'unit = "tok/s"\nunits = "s"', "units"),
         ("table-5", 'kind = "argmax"', 'kind = "best"', r"claims\.0\.kind"),
         ("table-5", "33.25", "nan", r"cells\.0\.2.*finite"),
-        ("table-5", 'item = "table-5"', "item = ", "no TOML"),
+        ("table-5", 'item = "table-5"', "item = ", "not TOML"),
         ("table-9", '"steps"', '"step"', "known: steps, heatmaps.*mean 'steps'?"),
         ("calibration", "-34]\nsolve =", "-34]\nsolves =", "entry 'codellama-7-34': "),
         ("paper", "year = 2025", "", "year"),

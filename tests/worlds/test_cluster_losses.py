@@ -72,8 +72,8 @@ def test_every_method_gives_the_tokens_of_the_virtual_clock(ray, method, tempera
         for name in speclib.METHODS
     ],
 )
-def test_large_rows_stay_where_they_are_and_every_method_gives_its_tokens(ray, method):
-    """At temperature 1; a row of 30,000 tokens is left on its node."""
+def test_with_large_rows_every_method_gives_its_tokens(ray, method):
+    """At temperature 1; a row has 30,000 tokens."""
     asked = request(method, temperature=1.0, max_new_tokens=16)
     with Cluster(LARGE) as world:
         written = speclib.decode("x", world=world, **asked).tokens
@@ -113,7 +113,7 @@ def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operat
 
 @pytest.mark.parametrize("operation", [1, 5])
 @pytest.mark.parametrize("test", ["exact", "ratio"])
-def test_dsi_goes_on_where_large_rows_are_lost_with_a_node(ray, test, operation):
+def test_dsi_with_large_rows_goes_on_when_a_node_dies(ray, test, operation):
     asked = request("dsi", lookahead=2, temperature=1.0, max_new_tokens=24)
     with Cluster(LARGE, servers=2, emulate=SWIFT) as world:
         ray.after_operations("target-2", operation)

@@ -94,9 +94,9 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     if not model:
         reason = "; ".join(latest_errors) or "no reason given"
         raise BadValue(
-            f"llama.cpp cannot load {path}: {reason}. Give a whole GGUF that is no "
-            "newer than this llama.cpp: a Git LFS pointer is none, nor is a folder. In "
-            "speclib's cache: delete it, and it is written again"
+            f"llama.cpp cannot load {path}: {reason}. Give a whole GGUF file, no "
+            "folder or Git LFS pointer, and not newer than this llama.cpp. If it is "
+            "in speclib's cache, delete it: it is then written again"
         )
 
     if not _has_cuttable_cache(model):

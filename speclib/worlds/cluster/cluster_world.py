@@ -18,11 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import (
-    ActorUnavailableError,
-    NodeDiedError,
-    RayError,
-)
+from ray.exceptions import RayError
 from ray.util import (
     placement_group,
     placement_group_table,
@@ -125,7 +121,8 @@ class ActorWorker:
                 return ray.get(self._answer)
             cause = self._why_nothing_came(timeout, setting)
         except RayError as error:
-            cause = self._how_it_ended(error)
+            ended = nodes.one_line(error)
+            cause = f"its process on node {self.node!r} ended (Ray: {ended})"
         self.stop()
         raise DeviceLost(cause) from None
 
@@ -140,18 +137,6 @@ class ActorWorker:
             f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
             f"give a larger {setting}"
         )
-
-    def _how_it_ended(self, error: RayError) -> str:
-        """What Ray says of an actor that is lost, in a line."""
-        text = nodes.one_line(error)
-        if "No module named 'speclib'" in text:
-            return (
-                "speclib is not installed on its node: install the same version on "
-                "every node, in the Python that `ray start` runs in"
-            )
-        if isinstance(error, ActorUnavailableError | NodeDiedError):
-            return f"its node, {self.node!r}, cannot be reached any more (Ray: {text})"
-        return f"its process on node {self.node!r} ended (Ray: {text})"
 
     @property
     def pids(self) -> tuple[int, ...]:
