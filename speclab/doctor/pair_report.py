@@ -29,6 +29,7 @@ class PairReport:
     stands_for       its models, as the paper calls them
     paper            whose pair it is
     parts            what each place holds
+    gpus             how many GPUs it is on
     missing          what keeps it from running here; empty if nothing does
     without_weights  the pair of the same shapes that needs no weights; empty: none
     """
@@ -37,13 +38,9 @@ class PairReport:
     stands_for: str
     paper: str
     parts: tuple[MemoryUse, ...]
+    gpus: int
     missing: tuple[str, ...]
     without_weights: str
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs it stands on."""
-        return len({use.place for use in self.parts if use.place.startswith("cuda")})
 
 
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
@@ -64,11 +61,13 @@ def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport
             held, missing = [], [str(error)]
         if hub_is_silent and missing:
             missing.append(f"a way to the hub ({hub_is_silent})")
+        places = {use.place for use in held}
         report = PairReport(
             name=pair.name,
             stands_for=pair.stands_for,
             paper=(pair.latency or "").split("/")[0],
             parts=tuple(held),
+            gpus=len([place for place in places if place.startswith("cuda")]),
             missing=tuple(missing),
             without_weights=f"shape/{name}" if name in shape_pairs else "",
         )

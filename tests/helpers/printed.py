@@ -29,12 +29,6 @@ def load_folder(folder: str) -> dict[str, dict[str, Any]]:
     return files
 
 
-def load_item(paper: str, item: str) -> dict[str, Any]:
-    """The file of one table or figure of a paper."""
-    path = DATA / "papers" / paper / f"{item}.toml"
-    return tomllib.loads(path.read_text("utf-8"))
-
-
 # -- printed numbers -------------------------------------------------------------------
 def numbers_of(table: dict[str, Any]) -> dict[CellName, float]:
     """The printed numbers of one table, by row and column."""

@@ -147,7 +147,18 @@ def test_features_are_those_of_the_tokens_that_were_fed():
 
 
 # -- beyond a sliding window -----------------------------------------------------------
-@pytest.mark.parametrize("name", snapshots.WITH_WINDOW)
+# One has a window in every layer, one in some; the thorough tests try them all.
+WINDOWS = ("MistralConfig", "Gemma3TextConfig")
+with_a_window = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in WINDOWS else pytest.mark.thorough)
+        for name in snapshots.WITH_WINDOW
+    ],
+)
+
+
+@with_a_window
 def test_beyond_a_window_rows_are_those_of_a_fresh_pass(name):
     """Also after a rejection that goes back to before the window."""
     net = snapshots.random_network(name)
@@ -165,7 +176,7 @@ def test_beyond_a_window_rows_are_those_of_a_fresh_pass(name):
     assert longest > 2 * snapshots.WINDOW
 
 
-@pytest.mark.parametrize("name", snapshots.WITH_WINDOW)
+@with_a_window
 def test_beyond_a_window_trees_have_the_rows_of_passes_of_any_shape(name):
     net = snapshots.random_network(name)
     fixed = FixedRows(net, snapshots.VOCAB, 4)
@@ -186,7 +197,7 @@ def test_beyond_a_window_trees_have_the_rows_of_passes_of_any_shape(name):
         np.testing.assert_allclose(*drafted, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["MistralConfig", "Gemma3TextConfig"])
+@pytest.mark.parametrize("name", WINDOWS)
 def test_beyond_a_window_a_rows_bits_do_not_depend_on_how_its_text_was_fed(name):
     net = snapshots.random_network(name).to(torch.bfloat16)
     model = FixedRows(net, snapshots.VOCAB, 8)

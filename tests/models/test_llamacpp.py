@@ -322,10 +322,9 @@ def as_trained_on_cores(pair: Pair) -> Pair:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["gsm8k", "rag"])
 @pytest.mark.parametrize("method, options", METHODS)
-def test_greedy_output_is_plain_decodings_own(virtual, method, options, task):
-    request = {"prompt": prompts.load(task)[1].input, "max_new_tokens": 40}
+def test_greedy_output_is_plain_decodings_own(virtual, method, options):
+    request = {"prompt": prompts.load("gsm8k")[1].input, "max_new_tokens": 40}
     plain = speclib.decode(world=virtual, method="autoregressive", **request)
     ours = speclib.decode(world=virtual, method=method, **request, **options)
     assert ours.tokens == plain.tokens
@@ -344,7 +343,7 @@ def test_output_in_real_processes_is_that_of_the_virtual_clock(virtual):
         for temperature in (0.0, 0.9):
             request["temperature"] = temperature
             plain = speclib.decode(world=virtual, method="autoregressive", **request)
-            for method, options in METHODS:
+            for method, options in (METHODS[1], METHODS[-1]):
                 how = {"method": method, **request, **options}
                 real = speclib.decode(world=world, **how)
                 simulated = speclib.decode(world=virtual, **how)

@@ -145,23 +145,6 @@ def test_a_timeline_is_drawn_by_its_scripts_and_styles(site, tmp_path):
     assert (tmp_path / "run.svg").is_file()
 
 
-def test_a_home_of_ones_own_is_read_where_it_has_data(site, tmp_path):
-    show = "from speclib import paths; print(paths.DATA, paths.MODELS, paths.REPORTS)"
-    home = tmp_path / "own"
-    (home / "data").mkdir(parents=True)
-    ended = python(site, "-c", show, home=tmp_path, SPECLIB_HOME=str(home))
-    data, models, reports = ended.stdout.split()
-    assert data == str(home / "data")
-    assert models == str(home / "data" / "models")
-    assert reports == str(home / "reports")
-
-    home = tmp_path / "empty"
-    ended = python(site, "-c", show, home=tmp_path, SPECLIB_HOME=str(home))
-    data, models, reports = ended.stdout.split()
-    assert data == str(site / "speclib" / "_data")
-    assert models == str(home / "models")
-
-
 FIND = "from speclib.models import zoo; print(zoo.locate('zoo/draft-qwen'))"
 
 

@@ -65,14 +65,8 @@ def test_every_method_gives_the_tokens_of_the_virtual_clock(ray, method, tempera
     assert len(written) == 64
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name == "eagle" else ())
-        for name in speclib.METHODS
-    ],
-)
-def test_with_large_rows_every_method_gives_its_tokens(ray, method):
+@pytest.mark.parametrize("method", ["speculative", "pearl", "dsi", "tree", "ssd"])
+def test_with_large_rows_a_method_gives_its_tokens(ray, method):
     """At temperature 1; a row has 30,000 tokens."""
     asked = request(method, temperature=1.0, max_new_tokens=16)
     with Cluster(LARGE) as world:

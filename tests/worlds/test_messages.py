@@ -71,8 +71,7 @@ def test_without_message_times_no_message_is_shown():
     assert all(event.message_seconds == 0 for event in trace.operations)
 
 
-@pytest.mark.parametrize("cancel", ["immediate", "after-op"])
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("temperature, cancel", [(0.0, "after-op"), (1.0, "immediate")])
 @pytest.mark.parametrize("method", speclib.METHODS)
 def test_no_method_loses_a_token_to_slow_messages(method, temperature, cancel):
     """Greedy tokens are plain decoding's; sampled ones are those without messages.
