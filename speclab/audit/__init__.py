@@ -8,4 +8,8 @@ what two findings need beyond plain arithmetic on printed numbers, which is in
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("items", "page", "readings", )
+DOOR = (
+    "items",
+    "page",
+    "readings",
+)

@@ -4,4 +4,16 @@
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("calls", "candidate_mistakes", "candidates", "case", "check", "coin", "from_file", "line", "line_mistakes", "mistakes", "pages", )
+DOOR = (
+    "calls",
+    "candidate_mistakes",
+    "candidates",
+    "case",
+    "check",
+    "coin",
+    "from_file",
+    "line",
+    "line_mistakes",
+    "mistakes",
+    "pages",
+)

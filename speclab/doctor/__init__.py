@@ -8,4 +8,7 @@ Nothing is downloaded, and no weights are read.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("report", "show", )
+DOOR = (
+    "report",
+    "show",
+)

@@ -6,4 +6,8 @@ machine. Knows no paper, and computes no number of a table.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("fit", "layer_similarity", "measure", )
+DOOR = (
+    "fit",
+    "layer_similarity",
+    "measure",
+)

@@ -7,4 +7,12 @@ a folder of pages of what is committed.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("book", "compute_virtual", "notebooks", "publish", "real_model", "reproduce", "site", )
+DOOR = (
+    "book",
+    "compute_virtual",
+    "notebooks",
+    "publish",
+    "real_model",
+    "reproduce",
+    "site",
+)

@@ -6,4 +6,10 @@ room runs nothing and knows no paper.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("official_prompts", "rows", "spec", "this_machine", "values", )
+DOOR = (
+    "official_prompts",
+    "rows",
+    "spec",
+    "this_machine",
+    "values",
+)

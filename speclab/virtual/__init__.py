@@ -5,4 +5,11 @@
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("cells", "grid_row", "latency_acceptance_grid", "outputs", "settle", "toy_requests", )
+DOOR = (
+    "cells",
+    "grid_row",
+    "latency_acceptance_grid",
+    "outputs",
+    "settle",
+    "toy_requests",
+)

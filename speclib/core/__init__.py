@@ -4,4 +4,14 @@ Knows neither time nor devices.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("candidate_tree", "certain_rows", "features", "kv_prefix", "penalties", "sampling", "settings", "text", "verification", )
+DOOR = (
+    "candidate_tree",
+    "certain_rows",
+    "features",
+    "kv_prefix",
+    "penalties",
+    "sampling",
+    "settings",
+    "text",
+    "verification",
+)

@@ -1,4 +1,13 @@
 """A run, drawn: its timeline, and the letters, numbers and shapes of any picture."""
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("display", "numbers", "svg", "text_in_pictures", "timeline.axis", "timeline.run", "timeline.sayings", "timeline.widget", )
+DOOR = (
+    "display",
+    "numbers",
+    "svg",
+    "text_in_pictures",
+    "timeline.axis",
+    "timeline.run",
+    "timeline.sayings",
+    "timeline.widget",
+)

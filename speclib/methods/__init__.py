@@ -36,7 +36,13 @@ from .ssd import ssd
 from .tree_speculative import tree
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("dsi", "lookahead", "pearl", "speculative", "ssd", )
+DOOR = (
+    "dsi",
+    "lookahead",
+    "pearl",
+    "speculative",
+    "ssd",
+)
 
 
 def in_a_world(method: Callable[..., None]) -> Callable[..., None]:

@@ -29,4 +29,19 @@ import torch; the others do not until something is built.
 """
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("batched", "checkpoint", "eagle_head", "fixed_rows", "gpus", "hf", "loading", "open_pair", "packaged", "parallel.layer_parallel", "preflight", "toy", "weights", "zoo", )
+DOOR = (
+    "batched",
+    "checkpoint",
+    "eagle_head",
+    "fixed_rows",
+    "gpus",
+    "hf",
+    "loading",
+    "open_pair",
+    "packaged",
+    "parallel.layer_parallel",
+    "preflight",
+    "toy",
+    "weights",
+    "zoo",
+)

@@ -14,7 +14,18 @@ from .propose import Propose
 from .score import Score, ScoreTree, ScoreTreeFeatures
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("draft_dynamic_tree", "draft_phrase", "draft_sequences", "draft_tree", "fork", "model", "operation", "payload", "propose", "score", )
+DOOR = (
+    "draft_dynamic_tree",
+    "draft_phrase",
+    "draft_sequences",
+    "draft_tree",
+    "fork",
+    "model",
+    "operation",
+    "payload",
+    "propose",
+    "score",
+)
 
 OPERATIONS: dict[str, type[Operation]] = {
     operation.name: operation
