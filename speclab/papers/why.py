@@ -28,7 +28,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from speclab.runs.rows import CellRuns, key_of
-from speclab.runs.spec import Spec, present
+from speclab.runs.spec import ToySpec, VirtualSpec
 from speclab.traces.counts import Counts
 from speclab.traces.reconcile import Cause, Reconciled
 from speclab.virtual.settle import outcomes_of, settle, toy_cell
@@ -95,8 +95,9 @@ def why(
 
 def _is_speedup(cell: TableCell) -> bool:
     """Whether it is the speed of a method with a window over plain decoding's."""
-    has_window = takes_gamma(cell.spec.method)
-    return cell.stat == "speedup" and cell.spec.over is None and has_window
+    spec = cell.spec
+    is_over_plain = isinstance(spec, VirtualSpec) and spec.over is None
+    return cell.stat == "speedup" and is_over_plain and takes_gamma(spec.method)
 
 
 def _have_same_prompts(one: TableCell, other: TableCell) -> bool:
@@ -112,15 +113,16 @@ def _from_print(
         yield Cause("printed", printed)
         for erratum in table.errata:
             is_other = erratum.kind in CONTRADICTIONS and not erratum.beside
-            if is_other and (row, column) in erratum.cells:
-                yield Cause("its own tables", present(erratum.computed))
+            computed = erratum.computed
+            if computed is not None and is_other and (row, column) in erratum.cells:
+                yield Cause("its own tables", computed)
         yield Cause("beyond its tables", predicted)
     yield Cause("predicted", predicted)
 
 
 # -- from the prediction to the measurement --------------------------------------------
 def _speedups(
-    asked: Spec, runs: CellRuns, alone: CellRuns
+    asked: ToySpec, runs: CellRuns, alone: CellRuns
 ) -> Iterator[tuple[str, float]]:
     """The speed-up on the clock after each cause, once all before it are counted in.
 
@@ -128,14 +130,14 @@ def _speedups(
     alone  speculative decoding on the same prompts
     """
     own, plain, by_turns = map(total, (runs.stats, runs.baseline, alone.stats))
-    target = load_latency(present(asked.latency)).target(1)
+    target = load_latency(asked.latency).target(1)
     yield "predicted", target * _speed(total(outcomes_of(asked)))
     asked = asked.changed(gamma=runs.gamma)
     yield "window", target * _speed(total(outcomes_of(asked)))
     toys = toy_cell(asked.changed(tokens=runs.spec.tokens))
     yield "short texts", target * _speed(_run(toys))
 
-    draft = _draft_pass(by_turns, present(alone.gamma))
+    draft = _draft_pass(by_turns, alone.gamma or 0)
     target = plain.per_step(plain.step_target)
     toys = replace(toys, latency=_latency(draft, target))
     yield "cost ratio", target * _speed(_run(toys))
@@ -150,7 +152,7 @@ def _speedups(
 
     seconds = run.per_step(run.step_seconds)
     if runs.spec.method != BY_TURNS:
-        draft = _draft_pass(own, present(runs.gamma))
+        draft = _draft_pass(own, runs.gamma or 0)
         slower = own.per_step(own.step_target) / run.per_step(run.step_target)
         longer = {fed: slower * longer[fed]}
         run = _run(replace(toys, latency=_latency(draft, slower * target, longer)))
