@@ -22,7 +22,8 @@ Every number has a kind. `paper`: printed there. `virtual`: predicted, by our co
 the method on a simulated clock with the paper's own latencies. `emulated`: that code
 with real processes that wait these latencies out. `measured`: real models, by the clock
 on the wall. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do not settle it.
-[How the numbers are made](../docs/reproduce.md)."""
+[How to read a report](../docs/read-a-report.md), and
+[how the numbers are made](../docs/reproduce.md)."""
 
 
 def page_markdown(page: TablePage) -> str:
