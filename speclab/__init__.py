@@ -12,6 +12,7 @@ _MODULE_OF_NAME = {
     "acceptance": "speclab.traces.acceptance",
     "acceptance_of_log": "speclab.traces.acceptance",
     "reconcile": "speclab.traces.reconcile",
+    "why": "speclab.papers.why",
     "similarities": "speclab.measure.layer_similarity",
     "explorer": "speclab.views.widgets.timeline_explorer",
     "regions": "speclab.views.widgets.dsi_regions",

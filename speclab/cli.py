@@ -41,8 +41,9 @@ def reproduce(
         typer.Option(help="As long as you say; 0 measures nothing and writes reports."),
     ] = None,
 ) -> None:
-    """Measure, and regenerate every table and figure into reports/."""
+    """Measure, and regenerate every table and figure into reports/local."""
     from speclab.reproduce import reproduce as reproducing
+    from speclib.paths import REPORTS
 
     if full and (quick or minutes is not None):
         raise BadValue("--full is a budget of its own: give it without the others")
@@ -53,7 +54,7 @@ def reproduce(
     outcome = reproducing.reproduce(
         paper or (), minutes=budget if minutes is None else minutes, quick=quick
     )
-    print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
+    print(f"{time.monotonic() - started:.1f} s. Open {REPORTS / 'index.html'}")
     if outcome.failed:
         _print_failures(outcome.failed)
     if outcome.interrupted:
@@ -65,12 +66,12 @@ def reproduce(
 
 def _print_failures(errors: Mapping[str, str]) -> None:
     """Prints each reason once, with the names of all that failed for it."""
-    from speclab.views.tables.section import group_by_reason
+    from speclab.views.tables.table_page import group_by_reason
 
     heading = f"{len(errors)} failed; all others are stored, run again to retry:"
     print(heading, file=sys.stderr)
-    for failure in group_by_reason(errors):
-        print(f"  {failure.reason}\n    {'; '.join(failure.cells)}", file=sys.stderr)
+    for reason, cells in group_by_reason(errors).items():
+        print(f"  {reason}\n    {'; '.join(cells)}", file=sys.stderr)
 
 
 @app.command()
@@ -92,6 +93,19 @@ def virtual(
     if failed:
         _print_failures(failed)
         raise typer.Exit(1)
+
+
+@app.command()
+def why(
+    paper: Annotated[str, typer.Argument(help="Such as pearl.")],
+    item: Annotated[str, typer.Argument(help="Its table, such as table-1.")],
+    row: Annotated[str, typer.Argument(help="As printed.")],
+    column: Annotated[str, typer.Argument(help="As printed.")],
+) -> None:
+    """Say why a measured speed-up is not the printed one, cause by cause."""
+    from speclab.papers.why import why as reconcile_cell
+
+    print(reconcile_cell(paper, item, row, column))
 
 
 @app.command()
@@ -181,10 +195,11 @@ def real(
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
     minutes: Annotated[float, typer.Option(help="At most.")] = 15,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compare outputs on prompts of ten tasks.")
+        bool,
+        typer.Option("--exact", help="Compare outputs on prompts of nine more tasks."),
     ] = False,
 ) -> None:
-    """Measure SmolLM2 by every method, and write reports/smollm2.md."""
+    """Measure SmolLM2 by every method, and write smollm2.md into reports/local."""
     from speclab.reproduce import real_model
 
     if exact:
@@ -315,7 +330,8 @@ def lessons() -> None:
 @app.command()
 def pictures(
     to: Annotated[
-        Path | None, typer.Option(help="The folder; reports/pictures if left out.")
+        Path | None,
+        typer.Option(help="The folder; reports/local/pictures if left out."),
     ] = None,
 ) -> None:
     """Write the pictures for the board, each as SVG and PNG."""

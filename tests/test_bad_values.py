@@ -87,21 +87,12 @@ def explorer_of(results: Any) -> object:
     return speclab.explorer(lambda **_: results)
 
 
-def stored_explorer(first: Any) -> object:
-    """An explorer of results that exist already."""
-    return speclab.explorer({1: [speclib.simulate(tokens=4)]}, {"k": first})
-
-
 def book(paper: Any = "pearl", **values: Any) -> object:
     return speclab.Book(paper, **values)
 
 
 def show(item: Any) -> object:
     return book().show(item)
-
-
-def chart(item: Any) -> object:
-    return book().chart(item)
 
 
 def book_timeline(item: Any) -> object:
@@ -248,7 +239,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (explorer, {"controls": {"speed": (0, 1, 0.1, 0.5)}}, "no parameter 'speed'"),
     (speclab.explorer, {"simulate": 5}, "simulate is 5"),
     (explorer_of, {"results": 5}, "simulate gave 5: let it return a result"),
-    (stored_explorer, {"first": 2}, "no results for k = 2; known: 1"),
     (speclab.similarities, {"model": "zoo/target", "texts": "x", "lp": 0}, "lp is 0"),
     (speclab.similarities, {"model": "zoo/target", "texts": []}, "texts"),
     (speclab.sequences, {"shown": 3}, "int is neither"),
@@ -260,7 +250,6 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (book, {"paper": "perl"}, "no paper 'perl'"),
     (book, {"minutes": -1}, "minutes is -1"),
     (show, {"item": "table-99"}, "pearl.* has no 'table-99'; known: "),
-    (chart, {"item": "table-99"}, "has no 'table-99'"),
     (book_timeline, {"item": "table-99"}, "has no 'table-99'"),
 ]
 

@@ -20,5 +20,7 @@ DOOR = (
     "statistics",
     "table_cells",
     "table_result",
+    "verdicts",
     "virtual_numbers",
+    "why",
 )

@@ -25,7 +25,7 @@ from .scripts import READERS, SCRIPTS
 NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables
 
 # What every paper says of itself; all else in paper.toml is among its ``facts``.
-PAPER_KEYS = ("key", "title", "authors", "year", "url", "arxiv", "about")
+PAPER_KEYS = ("key", "name", "title", "authors", "year", "url", "arxiv", "about")
 
 # Items in the order in which a paper prints them; others, such as our own "extra",
 # follow.

@@ -7,7 +7,6 @@ clock.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
 from pydantic import (
@@ -16,7 +15,6 @@ from pydantic import (
     Field,
     FiniteFloat,
     PrivateAttr,
-    field_validator,
 )
 
 from speclib.errors import BadValue, unknown_name
@@ -52,10 +50,8 @@ SettingValue = bool | str | int | float | tuple[str | int | float, ...]
 # A dict holds the settings of one kind of number, by the name of the kind.
 Settings = dict[str, SettingValue | dict[str, SettingValue]]
 
-MOST_WORDS = 30  # of the sentence that says what to look at in a table
-
-# A sentence that another one follows. The dot of "DSI vs. SI" ends none.
-ENDED_SENTENCE = re.compile(r'(?<!\bvs)[.!?]\s+["(]?[A-Z]')
+# From the unit of the data to that of the print.
+SCALES: dict[tuple[str, str | None], float] = {("s", "ms"): 1000.0}
 
 CellName = tuple[str, str]  # row and column, as printed
 PrintedCell = tuple[str, str, FiniteFloat]  # row, column and value
@@ -136,11 +132,41 @@ class Beside(_Strict):
     cells: tuple[PrintedCell, ...]
 
 
+class MainQuantity(_Strict):
+    """The numbers of a table that its page shows first, as its method's gain.
+
+    name      what they are: "PEARL over plain decoding"
+    over      "columns": ``of`` and ``by`` are rows, and there is a point per column
+    of, by    their labels, as in a claim; each number is ``of``, or ``of`` over ``by``.
+              Several ``of`` stand for several models, named before their " / "
+    among     a pattern for the labels of points; what its star stands for names them
+    against   the label of a baseline, for each ``of``, with which the paper compares,
+              and ``against_name`` what it is called
+    has_ceiling  whether the cost ratio c is the most that the method can gain
+    """
+
+    name: str
+    over: Literal["rows", "columns"]
+    of: str | tuple[str, ...]
+    by: str | None = None
+    among: str = "*"
+    against: str | tuple[str, ...] | None = None
+    against_name: str = ""
+    has_ceiling: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its rows, or of its columns."""
+        return self.of if isinstance(self.of, tuple) else (self.of,)
+
+
 class Table(_Strict):
     """One table, figure or theorem: what was printed, and what to run for it.
 
     item, title          what it is called
-    look, about          what to look at first: one sentence; what it shows and claims
+    about                what it shows and claims; below that, how it was read and run
+    before_you_cite      what to know before one cites its numbers, four at most
+    main                 the numbers that its page shows first
     metric, unit         what its numbers are, where a row or column says nothing else
     decimals             of the print, counted in ``printed_unit`` if that differs
     rows, columns_are    what the labels of rows and of columns stand for
@@ -155,8 +181,9 @@ class Table(_Strict):
 
     item: str
     title: str
-    look: str
     about: str
+    before_you_cite: tuple[str, ...] = Field(default=(), max_length=4)
+    main: MainQuantity | None = None
     metric: str
     unit: str
     decimals: int
@@ -184,21 +211,20 @@ class Table(_Strict):
     from_formula: bool = False
     _paper: Paper = PrivateAttr()
 
-    @field_validator("look")
-    @classmethod
-    def _check_look(cls, look: str) -> str:
-        """Raises ValueError unless it is one sentence that is not too long."""
-        words = len(look.split())
-        if words > MOST_WORDS:
-            raise ValueError(f"{look!r} has {words} words: give {MOST_WORDS} at most")
-        if not look.endswith((".", "?")) or ENDED_SENTENCE.search(look):
-            raise ValueError(f"{look!r}: give one sentence that ends with a mark")
-        return look
-
     @property
     def paper(self) -> Paper:
         """The paper that this table belongs to."""
         return self._paper
+
+    @property
+    def shown_unit(self) -> str:
+        """The unit of its numbers on a page; a column of another unit says it."""
+        is_known = (self.unit, self.printed_unit) in SCALES
+        return str(self.printed_unit) if is_known else self.unit
+
+    def scale(self, unit: str) -> float:
+        """What leads from a number in ``unit`` to one as it is printed."""
+        return SCALES.get((unit, self.printed_unit), 1.0)
 
     @property
     def file(self) -> str:
@@ -305,6 +331,7 @@ class Paper(_Strict):
     """
 
     key: str
+    name: str = ""  # of its method, as pages call it; the key without it
     title: str
     authors: tuple[str, ...]
     year: int
@@ -314,6 +341,11 @@ class Paper(_Strict):
     facts: dict[str, Any] = Field(default_factory=dict)
     calibration: dict[str, Calibration] = {}
     tables: dict[str, Table] = {}
+
+    @property
+    def short_name(self) -> str:
+        """What its pages call it."""
+        return self.name or self.key
 
     @property
     def address(self) -> str:

@@ -1,8 +1,7 @@
-"""A paper opened for reading: its tables filled once, shown in the forms they have.
+"""A paper opened for reading: its tables filled once, each shown as a page.
 
     pearl = Book("pearl")
-    pearl.show("table-5")           # what to look at, numbers by kind, verdicts, errata
-    pearl.chart("table-5")
+    pearl.show("table-5")           # does it reproduce? by how much, and what to know
     pearl.timeline("table-1", "Llama2 7&70B")
 
 The notebooks under ``notebooks/reproduce`` call this. Numbers come from the rows that
@@ -15,7 +14,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Annotated
 
 from speclab.papers.figures import ReplayedSteps
@@ -31,25 +29,10 @@ from speclib.errors import unknown_name
 from speclib.trace.events import Trace
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
+    from speclab.views.tables.shown import ShownTable
     from speclib.drawing.timeline.widget import Timeline
 
 OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
-
-
-class Page:
-    """Something to look at: HTML in notebooks, Markdown wherever only text is shown."""
-
-    def __init__(self, html: str, markdown: str):
-        self.html = html
-        self.markdown = markdown
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/html": self.html, "text/plain": self.markdown}
-
-    def __repr__(self) -> str:
-        return self.markdown
 
 
 @dataclass(frozen=True)
@@ -110,28 +93,20 @@ class Book:
         self.paper.table(name)  # an unknown item is named
         return self.filled[name]
 
-    def show(self, name: str) -> Page:
-        """What to look at, its numbers by kind, verdicts with reasons, errata."""
-        from speclab.views.tables.html import section_html
-        from speclab.views.tables.markdown import section_md
+    def show(self, name: str) -> ShownTable:
+        """The item's page: does it reproduce, by how much, and what to know first."""
+        from speclab.views.tables.shown import show
 
-        result = self.item(name)
-        return Page(section_html(result, self.others), section_md(result, self.others))
-
-    def chart(self, name: str) -> go.Figure | None:
-        """The item's chart, a plotly figure; None where the table says it all."""
-        from speclab.views.charts.table_charts import chart
-
-        return chart(self.item(name))
+        return show(self.item(name), self.others)
 
     def timeline(
         self, name: str, column: str | None = None, *, tokens: int = 24
-    ) -> Timeline | Page:
+    ) -> Timeline | None:
         """The printed steps of an item, replayed; or one request of each row of a
         ``column``, simulated now at the paper's latencies.
 
         The axis is cut off where the slowest method has written so many ``tokens``.
-        Where the column has no virtual numbers, it is a page that says so.
+        It is None where the column has no virtual numbers.
         """
         from speclib.drawing.timeline.widget import timeline
 
@@ -151,17 +126,9 @@ class Book:
                 label += "" if gamma is None else f", γ = {gamma}"
                 runs[label] = ShownRun(trace, {})
         if not runs:
-            text = f"{name}, column {column}: no run on the virtual clock"
-            return Page(f"<p>{escape(text)}</p>", text)
+            return None
         until = max(_when_written(tokens, run.trace) for run in runs.values())
         return timeline(*runs.values(), labels=list(runs), until=until)
-
-    def summary(self) -> Page:
-        """How many numbers of each kind there are, how many claims hold or are open."""
-        from speclab.views.tables.html import summary_html
-        from speclab.views.tables.markdown import summary_md
-
-        return Page(summary_html(self.filled), summary_md(self.filled))
 
 
 def _replayed_run(steps: ReplayedSteps) -> ShownRun:

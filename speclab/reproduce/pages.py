@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Set
+import re
+from collections.abc import Callable, Set
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from speclab.views.notebook_files import PLOTLY, WIDGET, parse_notebook
-from speclib import paths
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-    from .book import Book
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -75,44 +73,12 @@ def _chart_html(figure: dict[str, Any]) -> str:
     return html
 
 
-def notebook_markdown(executed: str) -> str:
-    """The texts of an executed notebook and the text of its outputs, as Markdown.
-
-    Code is left out. It takes the plain text of an output, which is Markdown where
-    speclab's own pages are displayed.
-    """
-    parts = []
-    for cell in parse_notebook(executed).cells:
-        if cell.cell_type == "markdown":
-            parts.append("".join(cell.source))
-        for output in cell.get("outputs", ()):
-            text = "".join(output.get("data", {}).get("text/plain", ""))
-            if text:
-                parts.append(text.rstrip())
-    return "\n\n".join(parts) + "\n"
-
-
-def index_markdown(books: Iterable[Book]) -> str:
-    """A line per paper: its title, and how many of its verdicts are which."""
-    lines = ["# Reports", ""]
-    for book in books:
-        verdicts: Counter[str] = Counter()
-        for result in book.filled.values():
-            verdicts.update(line.holds for line in result.claims)
-        counts = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
-        title = book.paper.title
-        lines.append(f"- [{title}]({book.paper.key}.md): verdicts: {counts or 'none'}")
-    if (paths.REPORTS / "audit.md").is_file():
-        lines += ["- [The audit](audit.md): what papers and codes claim, tried here"]
-    lines += ["- [All numbers](ledger.csv) and [all claims](claims.csv), as tables"]
-    return "\n".join(lines) + "\n"
-
-
 def index_html(markdown: str, pages: Set[str]) -> str:
     """The same as a page; its links lead to the pages that are there."""
     import mistune
 
     text = str(mistune.html(markdown))
     for page in sorted(pages):
-        text = text.replace(f'href="{escape(page)}.md"', f'href="{page}.html"')
+        own_pages = rf'href="{re.escape(page)}(/[\w-]+)?\.md"'
+        text = re.sub(own_pages, f'href="{page}.html"', text)
     return PAGE.format(title="speclib: all reports", body=text)

@@ -1,4 +1,4 @@
-"""The files under ``reports/``: ledger, claims, Markdown, pages, index.
+"""The files of reports: ledger, claims, Markdown, pages, index.
 
 Each is written whole or left untouched, and made of what is known now. What the files
 look like is the business of ``views``.
@@ -23,7 +23,7 @@ from speclib import paths
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
 
-from .book import Book, Page
+from .book import Book
 
 
 # -- rows of other machines ------------------------------------------------------------
@@ -54,8 +54,9 @@ def merge_rows(path: Path) -> int:
 
 # -- tables ----------------------------------------------------------------------------
 def write_tables(books: Iterable[Book]) -> None:
-    """Writes ledger.csv, claims.csv, and <paper>.md of every paper."""
-    from speclab.views.tables.markdown import paper_md
+    """Writes ledger.csv, claims.csv, and the Markdown of every paper and its items."""
+    from speclab.views.tables.markdown import page_markdown, paper_markdown
+    from speclab.views.tables.table_page import table_page
 
     lines: list[LedgerLine] = []
     claims: list[VerdictLine] = []
@@ -66,7 +67,14 @@ def write_tables(books: Iterable[Book]) -> None:
             for line in result.claims_over_same_devices:
                 claims.append(line._replace(claim=line.claim + SAME_DEVICES_SUFFIX))
         lines += book.others
-        text = paper_md(book.paper, book.filled, book.others)
+        folder = paths.REPORTS / book.paper.key
+        folder.mkdir(parents=True, exist_ok=True)
+        for item, result in book.filled.items():
+            if not result.numbers:
+                continue  # nothing was printed or run
+            text = page_markdown(table_page(result, book.others))
+            write_atomically(folder / f"{item}.md", text)
+        text = paper_markdown(book.paper, book.filled)
         write_atomically(paths.REPORTS / f"{book.paper.key}.md", text)
     write_ledger(paths.REPORTS / "ledger.csv", lines)
     write_claims(paths.REPORTS / "claims.csv", claims)
@@ -87,7 +95,7 @@ def write_front_figure(book: Book) -> None:
     front = book.paper.facts.get("front")
     if front:
         timeline = book.timeline(front["item"], front["column"])
-        if not isinstance(timeline, Page):  # else its table is not filled
+        if timeline is not None:  # else its table is not filled
             timeline.save(paths.REPORTS / "timeline.png")
 
 
@@ -104,9 +112,24 @@ def write_page(book: Book, executed: Path) -> None:
 
 def write_index_page(books: Iterable[Book]) -> None:
     """Writes index.md, a line per paper, and index.html, which leads to the pages."""
-    from .pages import index_html, index_markdown
+    from speclab.views.tables.markdown import index_markdown
 
-    markdown = index_markdown(books)
+    from .pages import index_html
+
+    papers = [(book.paper, book.filled) for book in books]
+    markdown = index_markdown(papers, _further_pages())
     write_atomically(paths.REPORTS / "index.md", markdown)
     pages = {path.stem for path in paths.REPORTS.glob("*.html")}
     write_atomically(paths.REPORTS / "index.html", index_html(markdown, pages))
+
+
+def _further_pages() -> list[str]:
+    """The index's lines on pages that are of no paper, as far as they are there."""
+    lines = {
+        "smollm2.md": "[A real model](smollm2.md): every method on SmolLM2, measured.",
+        "audit.md": "[The audit](audit.md): what papers and codes claim, tried here.",
+        "ledger.csv": "[All numbers](ledger.csv), [all claims](claims.csv): as tables.",
+    }
+    return [
+        f"- {line}" for name, line in lines.items() if (paths.REPORTS / name).is_file()
+    ]

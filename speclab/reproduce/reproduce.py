@@ -53,7 +53,7 @@ def reproduce(
     quick: bool = False,
     say: Say = print_at_once,
 ) -> Outcome:
-    """Measures for so many minutes at most, and writes ``reports/``.
+    """Measures for so many minutes at most, and writes reports.
 
     only     papers that are measured, and whose pages are made; all without it
     minutes  0 measures nothing: the reports are made of the rows that are there

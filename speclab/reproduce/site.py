@@ -32,6 +32,7 @@ MANUAL = [
     "teach",
     "reproduce",
     "read-a-report",
+    "numbers",
     "decisions",
 ]
 OF_THE_PROJECT = ["CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT", "SECURITY"]
@@ -95,10 +96,25 @@ def collect(source: Path, api: bool) -> None:
     for page in source.rglob("*.md"):
         text = page.read_text("utf-8")
         page.write_text(FOLDER_LINK.sub("](../reports/index.md)", text), "utf-8")
+    _copy_pages_of_items(source / "reports")
     lessons = sorted(source.glob("notebooks/learn/*.ipynb"))
     for lesson in lessons:
         _prepare_lesson(lesson)
     _write_front_page(source, lessons, _write_api(source) if api else [])
+
+
+def _copy_pages_of_items(reports: Path) -> None:
+    """Copies the pages of each paper's items, and lists them in the paper's margin."""
+    for page in sorted(reports.glob("*.md")):
+        items = sorted((paths.ROOT / "reports" / page.stem).glob("*.md"))
+        if items:
+            (reports / page.stem).mkdir()
+        for item in items:
+            shutil.copyfile(item, reports / page.stem / item.name)
+        if items:
+            names = "\n".join(f"{page.stem}/{item.stem}" for item in items)
+            contents = CONTENTS.format(caption="Items", pages=names)
+            page.write_text(page.read_text("utf-8") + contents, "utf-8")
 
 
 def _prepare_lesson(lesson: Path) -> None:

@@ -61,10 +61,12 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
     def __init__(self, guess: Guess):
         self.guess, self.question = guess, guess.question
+        step = guess.step or (guess.high - guess.low) / 100
         self.slider = widgets.FloatSlider(
             min=guess.low,
             max=guess.high,
-            step=guess.step or (guess.high - guess.low) / 100,
+            step=step,
+            readout_format=".0f" if step >= 1 else ".2f",
             value=(guess.low + guess.high) / 2,
             description="your guess",
             style={"description_width": "initial"},

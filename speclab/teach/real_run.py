@@ -24,13 +24,13 @@ from .behind_button import BehindButton
 DEFAULT_METHODS = ("autoregressive", "speculative", "pearl")
 TOKENS_TO_WARM_UP = 4
 NOT_RUN_YET = (
-    "Not run yet. The button starts real models in separate processes. On two CPU "
-    "cores that takes about a minute. The sliders above keep working, but their "
-    "computations slow the models down."
+    "Not run yet. The button starts real models, each in its own process. On two CPU "
+    "cores it takes about a minute. The sliders above keep working, but moving them "
+    "slows the models down."
 )
 STORED = (
-    "These runs are stored: another machine made them. The button decodes your own "
-    "prompt here. When all methods are done, run the cells below again."
+    "These runs are stored; another machine made them. The button decodes your own "
+    "prompt here. When all methods have finished, run the cells below again."
 )
 
 

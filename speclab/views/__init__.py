@@ -2,7 +2,6 @@
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
-    "charts.table_charts",
     "drafts.drafts_explorer",
     "live.accept_bars",
     "live.coins",
@@ -13,9 +12,9 @@ DOOR = (
     "notebook_files",
     "stills.curves",
     "stills.forward_passes",
-    "tables.html",
     "tables.markdown",
-    "tables.section",
+    "tables.shown",
+    "tables.table_page",
     "widgets.controls",
     "widgets.dsi_regions",
     "widgets.layer_schedule_widget",

@@ -305,7 +305,7 @@ def test_without_a_gpu_it_says_what_to_do(monkeypatch):
 
 
 # -- what is said of GPUs --------------------------------------------------------------
-REPORTS = sorted((paths.REPORTS / "gpu").glob("*.json"))
+REPORTS = sorted((paths.PUBLISHED / "gpu").glob("*.json"))
 
 
 def measured_on(gpu: str) -> dict[str, float]:

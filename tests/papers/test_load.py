@@ -63,31 +63,6 @@ def test_a_bad_file_is_named_with_its_key_in_one_line(folder, file, old, new, sa
 
 
 @pytest.mark.parametrize(
-    "line, says",
-    [
-        ("", "look: Field required"),
-        ('look = "Compare the rows. Then compare both."', "give one sentence"),
-        (
-            f'look = "{"Compare this row with the next " * 5}one."',
-            "31 words: give 30 at",
-        ),
-    ],
-)
-def test_what_to_look_at_must_be_one_short_sentence(folder, line, says):
-    path = folder / "table-5.toml"
-    write_look(path, line)
-    message = error_of(folder)
-    assert message.startswith(f"{path}: look: ")
-    assert says in message
-
-
-def write_look(path: Path, line: str) -> None:
-    """Puts ``line`` in place of what a file says of what to look at."""
-    old_look = re.search(r'(?ms)^look = """.*?"""\n', path.read_text())
-    damage(path, old_look[0], f"{line}\n")
-
-
-@pytest.mark.parametrize(
     "fill, says",
     [
         ('[fill]\nguessed = ["table-1"]', "[fill] has the unknown kind 'guessed'"),

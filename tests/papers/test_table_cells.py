@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from speclab import machine_facts
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import TableCell, cells_to_run
 from speclab.runs.spec import Spec
@@ -30,7 +29,7 @@ def test_only_the_kinds_and_cells_a_table_has_are_run(pearl):
     kinds = {cell.kind for cell in cells_to_run(pearl.table("table-7"))}
     assert kinds == {"virtual", "measured"}
     cells = cells_to_run(pearl.table("table-14"))
-    printed = {cell[:2] for cell in cells if "bf16" not in cell.column}
+    printed = {cell[:2] for cell in cells}
     assert len(printed) == 20  # no window that the paper did not try
 
     cells = cells_to_run(pearl.table("table-1"))
@@ -44,24 +43,6 @@ def test_only_the_kinds_and_cells_a_table_has_are_run(pearl):
 def test_a_window_sweep_is_measured_on_half_the_prompts():
     for item, prompts in (("table-5", 16), ("table-14", 16), ("table-1", 32)):
         assert {spec.requests for spec in measured_specs(item)} == {prompts}
-
-
-@pytest.mark.parametrize(
-    "item, column", [("table-1", "Llama2 7&70B"), ("table-5", "CodeLlama 7&34")]
-)
-def test_bfloat16_columns_stand_beside_float32_where_the_machine_computes_it(
-    monkeypatch, item, column
-):
-    def dtypes(instructions: str) -> dict[str, str]:
-        monkeypatch.setattr(machine_facts, "cpuinfo", lambda name: instructions)
-        return {cell.column: cell.spec.dtype for cell in cells_of("pearl", item)}
-
-    with_bfloat16 = dtypes("avx2 amx_bf16")
-    assert with_bfloat16[column] == "auto"
-    assert with_bfloat16[f"{column}, bf16"] == "bfloat16"
-    without_bfloat16 = dtypes("avx2")
-    assert column in without_bfloat16
-    assert f"{column}, bf16" not in without_bfloat16
 
 
 @pytest.mark.parametrize(

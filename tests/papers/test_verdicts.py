@@ -27,7 +27,7 @@ BY_ROW = {"2": (1.0, 4.0), "3": (3.0, 5.0), "4": (2.0, 6.0)}
 PRINTED = {
     (r, c): x for r, two in BY_ROW.items() for c, x in zip("AB", two, strict=True)
 }
-ABOUT = {"title": "", "about": "", "look": "Compare the columns."}
+ABOUT = {"title": "", "about": ""}
 UNITS = {"metric": "speedup", "unit": "x", "decimals": 2}
 LABELS = {"rows": "gamma", "columns_are": "pair"}
 CELLS = [(*cell, value) for cell, value in PRINTED.items()]

@@ -78,7 +78,7 @@ def test_acceptance_by_place_has_the_rates_of_its_runs():
     view = acceptance_by_place({"given": runs, "counted": counts, "never": never})
     rates = {}
     for name, line in view.lines.items():
-        rates[name] = [(mark.label, mark.y) for mark in line]
+        rates[name] = [*line.items()]
     assert rates["given"] == rates["counted"] == [*enumerate(counts.conditional, 1)]
     assert rates["never"] == [(1, 0.0)]  # nothing else was tested
 

@@ -1,9 +1,10 @@
 """The chart of a table, as a plotly figure: the table's file says which, by name.
 
-A table's TOML file says ``chart = "bars_by_kind"``; ``CHARTS`` has the functions by
-these names. A table without the key has no chart. Every chart is a few panels of bars,
-lines or points, drawn by plotly express from a frame with a line per number. Reads
-numbers of tables; knows no run and no file.
+A table's TOML file says ``chart = "lines_over_windows"``; ``CHARTS`` has the functions
+by these names. A table without the key has no chart, but its dots in
+``views.tables.dot_plot``. Every chart is a few panels of bars or lines, drawn by plotly
+express from a frame with a line per number. Reads numbers of tables; knows no run and
+no file.
 """
 
 from __future__ import annotations
@@ -19,35 +20,19 @@ import plotly.graph_objects as go
 from speclab.papers.figures import DraftLengths
 from speclab.papers.paper_schema import Table
 from speclab.papers.table_result import TableResult
-from speclab.views.tables.grid import shown_unit
 from speclib.errors import unknown_name
 
 from . import dsi_charts
-from .look import COLOURS, DASHES, INK, PALETTE, SHADES, with_look, wrap_label
+from .look import COLOURS, DASHES, PALETTE, SHADES, with_look, wrap_label
 
 ACROSS = 3  # panels beside each other, at most
-MANY_LABELS = 8  # more labels than this are turned, and need the whole width
-MANY_COLUMNS = 4  # more groups of bars than this need the whole width
-MOST_OF_INTERVALS = 2  # intervals are shown up to this multiple of the tallest bar
-PARTS = ("draft", "target", "verification", "communication", "time per iteration")
-PARTS_OF_TIME = ("d", "v", "total")  # of a column "method / part": drafting, verifying
-MARKS = {"virtual": "circle", "emulated": "x"}  # the kinds that are set against print
 DOUBLING = 0.30103  # log10 of 2
 
 
 # -- the numbers -----------------------------------------------------------------------
 def numbers_of(result: TableResult) -> pd.DataFrame:
-    """A line per number, in the order of the table's columns, rows and kinds.
-
-    ``low`` and ``high`` are how far the 95 % interval reaches below and above it, 0
-    where there is none.
-    """
+    """A line per number, in the order of the table's columns, rows and kinds."""
     table = result.table
-    intervals = {}
-    for line in result.lines:
-        is_main = line.metric == table.metric
-        if is_main and line.low is not None and line.high is not None:
-            intervals[line.kind, line.row, line.column] = line.low, line.high
     cells = [cell for values in result.values.values() for cell in values]
     rows = dict.fromkeys([*table.row_labels, *(row for row, _ in cells)])
     numbers = []
@@ -55,32 +40,16 @@ def numbers_of(result: TableResult) -> pd.DataFrame:
         for row in rows:
             for kind in result.kinds:
                 value = result.values[kind].get((row, column))
-                if value is None:
-                    continue
-                low, high = intervals.get((kind, row, column), (value, value))
-                number = {
-                    "row": row,
-                    "column": column,
-                    "kind": kind,
-                    "value": value,
-                    "low": value - low,
-                    "high": high - value,
-                    "unit": unit_of_column(table, column),
-                }
-                numbers.append(number)
-    heads = ("row", "column", "kind", "value", "low", "high", "unit")
-    return pd.DataFrame(numbers, columns=list(heads))
+                if value is not None:
+                    unit = unit_of_column(table, column)
+                    numbers.append((row, column, kind, value, unit))
+    heads = ["row", "column", "kind", "value", "unit"]
+    return pd.DataFrame(numbers, columns=heads)
 
 
 def unit_of_column(table: Table, column: str) -> str:
     """The unit of a column's numbers: its own, or that of the table."""
     return str(table.column.get(column, {}).get("unit", table.unit))
-
-
-def in_table_unit(result: TableResult) -> pd.DataFrame:
-    """The numbers without columns of another unit, which have another scale."""
-    numbers = numbers_of(result)
-    return numbers[numbers.unit == result.table.unit]
 
 
 def colours_of(names: Sequence[str]) -> dict[str, str]:
@@ -139,147 +108,7 @@ def draw(
         figure.update_xaxes(categoryorder="array", categoryarray=orders[x])
     figure.update_yaxes(showticklabels=True)
     figure.update_traces(hovertemplate="%{x}: %{y:.3g}")
-    return with_look(figure, lines, shown_unit(result.table), below)
-
-
-def draw_bars(
-    result: TableResult,
-    numbers: pd.DataFrame,
-    panel: str,
-    x: str,
-    name: str,
-    *,
-    across: int = 1,
-    shared_y: bool = False,
-    turned: bool = False,
-    **options: Any,
-) -> go.Figure:
-    """Panels of bars in groups; further options are those of ``draw``.
-
-    ``turned``: where there are many labels, they are turned and stay on one line.
-    """
-    many = numbers[x].nunique() > MANY_LABELS
-    turned = turned and many
-    figure = draw(
-        px.bar,
-        result,
-        numbers if turned else numbers.assign(**{x: numbers[x].map(wrap_label)}),
-        panel,
-        x,
-        name,
-        across=1 if many else across,
-        barmode="group",
-        **options,
-    )
-    if not shared_y:
-        figure.update_yaxes(matches=None)
-    if turned:
-        figure.update_xaxes(tickangle=-35)
-        figure.update_layout(margin_b=120, height=figure.layout.height + 64)
-    return figure
-
-
-# -- bars ------------------------------------------------------------------------------
-def bars_by_kind(result: TableResult) -> go.Figure:
-    """A bar per kind, print beside ours; a panel per column, or per row if those are
-    fewer.
-
-    Empty where there is one kind only: its bars would compare nothing.
-    """
-    numbers = in_table_unit(result)
-    if numbers.kind.nunique() < 2:
-        return go.Figure()
-    panel, x = "column", "row"
-    if numbers.row.nunique() < numbers.column.nunique():
-        panel, x = x, panel
-    return draw_bars(result, numbers, panel, x, "kind", colours=COLOURS, across=2)
-
-
-def bars_by_method(result: TableResult) -> go.Figure:
-    """A panel per kind, a group per column, a bar per method with its 95 % interval.
-
-    Intervals of much more than the tallest bar leave the panel at its top. Rows of
-    another metric than the table's have another scale and no bars. The paper's own
-    method, the last row, has a colour that stands out.
-    """
-    table = result.table
-    methods = []
-    for row in table.row_labels:
-        if table.row.get(row, {}).get("metric", table.metric) == table.metric:
-            methods.append(row)
-    colours = dict(zip(methods, PALETTE[:-1] * len(methods), strict=False))
-    colours[methods[-1]] = PALETTE[-1]
-
-    numbers = numbers_of(result)
-    numbers = numbers[numbers.row.isin(methods)]
-    figure = draw_bars(
-        result,
-        numbers,
-        "kind",
-        "column",
-        "row",
-        colours=colours,
-        across=1 if len(table.column_labels) > MANY_COLUMNS else ACROSS,
-        shared_y=True,
-        error_y="high",
-        error_y_minus="low",
-    )
-    figure.update_traces(error_y={"color": INK, "thickness": 1.2, "width": 3})
-    for bars in figure.data:
-        if not any(bars.error_y.array):
-            bars.error_y = None
-    top = MOST_OF_INTERVALS * numbers.value.max()
-    if (numbers.value + numbers.high).max() > top:
-        figure.update_yaxes(range=[0, top])
-    return figure
-
-
-def bars_by_target(result: TableResult) -> go.Figure:
-    """For rows "target / method": a panel per target and kind, a group per column, a
-    bar per method."""
-    numbers = in_table_unit(result)
-    labels = numbers.row.str.split(" / ", n=1)
-    numbers = numbers.assign(
-        target=labels.str[0],
-        method=labels.str[1],
-        panel=labels.str[0] + " [" + numbers.kind + "]",
-        group=numbers.column.str.split(" / ").str[0],
-    )
-    targets = list(dict.fromkeys(numbers.target))
-    kinds = list(dict.fromkeys(numbers.kind))
-    numbers = numbers.sort_values(
-        ["target", "kind"], key=lambda names: names.map([*targets, *kinds].index)
-    )
-    return draw_bars(result, numbers, "panel", "group", "method", shared_y=True)
-
-
-def bars_by_row(result: TableResult) -> go.Figure:
-    """A panel per kind, a group per column, a bar per row."""
-    colours = colours_of(result.table.row_labels)
-    numbers = in_table_unit(result)
-    return draw_bars(
-        result, numbers, "kind", "column", "row", colours=colours, turned=True
-    )
-
-
-def bars_by_column(result: TableResult) -> go.Figure:
-    """A panel per kind, a group per row, a bar per column."""
-    numbers = in_table_unit(result)
-    return draw_bars(result, numbers, "kind", "row", "column", turned=True)
-
-
-def bars_by_part(result: TableResult) -> go.Figure:
-    """Milliseconds of an iteration by part, and its whole length; a panel per kind.
-
-    Parts stand side by side, not on top of each other, since they overlap in time.
-    """
-    numbers = numbers_of(result)
-    numbers = numbers[numbers.column.isin(PARTS)]
-    in_ms = numbers.assign(value=1000 * numbers.value)
-    figure = draw_bars(
-        result, in_ms, "kind", "row", "column", colours=colours_of(PARTS)
-    )
-    return figure.update_yaxes(title_text="ms")
+    return with_look(figure, lines, result.table.shown_unit, below)
 
 
 def bars_over_iterations(result: TableResult) -> go.Figure:
@@ -488,64 +317,10 @@ def _subject(column: str) -> str:
     return column.split(",")[0].split(": ")[-1]
 
 
-# -- points ----------------------------------------------------------------------------
-def points_against_print(result: TableResult) -> go.Figure:
-    """A panel per part of the time: our numbers over the printed ones, a point per row.
-
-    On the diagonal both agree. What was measured took other models' seconds, and has
-    no points.
-    """
-    numbers = numbers_of(result)
-    printed = numbers[numbers.kind == "paper"].set_index(["row", "column"]).value
-    ours = numbers[numbers.kind.isin(MARKS)]
-    ours = ours.join(printed.rename("printed"), on=["row", "column"], how="inner")
-    labels = ours.column.str.split(" / ")
-    ours = ours.assign(
-        method=labels.str[0],
-        part=labels.str[1],
-        name=labels.str[0] + " [" + ours.kind + "]",
-        panel=labels.str[1] + ": ours against print",
-    )
-    ours = ours[ours.part.isin(PARTS_OF_TIME)]
-    ours = ours.sort_values(
-        "part", key=lambda parts: parts.map(PARTS_OF_TIME.index), kind="stable"
-    )
-    methods = [column.split(" / ")[0] for column in result.table.column_labels]
-    shades = colours_of(list(dict.fromkeys(methods)))
-    figure = draw(
-        px.scatter,
-        result,
-        ours,
-        "panel",
-        "printed",
-        "name",
-        colours=dict(zip(ours.name, ours.method.map(shades), strict=True)),
-        symbol="name",
-        symbol_map=dict(zip(ours.name, ours.kind.map(MARKS), strict=True)),
-        hover_name="row",
-    )
-    figure.update_yaxes(matches=None)
-    figure.update_traces(
-        marker_size=8, hovertemplate="%{hovertext}: %{x:.2f} printed, %{y:.2f}"
-    )
-    for panel, numbers_of_part in enumerate(ours.groupby("part", sort=False)):
-        largest = numbers_of_part[1][["value", "printed"]].max().max()
-        line = {"color": COLOURS["paper"], "dash": "dot"}
-        corners = {"x0": 0, "y0": 0, "x1": largest, "y1": largest}
-        figure.add_shape(type="line", **corners, line=line, row=1, col=panel + 1)
-    return figure
-
-
 # -- which one -------------------------------------------------------------------------
 CHARTS: dict[str, Callable[[TableResult], go.Figure]] = {
     function.__name__: function
     for function in (
-        bars_by_column,
-        bars_by_kind,
-        bars_by_method,
-        bars_by_part,
-        bars_by_row,
-        bars_by_target,
         bars_over_iterations,
         dsi_charts.dots_by_accounting,
         lines_over_budgets,
@@ -553,7 +328,6 @@ CHARTS: dict[str, Callable[[TableResult], go.Figure]] = {
         lines_over_lengths,
         lines_over_rows,
         lines_over_windows,
-        points_against_print,
         dsi_charts.speedup_heatmaps,
     )
 }

@@ -31,7 +31,6 @@ from speclib.drawing.svg import (
     horizontal_line,
     tag,
     text_at,
-    vertical_line,
 )
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
@@ -50,7 +49,7 @@ NAME_STEP = 17  # between two names at the lines' ends, at least
 
 
 class Scale(NamedTuple):
-    """An axis: where it begins and ends, and how far apart its numbers are."""
+    """The vertical axis: its ends, and how far apart its numbers are."""
 
     low: float
     high: float
@@ -65,47 +64,41 @@ class Scale(NamedTuple):
         return {number: f"{number:{decimals}}" for number in numbers}
 
 
-class Mark(NamedTuple):
-    """A dot on a line; ``label`` is what its place is called."""
+class Curves(Still):
+    """A line per name over a few places side by side, with the name at its end.
 
-    label: Hashable
-    x: float
-    y: float
+    ``lines``: name -> {place: y}, or a pandas DataFrame with a column per line. Places
+    come in the order in which they first appear. ``below`` says what they are,
+    ``title`` unit and kind of the values, and the vertical axis begins at ``low``, or
+    at the lowest value if that is lower.
 
-
-class Lines(Still):
-    """A line per name through its dots, with the name at its end.
-
-    ``across`` is the horizontal axis, and ``ticks`` what is written at its numbers.
-    ``low``: the vertical axis begins there, or at the lowest value if that is lower.
+    A value that is not finite is left out. Raises SpeclibError where a line has no
+    other values, or none at all.
     """
 
+    @checked
     def __init__(
-        self,
-        lines: Mapping[str, list[Mark]],
-        title: str,
-        below: str,
-        low: float | None,
-        across: Scale,
-        ticks: Mapping[float, str],
+        self, lines: Any, title: str, below: str = "", low: AnyNumber | None = None
     ):
-        self.lines = lines
+        values = {str(name): finite_values(line) for name, line in lines.items()}
+        if not values or not all(values.values()):
+            raise BadValue("a line of a chart has no values: give each at least one")
+        self.lines = values
         self.title = title
         self.below = below
-        self.across = across
-        self.ticks = ticks
-        heights = [mark.y for line in lines.values() for mark in line]
+        self.places = list(dict.fromkeys(x for line in values.values() for x in line))
+        heights = [y for line in values.values() for y in line.values()]
         self.up = scale_for(heights if low is None else [low, *heights])
         # Each line's name needs pixels of its own beside the plot.
-        self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(lines))
-        widest_name = max(map(text_width, lines))
+        self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(values))
+        widest_name = max(map(text_width, values))
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
         self.size = (round(width), self.plot_height + 108)
 
-    def x_of(self, value: float) -> float:
-        """Pixels of a value on the horizontal axis."""
-        low, high, _ = self.across
-        return PLOT_LEFT + PLOT_WIDTH * (value - low) / (high - low)
+    def x_of(self, place: Hashable) -> float:
+        """Pixels of a place on the horizontal axis."""
+        number = self.places.index(place)
+        return PLOT_LEFT + PLOT_WIDTH * (number + 0.5) / len(self.places)
 
     def y_of(self, value: float) -> float:
         """Pixels of a value on the vertical axis."""
@@ -120,7 +113,7 @@ class Lines(Still):
         ends = {}
         for number, (name, line) in enumerate(self.lines.items()):
             elements.append(self._line(line, number))
-            ends[name] = self.y_of(line[-1].y)
+            ends[name] = self.y_of([*line.values()][-1])
         left = PLOT_LEFT + PLOT_WIDTH + 8
         lowest = PLOT_TOP + self.plot_height
         for name, y in moved_apart(ends, lowest).items():
@@ -136,23 +129,21 @@ class Lines(Still):
             y = self.y_of(number)
             elements.append(horizontal_line(y, PLOT_LEFT, right, stroke=GRID))
             elements.append(text_at(label, PLOT_LEFT - 8, y + 5, text_anchor="end"))
-        for number, label in self.ticks.items():
-            x = self.x_of(number)
-            if self.across.step:
-                elements.append(vertical_line(x, PLOT_TOP, bottom, stroke=GRID))
-            elements.append(text_at(label, x, bottom + 20, text_anchor="middle"))
+        for place in self.places:
+            x = self.x_of(place)
+            elements.append(text_at(str(place), x, bottom + 20, text_anchor="middle"))
         middle = PLOT_LEFT + PLOT_WIDTH / 2
         below = centred(self.below, middle, bottom + 44)
         return "".join(elements) + below
 
-    def _line(self, line: Iterable[Mark], number: int) -> str:
+    def _line(self, line: Mapping[Hashable, float], number: int) -> str:
         """A line, with a dot at each value that tells it under the pointer."""
         colour = colour_of(number)
         corners, circles = [], []
-        for mark in line:
-            x, y = self.x_of(mark.x), self.y_of(mark.y)
+        for place, value in line.items():
+            x, y = self.x_of(place), self.y_of(value)
             corners.append(f"{coordinate(x)},{coordinate(y)}")
-            tip = f"{mark.label}: {mark.y:.3g}"
+            tip = f"{place}: {value:.3g}"
             circles.append(circle(x, y, 4.5, tip=tip, fill=colour))
         polyline = tag(
             "polyline",
@@ -168,34 +159,9 @@ class Lines(Still):
     def __repr__(self) -> str:
         lines = [self.title]
         for name, line in self.lines.items():
-            values = [f"{mark.label}: {mark.y:.3g}" for mark in line]
+            values = [f"{place}: {value:.3g}" for place, value in line.items()]
             lines.append(f"  {name}: {', '.join(values)}")
         return "\n".join(lines)
-
-
-class Curves(Lines):
-    """Lines over a few places side by side, in the order in which they first appear.
-
-    ``lines``: name -> {place: y}, or a pandas DataFrame with a column per line.
-    ``below`` says what the places are, ``title`` unit and kind of the values.
-
-    A value that is not finite is left out. Raises SpeclibError where a line has no
-    other values, or none at all.
-    """
-
-    @checked
-    def __init__(
-        self, lines: Any, title: str, below: str = "", low: AnyNumber | None = None
-    ):
-        values = {str(name): finite_values(line) for name, line in lines.items()}
-        if not values or not all(values.values()):
-            raise BadValue("a line of a chart has no values: give each at least one")
-        places = list(dict.fromkeys(x for line in values.values() for x in line))
-        marks = {}
-        for name, line in values.items():
-            marks[name] = [Mark(x, places.index(x) + 0.5, y) for x, y in line.items()]
-        ticks = {i + 0.5: str(place) for i, place in enumerate(places)}
-        super().__init__(marks, title, below, low, Scale(0, len(places), 0), ticks)
 
 
 def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:

@@ -22,7 +22,7 @@ from speclib.errors import BadValue
 WEIGHTS = 6.74e9  # of Llama 2 7B
 TITLE = "A pass of Llama 2 7B on an A100 [formula, from the data sheet]"
 COLOURS = {"reading": KIND_COLOURS["score"], "computing": KIND_COLOURS["rejected"]}
-WIDTH, TOP, LEFT, LONGEST_BAR = 680, PAD + 38, PAD + 84, 400  # pixels
+WIDTH, TOP, LEFT, LONGEST_BAR = 560, PAD + 38, PAD + 84, 300  # pixels
 BAR, ROW = 18, 62  # pixels of height
 
 

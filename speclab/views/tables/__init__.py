@@ -1,5 +1,8 @@
-"""A paper's tables as HTML and as Markdown, with the kinds of number side by side.
+"""A page for every table of a paper: does it reproduce, and by how much?
 
-``grid`` decides what every cell shows, ``section`` gathers all that is known of one
-table, and ``html`` and ``markdown`` put that into the files of ``templates/``.
+``table_page`` decides what a page says, ``markdown`` and ``html`` write it, and
+``shown`` displays it in a notebook. Its parts: ``answers`` has the rule for its first
+sentences, ``main_quantity`` and ``dot_plot`` its picture, ``statements`` what the paper
+says, ``number_tables`` all numbers, and ``written`` how a number is written. ``steps``
+has a run that a paper prints step by step.
 """

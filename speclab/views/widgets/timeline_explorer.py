@@ -12,7 +12,7 @@ Knows no clock: what is simulated is up to the caller.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -44,7 +44,6 @@ from .controls import (
     choose_option,
     control,
     settings_in_words,
-    slider_over,
     toolbar,
 )
 from .draws import SpeedRange, draw_many, most_typical, takes_seed
@@ -65,8 +64,6 @@ ACCEPTANCES = (0.3, 0.5, 0.7, 0.8, 0.9)
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
-# Results that exist already, by the value in which they differ.
-Stored: TypeAlias = Mapping[Any, Any]
 
 DEFAULT_CONTROLS: dict[str, ControlSpec] = {
     "method": ("pearl", "speculative"),
@@ -139,16 +136,12 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     show, by the names of ``RunFigures``. ``typical``: the first draw is that of twenty
     whose speed-ups are nearest to the expected ones. Further options go to the
     timeline.
-
-    In place of ``simulate`` there may also be results that exist already: a dict from
-    the value in which they differ to a list of results. Then ``controls`` is {that
-    value's name: the value shown first}.
     """
 
     @checked
     def __init__(
         self,
-        simulate: Simulate | Stored,
+        simulate: Simulate,
         controls: dict[str, Any] | None = None,
         theory: Callable[..., float] = expected_speedup,
         columns: Sequence[str] = COLUMNS,
@@ -156,8 +149,6 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         **options: Any,
     ):
         check_columns(columns)
-        if isinstance(simulate, Mapping):
-            simulate, controls = _look_up_stored(simulate, controls)
         self.simulate = simulate
         self.theory = theory
         self.columns = columns
@@ -371,28 +362,3 @@ explorer = Explorer  # as lessons call it
 def is_single_run(results: object) -> bool:
     """Whether these are not several results but one, or its trace."""
     return hasattr(results, "trace") or isinstance(results, Trace)
-
-
-def _look_up_stored(
-    results: Stored, shown_first: dict[str, Any] | None
-) -> tuple[Simulate, dict[str, widgets.Widget]]:
-    """A function that looks up ``results`` by a slider's value, and that slider.
-
-    ``shown_first``: {the slider's name: the value at which it stands first}.
-    """
-    if shown_first is None or len(shown_first) != 1:
-        raise BadValue(
-            "results without controls: give {what they differ in: the first one shown}"
-        )
-    ((name, first_value),) = shown_first.items()
-    if first_value not in results:
-        raise unknown_name(
-            f"no results for {name} = {first_value!r}", first_value, map(str, results)
-        )
-    slider = slider_over(name, list(results), first_value)
-
-    def look_up(**values: Any) -> Any:
-        stored = results[values[name]]
-        return [stored] if is_single_run(stored) else stored
-
-    return look_up, {name: slider}

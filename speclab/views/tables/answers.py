@@ -1,0 +1,221 @@
+"""Does a table reproduce? One or two sentences, made from its numbers by a rule.
+
+::
+
+    largest difference between print and prediction    the size
+    at most 5 %                                        does
+    at most 15 %                                       nearly does
+    more                                               does not
+
+    claims about an order, a maximum or a bound        the order
+    all hold by the prediction                         does
+    some                                               does in part
+    none                                               does not
+
+What set the acceptance rate or the clock is no prediction, and does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from speclab.papers.paper_schema import MainQuantity
+from speclab.papers.table_result import TableResult
+
+from .main_quantity import Point, calibrated_cells
+from .statements import is_of_size, is_own
+from .written import write_range
+
+CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none and as small
+
+
+class Count(NamedTuple):
+    """How many claims hold, of how many that were judged yes or no."""
+
+    held: int
+    judged: int
+
+
+def question_of(result: TableResult) -> str:
+    """What a reader asks of a table: "PEARL, Table 1: does it reproduce?"."""
+    table = result.table
+    name = f"{table.paper.short_name}, {item_name(table.item)}"
+    if not table.cells:
+        return f"{name}: {_lowered(table.title)}"
+    if result.kinds == ("paper",):
+        return f"{name}: is the print consistent?"
+    return f"{name}: does it reproduce?"
+
+
+def item_name(item: str) -> str:
+    """The name of an item in text: "Table 1", "Blog figure 1"."""
+    return item.replace("-", " ").capitalize()
+
+
+def answer_of(result: TableResult, points: Sequence[Point]) -> str:
+    """The sentences that answer the question of a table's page."""
+    errors = errors_of(result, points)
+    orders = count_claims(result, "virtual", is_order=True)
+    sentences = []
+    if errors:
+        sentences.append(_about_print(result, errors, orders))
+        if result.table.main is not None:
+            sentences.append(_about_baseline(result.table.main, points))
+    elif "virtual" in result.kinds:
+        sentences.append(_about_claims(count_claims(result, "virtual"), "by our code"))
+    if "measured" in result.kinds:
+        here = count_claims(result, "measured")
+        whose = "our small models" if result.are_stand_ins else "the models here"
+        sentences.append(_about_claims(here, f"with {whose}"))
+    if not any(sentences):
+        sentences.append(_about_print_alone(result))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
+    """How far each prediction is from print, relative to it.
+
+    Of the points where the table has any, else of all its cells.
+    """
+    if points:
+        errors = [point.error for point in points]
+        return [error for error in errors if error is not None]
+    calibrated = calibrated_cells(result)
+    found = []
+    for row, column, kind in result.numbers:
+        error = result.error(row, column) if kind == "virtual" else None
+        if error is not None and (row, column) not in calibrated:
+            found.append(error)
+    return found
+
+
+def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
+    """How many of the paper's claims hold by one kind of number.
+
+    Without those about the size of one number; for print, all. An item of ours has
+    only claims of ours, which count.
+    """
+    chosen = set()
+    for claim in result.table.claims:
+        is_counted = kind == "paper" or not is_of_size(claim)
+        if is_counted and (not result.table.cells or not is_own(claim)):
+            chosen.add(claim.id)
+    holds = [v.holds for v in result.claims if v.kind == kind and v.claim in chosen]
+    return Count(holds.count("yes"), holds.count("yes") + holds.count("no"))
+
+
+# -- sentences -------------------------------------------------------------------------
+def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
+    """Whether order and size come out, and how far predictions are from print."""
+    largest = max(map(abs, errors))
+    size = "does" if largest <= CLOSE else "nearly does"
+    if largest > NEAR:
+        size = "does not"
+    after_order = {
+        "does": "the size does",
+        "nearly does": "the size nearly",
+        "does not": "the size does not",
+    }
+    if not orders.judged:
+        lead = f"The size {size}"
+    elif orders.held == orders.judged:
+        lead = "Yes" if size == "does" else f"The order does, {after_order[size]}"
+    else:
+        order = "The order does in part" if orders.held else "The order does not"
+        lead = f"{order}, {after_order[size]}"
+    main = result.table.main
+    subject = main.name if main else "our code"
+    claims = ""
+    if orders.judged:
+        claims = f", and {_of_claims(orders)}"
+    return (
+        f"{lead}: at the paper's own latencies {subject} comes out "
+        f"{_off_print(errors)}{claims}."
+    )
+
+
+def _off_print(errors: list[float]) -> str:
+    """ "between 11 % below and 9 % above print", "up to 4 % below print"."""
+    low, high = round(100 * min(errors)), round(100 * max(errors))
+    if low == high:
+        return _percent_off(low)
+    if low < 0 < high:
+        return f"between {-low} % below and {high} % above print"
+    if high <= 0:
+        return f"{-high} to {-low} % below print"
+    return f"{low} to {high} % above print"
+
+
+def _percent_off(percent: int) -> str:
+    if not percent:
+        return "as printed"
+    return f"{abs(percent)} % {'above' if percent > 0 else 'below'} print"
+
+
+def _of_claims(count: Count) -> str:
+    """ "all 3 claims about order and bounds hold", "2 of 3 such claims hold"."""
+    if count.judged == 1:
+        return f"its claim about the order {'holds' if count.held else 'does not hold'}"
+    if count.held == count.judged:
+        return f"all {count.judged} claims about orders and bounds hold"
+    held = f"{count.held or 'none'} of {count.judged}"
+    return f"{held} claims about orders and bounds hold"
+
+
+def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
+    """The gain over the paper's own baseline; and why, where that explains it."""
+    compared = [p for p in points if None not in (p.gain("paper"), p.gain("virtual"))]
+    if not compared:
+        return ""
+    printed = [float(point.gain("paper") or 0) for point in compared]
+    predicted = [float(point.gain("virtual") or 0) for point in compared]
+    text = (
+        f"Over {main.against_name} it gains {write_range(predicted, 2)}, where "
+        f"{write_range(printed, 2)} is printed"
+    )
+    errors = [p.error for p in compared if p.error is not None]
+    of_baseline = [
+        p.error_of_baseline for p in compared if p.error_of_baseline is not None
+    ]
+    is_smaller = fmean(predicted) < fmean(printed)
+    if not errors or not of_baseline or not is_smaller:
+        return text + "."
+    if fmean(of_baseline) > max(0.0, fmean(errors)) + NEAR / 3:
+        off_print = _off_print(of_baseline)
+        text += f", because {main.against_name} itself comes out {off_print}"
+    return text + "."
+
+
+def _about_claims(count: Count, how: str) -> str:
+    if not count.judged:
+        return ""
+    if count.judged == 1:
+        verb = "holds" if count.held else "does not hold"
+        return f"Its claim {verb} {how}."
+    if count.held == count.judged:
+        return f"All {count.judged} claims that can be judged hold {how}."
+    if not count.held:
+        return f"None of {count.judged} claims that can be judged holds {how}."
+    return f"{count.held} of {count.judged} claims that can be judged hold {how}."
+
+
+def _about_print_alone(result: TableResult) -> str:
+    count = count_claims(result, "paper")
+    if not result.table.cells:
+        return "Nothing has been run for it yet."
+    text = "Nothing here predicts or measures its numbers."
+    if not count.judged:
+        return text
+    if count.held == count.judged:
+        return f"{text} The print bears out what the paper says of it."
+    held = f"{count.held} of {count.judged}"
+    return f"{text} The print bears out {held} statements on it."
+
+
+def _lowered(title: str) -> str:
+    """A title inside of a sentence: its first letter small, unless it is a name."""
+    first_word = title.split()[0]
+    is_name = not first_word[1:].islower() or first_word.endswith("'s")
+    return title if is_name else title[0].lower() + title[1:]

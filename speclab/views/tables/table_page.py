@@ -1,0 +1,213 @@
+"""The page of one table, as data: what Markdown and HTML show, decided once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from speclab.papers.ledger import LedgerLine
+from speclab.papers.paper_schema import Erratum
+from speclab.papers.table_result import TableResult
+
+from .answers import answer_of, question_of
+from .dot_plot import DotPlot
+from .main_quantity import Point, points_of
+from .number_tables import (
+    PipeTable,
+    signs_in,
+    tables_of_numbers,
+    tables_of_others,
+    tables_over_same_devices,
+)
+from .statements import Statements, statements_of
+from .written import write_number
+
+MOST_STATEMENTS = 10  # are shown at once; the others are folded
+
+
+class Fold(NamedTuple):
+    """What a reader opens: its title, and Markdown texts and tables in order."""
+
+    title: str
+    parts: list[str | PipeTable]
+
+
+@dataclass(frozen=True)
+class TablePage:
+    """A page, from its first line to its last.
+
+    question, answer   does the table reproduce? one or two sentences
+    opening            what the table shows and claims
+    plot               its main quantity; None where there is nothing to compare
+    statements         what the paper says, and what print and numbers say to it
+    here               what the column of measured numbers is called
+    before_you_cite    what to know first, four at most
+    folds              everything else
+    command, file      what makes the page again, and the file of the table
+    """
+
+    question: str
+    answer: str
+    title: str
+    opening: str
+    plot: DotPlot | None
+    statements: Statements
+    here: str
+    before_you_cite: tuple[str, ...]
+    folds: list[Fold]
+    command: str
+    file: str
+
+
+def table_page(result: TableResult, others: Iterable[LedgerLine] = ()) -> TablePage:
+    """The page of a table; ``others`` are ledger lines of other machines."""
+    table = result.table
+    others = [line for line in others if line.item == table.item]
+    points = points_of(result)
+    plot = None
+    if points and table.main:
+        plot = DotPlot(table.main.name, 2, points)
+    elif points:
+        plot = DotPlot(table.shown_unit, table.decimals, points, is_main=False)
+    opening, _, background = table.about.strip().partition("\n\n")
+    said = statements_of(result, own=False)
+    here = "small models here" if result.are_stand_ins else "measured here"
+    shown = Statements(said.lines[:MOST_STATEMENTS], said.notes)
+    folds = [
+        _more_statements(said, here),
+        Fold("All numbers", tables_with_signs(tables_of_numbers(result))),
+        Fold("Other machines", tables_with_signs(tables_of_others(result, others))),
+        Fold("95 % intervals", _intervals(result, points)),
+        Fold("Over the same devices", _over_same_devices(result, here)),
+        _own_checks(result, here),
+        Fold("Errata of the print", _errata(table.errata)),
+        Fold("How the table was read and run", [background] if background else []),
+        Fold("Runs that failed", _failures(result.errors)),
+    ]
+    return TablePage(
+        question_of(result),
+        answer_of(result, points),
+        table.title,
+        opening,
+        plot,
+        shown,
+        here,
+        table.before_you_cite,
+        [fold for fold in folds if fold.parts],
+        f"`PAPER={table.paper.key} make reproduce`",
+        table.file,
+    )
+
+
+def statements_table(statements: Statements, here: str, first: str) -> PipeTable:
+    """A line per claim; columns without any entry are left out."""
+    heads = [first, "print consistent?", "predicted at its speeds", here]
+    rows = []
+    for line in statements.lines:
+        rows.append([line.text, line.paper, line.virtual, line.measured])
+    kept = [0, *(n for n in range(1, 4) if any(row[n] for row in rows))]
+    kept_rows = [[row[n] for n in kept] for row in rows]
+    return PipeTable("", [heads[n] for n in kept], kept_rows)
+
+
+def numbered(notes: list[str]) -> str:
+    """The notes to which a table's cells refer, as one paragraph."""
+    return "  \n".join(f"<sup>{i}</sup> {note}" for i, note in enumerate(notes, 1))
+
+
+# -- folds -----------------------------------------------------------------------------
+def _more_statements(said: Statements, here: str) -> Fold:
+    rest = said.lines[MOST_STATEMENTS:]
+    if not rest:
+        return Fold("", [])
+    table = statements_table(Statements(rest, []), here, "claim")
+    return Fold(f"{len(rest)} more statements", [table])
+
+
+def tables_with_signs(tables: list[PipeTable]) -> list[str | PipeTable]:
+    """The tables, and below them what the signs in their cells mean."""
+    signs = signs_in(tables)
+    return [*tables, *(["; ".join(signs)] if signs else [])]
+
+
+def _intervals(result: TableResult, points: list[Point]) -> list[str | PipeTable]:
+    """The 95 % intervals of the measured points."""
+    rows = []
+    for point in points:
+        if point.interval is not None:
+            low, high = (write_number(end, 2) for end in point.interval)
+            number = write_number(point.numbers["measured"], 2)
+            rows.append([point.label, number, f"{low} to {high}"])
+    if not rows:
+        return []
+    text = (
+        "Where the number would be if all prompts of the task were run on that "
+        "machine. How far two runs differ is in docs/reproduce.md."
+    )
+    heads = [result.table.columns_are, "measured", "95 % interval"]
+    return [text, PipeTable("", heads, rows)]
+
+
+def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
+    tables = tables_over_same_devices(result)
+    if not tables:
+        return []
+    text = (
+        "The speed-up over the best that all devices of the method do with plain "
+        "decoding."
+    )
+    verdicts = statements_of(result, False, result.claims_over_same_devices)
+    parts: list[str | PipeTable] = [text, *tables]
+    if verdicts.lines:
+        parts.append(statements_table(verdicts, here, "claim"))
+    if verdicts.notes:
+        parts.append(numbered(verdicts.notes))
+    return parts
+
+
+def _own_checks(result: TableResult, here: str) -> Fold:
+    """What we expected of a table of ours; of the print, the checks that fail."""
+    checks = statements_of(result, own=True)
+    lines = checks.lines
+    title = "What we expected"
+    if result.table.cells:
+        held = [line for line in lines if set(line[1:]) == {"✓", ""}]
+        title = f"Our checks: {len(held)} of {len(lines)} hold without reserve"
+        lines = [line for line in lines if line not in held]
+    if not checks.lines:
+        return Fold("", [])
+    table = [statements_table(Statements(lines, []), here, "check")] if lines else []
+    return Fold(title, [*table, *([numbered(checks.notes)] if checks.notes else [])])
+
+
+def _errata(errata: Iterable[Erratum]) -> list[str | PipeTable]:
+    lines = []
+    for erratum in errata:
+        cells = "; ".join(_name_cell(row, column) for row, column in erratum.cells)
+        note = " ".join(erratum.note.split())
+        lines.append(f"- {erratum.kind}: {cells}: {note}")
+    return ["\n".join(lines)] if lines else []
+
+
+def _name_cell(row: str, column: str) -> str:
+    """A cell as "row, column"; "all" where that is every one."""
+    labels = dict.fromkeys((row, column))  # once, where both are the same
+    return ", ".join("all" if label == "*" else label for label in labels)
+
+
+def _failures(errors: Mapping[str, str]) -> list[str | PipeTable]:
+    """One line per reason, with the cells that failed for it."""
+    lines = [
+        f"- `{reason}`: {'; '.join(cells)}"
+        for reason, cells in group_by_reason(errors).items()
+    ]
+    return ["\n".join(lines)] if lines else []
+
+
+def group_by_reason(errors: Mapping[str, str]) -> dict[str, list[str]]:
+    """``errors``, reasons by the name of the cell, as the cells of each reason."""
+    cells_by_reason: dict[str, list[str]] = {}
+    for cell, reason in errors.items():
+        cells_by_reason.setdefault(reason, []).append(cell)
+    return cells_by_reason
