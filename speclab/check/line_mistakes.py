@@ -173,12 +173,15 @@ def _from_p(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return draw(p, coin())
 
 
-def _from_p_without_the_token(
-    token: int, q: Row, p: Row, u: Coin, coin: NewCoin
-) -> int:
-    others = p.copy()
-    others[token] = 0
-    return draw(others / others.sum(), coin())
+def _from_p_without_the_token(is_normalised: bool) -> Replacement:
+    """A replacement drawn from what p says of the tokens that were not rejected."""
+
+    def replacement(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+        others = p.copy()
+        others[token] = 0
+        return draw(others / others.sum() if is_normalised else others, coin())
+
+    return replacement
 
 
 def _from(row_of: Callable[[Row, Row], Row], is_normalised: bool = True) -> Replacement:
@@ -218,6 +221,15 @@ def _likeliest_replacement(
         "A rejected draft is replaced by a token that is drawn. Always the likeliest "
         "one comes too often: which distribution, and which coin, does it need?",
         _variant(replacement=replacement, bonus=bonus),
+    )
+
+
+def _token_taken_out(is_normalised: bool) -> Mistake:
+    return Mistake(
+        "rejected token taken out of p",
+        "Is the replacement drawn from p without the rejected token? Other tokens are "
+        "drafted too rarely by different amounts. Which part of p is still missing?",
+        _variant(replacement=_from_p_without_the_token(is_normalised)),
     )
 
 
@@ -366,12 +378,8 @@ MISTAKES = (
     ),
     _bonus_after_a_rejection(lambda written: written),
     _bonus_after_a_rejection(lambda written: -1),
-    Mistake(
-        "rejected token taken out of p",
-        "Is the replacement drawn from p without the rejected token? Other tokens are "
-        "drafted too rarely by different amounts. Which part of p is still missing?",
-        _variant(replacement=_from_p_without_the_token),
-    ),
+    _token_taken_out(is_normalised=True),
+    _token_taken_out(is_normalised=False),
     Mistake(
         "replacement from q",
         "Is the replacement drawn from q? The draft model has had its say: what does "
@@ -398,6 +406,12 @@ MISTAKES = (
         "rejected draft kept",
         "Is the rejected draft in what you return? The replacement takes its place.",
         _rejected_kept,
+    ),
+    Mistake(
+        "test without a coin",
+        "Is every draft with p(x) below q(x) rejected? It is kept with the chance "
+        "p(x) / q(x), so the test needs a coin.",
+        _variant(accepts=lambda u, token, q, p: p[token] >= q[token]),
     ),
     Mistake(
         "q forgotten where p is smaller",

@@ -150,6 +150,29 @@ def window_in_no_text(world: World, window: Window, gamma: int) -> Window:
     return _tested(world, window + drafted, rows)
 
 
+def all_left(world: World, window: Window, gamma: int) -> Window:
+    """A round that leaves also the drafts that it has committed."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else window + drafted
+
+
+def new_drafts_tested(world: World, window: Window, gamma: int) -> Window:
+    """A round that tests its new drafts with the rows of the window."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else drafted[1:]
+
+
+def new_drafts_committed(world: World, window: Window, gamma: int) -> Window:
+    """A round that tests nothing."""
+    _rows, drafted = _both_asked(world, window, gamma)
+    world.commit(ids(drafted))
+    return ()
+
+
 def accepted_alone(world: World, window: Window, gamma: int) -> Window:
     """A round that does not commit the replacement."""
     rows, drafted = _both_asked(world, window, gamma)

@@ -107,6 +107,9 @@ STEPS_OF_PEARL: tuple[tuple[str, Step], ...] = (
     ("window kept after a rejection", pearl_mistakes.others_always_left),
     ("return reversed", pearl_mistakes.others_left_if_rejected),
     ("return reversed", pearl_mistakes.rest_left_if_rejected),
+    ("committed drafts kept", pearl_mistakes.all_left),
+    ("window not tested", pearl_mistakes.new_drafts_tested),
+    ("untested drafts", pearl_mistakes.new_drafts_committed),
 )
 FIRST_UNTESTED = draft_tests.first_of_next_block_untested
 PEARL = MethodExercise(

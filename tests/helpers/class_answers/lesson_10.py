@@ -295,6 +295,13 @@ def coin_only_where_p_is_smaller(drafted, q, p, coin):
     return drafted + [draw(p[-1], coin())]
 
 
+def accepts_where_p_is_larger(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if p[i][token] < q[i][token]:
+            return drafted[:i] + [draw(residual(p[i], q[i]), coin())]
+    return drafted + [draw(p[-1], coin())]
+
+
 def filter_and_bonus(drafted, q, p, coin):
     kept = [t for i, t in enumerate(drafted) if coin() < p[i][t] / q[i][t]]
     return kept + [draw(p[-1], coin())]
@@ -352,7 +359,10 @@ NAMED = {
     },
     "verify": {
         "replacement from q": [verify_replacing_by(lambda p, q, token: q)],
-        "rejected token taken out of p": [verify_replacing_by(without_the_rejected)],
+        "rejected token taken out of p": [
+            verify_replacing_by(without_the_rejected),
+            verify_replacing_by(lambda p, q, token: p * (np.arange(len(p)) != token)),
+        ],
         "difference without sign": [
             verify_replacing_by(size_of_the_difference),
             verify_replacing_by(lambda p, q, token: abs(p - q)),
@@ -361,6 +371,7 @@ NAMED = {
             verify_replacing_by(too_much_of_q),
             verify_replacing_by(lambda p, q, token: residual(q, p)),
         ],
+        "test without a coin": [accepts_where_p_is_larger],
         "q forgotten where p is smaller": [coin_only_where_p_is_smaller],
         "going on after a rejection": [
             filter_and_bonus,

@@ -250,6 +250,26 @@ def commits_extra(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
+def window_and_drafts_kept(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else window + drafted
+
+
+def drafted_tested_alone(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else drafted[1:]
+
+
+def drafted_committed(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    world.commit(ids(drafted))
+    return ()
+
+
 # -- a round of PEARL that ends with an error ------------------------------------------
 def nothing_returned_after_a_rejection(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
@@ -307,6 +327,9 @@ NAMED = {
         "window in no text": [nobody_reads_the_window],
         "one row too many": [one_row_more],
         "window kept after a rejection": [new_drafts_kept_whatever_happens],
+        "committed drafts kept": [window_and_drafts_kept],
+        "window not tested": [drafted_tested_alone],
+        "untested drafts": [drafted_committed],
         "return reversed": [new_drafts_kept_if_rejected, rest_kept_if_rejected],
         "accepted drafts alone": [commits_accepted],
         "replacement alone": [commits_extra],
