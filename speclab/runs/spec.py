@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from speclab.peers.external import EXTERNAL
+from speclab.peers.known_peers import EXTERNAL
 from speclib.errors import unknown_name
 from speclib.methods import METHODS, takes_gamma
 
