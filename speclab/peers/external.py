@@ -17,8 +17,6 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
-from speclib.worlds.worker_process import Worker
-
 from speclab.peers.known_peers import EXTERNAL, Peer
 from speclib.arguments import Count, Seconds, checked
 from speclib.core.settings import Role
@@ -31,7 +29,8 @@ from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.owner import Owner
-from speclib.worlds.worker import Failure, pin
+from speclib.worlds.performer import Failure, pin
+from speclib.worlds.worker import Worker
 
 # Of a target's own settings, those that transformers obeys where nothing is sampled.
 RULES = {"repetition_penalty", "min_new_tokens", "min_length", "suppress_tokens"}
