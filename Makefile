@@ -14,7 +14,7 @@ OUT    ?=
 export HF_HUB_DISABLE_TELEMETRY = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock llamacpp cluster real reproduce test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures pictures site models merge bench gpu-check lint clean
+.PHONY: help setup lock llamacpp cluster real reproduce publish test test-code test-notebooks test-all test-thorough test-browser test-browser-thorough lab lectures course pictures site models merge bench gpu-check lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -56,8 +56,11 @@ lock: $(READY)   ## write requirements.lock anew: pins stay, what is missing com
 	{ grep '^#' requirements.lock; grep -vE '^(nvidia|cuda|triton)' $(VENV)/all.lock; } >$(VENV)/new.lock
 	mv $(VENV)/new.lock requirements.lock
 
-reproduce: $(READY)  ## regenerate every table and figure into reports/
+reproduce: $(READY)  ## regenerate every table and figure into reports/local
 	@$(PY) -m speclab reproduce $(if $(QUICK),--quick) $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PAPER),--paper $(PAPER))
+
+publish: $(READY)  ## write the committed reports from the rows in data/runs, for committing
+	@SPECLIB_REPORTS=reports $(PY) -m speclab reproduce --minutes 0
 
 test: test-code test-notebooks  ## the tests, and the learn notebooks
 
@@ -86,7 +89,11 @@ lectures: $(READY)  ## run the learn notebooks and store their outputs, for comm
 	$(PY) -m speclab lessons
 	$(PY) -m speclab store notebooks/learn/*.ipynb
 
-pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/pictures
+# The tests go, too: they have right answers to the exercises.
+course:          ## a copy for students, as committed, without solutions: course.zip
+	git archive --format=zip --prefix=speclib/ -o $(or $(OUT),course.zip) HEAD . ':!notebooks/solutions' ':!tests'
+
+pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/local/pictures
 	@$(PY) -m speclab pictures
 
 site: $(READY)   ## lessons, reports and manual as pages that need no Python, into site
@@ -99,7 +106,7 @@ merge: $(READY)  ## take in another machine's rows: make merge FROM=other.csv
 	@test -n "$(FROM)" || { echo "say which: make merge FROM=other.csv"; exit 1; }
 	@$(PY) -m speclab merge "$(FROM)"
 
-bench: $(READY)  ## measure rates and ratios against their aims, into reports/bench.csv
+bench: $(READY)  ## measure rates and ratios against their aims, into reports/local/bench.csv
 	@$(PY) -m speclab.bench
 
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast

@@ -41,8 +41,9 @@ def reproduce(
         typer.Option(help="As long as you say; 0 measures nothing and writes reports."),
     ] = None,
 ) -> None:
-    """Measure, and regenerate every table and figure into reports/."""
+    """Measure, and regenerate every table and figure into reports/local."""
     from speclab.reproduce import reproduce as reproducing
+    from speclib.paths import REPORTS
 
     if full and (quick or minutes is not None):
         raise BadValue("--full is a budget of its own: give it without the others")
@@ -53,7 +54,7 @@ def reproduce(
     outcome = reproducing.reproduce(
         paper or (), minutes=budget if minutes is None else minutes, quick=quick
     )
-    print(f"{time.monotonic() - started:.1f} s. Open reports/index.html")
+    print(f"{time.monotonic() - started:.1f} s. Open {REPORTS / 'index.html'}")
     if outcome.failed:
         _print_failures(outcome.failed)
     if outcome.interrupted:
@@ -92,6 +93,19 @@ def virtual(
     if failed:
         _print_failures(failed)
         raise typer.Exit(1)
+
+
+@app.command()
+def why(
+    paper: Annotated[str, typer.Argument(help="Such as pearl.")],
+    item: Annotated[str, typer.Argument(help="Its table, such as table-1.")],
+    row: Annotated[str, typer.Argument(help="As printed.")],
+    column: Annotated[str, typer.Argument(help="As printed.")],
+) -> None:
+    """Say why a measured speed-up is not the printed one, cause by cause."""
+    from speclab.papers.why import why as reconcile_cell
+
+    print(reconcile_cell(paper, item, row, column))
 
 
 @app.command()
@@ -180,12 +194,19 @@ def real(
     prompts: Annotated[int, typer.Option(help="Chats.")] = 6,
     tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
     minutes: Annotated[float, typer.Option(help="At most.")] = 15,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Compare outputs on prompts of nine more tasks."),
+    ] = False,
 ) -> None:
-    """Measure SmolLM2 by every method, and write reports/smollm2.md."""
-    from speclab.reproduce.real_model import measure_real_model, write_real_model
+    """Measure SmolLM2 by every method, and write smollm2.md into reports/local."""
+    from speclab.reproduce import real_model
 
-    failed = measure_real_model(prompts, tokens, minutes)
-    write_real_model()
+    if exact:
+        failed = real_model.compare_outputs(minutes)
+    else:
+        failed = real_model.measure_real_model(prompts, tokens, minutes)
+    real_model.write_real_model()
     if failed:
         _print_failures(failed)
 
@@ -309,7 +330,8 @@ def lessons() -> None:
 @app.command()
 def pictures(
     to: Annotated[
-        Path | None, typer.Option(help="The folder; reports/pictures if left out.")
+        Path | None,
+        typer.Option(help="The folder; reports/local/pictures if left out."),
     ] = None,
 ) -> None:
     """Write the pictures for the board, each as SVG and PNG."""

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from speclib import machine, paths
 from speclib.errors import SpeclibError
-from speclib.worlds.worker_process import CONTEXT, no_main, serving
+from speclib.worlds.worker import CONTEXT, no_main, serving
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -17,7 +17,7 @@ __version__ = VERSION
 
 _MODULE_OF_NAME = {
     "decode": "speclib.decoding.decode",
-    "open_world": "speclib.decoding.decode",
+    "open_world": "speclib.decoding.open_world",
     "decode_batch": "speclib.decoding.batch",
     "load_pair": "speclib.data.pairs",
     "pair": "speclib.data.pairs",

@@ -182,7 +182,7 @@ def _validator(function: Callable[..., Any]) -> Callable[..., None]:
 def _problem(name: str, details: list[ErrorDetails]) -> str:
     """What is wrong with one argument: its value, and what to give.
 
-    Several details are those of the alternatives that it may be, of which it is none.
+    Several details are of an argument that may be one of several kinds, and is none.
     """
     first = details[0]
     inside = ""

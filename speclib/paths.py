@@ -7,6 +7,9 @@
     HOME    what is written: reports, caches and locks. The checkout too, or ~/.speclib
             where a wheel is installed, unless SPECLIB_HOME names another folder, as for
             a checkout that is read-only
+    REPORTS where reports are written: in a checkout ``reports/local``, which git
+            ignores, unless SPECLIB_REPORTS names another folder
+    PUBLISHED the reports that are committed
     MODELS  the embedded models. A checkout has them in its data. A wheel has none:
             they are fetched into HOME
     FETCHED where every other model is that was fetched, in a folder of its own
@@ -41,6 +44,11 @@ else:
     ROOT, DATA, MODELS = DATA_OF_WHEEL, DATA_OF_WHEEL, HOME / "models"
 FETCHED = HOME / "models"
 REPORTS = HOME / "reports"
+if HOME.resolve() == CHECKOUT:
+    REPORTS /= "local"
+if "SPECLIB_REPORTS" in os.environ:
+    REPORTS = Path(os.environ["SPECLIB_REPORTS"]).absolute()
+PUBLISHED = ROOT / "reports"
 CACHE = HOME / ".cache"
 
 CITATION = (CHECKOUT if IS_CHECKOUT else DATA_OF_WHEEL) / "CITATION.cff"

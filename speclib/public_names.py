@@ -16,7 +16,7 @@ def load(
     ``module_of_name``: the module of each name, or what is itself the module that the
     name stands for. ``known``: the names that a mistake is told.
 
-    Raises AttributeError for a name that is none, MissingExtra where it needs a library
+    Raises AttributeError for an unknown name, MissingExtra where it needs a library
     that is not installed, and NoProcesses where it needs worker processes.
     """
     if name not in module_of_name:

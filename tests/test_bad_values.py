@@ -87,11 +87,6 @@ def explorer_of(results: Any) -> object:
     return speclab.explorer(lambda **_: results)
 
 
-def stored_explorer(first: Any) -> object:
-    """An explorer of results that exist already."""
-    return speclab.explorer({1: [speclib.simulate(tokens=4)]}, {"k": first})
-
-
 def book(paper: Any = "pearl", **values: Any) -> object:
     return speclab.Book(paper, **values)
 
@@ -244,16 +239,12 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (explorer, {"controls": {"speed": (0, 1, 0.1, 0.5)}}, "no parameter 'speed'"),
     (speclab.explorer, {"simulate": 5}, "simulate is 5"),
     (explorer_of, {"results": 5}, "simulate gave 5: let it return a result"),
-    (stored_explorer, {"first": 2}, "no results for k = 2; known: 1"),
     (speclab.similarities, {"model": "zoo/target", "texts": "x", "lp": 0}, "lp is 0"),
     (speclab.similarities, {"model": "zoo/target", "texts": []}, "texts"),
     (speclab.sequences, {"shown": 3}, "int is neither"),
     (speclab.layers, {"layer": -1}, "layer is -1"),
     (speclab.regions, {"controls": 5}, "controls is 5"),
-    (speclab.dots, {"rows": {"a": [1, "x"]}, "title": "t"}, r"rows\['a'\] is"),
-    (speclab.heat, {"panels": {}, "title": "t"}, "give all the same number"),
     (speclab.curves, {"lines": {"a": {1: "x"}}, "title": "t"}, "give a number"),
-    (speclab.steps, {"paper": "pearl", "item": "table-99"}, "has no 'table-99'"),
     (stats, {"trace": "a.json"}, "trace is 'a.json'"),
     (Trace.from_json, {"text": "[]"}, "the text is no trace"),
     (book, {"paper": "perl"}, "no paper 'perl'"),

@@ -17,7 +17,7 @@ from speclib.errors import SpeclibError
 INTERRUPTED_AT_ITS_START = """
 import signal, time
 from speclab.pool import on_every_core
-from speclib.worlds.worker_process import CONTEXT
+from speclib.worlds.worker import CONTEXT
 
 start_process = CONTEXT.Process.start
 

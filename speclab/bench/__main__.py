@@ -1,4 +1,4 @@
-"""`python -m speclab.bench`: measures, and writes what that gave to reports/bench.csv.
+"""`python -m speclab.bench`: measures, and writes what that gave to bench.csv.
 
 What is compared runs in one go, prompt by prompt in turn. A value is the median of
 repeats; their range is in the row's note, with the machine and its load. The bench
@@ -40,7 +40,7 @@ def run_bench(
 ) -> list[BenchRow]:
     """Runs measures in order and prints each row as it comes.
 
-    reports/bench.csv is written once all rows are there, whole or not at all.
+    reports/local/bench.csv is written once all rows are there, whole or not at all.
     """
     rows = []
     for measure in measures:

@@ -1,4 +1,4 @@
-"""A row of reports/bench.csv, and how much is measured for it.
+"""A row of bench.csv among the reports, and how much is measured for it.
 
 Knows nothing of what is measured.
 """

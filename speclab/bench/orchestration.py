@@ -9,7 +9,8 @@ from statistics import median
 from speclib.core.sampling import Coins, Sampler, ids
 from speclib.data.latency import load_latency
 from speclib.data.pairs import ModelSpec, Pair, load_pair
-from speclib.decoding.decode import Result, decode, open_world
+from speclib.decoding.decode import Result, decode
+from speclib.decoding.open_world import open_world
 from speclib.models.toy import BOS
 from speclib.operations.operation import Operation
 from speclib.operations.propose import Propose

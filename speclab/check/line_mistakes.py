@@ -1,4 +1,4 @@
-"""Mistakes in a rule for drafts in a line, by name, beside the right rule.
+"""Mistakes in a rule for drafts in a line, by name, and the right rule.
 
 Each is a whole rule that makes the mistake. A rule that does the same in every case
 behaves as if it made it, and is told so by this name.
@@ -29,12 +29,12 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
-# From a row of q, a row of p, and the number that rejected a draft.
-Replacement: TypeAlias = Callable[[Row, Row, Coin, NewCoin], int]
+# From the rejected draft, its rows of q and p, the number that rejected it, and coins.
+Replacement: TypeAlias = Callable[[int, Row, Row, Coin, NewCoin], int]
 Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
 
 
-def _from_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+def _from_the_residual(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return draw(residual(p, q), coin())
 
 
@@ -68,7 +68,7 @@ def _variant(
             if accepts(u, token, q_row, p_row):
                 committed.append(token)
                 continue
-            committed.append(replacement(q_row, p_row, u, coin))
+            committed.append(replacement(token, q_row, p_row, u, coin))
             if ends_at_rejection:
                 return committed
         return committed + bonus(p, coin)
@@ -83,6 +83,64 @@ def _third_untested(
     committed = verify(drafted[:2], q[:2], p[:3], coin)
     if len(drafted) < 3 or len(committed) < 3:
         return committed
+    return [*drafted, draw(p[-1], coin())]
+
+
+def _all_drafts_tested(
+    place_of_last: Callable[[list[int], int], int | None],
+) -> Rule:
+    """Goes on after a rejection and keeps every draft that passes.
+
+    ``place_of_last(rejected, kept)``: the place of the draft whose residual gives the
+    last token if some were rejected; None: that token is drawn from the last row of p.
+    """
+
+    def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
+        kept: list[int] = []
+        rejected: list[int] = []
+        for place, token in enumerate(drafted):
+            if coin() < p[place][token] / q[place][token]:
+                kept.append(token)
+            else:
+                rejected.append(place)
+        last = place_of_last(rejected, len(kept)) if rejected else None
+        row = p[-1] if last is None else residual(p[last], q[last])
+        return [*kept, draw(row, coin())]
+
+    return run
+
+
+def _each_replaced(
+    drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
+) -> list[int]:
+    """Goes on after a replacement; a bonus comes if nothing was rejected."""
+    committed = []
+    was_rejected = False
+    for token, q_row, p_row in zip(drafted, q, p, strict=False):
+        if coin() < p_row[token] / q_row[token]:
+            committed.append(token)
+        else:
+            committed.append(draw(residual(p_row, q_row), coin()))
+            was_rejected = True
+    return committed if was_rejected else [*committed, draw(p[-1], coin())]
+
+
+def _replaced_from_the_next_row(
+    drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
+) -> list[int]:
+    for place, token in enumerate(drafted):
+        if not coin() < p[place][token] / q[place][token]:
+            return [*drafted[:place], draw(p[place + 1], coin())]
+    return [*drafted, draw(p[-1], coin())]
+
+
+def _rejected_kept(
+    drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
+) -> list[int]:
+    for place, token in enumerate(drafted):
+        if not coin() < p[place][token] / q[place][token]:
+            replacement = draw(residual(p[place], q[place]), coin())
+            return [*drafted[: place + 1], replacement]
     return [*drafted, draw(p[-1], coin())]
 
 
@@ -101,16 +159,36 @@ def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Rule:
     return run
 
 
-def _likeliest_of_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+def _likeliest_of_p(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return int(p.argmax())
 
 
-def _likeliest_of_the_residual(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+def _likeliest_of_the_residual(
+    token: int, q: Row, p: Row, u: Coin, coin: NewCoin
+) -> int:
     return int(residual(p, q).argmax())
 
 
-def _from_p(q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+def _from_p(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
     return draw(p, coin())
+
+
+def _from_p_without_the_token(
+    token: int, q: Row, p: Row, u: Coin, coin: NewCoin
+) -> int:
+    others = p.copy()
+    others[token] = 0
+    return draw(others / others.sum(), coin())
+
+
+def _from(row_of: Callable[[Row, Row], Row], is_normalised: bool = True) -> Replacement:
+    """A replacement drawn from ``row_of(q, p)``, divided by its sum or as it is."""
+
+    def replacement(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
+        row = row_of(q, p)
+        return draw(row / row.sum() if is_normalised else row, coin())
+
+    return replacement
 
 
 def _likeliest_bonus(p: list[Row], coin: NewCoin) -> list[int]:
@@ -143,6 +221,33 @@ def _likeliest_replacement(
     )
 
 
+def _without_sign(is_normalised: bool) -> Mistake:
+    return Mistake(
+        "difference without sign",
+        "Is the replacement drawn from |p - q|? Tokens that the draft model likes more "
+        "than the target model does have been accepted often enough: they get nothing.",
+        _variant(replacement=_from(lambda q, p: np.abs(p - q), is_normalised)),
+    )
+
+
+def _upside_down(is_normalised: bool) -> Mistake:
+    return Mistake(
+        "upside down",
+        "Is the replacement drawn from q - p? That is what the draft model has too "
+        "much of. What does it have too little of?",
+        _variant(replacement=_from(lambda q, p: np.maximum(q - p, 0), is_normalised)),
+    )
+
+
+def _going_on(rule: Rule) -> Mistake:
+    return Mistake(
+        "going on after a rejection",
+        "The drafts after a rejected one follow a text that is not written: what "
+        "becomes of them?",
+        rule,
+    )
+
+
 def _bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Mistake:
     return Mistake(
         "bonus after a rejection",
@@ -157,18 +262,20 @@ MISTAKES = (
         "reused coin",
         "Do two decisions share a coin? The number that rejected a draft is known to "
         "be large, so it may not draw the replacement too.",
-        _variant(replacement=lambda q, p, u, coin: draw(residual(p, q), u)),
+        _variant(replacement=lambda token, q, p, u, coin: draw(residual(p, q), u)),
     ),
     Mistake(
         "one coin for all tests",
-        "Do two decisions share a coin? Each draft needs one of its own.",
+        "Do two decisions share a coin? Each draft needs its own.",
         _variant(tests_with_one_coin=True),
     ),
     Mistake(
         "residual not normalised",
         "What is left of p after the accepted drafts does not add up to 1: it must be "
         "divided by its sum before it can be drawn from.",
-        _variant(replacement=lambda q, p, u, coin: draw(np.maximum(p - q, 0), coin())),
+        _variant(
+            replacement=lambda token, q, p, u, coin: draw(np.maximum(p - q, 0), coin())
+        ),
     ),
     Mistake(
         "residual from p",
@@ -260,9 +367,49 @@ MISTAKES = (
     _bonus_after_a_rejection(lambda written: written),
     _bonus_after_a_rejection(lambda written: -1),
     Mistake(
-        "going on after a rejection",
-        "The drafts after a rejected one follow a text that is not written: what "
-        "became of them?",
-        _variant(ends_at_rejection=False),
+        "rejected token taken out of p",
+        "Is the replacement drawn from p without the rejected token? Other tokens are "
+        "drafted too rarely by different amounts. Which part of p is still missing?",
+        _variant(replacement=_from_p_without_the_token),
     ),
+    Mistake(
+        "replacement from q",
+        "Is the replacement drawn from q? The draft model has had its say: what does "
+        "the target model still need?",
+        _variant(replacement=_from(lambda q, p: q)),
+    ),
+    _without_sign(is_normalised=True),
+    _without_sign(is_normalised=False),
+    _upside_down(is_normalised=True),
+    _upside_down(is_normalised=False),
+    Mistake(
+        "negative probabilities",
+        "A probability is never below 0: what about tokens that the draft model likes "
+        "more than the target model does?",
+        _variant(replacement=_from(lambda q, p: p - q, is_normalised=False)),
+    ),
+    Mistake(
+        "replacement from the next row",
+        "Which row of p follows the accepted drafts? The row after the rejected one "
+        "follows a text that is not written.",
+        _replaced_from_the_next_row,
+    ),
+    Mistake(
+        "rejected draft kept",
+        "Is the rejected draft in what you return? The replacement takes its place.",
+        _rejected_kept,
+    ),
+    Mistake(
+        "q forgotten where p is smaller",
+        "Where p(x) is below q(x), a draft is kept with the chance p(x) / q(x). Do you "
+        "compare the coin with p(x) alone?",
+        _variant(accepts=lambda u, token, q, p: p[token] >= q[token] or u < p[token]),
+    ),
+    _going_on(_variant(ends_at_rejection=False)),
+    _going_on(_variant(ends_at_rejection=False, bonus=lambda p, coin: [])),
+    _going_on(_each_replaced),
+    _going_on(_all_drafts_tested(lambda rejected, kept: None)),
+    _going_on(_all_drafts_tested(lambda rejected, kept: rejected[0])),
+    _going_on(_all_drafts_tested(lambda rejected, kept: rejected[-1])),
+    _going_on(_all_drafts_tested(lambda rejected, kept: kept)),
 )

@@ -65,6 +65,8 @@ class Walk(NamedTuple):
         )
 
 
+NEVER_ENDS = "it does not end. Does it go on `while world.going`?"
+
 WALKS = (Walk(3, 2, 3), Walk(2, 3, 4))
 WALKS_WITH_ENDS = (*WALKS, Walk(3, 2, 3, end=1), Walk(2, 3, 4, end=1))
 
@@ -160,8 +162,7 @@ def distribution_of(
     except TookTooLong as error:
         if walk.end is None:
             raise
-        problem = "it does not end. Does it go on `while world.going`?"
-        raise Failed(walk.in_words(problem)) from error
+        raise Failed(walk.in_words(NEVER_ENDS)) from error
 
 
 def works_after_the_end(method: Method, setup: Setup) -> bool:

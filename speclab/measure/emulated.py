@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple
 
 from speclab.runs.rows import RowKey, key_of
-from speclab.runs.spec import Spec
+from speclab.runs.spec import EmulatedSpec
 from speclab.traces.counts import counts_of
 from speclab.virtual.settle import settle, toy_cell
 from speclab.virtual.toy_requests import ToyCell, decode_request
@@ -60,9 +60,11 @@ class Requests(NamedTuple):
         return 1 + max(cell.toys.servers for cell in (self.baseline, *self.cells))
 
 
-def emulate_cells(specs: list[Spec], prompts: int, measurement: Measurement) -> None:
+def emulate_cells(
+    specs: list[EmulatedSpec], prompts: int, measurement: Measurement
+) -> None:
     """Brings emulated cells to so many requests each."""
-    requests: dict[tuple[RowKey, float | None, int], Requests] = {}
+    requests: dict[tuple[RowKey, float, int], Requests] = {}
     for spec in specs:
         numbers = measurement.missing(spec, prompts)
         if not numbers or measurement.is_over:
@@ -83,7 +85,7 @@ def emulate_cells(specs: list[Spec], prompts: int, measurement: Measurement) -> 
         _run_side_by_side(in_order, AT_ONCE // devices or 1, measurement)
 
 
-def _settled(spec: Spec) -> EmulatedCell:
+def _settled(spec: EmulatedSpec) -> EmulatedCell:
     """A cell with the window and the settings that the virtual clock chooses."""
     settled = settle(spec.changed(requests=SETTLED_ON))
     gamma = settled.spec.gamma

@@ -25,13 +25,14 @@ from speclib.atomic_files import write_atomically
 from speclib.core.sampling import Coins, Sampler
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
+from speclib.decoding.auto_settings import gamma_at
 from speclib.errors import BadValue
 from speclib.models.checkpoint import Checkpoint
 from speclib.models.loading import TORCH_NAMES
 from speclib.models.open_pair import open_pair
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
-from speclib.worlds.cost_ratio import CostRatio, Trial, nearest_count, read
+from speclib.worlds.cost_ratio import CostRatio, Trial, read
 from speclib.worlds.processes import Processes
 
 WITHIN = 0.03  # of the wanted c: near enough
@@ -181,7 +182,7 @@ def search(
 
 def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
     """c of trials: a target pass beside draft passes that take about as long."""
-    drafted = nearest_count(wanted)
+    drafted = gamma_at("auto", wanted)
     operations = {"draft": Propose(TEXT, drafted), "target": Score(TEXT)}
     with Processes(pair, dtype=dtype) as world:
         world.begin(TEXT, sampler=Sampler(), coins=Coins(), limit=1)

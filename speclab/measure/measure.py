@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from speclab.runs.rows import key_of
-from speclab.runs.spec import Spec
+from speclab.runs.spec import EmulatedSpec, MeasuredSpec, Spec
 from speclab.runs.values import ValuesStep
 
 from .emulated import emulate_cells
@@ -55,8 +55,8 @@ def measure(
                     errors[step] = error
                 continue
             specs = _each_once(step.specs)
-            emulated = [spec for spec in specs if spec.kind == "emulated"]
-            measured = [spec for spec in specs if spec.kind == "measured"]
+            emulated = [spec for spec in specs if isinstance(spec, EmulatedSpec)]
+            measured = [spec for spec in specs if isinstance(spec, MeasuredSpec)]
             emulate_cells(emulated, step.prompts, measurement)
             measure_cells(measured, step.prompts, workers, measurement)
             for spec in step.specs:

@@ -15,14 +15,13 @@ its run. A row says where its output leaves plain decoding's.
 from __future__ import annotations
 
 from speclab.runs.rows import key_of
-from speclab.runs.spec import Spec, present
-from speclab.traces.counts import counts_of
+from speclab.runs.spec import MeasuredSpec
 from speclab.virtual.outputs import first_difference
 from speclib.core.sampling import Tokens
 from speclib.models.loading import TORCH_NAMES
 
 from . import other_load
-from .measured_prompt import decode_prompt, with_replies
+from .measured_prompt import with_replies
 from .measurement import Group, Measurement, Window, grouped
 from .open_workers import OpenPool, OpenWorkers
 from .task_prompts import Prompt, Turn, load_prompts
@@ -31,7 +30,10 @@ EXACT = ("float32", "float64")  # narrower dtypes break ties in other ways
 
 
 def measure_cells(
-    specs: list[Spec], prompts: int, workers: OpenWorkers, measurement: Measurement
+    specs: list[MeasuredSpec],
+    prompts: int,
+    workers: OpenWorkers,
+    measurement: Measurement,
 ) -> None:
     """Brings measured cells to so many prompts each."""
     unfinished = [spec for spec in specs if measurement.missing(spec, prompts)]
@@ -52,7 +54,9 @@ def measure_cells(
 class Turns:
     """Cells that take turns on the same prompts, in open workers."""
 
-    def __init__(self, opened: OpenPool, cells: list[Spec], measurement: Measurement):
+    def __init__(
+        self, opened: OpenPool, cells: list[MeasuredSpec], measurement: Measurement
+    ):
         self._opened = opened
         self._cells = cells
         self._measurement = measurement
@@ -74,15 +78,15 @@ class Turns:
             if cells and not self._measurement.is_over:
                 self._take_turns(number, asked[number], cells)
 
-    def _lacks(self, cell: Spec, number: int) -> bool:
+    def _lacks(self, cell: MeasuredSpec, number: int) -> bool:
         return number in self._measurement.missing(cell, number + 1)
 
     def _load_prompts(self, count: int) -> list[Prompt | Turn]:
         tokenizer = self._opened.world.opened.tokenizer
-        task = present(self._plain.task)
+        task = self._plain.task
         return load_prompts(task, self._plain.length, count, tokenizer)
 
-    def _prepare(self, cell: Spec, prompt: Prompt | Turn) -> None:
+    def _prepare(self, cell: MeasuredSpec, prompt: Prompt | Turn) -> None:
         """Warms up for a cell and settles its window, or notes why that fails."""
         assert not isinstance(prompt, Turn)  # the first one never is
         try:
@@ -92,13 +96,15 @@ class Turns:
         except Exception as error:
             self._measurement.fail([key_of(cell)], error)
 
-    def _run_of(self, cell: Spec) -> Spec:
+    def _run_of(self, cell: MeasuredSpec) -> MeasuredSpec:
         """What is run for a cell: the same for all that come to the same window."""
         gamma = self._windows[cell].gamma
         has_tail = cell.with_tail and gamma is not None
         return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
 
-    def _take_turns(self, number: int, asked: Prompt | Turn, cells: list[Spec]) -> None:
+    def _take_turns(
+        self, number: int, asked: Prompt | Turn, cells: list[MeasuredSpec]
+    ) -> None:
         """Runs plain decoding and all cells on a prompt; rows are appended as they end.
 
         A run that fails fails its cells. If that is plain decoding, all of them fail.
@@ -121,7 +127,7 @@ class Turns:
             self._measurement.say(f"{run.name}, prompt {number}")
             start = other_load.read_clocks()
             try:
-                result = decode_prompt(opened.world, prompt, run, number)
+                tokens, counts = opened.decode(prompt, run, number)
             except Exception as error:
                 for failed in cells_of if run == plain else [run]:
                     self._measurement.fail(map(key_of, cells_of[failed]), error)
@@ -129,10 +135,9 @@ class Turns:
                     return
                 continue
             others = other_load.others_since(start)
-            counts = counts_of(result.trace)
             if run == plain:
-                plain_tokens = result.tokens
-            differs = self._where_it_differs(result.tokens, plain_tokens)
+                plain_tokens = tokens
+            differs = self._where_it_differs(tokens, plain_tokens)
             windows = {key_of(cell): self._windows[cell] for cell in cells_of[run]}
             for key, window in windows.items():
                 group.add(key, window, turn, counts, others, differs)

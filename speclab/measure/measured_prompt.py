@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from speclab.runs.spec import Spec
+from speclab.runs.spec import MeasuredSpec
 from speclab.traces.cut_traces import cut_at, longest_tail
 from speclib.decoding.decode import Result, decode
 from speclib.trace.metrics import stats
@@ -14,7 +14,9 @@ from speclib.worlds.world import World
 from .task_prompts import Prompt, Turn
 
 
-def decode_prompt(world: World, prompt: Prompt, spec: Spec, request: int) -> Result:
+def decode_prompt(
+    world: World, prompt: Prompt, spec: MeasuredSpec, request: int
+) -> Result:
     """Decodes one prompt as ``spec`` says, whose window is a number or None."""
     settings: dict[str, Any] = dict(spec.settings)
     beyond = 0
@@ -45,7 +47,7 @@ def _first_tokens(result: Result, count: int) -> Result:
 
 
 def with_replies(
-    world: World, prompt: Prompt | Turn, plain: Spec, request: int
+    world: World, prompt: Prompt | Turn, plain: MeasuredSpec, request: int
 ) -> Prompt:
     """The prompt of a dialogue's turn, whose earlier turns plain decoding answers.
 

@@ -15,8 +15,8 @@ from speclib.core.settings import Role
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.open_pair import open_pair
-from speclib.worlds.worker import Failure, pin
-from speclib.worlds.worker_process import Worker
+from speclib.worlds.performer import Failure, pin
+from speclib.worlds.worker import Worker
 
 if TYPE_CHECKING:
     from speclib.models.loading import Rank

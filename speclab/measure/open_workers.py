@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import NamedTuple
+
+from speclab.peers.external import External
 from speclab.runs.rows import RowKey, key_of
-from speclab.runs.spec import Spec, WorkerPool, present
+from speclab.runs.spec import MeasuredSpec, WorkerPool
+from speclab.traces.counts import Counts, counts_of
+from speclib.core.sampling import Tokens
 from speclib.decoding.auto_settings import draft_length
 from speclib.worlds.processes import Processes
 
@@ -36,20 +43,27 @@ class OpenWorkers:
     def close(self) -> None:
         """Stops the workers, if there are any."""
         if self._open is not None:
-            self._open.world.close()
+            self._open.close()
             self._open = None
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
         """The workers of ``pool``, which are started unless they are open."""
-        if not self.are_of(pool):
+        if self._open is None or not self.are_of(pool):
             self.close()
             measurement.say(f"starting {pool.pair}")
             self._open = OpenPool(pool)
-        return present(self._open)
+        return self._open
 
     def are_of(self, pool: WorkerPool) -> bool:
         """Whether these workers are open."""
         return self._open is not None and self._open.pool == pool
+
+
+class Decoded(NamedTuple):
+    """What a run gave: its new tokens, and its counts and seconds."""
+
+    tokens: Tokens
+    counts: Counts
 
 
 class OpenPool:
@@ -75,10 +89,29 @@ class OpenPool:
         runtime = self.world.opened.runtime("draft")
         fitted = fit.describe(pool.pair, pool.dtype)
         self.draft = f"{runtime}, {fitted}" if fitted else runtime
+        self._peers: dict[str, External] = {}
         self._warm: set[object] = set()  # methods with their settings
         self._acceptance_rates: dict[RowKey, float] = {}
 
-    def warm_up(self, spec: Spec, prompt: Prompt) -> None:
+    def close(self) -> None:
+        """Stops all processes."""
+        with ExitStack() as closing:  # the others too if one fails
+            closing.callback(self.world.close)
+            for peer in self._peers.values():
+                closing.callback(peer.close)
+
+    def decode(self, prompt: Prompt, spec: MeasuredSpec, request: int) -> Decoded:
+        """Decodes one prompt as ``spec`` says, whose window is a number or None."""
+        if not spec.is_peer:
+            result = decode_prompt(self.world, prompt, spec, request)
+            return Decoded(result.tokens, counts_of(result.trace))
+        if spec.method not in self._peers:
+            pair, dtype = self.world.opened.pair, self.pool.dtype
+            self._peers[spec.method] = External(spec.method, pair, dtype=dtype)
+        answer = self._peers[spec.method].decode(prompt, max_new_tokens=spec.tokens)
+        return Decoded(answer.tokens, Counts(**asdict(answer.stats)))
+
+    def warm_up(self, spec: MeasuredSpec, prompt: Prompt) -> None:
         """Decodes a few tokens plainly and by the cell's method, once."""
         plain, own = spec.plain_decoding, spec.changed(with_tail=False)
         if own.gamma is not None:
@@ -87,14 +120,13 @@ class OpenPool:
             name = each.method, each.settings
             if name not in self._warm:
                 short = each.changed(tokens=WARM_UP_TOKENS)
-                decode_prompt(self.world, prompt, short, request=0)
+                self.decode(prompt, short, request=0)
                 self._warm.add(name)
 
-    def choose_window(self, spec: Spec, prompt: Prompt) -> Window:
+    def choose_window(self, spec: MeasuredSpec, prompt: Prompt) -> Window:
         """The window that a cell asks for; ``prompt``: the first one of its task."""
         if spec.gamma is None or isinstance(spec.gamma, int):
             return Window(spec.gamma)
-        assert isinstance(spec.gamma, str)  # a measured cell has no choice
         if spec.gamma == "best":
             return best_window(
                 spec.method,
@@ -106,7 +138,7 @@ class OpenPool:
         gamma = draft_length(spec.gamma, self.world)
         return Window(gamma, f"{spec.gamma} at c {self.c:.3g}")
 
-    def _acceptance_rate(self, plain: Spec, prompt: Prompt) -> float:
+    def _acceptance_rate(self, plain: MeasuredSpec, prompt: Prompt) -> float:
         """How often drafts of speculative decoding passed on a prompt."""
         key = key_of(plain)
         if key not in self._acceptance_rates:

@@ -131,12 +131,62 @@ def one_draft_more(world: World, window: Window, gamma: int) -> Window:
 
 def one_row_more(world: World, window: Window, gamma: int) -> Window:
     """A round whose first row is of a position that is committed already."""
-    text = world.text + ids(window)
+    rows, drafted = _both_asked(world, window, gamma, last=len(window) + 1)
+    return _tested(world, window + drafted, rows)
+
+
+def last_forgotten(world: World, window: Window, gamma: int) -> Window:
+    """A round that asks for the last row alone, and tests the first draft with it."""
+    rows, drafted = _both_asked(world, window, gamma, last=0)
+    return _tested(world, window + drafted, rows)
+
+
+def window_in_no_text(world: World, window: Window, gamma: int) -> Window:
+    """A round in which neither model reads the window."""
     rows, drafted = world.all(
-        world.target.score(text, last=len(window) + 1),
-        world.draft.propose(text, gamma),
+        world.target.score(world.text, last=len(window)),
+        world.draft.propose(world.text, gamma),
     )
     return _tested(world, window + drafted, rows)
+
+
+def accepted_alone(world: World, window: Window, gamma: int) -> Window:
+    """A round that does not commit the replacement."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.accepted)
+    return next_window(window + drafted, verified)
+
+
+def extra_alone(world: World, window: Window, gamma: int) -> Window:
+    """A round that commits the replacement, and no accepted draft."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.extra)
+    return next_window(window + drafted, verified)
+
+
+def others_always_left(world: World, window: Window, gamma: int) -> Window:
+    """A round that leaves all new drafts but the first, after a rejection, too."""
+    rows, drafted = _both_asked(world, window, gamma)
+    world.commit(verify(world, window + drafted, rows).tokens)
+    return drafted[1:]
+
+
+def others_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
+    """A round that leaves its new drafts after a rejection, and otherwise none."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return drafted[1:] if verified.extra else ()
+
+
+def rest_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
+    """The same, with all drafts that were not accepted."""
+    rows, drafted = _both_asked(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return (window + drafted)[len(verified.accepted) :] if verified.extra else ()
 
 
 def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
@@ -195,8 +245,13 @@ def speculative_round(world: World, window: Window, gamma: int) -> Window:
     return ()
 
 
-def _both_asked(world: World, window: Window, gamma: int) -> tuple[Rows, Window]:
-    """What a round of PEARL asks of both models at once."""
+def _both_asked(
+    world: World, window: Window, gamma: int, last: int | None = None
+) -> tuple[Rows, Window]:
+    """What a round of PEARL asks of both models at once.
+
+    ``last``: how many rows of the window the target gives; None: all.
+    """
     text = world.text + ids(window)
-    scoring = world.target.score(text, last=len(window))
+    scoring = world.target.score(text, last=len(window) if last is None else last)
     return world.all(scoring, world.draft.propose(text, gamma))

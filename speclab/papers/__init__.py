@@ -15,7 +15,6 @@ DOOR = (
     "ledger",
     "load_papers",
     "paper_schema",
-    "pearl_figures",
     "same_devices",
     "scripts",
     "statistics",
@@ -23,4 +22,5 @@ DOOR = (
     "table_result",
     "verdicts",
     "virtual_numbers",
+    "why",
 )

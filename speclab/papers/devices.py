@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from speclab.runs.spec import Spec, present
+from speclab.runs.spec import MeasuredSpec, Spec, ToySpec
 from speclab.theory.hardware import Hardware, load_hardware
 from speclib import machine
 from speclib.data.pairs import Pair, load_pair
@@ -34,9 +34,9 @@ def reserved_devices(spec: Spec, chosen: Mapping[str, Any]) -> int:
 
 def count_devices(spec: Spec, drafts: bool, servers: int = 1) -> int:
     """The devices of a run with or without a draft model, and of so many targets."""
-    if spec.kind == "measured":
-        return _count_places(present(spec.pair), drafts, servers, machine.cores())
-    return _count_of_hardware(present(spec.latency), drafts, servers)
+    if isinstance(spec, MeasuredSpec):
+        return _count_places(spec.pair, drafts, servers, machine.cores())
+    return _count_of_hardware(spec.latency, drafts, servers)
 
 
 # Every number of a table asks for them, and they hang on files that stay as they are.
@@ -51,9 +51,9 @@ def _count_of_hardware(latency: str, drafts: bool, servers: int) -> int:
     return (load_hardware(latency) or ONE_EACH).devices(drafts, servers)
 
 
-def hardware_of(spec: Spec) -> Hardware:
+def hardware_of(spec: ToySpec) -> Hardware:
     """What the models of a virtual or emulated cell stand on."""
-    return load_hardware(present(spec.latency)) or ONE_EACH
+    return load_hardware(spec.latency) or ONE_EACH
 
 
 def places_of(pair: Pair, drafts: bool, servers: int = 1) -> frozenset[str]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from speclab.runs.official_prompts import official_folder
 from speclab.runs.rows import CellRuns, Row, Rows, read_all
-from speclab.runs.spec import Spec, present
+from speclab.runs.spec import MeasuredSpec, Spec, ToySpec, VirtualSpec
 from speclab.runs.this_machine import known_name
 from speclab.runs.values import Value, read_all_values
 from speclib.data.latency import load_latency
@@ -113,8 +113,9 @@ def fill(
     """A table with its print, its numbers of the virtual clock and of one machine."""
     result = TableResult(table, machine_name)
     _add_printed_lines(result)
-    measured = [cell.spec for cell in cells if cell.kind == "measured"]
-    result.are_stand_ins = any(is_stand_in(present(spec.pair)) for spec in measured)
+    specs = [cell.spec for cell in cells]
+    pairs = {spec.pair for spec in specs if isinstance(spec, MeasuredSpec)}
+    result.are_stand_ins = any(map(is_stand_in, pairs))
     for cell in cells:
         _add_cell(result, cell, known)
     add_scripted_numbers(result, tuple(kinds), known.values)
@@ -157,18 +158,20 @@ def _add_printed_lines(result: TableResult) -> None:
             notes.insert(0, f"from the formula {table.formula}")
         note = "; ".join(notes)
         result.add(row, column, "paper", float(value), source=source, note=note)
-    for row, column, value in table.beside.cells if table.beside else ():
-        result.add(
-            row,
-            column,
-            "paper",
-            float(value),
-            metric=present(table.beside).metric,
-            unit=present(table.beside).unit,
-            source=source,
-            note="; ".join(_errata_notes(table, row, column, beside=True)),
-            show=False,
-        )
+    beside = table.beside
+    if beside is not None:
+        for row, column, value in beside.cells:
+            result.add(
+                row,
+                column,
+                "paper",
+                float(value),
+                metric=beside.metric,
+                unit=beside.unit,
+                source=source,
+                note="; ".join(_errata_notes(table, row, column, beside=True)),
+                show=False,
+            )
     for note, names in (("lost", table.lost), ("not printed", table.absent)):
         for row, column in names:
             settings = table.column.get(column, {}) | table.row.get(row, {})
@@ -208,8 +211,8 @@ class Found(NamedTuple):
 
 def _add_cell(result: TableResult, cell: TableCell, known: Known) -> None:
     with naming_cell(result.table, cell.row, cell.column):
-        if cell.kind == "virtual":
-            found = _virtual(cell, known)
+        if isinstance(cell.spec, VirtualSpec):
+            found = _virtual(cell, cell.spec, known)
         else:
             found = _timed(cell, known, result.machine)
     if found is None:
@@ -253,13 +256,15 @@ def _add_cell(result: TableResult, cell: TableCell, known: Known) -> None:
     )
 
 
-def _virtual(cell: TableCell, known: Known) -> Found | None:
+def _virtual(cell: TableCell, spec: VirtualSpec, known: Known) -> Found | None:
     """A cell's number of the virtual clock."""
-    lines = [known.virtual.get(key) for key in virtual_numbers.keys_of(cell)]
-    if None in lines:
-        return None
-    first, *rest = map(present, lines)
-    spec, number, second = cell.spec, first.number, None
+    lines = []
+    for key in virtual_numbers.keys_of(cell):
+        if key not in known.virtual:
+            return None
+        lines.append(known.virtual[key])
+    first, *rest = lines
+    number, second = first.number, None
     if cell.stat in same_devices.IF_BOUND:
         bound = same_devices.IF_BOUND[cell.stat]
         gain = same_devices.plain_gain(spec, first.settings, bound)
@@ -270,7 +275,7 @@ def _virtual(cell: TableCell, known: Known) -> Found | None:
         number,
         second,
         rest[0].number if rest else None,
-        setup=str(spec.latency),
+        setup=spec.latency,
         source=f"data/latency/{spec.latency}.toml",
         notes=_notes(cell, first.gamma, first.how),
         c=first.c,
@@ -285,17 +290,8 @@ def _timed(cell: TableCell, known: Known, machine_name: str) -> Found | None:
         return None
     notes = _notes(cell, runs.gamma, runs.how)
     number, second = number_of(cell.stat, runs, cell.scaled_tokens), None
-    if spec.kind == "emulated":
-        setup = f"{spec.latency}@{machine_name}"
-        overruns = sum(s.overruns for s in runs.stats) / sum(
-            s.operations for s in runs.stats
-        )
-        notes.append(f"overruns {overruns:.1%}")
-        if overruns > MOST_OVERRUNS:
-            notes.insert(0, "not reported: the machine is too slow or busy for this")
-            number = Number(float("nan"))
-    else:
-        pair = load_pair(present(spec.pair))
+    if isinstance(spec, MeasuredSpec):
+        pair = load_pair(spec.pair)
         dtype = "float32" if spec.dtype == "auto" else spec.dtype
         setup = f"{spec.pair}@{machine_name}/{dtype}/{pair.place.threads}"
         notes += _measured_notes(spec, runs)
@@ -307,6 +303,15 @@ def _timed(cell: TableCell, known: Known, machine_name: str) -> Found | None:
                 second = same_devices.measured_second_number(
                     cell.stat, runs, present_plain
                 )
+    else:
+        setup = f"{spec.latency}@{machine_name}"
+        overruns = sum(s.overruns for s in runs.stats) / sum(
+            s.operations for s in runs.stats
+        )
+        notes.append(f"overruns {overruns:.1%}")
+        if overruns > MOST_OVERRUNS:
+            notes.insert(0, "not reported: the machine is too slow or busy for this")
+            number = Number(float("nan"))
     return Found(
         number,
         second,
@@ -321,34 +326,41 @@ def _timed(cell: TableCell, known: Known, machine_name: str) -> Found | None:
 def _notes(cell: TableCell, gamma: int | None, how: str) -> list[str]:
     """What a reader must know of a cell's number: its settings and circumstances."""
     spec = cell.spec
-    is_toy = cell.kind != "measured" and spec.method != "autoregressive"
-    chosen = bool(how) and spec.is_choice
+    chosen = isinstance(spec, ToySpec) and spec.is_choice and bool(how)
     settings = "" if chosen else ", ".join(f"{n} {v}" for n, v in spec.settings)
-    over = f"over {spec.over[0]}, gamma {spec.over[1]}" if spec.over else ""
+    rate = ""
+    if isinstance(spec, ToySpec) and spec.method != "autoregressive":
+        rate = f"alpha {spec.alpha:g}"
     notes = [
         cell.calibrates,
-        f"alpha {spec.alpha:g}" if is_toy else "",
+        rate,
         settings,
         f"cancel {spec.cancel}" if spec.cancel else "",
-        f"each further token fed: +{spec.per_token:.1%} of a pass"
-        if spec.per_token
-        else "",
-        f"assumed: doubt {spec.doubt:g}" if spec.doubt else "",
-        "end tokens ignored" if spec.ignore_eos else "",
-        f"prompts of {spec.length} tokens" if spec.length else "",
-        over,
+    ]
+    if isinstance(spec, MeasuredSpec):
+        notes += [
+            "end tokens ignored" if spec.ignore_eos else "",
+            f"prompts of {spec.length} tokens" if spec.length else "",
+        ]
+    else:
+        further = f"each further token fed: +{spec.per_token:.1%} of a pass"
+        notes += [
+            further if spec.per_token else "",
+            f"assumed: doubt {spec.doubt:g}" if spec.doubt else "",
+            f"over {spec.over[0]}, gamma {spec.over[1]}" if spec.over else "",
+        ]
+    is_scaled = cell.scaled_tokens and cell.stat.endswith("_runs")
+    notes += [
         "" if gamma is None else f"gamma {gamma}",
         how,
-        f"scaled to {cell.scaled_tokens} tokens"
-        if cell.scaled_tokens and cell.stat.endswith("_runs")
-        else "",
+        f"scaled to {cell.scaled_tokens} tokens" if is_scaled else "",
     ]
     return [note for note in notes if note]
 
 
-def _measured_notes(spec: Spec, runs: CellRuns) -> list[str]:
-    pair = load_pair(present(spec.pair))
-    folder = official_folder(present(spec.task))
+def _measured_notes(spec: MeasuredSpec, runs: CellRuns) -> list[str]:
+    pair = load_pair(spec.pair)
+    folder = official_folder(spec.task)
     looks_up_ours = about(spec.method).needs_datastore and pair.datastore is None
     notes = [
         f"c {runs.c:.2f}",

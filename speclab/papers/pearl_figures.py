@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from speclab.runs.spec import Spec
+from speclab.runs.spec import VirtualSpec
 from speclab.virtual.cells import example_trace
 from speclab.virtual.outputs import find_agreements
 from speclab.virtual.settle import settle
@@ -234,10 +234,8 @@ def best_lengths(
     return DraftLengths(values, gamma, complete)
 
 
-def virtual_lengths(spec: Spec) -> DraftLengths:
+def virtual_lengths(spec: VirtualSpec) -> DraftLengths:
     """``best_lengths`` of the first request of a virtual cell."""
-    assert spec.latency is not None
-    assert spec.alpha is not None
     gamma = settle(spec).spec.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
     method = METHODS[spec.method]
@@ -260,7 +258,7 @@ def _add_virtual_lengths(result: TableResult) -> None:
             column,
             virtual_lengths(spec),
             kind="virtual",
-            setup=str(spec.latency),
+            setup=spec.latency,
             source=f"data/latency/{spec.latency}.toml",
             note=f"alpha {spec.alpha:g}",
         )
@@ -316,20 +314,19 @@ def _add_phases(result: TableResult, row: str) -> None:
             column,
             "virtual",
             ratio,
-            setup=str(spec.latency),
+            setup=spec.latency,
             n=1,
             source=f"data/latency/{spec.latency}.toml",
             note=f"gamma {spec.gamma}",
         )
 
 
-def _spec(result: TableResult, row: str, column: str) -> Spec:
+def _spec(result: TableResult, row: str, column: str) -> VirtualSpec:
     """The virtual run behind a cell that is read from one trace."""
     table = result.table
     settings = table.settings_of(row, column)
     with naming_cell(table, row, column):
-        return Spec(
-            kind="virtual",
+        return VirtualSpec(
             method=settings["method"],
             gamma=settings["gamma"],
             latency=settings["latency"],

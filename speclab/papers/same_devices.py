@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from speclab.runs.rows import CellRuns
-from speclab.runs.spec import Spec, present
+from speclab.runs.rows import CellRuns, key_of
+from speclab.runs.spec import MeasuredSpec, VirtualSpec
 from speclab.theory.plain_decoding import Bound
 from speclib.data.latency import load_latency
 from speclib.data.pairs import Pair, load_pair
@@ -61,13 +61,13 @@ def is_speedup(stat: str) -> bool:
 
 
 # -- plain decoding on all cores, measured ---------------------------------------------
-def plain_specs(spec: Spec) -> tuple[Spec, ...]:
+def plain_specs(spec: MeasuredSpec) -> tuple[MeasuredSpec, ...]:
     """Measured cells of plain decoding on all cores of a cell's pair.
 
     None for a pair whose devices no pair under ``data/pairs/all-cores`` has, as for one
     with a GPU beside a core.
     """
-    pair = load_pair(present(spec.pair))
+    pair = load_pair(spec.pair)
     specs = []
     for name in names_under(DATA / "pairs" / ALL_CORES):
         plain_pair = load_pair(f"{ALL_CORES}/{name}")
@@ -108,7 +108,7 @@ def measured_second_number(
     for runs in comparable:
         number = number_of(speed, runs)
         if number.value > best.value:
-            best, where = number, str(runs.spec.pair)
+            best, where = number, key_of(runs.spec).on
     note = (
         f"{devices} devices decode plainly at best on {where}, {best.value:.4g} tok/s"
     )
@@ -117,7 +117,7 @@ def measured_second_number(
 
 # -- plain decoding on all devices, by its cost ----------------------------------------
 def virtual_second_number(
-    spec: Spec, speedup: Number, chosen: Mapping[str, Any]
+    spec: VirtualSpec, speedup: Number, chosen: Mapping[str, Any]
 ) -> SecondNumber | None:
     """A virtual speed-up over plain decoding on the same devices.
 
@@ -142,15 +142,15 @@ def _write_devices(devices: int) -> str:
     return "one device" if devices == 1 else f"{devices} devices"
 
 
-def plain_gain(spec: Spec, chosen: Mapping[str, Any], bound: Bound) -> float:
+def plain_gain(spec: VirtualSpec, chosen: Mapping[str, Any], bound: Bound) -> float:
     """How much faster plain decoding gets if it has the devices of a virtual run.
 
     Where the run is compared with another method, that one's devices count too: it is
     the quotient of both gains. ``chosen``: the settings of a choice among several.
     """
     hardware = hardware_of(spec)
-    own = load_latency(present(spec.latency)).target(1)
-    alone = load_latency(hardware.alone or present(spec.latency)).target(1)
+    own = load_latency(spec.latency).target(1)
+    alone = load_latency(hardware.alone or spec.latency).target(1)
     plain = hardware.plain_pass(alone, bound)
     best = plain.best_seconds(reserved_devices(spec, chosen))
     if spec.over is None:

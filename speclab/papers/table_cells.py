@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from speclab import machine_facts
-from speclab.runs.spec import Spec
+from speclab.runs.spec import EmulatedSpec, MeasuredSpec, Spec, VirtualSpec
 from speclib.data.pairs import load_pair
 from speclib.methods import find, parameters, takes_gamma
 
@@ -49,7 +49,7 @@ class TableCell(NamedTuple):
     stat: str
     scaled_tokens: int = 0
     calibrates: str = ""
-    plain_specs: tuple[Spec, ...] = ()
+    plain_specs: tuple[MeasuredSpec, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -126,8 +126,8 @@ def _table_cell(
         if accounting != "committed":
             spec = spec.changed(with_tail=True)
         stat = statistics.apply_accounting(stat, accounting)
-        plain_specs: tuple[Spec, ...] = ()
-        if kind == "measured" and same_devices.is_speedup(stat):
+        plain_specs: tuple[MeasuredSpec, ...] = ()
+        if isinstance(spec, MeasuredSpec) and same_devices.is_speedup(stat):
             plain_specs = same_devices.plain_specs(spec)
         return TableCell(
             row=row,
@@ -149,12 +149,11 @@ def _spec(table: Table, settings: dict[str, Any], kind: str) -> Spec:
     return _virtual_spec(table, settings)
 
 
-def _measured_spec(settings: dict[str, Any]) -> Spec:
+def _measured_spec(settings: dict[str, Any]) -> MeasuredSpec:
     tokens = min(_longest(settings), TOKENS)
     share = settings.get("share", 1)
     as_published = settings.get("accounting") == "as_published"
-    return Spec(
-        kind="measured",
+    return MeasuredSpec(
         **_method_and_settings(settings),
         pair=settings["pair"],
         task=settings["task"],
@@ -167,13 +166,12 @@ def _measured_spec(settings: dict[str, Any]) -> Spec:
     )
 
 
-def _virtual_spec(table: Table, settings: dict[str, Any]) -> Spec:
+def _virtual_spec(table: Table, settings: dict[str, Any]) -> VirtualSpec:
     tokens = min(_longest(settings), VIRTUAL_TOKENS)
     share = settings.get("sample", 1)
     batch = settings.get("batch", 1)
     requests = ceil(VIRTUAL_TOKENS * share / tokens)
-    return Spec(
-        kind="virtual",
+    return VirtualSpec(
         **_method_and_settings(settings),
         **_clock_and_rate(table, settings),
         tokens=tokens,
@@ -182,9 +180,8 @@ def _virtual_spec(table: Table, settings: dict[str, Any]) -> Spec:
     )
 
 
-def _emulated_spec(table: Table, settings: dict[str, Any]) -> Spec:
-    return Spec(
-        kind="emulated",
+def _emulated_spec(table: Table, settings: dict[str, Any]) -> EmulatedSpec:
+    return EmulatedSpec(
         **_method_and_settings(settings),
         **_clock_and_rate(table, settings),
         tokens=min(_longest(settings), EMULATED_TOKENS),

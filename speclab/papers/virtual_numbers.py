@@ -4,7 +4,7 @@ They hang on nothing but the code and ``data``, so they are computed once and ke
 report takes them from this file, in no time. ``python -m speclab virtual`` computes
 what the file lacks, or all of it anew. A line is one statistic of one cell::
 
-    cell      a hash of the cell (``Spec``): what is asked is in ``name``
+    cell      a hash of the cell's spec: what is asked is in ``name``
     stat      the statistic, and behind "@" the tokens that counts are scaled to
     value, n  the number, and of how many requests or parts of them
     without   the number without each of them, by which an interval is made
@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +47,25 @@ COLUMNS = (
     "name",
 )
 DEVICE_SECONDS = "device_seconds_per_token"
+# What a cell's hash is of, in this order; another order would give other hashes.
+HASHED = (
+    "kind",
+    "method",
+    "gamma",
+    "settings",
+    "over",
+    "cancel",
+    "per_token",
+    "doubt",
+    "batch",
+    "latency",
+    "alpha",
+    "requests",
+    "tokens",
+    "temperature",
+    "seed",
+    "with_tail",
+)
 ANEW = "compute it anew with `python -m speclab virtual`"
 
 Key = tuple[str, str]  # of a line: its cell and its stat
@@ -81,9 +101,11 @@ def _stat_key(stat: str, scaled_tokens: int) -> str:
 
 @cache
 def cell_id(spec: Spec) -> str:
-    """A hash of what is asked of a cell, whatever else a ``Spec`` may come to say."""
-    asked = spec.model_dump_json(exclude_defaults=True)
-    return hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()
+    """A hash of what is asked of a cell, whatever else a spec may come to say."""
+    given = spec.model_dump(exclude_defaults=True) | {"kind": spec.kind}
+    asked = {name: given[name] for name in HASHED if name in given}
+    text = json.dumps(asked, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 # -- the file --------------------------------------------------------------------------

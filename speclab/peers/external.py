@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
+from speclab.peers.known import EXTERNAL, Peer
 from speclib.arguments import Count, Seconds, checked
 from speclib.core.settings import Role
 from speclib.data.pairs import Pair
@@ -28,40 +29,8 @@ from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.metrics import Stats
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.owner import Owner
-from speclib.worlds.worker import Failure, pin
-from speclib.worlds.worker_process import Worker
-
-
-class Peer(NamedTuple):
-    """Somebody else's decoding.
-
-    ``drafts``: whether it runs the pair's draft. ``settings``: its parameters by their
-    names in transformers' GenerationConfig, with their defaults.
-    """
-
-    about: str
-    drafts: bool = False
-    settings: Mapping[str, Any] = {}
-
-
-EXTERNAL = {
-    "transformers-plain": Peer("transformers' generate, one token per pass"),
-    "transformers-assisted": Peer(
-        "transformers' assisted generation (Gante 2023)",
-        True,
-        {
-            "num_assistant_tokens": 20,
-            "num_assistant_tokens_schedule": "constant",
-            "assistant_confidence_threshold": 0.4,
-        },
-    ),
-    "transformers-prompt-lookup": Peer(
-        "transformers' prompt lookup (Saxena 2023)",
-        False,
-        {"prompt_lookup_num_tokens": 10, "max_matching_ngram_size": 2},
-    ),
-}
-
+from speclib.worlds.performer import Failure, pin
+from speclib.worlds.worker import Worker
 
 # Of a target's own settings, those that transformers obeys where nothing is sampled.
 RULES = {"repetition_penalty", "min_new_tokens", "min_length", "suppress_tokens"}

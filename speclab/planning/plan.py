@@ -10,7 +10,7 @@ import pandas as pd
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
 from speclab.runs.rows import CellRuns, Rows, read_all
-from speclab.runs.spec import Spec
+from speclab.runs.spec import MeasuredSpec
 from speclab.runs.this_machine import name_of_this_machine
 from speclib.arguments import Count, checked
 from speclib.data import prompts as prompt_files
@@ -53,8 +53,7 @@ def plan(
     for method in (PLAIN, *(methods_for(described) if methods is None else methods)):
         find(method)
         has_servers = "servers" in parameters(method)
-        specs[method] = Spec(
-            kind="measured",
+        specs[method] = MeasuredSpec(
             method=method,
             gamma="best" if takes_gamma(method) else None,
             settings=(("servers", servers),) if has_servers else (),

@@ -14,7 +14,7 @@ from speclab.papers.table_result import TableResult
 from speclab.papers.virtual_numbers import Key
 from speclab.progress import Progress
 from speclab.runs.rows import Rows
-from speclab.runs.spec import Spec
+from speclab.runs.spec import VirtualSpec
 from speclab.virtual.cells import run, run_all
 from speclib.atomic_files import write_atomically
 
@@ -45,15 +45,16 @@ def compute_virtual(papers: Iterable[Paper], anew: bool = False) -> dict[str, st
 
 def missing_cells(
     papers: Iterable[Paper], lines: Container[Key] | None = None
-) -> dict[Spec, list[TableCell]]:
+) -> dict[VirtualSpec, list[TableCell]]:
     """The virtual cells of which the file lacks a line: of each run its cells."""
     there = virtual_numbers.read_texts() if lines is None else lines
-    cells: dict[Spec, list[TableCell]] = {}
+    cells: dict[VirtualSpec, list[TableCell]] = {}
     for paper in papers:
         for table in paper.tables.values():
             for cell in cells_to_run(table, ("virtual",)):
-                if any(key not in there for key in virtual_numbers.keys_of(cell)):
-                    cells.setdefault(cell.spec, []).append(cell)
+                spec, keys = cell.spec, virtual_numbers.keys_of(cell)
+                if isinstance(spec, VirtualSpec) and not all(k in there for k in keys):
+                    cells.setdefault(spec, []).append(cell)
     return cells
 
 
@@ -62,8 +63,9 @@ def fill_now(table: Table) -> TableResult:
     cells = cells_to_run(table, ("virtual",))
     numbers = {}
     for cell in cells:
-        for key, line in virtual_numbers.texts_of(cell, run(cell.spec)).items():
-            numbers[key] = virtual_numbers.number_in(line)
+        if isinstance(cell.spec, VirtualSpec):
+            for key, line in virtual_numbers.texts_of(cell, run(cell.spec)).items():
+                numbers[key] = virtual_numbers.number_in(line)
     known = Known(Rows(()), virtual=numbers)
     return fill(table, cells, known, "", kinds=("virtual",))
 

@@ -27,7 +27,7 @@ def measure_papers(
     """Measures some papers' tables in the order of ``order``; returns what failed."""
     from speclab.measure.fit import fit, needs_fit
     from speclab.measure.measure import Step, measure
-    from speclab.runs.spec import Spec
+    from speclab.runs.spec import MeasuredSpec, Spec
 
     from .order import steps
 
@@ -37,7 +37,7 @@ def measure_papers(
     papers = list(papers)
     todo = list(steps(papers, quick))
     specs = [s for step in todo if isinstance(step, Step) for s in step.specs]
-    pools = [spec.worker_pool for spec in specs if spec.kind == "measured"]
+    pools = [spec.worker_pool for spec in specs if isinstance(spec, MeasuredSpec)]
     for pair, dtype, *_ in dict.fromkeys(pools):
         try:
             if time.monotonic() < deadline and needs_fit(pair, dtype):

@@ -23,7 +23,7 @@ from speclab.papers import same_devices
 from speclab.papers.paper_schema import Paper
 from speclab.papers.scripts import values_to_measure
 from speclab.papers.table_cells import PROMPTS, cells_to_run
-from speclab.runs.spec import Spec
+from speclab.runs.spec import EmulatedSpec, MeasuredSpec, Spec
 from speclab.runs.values import ValuesStep
 
 TIMED_KINDS = ("measured", "emulated")
@@ -53,9 +53,12 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
 def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
     """The measured cells, without plain decoding on all cores of a pair; of DSI, which
     has none, the emulated ones."""
-    measured = [spec for spec in specs if spec.kind == "measured"]
-    head = [s for s in measured if not str(s.pair).startswith(same_devices.ALL_CORES)]
-    return head + [spec for spec in specs if str(spec.latency).startswith("dsi/")]
+    measured = [spec for spec in specs if isinstance(spec, MeasuredSpec)]
+    emulated = [spec for spec in specs if isinstance(spec, EmulatedSpec)]
+    return [
+        *(s for s in measured if not s.pair.startswith(same_devices.ALL_CORES)),
+        *(s for s in emulated if s.latency.startswith("dsi/")),
+    ]
 
 
 def _to(specs: Sequence[Spec], prompts: int) -> Iterator[Step]:

@@ -22,7 +22,7 @@ WIDTH = 860  # pixels; on a narrower page the picture shrinks
 FIGURE = """
 <figure class="race" id="race">
 <figcaption>{title}</figcaption>
-<label>α, how often the draft model is right: <output></output>
+<label>α, the acceptance rate: <output></output>
 <input type="range" min="0" step="1"></label>
 <div class="speclib-timeline"></div>
 <p>Which words the draft model gets right is drawn at random. All numbers are virtual:

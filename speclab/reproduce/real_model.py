@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
-from speclab.runs.rows import CellRuns, Rows, read_all
-from speclab.runs.spec import Spec
+from speclab.peers.known import EXTERNAL
+from speclab.runs.rows import CellRuns, Row, Rows, key_of, read_all
+from speclab.runs.spec import MeasuredSpec, Spec
 from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib import paths
 from speclib.atomic_files import write_atomically
@@ -27,6 +28,13 @@ from .measuring import print_at_once
 PAIR = "smollm2"
 TASK = "mt_bench"  # chats of eight kinds, in turns; Spec-Bench's where it is given
 VIRTUAL_REQUESTS = 8
+
+# Outputs are compared on other tasks, too, a few tokens after each prompt.
+EXACT_TASKS = (
+    *("humaneval", "mgsm_de", "mgsm_zh", "translation", "mgsm_ru"),
+    *("summarization", "mgsm_th", "gsm8k", "mgsm_te"),
+)
+EXACT_PROMPTS, EXACT_TOKENS = 2, 16  # of each task, and after each of them
 
 # Settings beside the window. Methods whose passes read many tokens have narrow ones,
 # too: by default some of them are slower than plain decoding (see ``About.narrow``).
@@ -41,12 +49,15 @@ SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("ouroboros", "auto", {"window": 0}),
     ("tree", "auto", {"width": 1}),
     ("tree", "auto", {}),
+    ("easyspec", "auto", {"lp": 1, "width": 2}),
     ("ssd", "auto", {"fan": 1}),
     ("prompt_lookup", None, {}),
     ("lookahead", None, {"window": 2, "ngram": 3, "guesses": 2}),
     ("lookahead", None, {}),
     ("rest", None, {"nodes": 8}),
     ("rest", None, {}),
+    ("transformers-plain", None, {}),
+    ("transformers-prompt-lookup", None, {}),
 )
 
 ABOUT = """# SmolLM2 by every method
@@ -62,6 +73,9 @@ on a simulated clock, at the c and the acceptance rate that were measured; a pas
 many tokens costs no more there than one over a single token. On a CPU it does cost
 more, which is what separates the two columns. Outputs are exact unless the last column
 says otherwise. `python -m speclab real` measures it on your machine.
+
+transformers' own decoding runs on the same weights. Its assisted generation is missing:
+it needs a draft in torch with the same tokens, and this model comes in one size.
 """
 HEAD = (
     "| method | settings | speed-up | 95 % | chats | `virtual` | tokens/s | accepted "
@@ -70,21 +84,38 @@ HEAD = (
 RULE = "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 
 
-def specs(tokens: int) -> list[Spec]:
+EXACT = """## Exactness
+
+How many greedy outputs in float32 are plain decoding's, which transformers' own
+`generate` is compared with, too. The prompts are the chats above, and code, arithmetic,
+summaries and translation, some in German, Chinese, Russian, Thai and Telugu.
+`python -m speclab real --exact` compares them on your machine. In bfloat16 the target's
+passes must have one shape: `pytest -m thorough tests/models/test_smollm2.py`.
+
+| method | settings | prompts | outputs | the same |
+| --- | --- | ---: | ---: | ---: |"""
+
+
+def specs(tokens: int, task: str = TASK) -> tuple[MeasuredSpec, ...]:
     """The cells, in the order of the page."""
     cells = []
     for method, gamma, settings in SETTINGS:
-        cell = Spec(
-            kind="measured",
+        cell = MeasuredSpec(
             method=method,
             gamma=gamma,
             settings=tuple(settings.items()),
             pair=PAIR,
-            task=TASK,
+            task=task,
             tokens=tokens,
         )
         cells.append(cell)
-    return cells
+    return tuple(cells)
+
+
+def exact_specs(task: str) -> tuple[MeasuredSpec, ...]:
+    """The cells whose outputs are compared, each method in its own windows."""
+    cells = specs(EXACT_TOKENS, task)
+    return tuple(cell for cell in cells if cell.gamma != "best")
 
 
 def measure_real_model(
@@ -97,27 +128,50 @@ def measure_real_model(
 
     A second call goes on where the first one ended.
     """
-    deadline = time.monotonic() + 60 * minutes
-    cells = tuple(specs(tokens))
+    cells = specs(tokens)
     steps = [Step(cells, number) for number in range(1, prompts + 1)]
+    return _measure(steps, minutes, say)
+
+
+def compare_outputs(
+    minutes: float, say: Callable[[str], object] = print_at_once
+) -> dict[str, str]:
+    """Compares all outputs on the prompts of ``EXACT_TASKS``; returns why some failed.
+
+    A second call goes on where the first one ended.
+    """
+    steps = []
+    for prompts in range(1, EXACT_PROMPTS + 1):
+        steps += [Step(exact_specs(task), prompts) for task in EXACT_TASKS]
+    return _measure(steps, minutes, say)
+
+
+def _measure(
+    steps: Sequence[Step], minutes: float, say: Callable[[str], object]
+) -> dict[str, str]:
+    deadline = time.monotonic() + 60 * minutes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that some are slow is what the page says
         errors = measure(steps, deadline, say)
-    return {cell.name: errors[cell] for cell in cells if cell in errors}
+    return {
+        cell.name: errors[cell] for cell in errors if isinstance(cell, MeasuredSpec)
+    }
 
 
 # -- the page --------------------------------------------------------------------------
 def write_real_model() -> None:
     """Writes ``reports/smollm2.md``, if any machine has measured it."""
-    known = [row for row in read_all() if row.key.on == PAIR and row.key.task == TASK]
-    if not known:
+    known = [row for row in read_all() if row.key.on == PAIR]
+    timed = [row for row in known if row.key.limit != EXACT_TOKENS]
+    if not timed:
         return
-    rows, lines = Rows(known), [ABOUT]
+    rows, lines = Rows(timed), [ABOUT]
     for machine in rows.machines:
         for tokens in sorted(
-            {row.key.limit for row in known if row.machine == machine}
+            {row.key.limit for row in timed if row.machine == machine}
         ):
             lines += _section(rows, machine, tokens)
+    lines += _exactness(known)
     write_atomically(paths.REPORTS / "smollm2.md", "\n".join(lines))
 
 
@@ -141,6 +195,28 @@ def _section(rows: Rows, machine: str, tokens: int) -> Iterator[str]:
     yield ""
 
 
+def _exactness(rows: Sequence[Row]) -> Iterator[str]:
+    """The table of compared outputs."""
+    yield EXACT
+    for cell in exact_specs(TASK):
+        asked = key_of(cell)
+        how = asked.method, asked.settings
+        own = [row for row in rows if (row.key.method, row.key.settings) == how]
+        prompts = len({(row.key.task, row.prompt) for row in own})
+        same = sum(row.differs is None for row in own)
+        counts = f"{prompts} | {len(own)} | {same}"
+        if own:
+            yield f"| {_name(cell)} | {asked.settings} | {counts} |"
+    yield ""
+
+
+def _name(spec: Spec) -> str:
+    """What the page calls a cell's method."""
+    if spec.is_peer:
+        return EXTERNAL[spec.method].about
+    return about(spec.method).name
+
+
 def _line(runs: CellRuns) -> str:
     """A method's row of the table."""
     speedup = number_of("speedup", runs)
@@ -152,7 +228,7 @@ def _line(runs: CellRuns) -> str:
     accepted = f"{counted.acceptance_rate:.2f}" if counted.drafted else ""
     slower = ", slower" if speedup.value < 1 else ""
     cells = (
-        about(runs.spec.method).name,
+        _name(runs.spec),
         ", ".join(f"{name} {value}" for name, value in settings.items()),
         f"{speedup.value:.2f}{slower}",
         sure,
@@ -168,7 +244,7 @@ def _line(runs: CellRuns) -> str:
 def _virtual(runs: CellRuns, alpha: float) -> str:
     """The speed-up on the virtual clock; "" for a method that looks its drafts up."""
     spec = runs.spec
-    if not about(spec.method).uses_draft or not isfinite(alpha):
+    if spec.is_peer or not about(spec.method).uses_draft or not isfinite(alpha):
         return ""
     latency = Latency.ratio(runs.c)
     settings = dict(spec.settings)

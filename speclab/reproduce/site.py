@@ -22,6 +22,8 @@ MANUAL = [
     "install",
     "use",
     "engines",
+    "slower",
+    "sheet",
     "check",
     "pitfalls",
     "devices",
@@ -29,6 +31,8 @@ MANUAL = [
     "extend",
     "teach",
     "reproduce",
+    "read-a-report",
+    "numbers",
     "decisions",
 ]
 OF_THE_PROJECT = ["CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT", "SECURITY"]

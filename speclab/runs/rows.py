@@ -28,7 +28,7 @@ from speclib import paths
 from speclib.errors import BadValue
 
 from .append_line import append_line
-from .spec import Spec
+from .spec import Spec, ToySpec
 
 COUNTS = tuple(f.name for f in fields(Counts) if f.name != "requests")
 TIMED_KINDS = ("emulated", "measured")
@@ -118,27 +118,31 @@ COLUMNS = (
 )
 
 
+# The fields of a spec that a row has as its conditions, in this order.
+CONDITIONS = (
+    "length",
+    "temperature",
+    "ignore_eos",
+    "per_token",
+    "cancel",
+    "seed",
+    "with_tail",
+)
+
+
 @cache
 def key_of(spec: Spec) -> RowKey:
     """What the rows of a cell have in common."""
-    is_measured = spec.kind == "measured"
-    conditions = {
-        "length": spec.length,
-        "temperature": spec.temperature,
-        "ignore_eos": spec.ignore_eos,
-        "per_token": spec.per_token,
-        "cancel": spec.cancel,
-        "seed": spec.seed,
-        "with_tail": spec.with_tail,
-    }
+    asked = spec.model_dump()
+    conditions = {name: asked[name] for name in CONDITIONS if asked.get(name)}
     return RowKey(
         kind=spec.kind,
-        on=str(spec.pair if is_measured else spec.latency),
-        rate="" if is_measured else f"{spec.alpha:g}",
-        task=spec.task or "",
-        dtype=spec.dtype if is_measured else "",
+        on=asked.get("pair") or asked["latency"],
+        rate=f"{spec.alpha:g}" if isinstance(spec, ToySpec) else "",
+        task=asked.get("task", ""),
+        dtype=asked.get("dtype", ""),
         limit=spec.tokens,
-        conditions=_in_words({k: v for k, v in conditions.items() if v}),
+        conditions=_in_words(conditions),
         method=spec.method,
         window="" if spec.gamma is None else str(spec.gamma),
         settings=_in_words(dict(spec.settings)),

@@ -5,7 +5,7 @@ smallest counterexample, with numbers, and the likely cause. Functions that flip
 are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
 is raised, whatever the function does.
 
-``hint``, ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
+``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
 ``stored_runs`` and ``plan_run`` are the rest of what lessons use.
 """
 
@@ -15,18 +15,13 @@ from .bugs import find_bugs, outcome_tree
 from .formulas import (
     check_acceptance,
     check_batch_limit,
-    check_batch_round,
     check_best_gamma,
     check_break_even,
-    check_clock,
     check_dsi_seconds,
     check_duo_round,
     check_easy_round,
     check_expected_tokens,
     check_fuzzy_pass,
-    check_interval,
-    check_network_gamma,
-    check_network_round,
     check_next_guess,
     check_residual,
     check_round,
@@ -36,8 +31,6 @@ from .formulas import (
     check_servers,
     check_speed,
     check_ssd_round,
-    check_two_counts,
-    check_verdict,
 )
 from .methods_to_write import (
     check_dsi,
@@ -45,7 +38,7 @@ from .methods_to_write import (
     check_method,
     check_pearl,
 )
-from .questions import hint, predict, quiz
+from .questions import predict, quiz
 from .real_run import plan_run, real_run
 from .runs_of_lessons import stored_runs
 from .tests_to_write import check_block, check_pick, check_verify
@@ -59,11 +52,9 @@ DOOR = (
 __all__ = [
     "check_acceptance",
     "check_batch_limit",
-    "check_batch_round",
     "check_best_gamma",
     "check_block",
     "check_break_even",
-    "check_clock",
     "check_dsi",
     "check_dsi_seconds",
     "check_duo_round",
@@ -71,10 +62,7 @@ __all__ = [
     "check_easy_round",
     "check_expected_tokens",
     "check_fuzzy_pass",
-    "check_interval",
     "check_method",
-    "check_network_gamma",
-    "check_network_round",
     "check_next_guess",
     "check_pearl",
     "check_pick",
@@ -86,12 +74,9 @@ __all__ = [
     "check_servers",
     "check_speed",
     "check_ssd_round",
-    "check_two_counts",
-    "check_verdict",
     "check_verify",
     "draw",
     "find_bugs",
-    "hint",
     "outcome_tree",
     "plan_run",
     "predict",

@@ -1,6 +1,6 @@
-"""What takes a minute runs next to the notebook, after a click.
+"""What takes a minute runs in the background, after a click.
 
-So *Run all* does not wait for it, and the sliders go on moving. When lessons are
+So *Run all* does not wait for it, and the sliders keep moving. When lessons are
 stored, the environment variable SPECLIB_CLICK clicks.
 """
 
@@ -44,9 +44,9 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
                 raise self.error
 
     def work(self) -> str:
-        """Does what takes long; returns what is to be said of it.
+        """Does the work; returns the sentence that is shown afterwards.
 
-        It looks at ``is_stopped`` where it can be stopped.
+        It looks at ``is_stopped`` wherever it can be stopped.
         """
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         try:
             with ONE_AT_A_TIME:
                 self.say(self.work())
-        except Exception as error:  # whatever it is, a reader is told
+        except Exception as error:  # the reader is told
             self.error = error
             self.say(f"This did not run. {type(error).__name__}: {error}")
         finally:
@@ -91,13 +91,13 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             f"{escape(words)}</div>"
         )
 
-    # -- where there are no widgets ----------------------------------------------------
+    # -- without widgets ----------------------------------------------------
     @property
     def size(self) -> tuple[int, int]:
         return SIZE_BEFORE
 
     def picture(self) -> str:
-        words = "Not run yet: real models start when somebody clicks."
+        words = "Not run yet: the button starts real models."
         return card(text_at(words, 16, 36, fill=INK, font_size=16), *SIZE_BEFORE)
 
     def text(self) -> str:

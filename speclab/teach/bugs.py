@@ -17,7 +17,7 @@ from .formulas import distribution
 from .tests_to_write import Verify
 
 NO_BUG = "no bug"
-# Under which letter a mistake hides; the letters stand in an order of no meaning.
+# Under which letter a mistake hides; the order of the letters has no meaning.
 HIDDEN = {
     "A": "residual from p",
     "B": "q forgotten in the test",
@@ -25,14 +25,15 @@ HIDDEN = {
     "D": "untested drafts",
     "E": "residual not normalised",
 }
-# What the outcome tree shows of each, beside the test without a bug.
+# What the outcome tree shows of each, compared with the test without a bug.
 SHOWN = {
     "residual from p": "As many drafts are accepted as without a bug. But after a "
-    "rejection b may be written all the same.",
+    "rejection b may still be written.",
     "q forgotten in the test": "Fewer drafts of each token are accepted than without a "
     "bug. Even a and c, which the draft model proposes too rarely, are rejected.",
     "reused coin": "As many drafts are accepted as without a bug, and no rejected b is "
-    "written. But of the replacements c gets more than its share, though fewer than a.",
+    "written. But c is the replacement more often than it should be, though less often "
+    "than a.",
     "untested drafts": "No draft is rejected, so nothing is replaced: the sums on the "
     "right are q.",
     "residual not normalised": "As many drafts are accepted as without a bug, and no "
@@ -113,7 +114,7 @@ def find_bugs(**names: Any) -> NamedBugs:
         if name is not ...:
             cards[letter] = _card_of(letter.upper(), str(name))
     if not cards:
-        next_step = "Put names in the place of `...`, and run this cell again."
+        next_step = "Replace each `...` by a name, and run this cell again."
         cards = {"": not_begun(next_step)}
     return NamedBugs(cards)
 
@@ -128,7 +129,7 @@ def _card_of(letter: str, name: str) -> Card:
     if HIDDEN[letter] == name:
         return right_card(f"Test {letter} has this bug: {name}.")
     return wrong_card(
-        f"Test {letter} has another bug than {name!r}.",
+        f"Test {letter} has a different bug, not {name!r}.",
         f"In {letter}: {SHOWN[HIDDEN[letter]]}",
         f"With {name!r}: {SHOWN[name]}",
     )

@@ -2,65 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from html import escape
+from typing import NamedTuple
 
 STYLE = (
     "border-left: 5px solid {colour}; padding: 4px 14px; margin: 6px 0; "
     "max-width: 46em; line-height: 1.5; font-size: 15px"
 )
 RIGHT, WRONG, NEUTRAL = "#1c9a5b", "#c4561a", "#7a7f87"
+BUTTON = (
+    "display: inline-block; cursor: pointer; border: 1px solid currentColor; "
+    "border-radius: 4px; padding: 0 10px; margin-top: 4px"
+)
+
+
+class Heading(StrEnum):
+    """The first words of a card: a sign and a word, so that colour is not needed."""
+
+    RIGHT = "✓ Right."
+    ALMOST = "✓ Almost right."
+    SLOW = "✗ Correct, but too slow."
+    WRONG = "✗ Not yet."
+    NOT_BEGUN = "○ Not begun."
+
+
+class Fold(NamedTuple):
+    """A line that can be clicked, and the HTML that it then shows below itself."""
+
+    line: str
+    below: str
+
+    def html(self, style: str = "") -> str:
+        """The fold, which needs no script and no kernel."""
+        styled = f' style="{style}"' if style else ""
+        summary = f"<summary{styled}>{escape(self.line)}</summary>"
+        return f"<details>{summary}{self.below}</details>"
 
 
 @dataclass(frozen=True)
 class Card:
     """What ``check_...`` found.
 
-    is_right    whether the exercise is solved
-    verdict     one sentence: right, or what differs, with numbers
-    cause       the name of the likely mistake; empty where none is known
-    details     further sentences: the likely cause, what to try next
-    is_almost   whether what is wrong happens with probability 0
-    is_begun    whether there is anything to judge yet
+    heading   whether the exercise is solved
+    verdict   one sentence: right, or what differs, with numbers
+    cause     the name of the likely mistake; empty if unknown
+    details   further sentences: the likely cause, what to try next
+    hints     from a nudge to nearly the answer, each behind a button
     """
 
-    is_right: bool
+    heading: Heading
     verdict: str
     cause: str = ""
     details: tuple[str, ...] = ()
-    is_almost: bool = False
-    is_begun: bool = True
+    hints: tuple[str, ...] = ()
 
     @property
-    def heading(self) -> str:
-        """A sign and a word, so that the answer is not in the colour alone."""
-        if not self.is_begun:
-            return "○ Not begun."
-        if self.is_almost:
-            return "✓ Almost right."
-        return "✓ Right." if self.is_right else "✗ Not yet."
+    def is_right(self) -> bool:
+        """Whether the exercise counts as solved."""
+        return self.heading in (Heading.RIGHT, Heading.ALMOST)
 
     def __repr__(self) -> str:
         return "\n".join([f"{self.heading} {self.verdict}", *self.details])
 
     def _repr_html_(self) -> str:
         colour = RIGHT if self.is_right else WRONG
-        if not self.is_begun:
+        if self.heading is Heading.NOT_BEGUN:
             colour = NEUTRAL
         paragraphs = [f"<b>{self.heading}</b> {escape(self.verdict)}"]
         paragraphs += [escape(detail) for detail in self.details]
-        body = "<br>".join(paragraphs)
+        body = "<br>".join(paragraphs) + hints_html(self.hints)
         style = STYLE.format(colour=colour)
         return f'<div role="status" style="{style}">{body}</div>'
+
+
+def hints_html(hints: Iterable[str]) -> str:
+    """Hints behind buttons: each one, once open, shows the button of the next."""
+    html = ""
+    for number, hint in reversed(list(enumerate(hints, 1))):
+        line = "Show a hint" if number == 1 else "Another hint"
+        html = Fold(line, f"<p>{escape(hint)}</p>{html}").html(BUTTON)
+    return html
 
 
 @dataclass(frozen=True, repr=False)
 class RewardedCard(Card):
     """The card of a solution that is shown at work.
 
-    ``reward`` gives what a notebook displays below the card. Where nothing is
-    displayed, it is not called.
+    ``reward`` gives what a notebook displays below the card. It is called only if the
+    card is displayed.
     """
 
     reward: Callable[[], object] = lambda: None
@@ -80,21 +112,16 @@ def with_reward(card: Card, reward: Callable[[], object]) -> Card:
 
 def right_card(verdict: str, *details: str) -> Card:
     """The card of a solved exercise."""
-    return Card(True, verdict, details=details)
+    return Card(Heading.RIGHT, verdict, details=details)
 
 
 def not_begun(
     next_step: str = "Write your function, and run this cell again.",
 ) -> Card:
-    """The card of an exercise at which nothing has been written yet."""
-    return Card(False, next_step, is_begun=False)
-
-
-def almost_right_card(verdict: str, *details: str, cause: str = "") -> Card:
-    """The card of a solution that errs with probability 0, which counts as solved."""
-    return Card(True, verdict, cause, details, is_almost=True)
+    """The card of an exercise whose function is still empty."""
+    return Card(Heading.NOT_BEGUN, next_step)
 
 
 def wrong_card(verdict: str, *details: str, cause: str = "") -> Card:
-    """The card of one that is not solved yet."""
-    return Card(False, verdict, cause, details)
+    """The card of an exercise that is not solved yet."""
+    return Card(Heading.WRONG, verdict, cause, details)

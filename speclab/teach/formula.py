@@ -14,14 +14,32 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from speclab.check.calls import Failed, as_written, call_guarded, time_limit
+from speclab.check.calls import (
+    Failed,
+    as_written,
+    call_guarded,
+    is_caused_by,
+    time_limit,
+)
 from speclab.check.mistakes import TOLERANCE, Mistake, is_same, likely_mistake
 
 from .card import Card, not_begun, right_card, wrong_card
-from .judge import is_untouched
-from .lesson_files import named_mistakes
+from .judge import is_untouched, with_hints
+from .lesson_files import load_questions, named_mistakes
 
 Answer: TypeAlias = Callable[..., Any]
+
+BY_ZERO = "division by zero"  # the mistake of a formula with a gap
+BY_CHANCE = (
+    "Run a second time, your function gave other numbers: does it draw samples? They "
+    "only estimate the answer, and a formula gives it."
+)
+ROUNDED = "These are the right numbers, rounded. Can you return them as they are?"
+NEAR = 0.05  # as a share of the right answer
+NEARLY_RIGHT = (
+    "All your numbers are close to the right ones. Is something rounded, cut off or "
+    "estimated on the way?"
+)
 
 
 @dataclass(frozen=True)
@@ -51,17 +69,23 @@ class Formula:
     def __call__(self, function: Answer) -> Card:
         """The card for a student's function."""
         if is_untouched(function):
-            return not_begun()
+            return with_hints(not_begun(), self.name)
+        return with_hints(self._judge(function), self.name)
+
+    def _judge(self, function: Answer) -> Card:
         try:
             with time_limit():
                 answers = self._answers_of(function)
         except Failed as failed:
-            return wrong_card(str(failed))
+            return self._card_of_failed(failed)
 
         for case, answer in zip(self.cases, answers, strict=True):
             expected = self.right(*case)
             if not self._is_right(answer, expected):
-                return self._card_of(case, answer, expected, answers)
+                verdict = self._verdict(case, answer, expected)
+                cause, question = self._cause(answer, answers, function)
+                details = (question,) if question else ()
+                return wrong_card(verdict, *details, cause=cause)
         return right_card(self.praise)
 
     @property
@@ -91,31 +115,74 @@ class Formula:
         except Failed:
             return [object()]
 
-    def _card_of(
-        self, case: tuple[Any, ...], answer: Any, expected: Any, answers: list[Any]
-    ) -> Card:
-        """The card of a wrong function, whose smallest counterexample is ``case``."""
-        if answer is None:
-            verdict = f"For {self._describe(case)} your function gives nothing."
-            return wrong_card(verdict, "Does it end with a return?", cause="no return")
+    def _card_of_failed(self, failed: Failed) -> Card:
+        """The card of a function that ended with an error."""
+        question = load_questions().get(self.name, {}).get(BY_ZERO)
+        if question and is_caused_by(failed, ZeroDivisionError):
+            return wrong_card(str(failed), question, cause=BY_ZERO)
+        return wrong_card(str(failed))
 
+    def _verdict(self, case: tuple[Any, ...], answer: Any, expected: Any) -> str:
+        """What a wrong function gives in a case, and what is right."""
+        if answer is None:
+            return f"For {self._describe(case)} your function gives nothing."
         given, wanted = _shown(answer), _shown(expected)
         if given == wanted:  # the difference is in later digits
             given, wanted = _shown(answer, digits=10), _shown(expected, digits=10)
-        verdict = (
+        return (
             f"For {self._describe(case)} your function gives {given}; "
             f"{self.gives} is {wanted}."
         )
+
+    def _cause(
+        self, answer: Any, answers: list[Any], function: Answer
+    ) -> tuple[str, str]:
+        """The likely cause of wrong answers, and what its card asks; empty if unknown.
+
+        ``answer``: the first of ``answers`` that is wrong.
+        """
+        if answer is None:
+            return "no return", "Does it end with a return?"
         mistake = likely_mistake(answers, self.mistakes, self._answers_of_mistake)
-        if mistake is None:
-            return wrong_card(verdict)
-        return wrong_card(verdict, mistake.question, cause=mistake.name)
+        if mistake is not None:
+            return mistake.name, mistake.question
+        if not is_same(self._answers_of_mistake(function), answers):
+            return "estimated by chance", BY_CHANCE
+        expected = [self.right(*case) for case in self.cases]
+        if _are_rounded(answers, expected):
+            return "rounded", ROUNDED
+        if _are_near(answers, expected):
+            return "rounded or estimated", NEARLY_RIGHT
+        return "", ""
 
     def _describe(self, case: tuple[Any, ...]) -> str:
         parts = []
         for name, value in zip(signature(self.right).parameters, case, strict=True):
             parts.append(f"{name} = {_shown(value)}")
         return ", ".join(parts)
+
+
+def _are_rounded(answers: list[Any], expected: list[Any]) -> bool:
+    """Whether these are the right answers, each rounded to as many digits."""
+    for digits in range(5):
+        try:
+            rounded = [np.round(value, digits) for value in expected]
+        except TypeError:  # a text
+            return False
+        if is_same(answers, rounded):
+            return True
+    return False
+
+
+def _are_near(answers: list[Any], expected: list[Any]) -> bool:
+    """Whether each answer is almost the right one."""
+    for answer, wanted in zip(answers, expected, strict=True):
+        try:
+            if not np.allclose(answer, wanted, rtol=NEAR, atol=0):
+                return False
+        except (TypeError, ValueError):  # a text, or of another length
+            return False
+    return True
 
 
 def _is_next_to(answer: Any, expected: float) -> bool:

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil, sqrt
-from typing import TypeAlias
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from speclab.theory.closed_forms import batch_that_stops_paying
 from speclib.core.sampling import Row
 from speclib.core.sampling import residual as right_residual
 
-from .formula import Answer, Formula
+from .formula import BY_ZERO, Answer, Formula
 
 # -- lessons 10, 12: what becomes of a draft -------------------------------------------
 
@@ -67,6 +66,8 @@ check_acceptance = Formula(
         ),
         "target's probability alone": lambda p, q, token: p[token],
         "smaller of the two": lambda p, q, token: min(p[token], q[token]),
+        "larger instead of smaller": lambda p, q, token: max(1.0, p[token] / q[token]),
+        "chance of any token": lambda p, q, token: np.minimum(p, q).sum(),
     },
     praise="That is min(1, p(x) / q(x)), in every case we tried.",
 )
@@ -93,6 +94,11 @@ check_residual = Formula(
         "difference without sign": lambda p, q: _over_its_sum(np.abs(p - q)),
         "upside down": lambda p, q: _over_its_sum(np.maximum(q - p, 0)),
         "what both share": lambda p, q: _over_its_sum(np.minimum(p, q)),
+        "divided by the largest": lambda p, q: (
+            np.maximum(p - q, 0) / np.maximum(p - q, 0).max()
+        ),
+        "all of p where p is larger": lambda p, q: _over_its_sum(np.where(p > q, p, 0)),
+        "replacement from q": lambda p, q: q,
     },
     praise="Accepted tokens and these replacements together give p in all cases tried.",
 )
@@ -132,6 +138,12 @@ def expected_tokens(alpha: float, gamma: int) -> float:
     return sum(alpha**i for i in range(gamma + 1))
 
 
+def _sum_with_a_gap(alpha: float, gamma: int) -> float:
+    """The closed form of ``expected_tokens``, which is 0 / 0 where alpha is 1."""
+    with np.errstate(invalid="ignore"):
+        return float(np.divide(1 - alpha ** (gamma + 1), 1 - alpha))
+
+
 check_expected_tokens = Formula(
     name="expected_tokens",
     right=expected_tokens,
@@ -157,6 +169,7 @@ check_expected_tokens = Formula(
             alpha * gamma
         ),
         "uncommitted tokens counted": lambda alpha, gamma: gamma + 1,
+        BY_ZERO: _sum_with_a_gap,
     },
     praise="That is 1 + α + … + α^γ, also where every draft is accepted.",
 )
@@ -189,6 +202,7 @@ check_speed = Formula(
         "tokens behind the end counted": lambda rounds, seconds: (
             sum(a + 1 for _, a, _ in rounds) / seconds
         ),
+        "seconds per token": lambda rounds, seconds: 1 / speed(rounds, seconds),
     },
     praise="Only committed tokens count, so this speed can be compared with any other.",
 )
@@ -256,7 +270,7 @@ check_servers = Formula(
             target // (lookahead * draft) + 1
         ),
     },
-    praise="With so many servers a free one is there whenever drafts are.",
+    praise="With this many servers, one is free whenever drafts arrive.",
 )
 
 
@@ -277,7 +291,7 @@ check_dsi_seconds = Formula(
         (11, 0.8, 1.0, 5.0),
         (6, 0.0, 1.0, 4.0),
         (6, 1.0, 0.1, 1.0),
-        (4, 0.5, 1.0, 5.0),  # one and a half drafts are right, in the mean
+        (4, 0.5, 1.0, 5.0),  # one and a half drafts are right on average
     ),
     wrong={
         "last pass forgotten": lambda tokens, alpha, draft, target: (
@@ -342,7 +356,7 @@ check_ssd_round = Formula(
             + (1 - hit) * (target + gamma * draft)
         ),
     },
-    praise="After a hit drafting costs nothing, if it fits beside a target pass.",
+    praise="After a hit drafting costs nothing, if it fits into a target pass.",
 )
 
 
@@ -571,10 +585,10 @@ check_easy_round = Formula(
             exact + (gamma - 1) * fuzzy, target
         ),
     },
-    praise="So calibration costs one exact pass in place of a fuzzy one.",
+    praise="So calibration replaces one fuzzy pass by an exact one.",
 )
 
-# -- lesson 55: plain decoding on several devices --------------------------------------
+# -- lesson 60: when a draft pays, how long it should be, devices and batches ----------
 
 
 def seconds(n: int, alone: float, reading: float, joining: float) -> float:
@@ -623,10 +637,8 @@ check_seconds = Formula(
             alone - reading + (reading + joining) / n if n > 1 else alone
         ),
     },
-    praise="So more devices help as long as reading is most of the pass.",
+    praise="So more devices help while reading is most of the pass.",
 )
-
-# -- lesson 60: when a draft pays, and how long it should be --------------------------
 
 
 def break_even(c: float) -> float:
@@ -686,51 +698,12 @@ check_best_gamma = Formula(
             range(1, 51),
             key=lambda g: (expected_tokens(alpha, g) - 1) / (g / c + 1),
         ),
+        BY_ZERO: lambda alpha, c: max(
+            range(1, 51), key=lambda g: _sum_with_a_gap(alpha, g) / (g / c + 1)
+        ),
     },
     praise="It may be shorter or longer than c: at c = 5 it is 2 for an α of 0.6, and "
     "7 for 0.9.",
-)
-
-# -- lesson 65: batches ----------------------------------------------------------------
-
-
-def round_of_batch(
-    batch: int, gamma: int, fixed: float, per_token: float, draft: float
-) -> float:
-    """All windows in one pass, after gamma passes of the draft model. Source: ours."""
-    return gamma * draft + fixed + per_token * batch * (gamma + 1)
-
-
-check_batch_round = Formula(
-    name="batch_round",
-    right=round_of_batch,
-    gives="the time of a round",
-    cases=(
-        (1, 4, 8.0, 0.5, 1.0),
-        (16, 4, 8.0, 0.5, 1.0),
-        (16, 1, 8.0, 0.5, 1.0),
-        (64, 7, 6.0, 0.02, 0.25),
-        (3, 2, 1.0, 0.0, 0.5),
-        (2, 8, 1.0, 0.01, 1.0),
-    ),
-    wrong={
-        "one token of each request": lambda batch, gamma, fixed, per_token, draft: (
-            gamma * draft + fixed + per_token * batch
-        ),
-        "last token forgotten": lambda batch, gamma, fixed, per_token, draft: (
-            gamma * draft + fixed + per_token * batch * gamma
-        ),
-        "a pass for each request": lambda batch, gamma, fixed, per_token, draft: (
-            gamma * draft + batch * (fixed + per_token * (gamma + 1))
-        ),
-        "drafting in turn": lambda batch, gamma, fixed, per_token, draft: (
-            batch * gamma * draft + fixed + per_token * batch * (gamma + 1)
-        ),
-        "drafting for free": lambda batch, gamma, fixed, per_token, draft: (
-            fixed + per_token * batch * (gamma + 1)
-        ),
-    },
-    praise="The weights are read once for all, and each token adds its part.",
 )
 
 
@@ -767,279 +740,4 @@ check_batch_limit = Formula(
         ),
     },
     praise="Up to there the weights that are not read again pay for the rows in vain.",
-)
-
-# -- lesson 70: intervals, verdicts, two ways of counting -----------------------------
-
-
-def verdict(low: float, high: float, least: float, most: float) -> str:
-    """What an interval says of a claim that a number lies between two others."""
-    if least <= low and high <= most:
-        return "yes"
-    if high < least or most < low:
-        return "no"
-    return "open"
-
-
-check_verdict = Formula(
-    name="verdict",
-    right=verdict,
-    gives="the verdict",
-    cases=(
-        (2.2, 2.4, 2.0, 3.0),
-        (1.5, 1.8, 2.0, 3.0),
-        (1.8, 2.2, 2.0, 3.0),
-        (3.1, 3.4, 2.0, 3.0),
-        (2.9, 3.1, 2.0, 3.0),
-        (1.0, 4.0, 2.0, 3.0),
-        (2.0, 3.0, 2.0, 3.0),
-        (1.0, 2.0, 2.0, 3.0),
-        (3.0, 4.0, 2.0, 3.0),
-        (-1.0, 0.5, 0.0, 1.0),
-        (1.96, 2.5, 2.0, 3.0),
-        (5.0, 9.0, 2.0, 3.0),
-    ),
-    wrong={
-        "middle of the interval": lambda low, high, least, most: (
-            "yes" if least <= (low + high) / 2 <= most else "no"
-        ),
-        "nothing open": lambda low, high, least, most: (
-            "yes" if least <= low and high <= most else "no"
-        ),
-        "overlap is enough": lambda low, high, least, most: (
-            "no" if high < least or most < low else "yes"
-        ),
-        "one end forgotten": lambda low, high, least, most: (
-            "yes" if least <= low else "no" if high < least else "open"
-        ),
-    },
-    praise="An open claim is no defeat: its note says how many prompts would do.",
-)
-
-
-def interval_of(values: tuple[float, ...], t: float) -> tuple[float, float]:
-    """Student's: mean +- t s / sqrt(n), with s from n - 1."""
-    mean, error = np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(mean - t * error), float(mean + t * error)
-
-
-check_interval = Formula(
-    name="interval",
-    right=interval_of,
-    gives="the interval",
-    cases=(
-        ((1.0, 3.0), 12.71),
-        ((2.0, 2.0, 2.0), 4.30),
-        ((2.0, 2.5, 3.0, 2.1), 3.18),
-        ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), 2.36),
-        ((1.5, 0.5, 2.0, 4.0, 1.0, 3.0, 2.5, 7.0, 9.0, 0.5), 2.26),
-    ),
-    wrong={
-        "divided by n": lambda values, t: (
-            np.mean(values) - t * np.std(values) / np.sqrt(len(values)),
-            np.mean(values) + t * np.std(values) / np.sqrt(len(values)),
-        ),
-        "spread of the values": lambda values, t: (
-            np.mean(values) - t * np.std(values, ddof=1),
-            np.mean(values) + t * np.std(values, ddof=1),
-        ),
-        "lowest and highest value": lambda values, t: (min(values), max(values)),
-        "t forgotten": lambda values, t: interval_of(values, 1.0),
-    },
-    praise="With two values t is 12.7: that is why one more prompt helps so much.",
-)
-
-
-def two_counts(passes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
-    """Accepted per target pass, and per rejection. Sources: Leviathan et al. 2023;
-    PEARL, table 7.
-    """
-    accepted = sum(own_accepted for own_accepted, _rejected in passes)
-    rejected = sum(own_rejected for _accepted, own_rejected in passes)
-    return accepted / len(passes), accepted / rejected
-
-
-check_two_counts = Formula(
-    name="two_counts",
-    right=two_counts,
-    gives="accepted drafts per pass and per rejection",
-    cases=(
-        (((4, 0), (3, 1), (4, 0), (4, 0), (1, 1)),),
-        (((2, 1), (0, 1), (4, 0), (4, 1)),),
-        (((5, 1), (5, 1)),),
-        (((1, 1), (3, 0), (2, 1), (4, 0)),),  # it ends between two rejections
-    ),
-    wrong={
-        "replacements counted": lambda passes: (
-            sum(a + r for a, r in passes) / len(passes),
-            sum(a + r for a, r in passes) / sum(r for _, r in passes),
-        ),
-        "one more run counted": lambda passes: (
-            sum(a for a, _ in passes) / len(passes),
-            sum(a for a, _ in passes) / (1 + sum(r for _, r in passes)),
-        ),
-        "counts exchanged": lambda passes: two_counts(passes)[::-1],
-        "passes without a rejection left out": lambda passes: (
-            sum(a for a, _ in passes) / len(passes),
-            sum(a for a, r in passes if r) / sum(r for _, r in passes),
-        ),
-    },
-    praise="The same run, and one of its counts can be several times the other.",
-)
-
-# -- lesson 90: messages, and clocks that do not agree --------------------------------
-
-# Readings of one round trip: of our clock before, of the other clock, of ours after.
-Trip: TypeAlias = tuple[float, float, float]
-
-
-def round_over_network(
-    gamma: int, draft: float, target: float, draft_message: float, target_message: float
-) -> float:
-    """A question and an answer for each of the two operations. Source: ours."""
-    drafting = draft_message + gamma * draft + draft_message
-    testing = target_message + target + target_message
-    return drafting + testing
-
-
-check_network_round = Formula(
-    name="network_round",
-    right=round_over_network,
-    gives="the time of a round",
-    cases=(
-        (4, 1.0, 5.0, 0.0, 2.0),
-        (4, 1.0, 5.0, 0.5, 2.0),
-        (1, 1.0, 4.0, 3.0, 0.25),
-        (5, 0.02, 0.1, 0.01, 0.03),
-        (3, 1.0, 5.0, 0.0, 0.0),
-        (9, 1.0, 5.0, 0.5, 2.0),
-    ),
-    wrong={
-        "answers forgotten": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * draft + to_draft + target + to_target
-        ),
-        "messages for every draft": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * (draft + 2 * to_draft) + target + 2 * to_target
-        ),
-        "both at once": lambda gamma, draft, target, to_draft, to_target: max(
-            gamma * draft + 2 * to_draft, target + 2 * to_target
-        ),
-        "target's messages alone": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * draft + target + 2 * to_target
-        ),
-        "no network": lambda gamma, draft, target, to_draft, to_target: (
-            gamma * draft + target
-        ),
-    },
-    praise="Four messages for each round, however many drafts it has.",
-)
-
-
-def gamma_over_network(
-    draft: float, target: float, draft_message: float, target_message: float
-) -> float:
-    """Where gamma t_draft + 2 m_draft = t_target + 2 m_target.
-
-    Source: PEARL, Theorem 1, with the messages' time added to that of the passes.
-    """
-    return (target + 2 * target_message - 2 * draft_message) / draft
-
-
-check_network_gamma = Formula(
-    name="network_gamma",
-    right=gamma_over_network,
-    gives="the draft length with which nobody waits",
-    cases=(
-        (1.0, 5.0, 0.0, 1.0),
-        (1.0, 5.0, 1.0, 0.0),
-        (0.5, 5.0, 0.5, 2.0),
-        (0.25, 1.0, 0.125, 0.125),
-        (1.0, 5.0, 0.0, 0.0),
-        (0.8, 5.0, 0.25, 1.0),  # 8.125: it need not be whole
-    ),
-    wrong={
-        "no network": lambda draft, target, to_draft, to_target: target / draft,
-        "answers forgotten": lambda draft, target, to_draft, to_target: (
-            (target + to_target - to_draft) / draft
-        ),
-        "only the target's messages": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target) / draft
-        ),
-        "all messages added": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target + 2 * to_draft) / draft
-        ),
-        "messages for every draft": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target) / (draft + 2 * to_draft)
-        ),
-        "models taking turns": lambda draft, target, to_draft, to_target: (
-            (target + 2 * to_target + 2 * to_draft + draft) / draft
-        ),
-    },
-    praise="So a slow network to the target model asks for longer drafts.",
-)
-
-
-def surest_offset(trips: Sequence[Trip]) -> tuple[float, float]:
-    """Half of the shortest trip is the error. Source: Cristian 1989, section 4."""
-    before, theirs, after = min(trips, key=lambda trip: trip[2] - trip[0])
-    return theirs - (before + after) / 2, (after - before) / 2
-
-
-def _offsets(trips: Sequence[Trip]) -> list[float]:
-    """How far the other clock is ahead, as each of the trips tells."""
-    return [theirs - (before + after) / 2 for before, theirs, after in trips]
-
-
-def _mean_offset(trips: Sequence[Trip]) -> tuple[float, float]:
-    """The mistake of taking all trips as equally good."""
-    errors = [(after - before) / 2 for before, _theirs, after in trips]
-    return sum(_offsets(trips)) / len(trips), sum(errors) / len(errors)
-
-
-def _offset_of(trip: Trip) -> tuple[float, float]:
-    """What one trip tells."""
-    before, theirs, after = trip
-    return theirs - (before + after) / 2, (after - before) / 2
-
-
-check_clock = Formula(
-    name="clock",
-    right=surest_offset,
-    gives="the pair (offset, error)",
-    cases=(
-        ([(10.0, 115.0, 12.0)],),
-        ([(10.0, 115.0, 12.0), (20.0, 124.5, 21.0)],),
-        ([(0.0, -2.5, 1.0), (5.0, -0.75, 5.5), (9.0, 7.0, 13.0)],),
-        ([(3.0, 2.75, 3.25), (4.0, 4.25, 4.75)],),
-        (
-            [
-                (1.0, 8.5, 3.0),
-                (4.0, 11.75, 5.5),
-                (6.0, 13.25, 9.0),
-                (10.0, 17.5, 11.0),  # the quickest, and its question took longest
-                (12.0, 19.0, 14.0),
-            ],
-        ),
-    ),
-    wrong={
-        "sign exchanged": lambda trips: (
-            -surest_offset(trips)[0],
-            surest_offset(trips)[1],
-        ),
-        "whole trip as error": lambda trips: (
-            surest_offset(trips)[0],
-            2 * surest_offset(trips)[1],
-        ),
-        "read when asked": lambda trips: (
-            surest_offset(trips)[0] + surest_offset(trips)[1],
-            surest_offset(trips)[1],
-        ),
-        "mean of all trips": _mean_offset,
-        "longest trip": lambda trips: _offset_of(
-            max(trips, key=lambda trip: trip[2] - trip[0])
-        ),
-        "last trip": lambda trips: _offset_of(trips[-1]),
-        "first trip": lambda trips: _offset_of(trips[0]),
-    },
-    praise="The quickest trip is the surest: that is Cristian's algorithm of 1989.",
 )

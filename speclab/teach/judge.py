@@ -1,89 +1,140 @@
-"""The card for a function that is judged by its exact distributions.
+"""The card for a rule that is judged by its exact distributions.
 
 A function that is still as the lesson has it is no attempt: its card says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from inspect import unwrap
 from typing import Any
 
 from speclab.check.calls import Failed, time_limit
+from speclab.check.case import Array, Rule
 from speclab.check.mistakes import Mistake, is_same, likely_mistake
 from speclib.worlds.enumerator import NotRepeatable
 
-from .card import Card, almost_right_card, not_begun, right_card, wrong_card
+from .card import Card, Heading, not_begun, right_card, wrong_card
+from .lesson_files import load_hints
 
-ASKED_FOR_COINS = (
-    "Run once more, your function did something else. Here every outcome is tried, so "
-    "chance may come from `coin()`, or from the world's coins, alone: not from random, "
-    "nor from numpy."
-)
-
-Differences = Callable[[Sequence[Any]], str | None]
+Distribution = Mapping[Any, float]
 
 
-def judge_distributions(
-    function: Callable[..., Any],
-    distributions_of: Callable[[Callable[..., Any]], Sequence[Any]],
-    difference_in: Differences,
-    mistakes: Iterable[Mistake],
-    praise: str,
-    without_chance: Differences = lambda distributions: None,
-) -> Card:
-    """Right, or the first difference and the mistake that makes the same ones.
+@dataclass(frozen=True, eq=False)
+class RuleExercise:
+    """An exercise that asks for a rule for drafts, whose every outcome is walked.
 
-    ``distributions_of(function)`` runs it in every case; it may raise Failed.
-    ``difference_in(distributions)`` says what is wrong with them; None: nothing is.
-    ``without_chance`` says what is wrong with probability 0, which is almost right.
+    name         under which ``data/lessons`` has hints
+    cases        what a rule is tried on, the smallest first
+    rows_as      makes what a rule gets its distributions as
+    slowness_in  says of a case and what a rule does there if it could keep more drafts
+    mistakes     wrong rules, by name
+    praise       what the card of a right rule says
     """
-    if is_untouched(function):
-        return not_begun()
-    try:
-        with time_limit():
-            distributions = distributions_of(function)
-            difference = difference_in(distributions)
-            is_random = difference is not None and not is_same(
-                distributions_of(function), distributions
-            )
-    except NotRepeatable:
-        return own_randomness()
-    except Failed as failed:
-        return wrong_card(str(failed))
 
-    flaw = difference or without_chance(distributions)
-    if flaw is None:
-        return right_card(praise)
-    if is_random:
-        return own_randomness(flaw)
+    name: str
+    cases: Sequence[Any]
+    rows_as: Array
+    slowness_in: Callable[[Any, Any], str | None]
+    mistakes: Sequence[Mistake]
+    praise: str
 
-    of_mistake = partial(_distributions_of_ours, distributions_of)
-    mistake = likely_mistake(distributions, mistakes, of_mistake)
-    card_of = wrong_card if difference else almost_right_card
-    if mistake is None:
-        return card_of(flaw)
-    return card_of(flaw, mistake.question, cause=mistake.name)
+    def check(self, rule: Rule) -> Card:
+        """The card for a student's rule."""
+        if is_untouched(rule):
+            return with_hints(not_begun(), self.name)
+        return with_hints(self._judge(rule), self.name)
 
+    def _judge(self, rule: Rule) -> Card:
+        try:
+            with time_limit():
+                distributions = self.distributions_of(rule)
+                card = self._first_finding(distributions)
+                if card is None:
+                    return right_card(self.praise)
+                again = self.distributions_of(rule)
+        except NotRepeatable:
+            return own_randomness()
+        except Failed as failed:
+            return wrong_card(str(failed))
 
-@cache
-def _distributions_of_ours(
-    distributions_of: Callable[[Callable[..., Any]], Sequence[Any]],
-    solution: Callable[..., Any],
-) -> Sequence[Any] | None:
-    """What a mistake of ours gives; computed once. None where it fails."""
-    try:
-        return distributions_of(solution)
-    except Failed:
+        if not is_same(again, distributions):
+            return own_randomness()
+        mistake = self._likely_mistake(card, distributions)
+        if mistake is None:
+            return card
+        return replace(card, cause=mistake.name, details=(mistake.question,))
+
+    def _likely_mistake(
+        self, card: Card, distributions: Sequence[Distribution]
+    ) -> Mistake | None:
+        """Our wrong rule that does the same as the student's.
+
+        What happens with probability 0 counts only if nothing else is wrong.
+        """
+        if card.heading is Heading.ALMOST:
+            return likely_mistake(distributions, self.mistakes, self._of_mistake)
+        return likely_mistake(
+            _likely_in(distributions),
+            self.mistakes,
+            lambda rule: _likely_in(self._of_mistake(rule)),
+        )
+
+    def distributions_of(self, rule: Rule) -> list[Distribution]:
+        """What a rule does in each case. Raises Failed."""
+        return [case.distribution(rule, self.rows_as) for case in self.cases]
+
+    def _of_mistake(self, rule: Rule) -> list[Distribution]:
+        return _distributions_of_mistake(self, rule)
+
+    def _first_finding(self, distributions: Sequence[Distribution]) -> Card | None:
+        """The card of the first thing that is wrong, without its cause."""
+        for find, heading in (
+            (lambda case, found: case.difference(found), Heading.WRONG),
+            (self.slowness_in, Heading.SLOW),
+            (lambda case, found: case.impossible(found), Heading.ALMOST),
+        ):
+            for case, distribution in zip(self.cases, distributions, strict=True):
+                finding = find(case, distribution)
+                if finding is not None:
+                    return Card(heading, finding)
         return None
 
 
-def own_randomness(
-    problem: str = "Your function did something else each time.",
-) -> Card:
+@cache
+def _distributions_of_mistake(exercise: RuleExercise, rule: Rule) -> list[Distribution]:
+    """What one of our wrong rules does, computed once. Nothing if it fails."""
+    try:
+        return exercise.distributions_of(rule)
+    except Failed:
+        return []
+
+
+def _likely_in(distributions: Sequence[Distribution]) -> list[Distribution]:
+    """The distributions without what happens with probability 0."""
+    likely: list[Distribution] = []
+    for distribution in distributions:
+        likely.append({key: each for key, each in distribution.items() if each > 0})
+    return likely
+
+
+def own_randomness() -> Card:
     """The card of a function that takes chance from elsewhere than its coins."""
-    return wrong_card(problem, ASKED_FOR_COINS, cause="own randomness")
+    return wrong_card(
+        "Run a second time, your function did something else.",
+        "Every outcome is tried here, so chance must come from `coin()` or from the "
+        "world's coins, not from random or numpy.",
+        cause="own randomness",
+    )
+
+
+def with_hints(card: Card, exercise: str) -> Card:
+    """The same card, with the hints of its exercise unless that is solved."""
+    if card.is_right:
+        return card
+    return replace(card, hints=tuple(load_hints()[exercise]))
 
 
 def is_untouched(function: Callable[..., Any]) -> bool:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from speclab.check.mistakes import Mistake
 from speclib.data.toml_files import read_toml
-from speclib.errors import BadValue, unknown_name
+from speclib.errors import unknown_name
 from speclib.paths import DATA
 
 FOLDER = DATA / "lessons"
@@ -26,7 +26,7 @@ class Choice(BaseModel):
 
 
 class Quiz(BaseModel):
-    """A question with its choices, of which one is right."""
+    """A question with its choices. Exactly one is right."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     question: str
@@ -112,14 +112,3 @@ def named_mistakes(
     for name, function in functions:
         mistakes.append(Mistake(name, questions[name], function))
     return tuple(mistakes)
-
-
-def find_hint(exercise: str, number: int) -> str:
-    """Hint ``number``, from 1. Raises SpeclibError if there is no such hint."""
-    hints = load_hints()
-    if exercise not in hints:
-        raise unknown_name(f"no hints for {exercise!r}", exercise, hints)
-    count = len(hints[exercise])
-    if not 1 <= number <= count:
-        raise BadValue(f"hint {number} of {exercise!r}: give 1 to {count}")
-    return hints[exercise][number - 1]

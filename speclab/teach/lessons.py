@@ -1,13 +1,13 @@
 """A lesson is written once, with its solutions, in ``notebooks/solutions``.
 
-A solution is between two marks, those of otter-grader:
+A solution is between the two marks of otter-grader:
 
     def acceptance(p, q, token):
         # BEGIN SOLUTION
         return min(1.0, p[token] / q[token])
         # END SOLUTION
 
-The lesson that students open, in ``notebooks/learn``, has dots in its place.
+The lesson that students open, in ``notebooks/learn``, has dots instead.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ and be as fast as the method that it is meant to be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from speclab.check.calls import Failed, time_limit
@@ -16,22 +16,27 @@ from speclab.check.mistakes import Mistake, is_same
 from speclab.check.pages import (
     CLOCK_ALPHA,
     EQUAL,
+    NEVER_ENDS,
+    TEMPERATURES,
     Behaviour,
     ClockRun,
     Method,
     Setup,
     behaviour_of,
     clock_difference,
+    clock_of,
+    distribution_of,
     greedy_difference,
     is_repeatable,
     run_on_clock,
     sampled_difference,
+    works_after_the_end,
 )
 from speclib.methods import METHODS
-from speclib.worlds.enumerator import NotRepeatable
+from speclib.worlds.enumerator import Distribution, NotRepeatable
 
-from .card import Card, not_begun, right_card, with_reward, wrong_card
-from .judge import is_untouched, own_randomness
+from .card import Card, Heading, not_begun, right_card, with_reward, wrong_card
+from .judge import is_untouched, own_randomness, with_hints
 from .lesson_files import named_mistakes
 from .reward import STAGES, reward_of
 
@@ -39,6 +44,12 @@ from .reward import STAGES, reward_of
 # tested with the wrong q loses more than this.
 CHANCE = 1.1
 SLOW = "slower than it could be"
+END_OVERLOOKED = "end token overlooked"
+WORKS_ON = "When the text has ended, your method still asks a model or commits."
+ASK_GOING = (
+    "An end token in the middle of a block ends the text before its limit. Do you ask "
+    "`world.going` before each step?"
+)
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,8 @@ class MethodExercise:
     def check(self, method: Method) -> Card:
         """The card for a student's method; if it is right, it is shown at work."""
         if is_untouched(method):
-            return not_begun()
-        card = self._judge(method)
+            return with_hints(not_begun(), self.name)
+        card = with_hints(self._judge(method), self.name)
         if not card.is_right:
             return card
         return with_reward(card, lambda: reward_of(method, STAGES[self.name]))
@@ -81,13 +92,15 @@ class MethodExercise:
         except NotRepeatable:
             return own_randomness()
         except Failed as failed:
-            return self._card_of_failed(str(failed))
+            return self._card_of_failed(method, str(failed))
 
+        if problem is None and works_after_the_end(method, self.setup):
+            return Card(Heading.SLOW, WORKS_ON, END_OVERLOOKED, (ASK_GOING,))
         if problem is None:
             return self._card_of_lossless(behaviour)
         if is_random:
-            return own_randomness(problem)
-        return self._card_of_problem(problem, behaviour)
+            return own_randomness()
+        return self._card_of_problem(wrong_card(problem), behaviour)
 
     def _difference(self, behaviour: Behaviour) -> str | None:
         """Where what is written is first not the target's; None where it is."""
@@ -101,51 +114,45 @@ class MethodExercise:
         """The card of a lossless method: whether it is also as fast as it should be."""
         walked = ", and ".join(walk.words for walk in self.setup.walks)
         lossless = (
-            "Nothing is lost: every text that was walked has exactly the target's "
-            f"probability (all texts {walked}), and a long greedy text is the target's"
+            "Nothing is lost: every text that was tried has exactly the target's "
+            f"probability (all texts {walked}), and a long greedy text is the target's."
         )
         wanted = behaviour_of_ours(METHODS[self.name], self.setup)
         pairs = list(zip(behaviour.clock, wanted.clock, strict=True))
         slow = [(own, page) for own, page in pairs if _is_slower(own, page)]
         if not slow:
-            return right_card(f"{lossless}.", *self._describe_speeds(pairs))
-        return self._card_of_problem(
-            f"{lossless}, but it is slower than it could be.",
-            behaviour,
-            *self._describe_speeds(slow),
-            cause=SLOW,
-        )
+            return right_card(lossless, *self._describe_speeds(pairs))
+        first, *others = self._describe_speeds(slow)
+        card = Card(Heading.SLOW, first, SLOW, (*others, lossless))
+        return self._card_of_problem(card, behaviour)
 
     def _describe_speeds(self, pairs: Sequence[tuple[ClockRun, ClockRun]]) -> list[str]:
-        """How fast a method is, beside this repository's own page: a sentence a run."""
+        """How fast a method is, compared with ours: a sentence a run."""
         sentences = []
         for own, page in pairs:
             how = "greedily" if own.temperature == 0 else "at temperature 1"
             sentences.append(
                 f"On the virtual clock (c = {own.c:g}, α = {CLOCK_ALPHA:g}, "
-                f"{self.setup.words}), {how}: {self._times_plain(own)} as fast as "
-                "plain decoding. This repository's own page: "
-                f"{self._times_plain(page)}."
+                f"{self.setup.words}), {how}: {self._speedup(own)} over plain "
+                f"decoding. Reference implementation: {self._speedup(page)}."
             )
         return sentences
 
-    def _times_plain(self, run: ClockRun) -> str:
-        """How many times as fast as plain decoding, which takes 1 s per token."""
-        return f"{self.setup.clock_tokens / run.seconds:.2f} times"
+    def _speedup(self, run: ClockRun) -> str:
+        """The speed-up over plain decoding, which takes 1 s per token."""
+        return f"{self.setup.clock_tokens / run.seconds:.2f}x"
 
     # -- the likely mistake ------------------------------------------------------------
-    def _card_of_problem(
-        self, problem: str, behaviour: Behaviour, *details: str, cause: str = ""
-    ) -> Card:
-        """The card of a wrong method; ``cause``: for one that is like none of ours."""
+    def _card_of_problem(self, card: Card, behaviour: Behaviour) -> Card:
+        """The same card, with its cause if one of our wrong methods does the same."""
         for mistake in named_mistakes(self.name, self.wrong):
             if self._behaves_as(mistake.solution, behaviour):
-                question = mistake.question
-                return wrong_card(problem, *details, question, cause=mistake.name)
-        return wrong_card(problem, *details, cause=cause)
+                details = (*card.details, mistake.question)
+                return replace(card, cause=mistake.name, details=details)
+        return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether a method of ours does the same; what is quickly known comes first."""
+        """Whether one of our methods does the same; the quick comparison is first."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
@@ -158,11 +165,16 @@ class MethodExercise:
             known.sampled, behaviour.sampled
         )
 
-    def _card_of_failed(self, problem: str) -> Card:
-        """The card of a method that ended with an error, as one of ours may do."""
+    def _card_of_failed(self, method: Method, problem: str) -> Card:
+        """The card of a method that ended with an error."""
         for mistake in named_mistakes(self.name, self.failing):
-            if failure_of_ours(mistake.solution, self.setup) == problem:
+            of_ours = failure_of_ours(mistake.solution, self.setup)
+            if of_ours[0] == problem and is_same(
+                of_ours, failure_of(method, self.setup)
+            ):
                 return wrong_card(problem, mistake.question, cause=mistake.name)
+        if problem.endswith(NEVER_ENDS):
+            return wrong_card(problem, ASK_GOING, cause=END_OVERLOOKED)
         return wrong_card(problem)
 
 
@@ -174,7 +186,7 @@ def _is_slower(own: ClockRun, page: ClockRun) -> bool:
 
 @cache
 def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
-    """What a method of ours does; computed once, since it is asked for often."""
+    """What one of our methods does; computed once, since it is asked for often."""
     return behaviour_of(method, setup)
 
 
@@ -182,16 +194,22 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 def clock_run_of_ours(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """What a method of ours does on one clock, which takes less time than all."""
+    """What one of our methods does on one clock, which is quicker than all."""
     return run_on_clock(method, setup, c, temperature)
 
 
-@cache
-def failure_of_ours(method: Method, setup: Setup) -> str:
-    """How a method of ours fails; empty if it does not."""
+def failure_of(method: Method, setup: Setup) -> tuple[str, list[Distribution]]:
+    """How a method fails, "" if it does not, and what it wrote in the walks before."""
+    found: list[Distribution] = []
     try:
         with time_limit():
-            behaviour_of(method, setup)
+            for temperature in TEMPERATURES:
+                for walk in setup.walks:
+                    found.append(distribution_of(method, setup, walk, temperature))
+            clock_of(method, setup)
     except Failed as failed:
-        return str(failed)
-    return ""
+        return str(failed), found
+    return "", found
+
+
+failure_of_ours = cache(failure_of)

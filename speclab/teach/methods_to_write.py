@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from speclab.check.calls import Failed, as_written, call_guarded
-from speclab.check.pages import Method, Setup, Walk
+from speclab.check.pages import WALKS, Method, Setup, Walk
 from speclab.mutants import draft_tests, dsi_mistakes, pearl_mistakes
 from speclab.mutants import duodecoding_mistakes as duo
 from speclab.mutants.draft_tests import pearl_with, speculative_with
@@ -76,6 +76,7 @@ def _check_window(window: Any) -> None:
 
 
 # -- SD and PEARL ----------------------------------------------------------------------
+WITH_AN_END = Setup(walks=(*WALKS, Walk(3, 2, 3, end=1)))
 SD = MethodExercise(
     "speculative",
     (
@@ -85,6 +86,7 @@ SD = MethodExercise(
         ("untested first draft", speculative_with(draft_tests.first_untested)),
         ("rejected drafts committed", speculative_with(draft_tests.all_accepted)),
     ),
+    setup=WITH_AN_END,
 )
 
 
@@ -101,6 +103,10 @@ STEPS_OF_PEARL: tuple[tuple[str, Step], ...] = (
     ("window thrown away", pearl_mistakes.window_thrown_away),
     ("one draft of the window kept", pearl_mistakes.one_draft_left),
     ("one draft too many", pearl_mistakes.one_draft_more),
+    ("last forgotten", pearl_mistakes.last_forgotten),
+    ("window kept after a rejection", pearl_mistakes.others_always_left),
+    ("return reversed", pearl_mistakes.others_left_if_rejected),
+    ("return reversed", pearl_mistakes.rest_left_if_rejected),
 )
 FIRST_UNTESTED = draft_tests.first_of_next_block_untested
 PEARL = MethodExercise(
@@ -112,7 +118,12 @@ PEARL = MethodExercise(
         ("row off by one", pearl_with(draft_tests.row_off_by_one)),
         ("greedy q when sampling", pearl_with(draft_tests.greedy_q)),
     ),
-    failing=(("one row too many", method_repeating(pearl_mistakes.one_row_more)),),
+    failing=(
+        ("one row too many", method_repeating(pearl_mistakes.one_row_more)),
+        ("window in no text", method_repeating(pearl_mistakes.window_in_no_text)),
+        ("accepted drafts alone", method_repeating(pearl_mistakes.accepted_alone)),
+        ("replacement alone", method_repeating(pearl_mistakes.extra_alone)),
+    ),
 )
 
 

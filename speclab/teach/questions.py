@@ -1,4 +1,4 @@
-"""Hints, guesses and quizzes, as a notebook shows them.
+"""Guesses and quizzes, as a notebook shows them.
 
 A saved notebook loses its widgets, and ipywidgets cuts the text that is stored in their
 place after 110 letters. So a question is also stored as HTML whose answers unfold
@@ -9,62 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import ipywidgets as widgets
 
-from speclib.arguments import Count, checked
+from speclib.arguments import checked
 
-from .card import RIGHT, STYLE, WRONG
-from .lesson_files import (
-    Choice,
-    Guess,
-    Quiz,
-    find_guess,
-    find_hint,
-    find_quiz,
-    load_hints,
-)
+from .card import RIGHT, STYLE, WRONG, Fold
+from .lesson_files import Choice, Guess, Quiz, find_guess, find_quiz
 
 GUESS_COLOUR = "#0072B2"
 
 
-class Note:
-    """A sentence that a notebook shows."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return _framed(escape(self.text), GUESS_COLOUR)
-
-
-@checked
-def hint(exercise: str, number: Count = 1) -> Note:
-    """Hint ``number`` for an exercise, from a nudge to nearly the answer."""
-    text = find_hint(exercise, number)
-    count = len(load_hints()[exercise])
-    return Note(f"Hint {number} of {count}: {text}")
-
-
-# -- where there are no widgets --------------------------------------------------------
-class Fold(NamedTuple):
-    """A line that can be clicked, and what it then shows below itself."""
-
-    line: str
-    below: str
-
-
+# -- without widgets --------------------------------------------------------
 def folded_html(question: str, folds: Iterable[Fold]) -> str:
     """A question and its folds, in HTML without a script."""
-    parts = [f"<p><b>{escape(question)}</b></p>"]
-    for fold in folds:
-        summary = f"<summary>{escape(fold.line)}</summary>"
-        parts.append(f"<details>{summary}<p>{escape(fold.below)}</p></details>")
-    return f'<div class="speclib-question">{"".join(parts)}</div>'
+    unfolding = "".join(fold.html() for fold in folds)
+    body = f"<p><b>{escape(question)}</b></p>{unfolding}"
+    return f'<div class="speclib-question">{body}</div>'
 
 
 class Foldable:
@@ -99,10 +61,12 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
     def __init__(self, guess: Guess):
         self.guess, self.question = guess, guess.question
+        step = guess.step or (guess.high - guess.low) / 100
         self.slider = widgets.FloatSlider(
             min=guess.low,
             max=guess.high,
-            step=guess.step or (guess.high - guess.low) / 100,
+            step=step,
+            readout_format=".0f" if step >= 1 else ".2f",
             value=(guess.low + guess.high) / 2,
             description="your guess",
             style={"description_width": "initial"},
@@ -120,13 +84,13 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
         self.answer_shown.value = _framed(escape(self.compared(guessed)), GUESS_COLOUR)
 
     def compared(self, guessed: float) -> str:
-        """A guess beside the answer."""
+        """A guess, compared with the answer."""
         answer = self.guess.answer
         return f"You guessed {guessed:.4g}; it is {answer:.4g}. {self.guess.why}"
 
     def folds(self) -> list[Fold]:
         answer = f"It is {self.guess.answer:.4g}. {self.guess.why}"
-        return [Fold("Make a guess, then click here", answer)]
+        return [Fold("Make a guess, then click here", f"<p>{escape(answer)}</p>")]
 
     def __repr__(self) -> str:
         return f"A guess: {self.guess.question}"
@@ -164,7 +128,8 @@ class QuizShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
     def folds(self) -> list[Fold]:
         folds = []
         for choice in self.quiz.choices:
-            folds.append(Fold(choice.text, f"{sign_of(choice)} {choice.why}"))
+            why = escape(f"{sign_of(choice)} {choice.why}")
+            folds.append(Fold(choice.text, f"<p>{why}</p>"))
         return folds
 
     def __repr__(self) -> str:
@@ -179,7 +144,7 @@ def sign_of(choice: Choice) -> str:
 
 @checked
 def quiz(name: str) -> QuizShown:
-    """A question of a lesson, whose every choice explains itself."""
+    """A question of a lesson, in which every choice explains itself."""
     return QuizShown(find_quiz(name))
 
 

@@ -1,9 +1,9 @@
 """What a right method earns: the student's own page on the timeline, and a button.
 
 The method writes a text on the virtual clock, below a method that it is compared with,
-as ``speclib.simulate`` runs those of the papers. The button runs both with real models.
-For as long as it runs it is registered, under a name of its own. Knows no exercise, and
-not whether the method is right.
+as ``speclib.simulate`` runs the papers' methods. The button runs both with real models.
+While it runs, the method is registered under its own name. Knows no exercise, and not
+whether the method is right.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Method: TypeAlias = Callable[[World, int], None]
 
 PAIR = "embedded/llama-7b-70b"  # the two trained models of the lessons' real runs
 MOST_TOKENS = 40  # of a real run
-# What both runs on the virtual clock share, as in lesson 20. These drafts are neither
+# Both runs on the virtual clock share this, as in lesson 20. These drafts are neither
 # lucky nor unlucky: PEARL is 1.20 times as fast as speculative decoding with them, and
 # 1.24 times for a text of 3000 tokens.
 WHAT_IF: dict[str, Any] = {"c": 5.0, "alpha": 0.8, "tokens": 24, "seed": 0}
@@ -45,7 +45,7 @@ class Stage:
     """Where a student's method is shown.
 
     name      what it is called there, as "your PEARL"
-    beside    the registered method that stands above it
+    beside    the registered method above it
     settings  of the student's method on the virtual clock
     devices   of the real run, as ``open_world`` takes them
     """
@@ -112,7 +112,7 @@ def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
     with registered(method, stage), time_limit():
         own = call_guarded(run)
     if own.tokens != beside.tokens:
-        raise Failed(f"It wrote “{own.text}” in place of “{beside.text}”.")
+        raise Failed(f"It wrote “{own.text}” instead of “{beside.text}”.")
     return beside, own
 
 
@@ -124,8 +124,8 @@ class OwnRealRun(RealRun):
     """A student's method with real models; nothing runs before a click."""
 
     not_run_yet = (
-        "Not run yet. The button starts two trained models in processes of their own, "
-        "which write the answer to a question. On two cores of a CPU it takes half a "
+        "Not run yet. The button starts two trained models in separate processes, "
+        "which write the answer to a question. On two CPU cores that takes half a "
         "minute."
     )
     clicks_itself = False
@@ -133,7 +133,7 @@ class OwnRealRun(RealRun):
     def __init__(self, method: Method, stage: Stage):
         self.method, self.stage = method, stage
         names = (stage.beside, stage.name)
-        super().__init__(question(), {PAIR: names}, MOST_TOKENS, **stage.devices)
+        super().__init__(question(), PAIR, names, MOST_TOKENS, **stage.devices)
 
     def work(self) -> str:
         with registered(self.method, self.stage):
@@ -159,12 +159,12 @@ class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         beside, own = (f"{run.trace.makespan:.1f} s" for run in self.runs)
         words = len(self.runs[0].tokens)
         return (
-            f"{about(self.stage.beside).name} takes {beside} of the virtual clock for "
-            f"these {words} words, {self.stage.name} {own}. Play both; and below, run "
-            "them with two real models."
+            f"On the virtual clock {about(self.stage.beside).name} takes {beside} for "
+            f"these {words} words, {self.stage.name} {own}. Play both. Below, run them "
+            "with two real models."
         )
 
-    # -- where there are no widgets ----------------------------------------------------
+    # -- without widgets ----------------------------------------------------
     @property
     def size(self) -> tuple[int, int]:
         return self.timeline.size

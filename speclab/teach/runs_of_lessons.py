@@ -54,7 +54,7 @@ def _result(text: str, pieces: dict[int, str], trace: Trace) -> Result:
 def store_runs(path: Path, runs: Sequence[Result]) -> None:
     """Writes runs of one prompt by several methods, as ``stored_runs`` reads them.
 
-    ``runs``: of a button, for example, ``[run for _, run in shown.runs]``.
+    ``runs``: of a button, for example, ``shown.runs``.
     """
     pieces: dict[int, str] = {}
     for run in runs:

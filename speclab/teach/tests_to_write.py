@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from speclab.check import candidate_mistakes, line_mistakes
-from speclab.check.candidates import POSITIONS
+from speclab.check.candidates import POSITIONS, Position
 from speclab.check.candidates import Distribution as OfOneToken
 from speclab.check.case import EQUAL, Distribution, shown
 from speclab.check.coin import NewCoin, draw
@@ -22,15 +22,15 @@ from speclab.check.line import CASES, LineCase
 from speclib.core.sampling import Row
 
 from .card import Card
-from .judge import judge_distributions
+from .judge import RuleExercise
 from .lesson_files import named_mistakes
 
 Verify: TypeAlias = Callable[[list[int], list[Row], list[Row], NewCoin], Sequence[int]]
 Pick: TypeAlias = Callable[[list[int], list[Row], Row, NewCoin], int]
 
 PRAISE = (
-    "In all cases that were walked, with up to five tokens to choose from and up to "
-    "five drafted, every token has exactly the target's distribution, and no "
+    "In every case we tried, with up to five tokens to choose from and up to five "
+    "drafts, each token has exactly the target's distribution, and no "
 )
 
 
@@ -42,14 +42,7 @@ def check_verify(function: Verify) -> Card:
     target's gamma + 1 rows, the last of them after all drafts. ``coin()`` gives a new
     random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
     """
-    return judge_distributions(
-        function,
-        distributions_of,
-        lambda distributions: _difference(distributions, _most_tokens),
-        line_mistakes.MISTAKES,
-        f"{PRAISE}more drafts can be accepted than yours accepts.",
-        _first_impossible,
-    )
+    return VERIFY.check(function)
 
 
 def check_block(function: Verify) -> Card:
@@ -58,57 +51,36 @@ def check_block(function: Verify) -> Card:
 
     The arguments are those of ``check_verify``.
     """
-    return judge_distributions(
-        function,
-        distributions_of,
-        lambda distributions: _difference(distributions, _most_tokens_of_a_block),
-        (*named_mistakes("block", BLOCKS.items()), *line_mistakes.MISTAKES),
-        f"{PRAISE}rule commits more tokens than yours.",
-        _first_impossible,
+    return BLOCK.check(function)
+
+
+def _slower_than_verify(case: LineCase, distribution: Distribution) -> str | None:
+    return _slower_than(case.most_tokens, case, distribution)
+
+
+def _slower_than_block(case: LineCase, distribution: Distribution) -> str | None:
+    return _slower_than(case.most_tokens_of_a_block, case, distribution)
+
+
+def _slower_than(most: float, case: LineCase, distribution: Distribution) -> str | None:
+    """What to say if a round commits less than ``most`` tokens on average."""
+    mean = case.rate(distribution)
+    if mean > most - EQUAL:
+        return None
+    return (
+        f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}, a round "
+        f"commits {mean:.4f} tokens on average; {most:.4f} are possible."
     )
 
 
-def distributions_of(verify: Verify) -> list[Distribution]:
-    """What a function commits in each case; ``q`` and ``p`` come as lists of rows."""
-    return [case.distribution(verify, list) for case in CASES]
-
-
-def _most_tokens(case: LineCase) -> float:
-    return case.most_tokens
-
-
-def _most_tokens_of_a_block(case: LineCase) -> float:
-    return case.most_tokens_of_a_block
-
-
-def _difference(
-    distributions: Sequence[Distribution], most_tokens: Callable[[LineCase], float]
-) -> str | None:
-    """What is first wrong with what a function commits; None where nothing is.
-
-    ``most_tokens``: how many tokens a round can commit in a case, on average.
-    """
-    for case, distribution in zip(CASES, distributions, strict=True):
-        difference = case.difference(distribution)
-        if difference is not None:
-            return difference
-        mean, most = case.rate(distribution), most_tokens(case)
-        if mean <= most - EQUAL:
-            return (
-                "Nothing is lost, but it is slower than it could be: with "
-                f"q = {shown(case.draft[()])} and p = {shown(case.target[()])} a round "
-                f"commits {mean:.4f} tokens in the mean; {most:.4f} are possible."
-            )
-    return None
-
-
-def _first_impossible(distributions: Sequence[Distribution]) -> str | None:
-    """What may be committed wrongly, though only with probability 0; or None."""
-    for case, distribution in zip(CASES, distributions, strict=True):
-        impossible = case.impossible(distribution)
-        if impossible is not None:
-            return impossible
-    return None
+VERIFY = RuleExercise(
+    "verify",
+    CASES,
+    list,
+    _slower_than_verify,
+    line_mistakes.MISTAKES,
+    f"{PRAISE}more drafts can be accepted than yours accepts.",
+)
 
 
 # -- the block test, and what is done otherwise ----------------------------------------
@@ -170,6 +142,16 @@ BLOCKS = {
 }
 
 
+BLOCK = RuleExercise(
+    "block",
+    CASES,
+    list,
+    _slower_than_block,
+    (*named_mistakes("block", BLOCKS.items()), *line_mistakes.MISTAKES),
+    f"{PRAISE}rule commits more tokens than yours.",
+)
+
+
 # -- candidates for one position -------------------------------------------------------
 def check_pick(function: Pick) -> Card:
     """Checks ``function(candidates, q, p, coin)``: the token that is written.
@@ -178,21 +160,7 @@ def check_pick(function: Pick) -> Card:
     was drawn from, in which those before it have no chance. ``p``: the target's
     distribution. ``coin()`` gives a new random number in [0, 1).
     """
-    return judge_distributions(
-        function,
-        _distributions_of_pick,
-        _difference_of_pick,
-        candidate_mistakes.MISTAKES,
-        "In all cases that were walked, with up to three candidates, the token has "
-        "exactly the target's distribution, and is a candidate as often as this "
-        "repository's own test makes it one.",
-        _first_impossible_pick,
-    )
-
-
-def _distributions_of_pick(pick: Pick) -> list[OfOneToken]:
-    """What a function gives at each position; ``q`` comes as a list of rows."""
-    return [position.distribution(pick, _rows) for position in POSITIONS]
+    return PICK.check(function)
 
 
 def _rows(array: Row) -> Row | list[Row]:
@@ -200,26 +168,23 @@ def _rows(array: Row) -> Row | list[Row]:
     return array if array.ndim == 1 else list(array)
 
 
-def _difference_of_pick(distributions: Sequence[OfOneToken]) -> str | None:
-    """Where a function's token is first not as it should be; None where it is."""
-    for position, distribution in zip(POSITIONS, distributions, strict=True):
-        difference = position.difference(distribution)
-        if difference is not None:
-            return difference
-        found, possible = position.rate(distribution), position.most_hits
-        if found < possible - EQUAL:
-            return (
-                f"Nothing is lost, but it is slower than it could be. {position.words}:"
-                f" the token is a candidate with probability {found:.4f}; "
-                f"{possible:.4f} is possible."
-            )
-    return None
+def _slower_than_pick(position: Position, distribution: OfOneToken) -> str | None:
+    found, possible = position.rate(distribution), position.most_hits
+    if found >= possible - EQUAL:
+        return None
+    return (
+        f"{position.words}: the token is a candidate with probability {found:.4f}; "
+        f"{possible:.4f} is possible."
+    )
 
 
-def _first_impossible_pick(distributions: Sequence[OfOneToken]) -> str | None:
-    """What may be written wrongly, though only with probability 0; or None."""
-    for position, distribution in zip(POSITIONS, distributions, strict=True):
-        impossible = position.impossible(distribution)
-        if impossible is not None:
-            return impossible
-    return None
+PICK = RuleExercise(
+    "pick",
+    POSITIONS,
+    _rows,
+    _slower_than_pick,
+    candidate_mistakes.MISTAKES,
+    "In every case we tried, with up to three candidates, the token has exactly the "
+    "target's distribution, and is a candidate as often as with the reference "
+    "implementation.",
+)

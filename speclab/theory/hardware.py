@@ -20,6 +20,7 @@ from speclib.errors import BadValue
 from speclib.paths import DATA
 
 BYTES_PER_WEIGHT = 2  # bfloat16 or float16, as all papers have it
+OPERATIONS_PER_WEIGHT = 2  # for each token: a multiplication and an addition
 
 FORMAT = (
     "give draft (0 or more devices), target (1 or more), weights and layers for each "
@@ -56,6 +57,41 @@ class Hardware:
         Several devices that hold a model one after the other take as long as one.
         """
         return plain_pass(bound, alone, self.reading, self.layers, self.join)
+
+
+@dataclass(frozen=True)
+class ForwardPass:
+    """What a pass of a model on one device takes, by the device's data sheet.
+
+    tokens      that it reads
+    bytes_read  from memory: every weight once
+    operations  of its arithmetic
+    reading     seconds to read the weights, at the data sheet's bandwidth
+    computing   seconds of the arithmetic, at the data sheet's rate
+
+    Both happen at the same time. Attention and the KV cache are left out: with a short
+    text they are small.
+    """
+
+    tokens: int
+    bytes_read: float
+    operations: float
+    reading: float
+    computing: float
+
+
+def forward_pass(tokens: int, weights: float, device: str) -> ForwardPass:
+    """A pass over some tokens on the device of ``data/hardware/<device>.toml``."""
+    rates = _read(device)["data_sheet"]
+    bytes_read = weights * BYTES_PER_WEIGHT
+    operations = weights * OPERATIONS_PER_WEIGHT * tokens
+    return ForwardPass(
+        tokens=tokens,
+        bytes_read=bytes_read,
+        operations=operations,
+        reading=bytes_read / rates["bandwidth"],
+        computing=operations / rates["arithmetic"],
+    )
 
 
 @checked

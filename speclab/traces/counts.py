@@ -167,7 +167,7 @@ def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
     is_of_next_round = any(
         event.is_drafting and event.id < target_pass.id for event in next_round
     )
-    return target_pass.candidates if has_drafted and not is_of_next_round else 0
+    return target_pass.tested if has_drafted and not is_of_next_round else 0
 
 
 def _drafted_beside(last_round: list[Event]) -> int:

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
+from typing import Any, NamedTuple
 
 from plotly import graph_objects as go
 
@@ -35,20 +36,29 @@ from speclib.methods import parameters
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import stats
 
+LEVELS = ("printed", "predicted")  # speed-ups on the way that are no cause
 LONG = 4_000  # tokens of the simulated text, for a prediction without chance
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(NamedTuple):
     """One cause, and the speed-up once it is counted in."""
 
     name: str
     speedup: float
 
 
+class Change(NamedTuple):
+    """What one cause changes: the speed-up before and after it is counted in."""
+
+    cause: str
+    before: float
+    after: float
+
+
 @dataclass(frozen=True)
 class Reconciled:
-    """The way from the predicted speed-up of ``method`` to the measured one."""
+    """The way to the measured speed-up of ``method``: from the predicted one, or from
+    the printed one by the predicted one."""
 
     method: str
     causes: tuple[Cause, ...]
@@ -56,7 +66,7 @@ class Reconciled:
     @property
     def predicted(self) -> float:
         """The speed-up that c and the acceptance rate promise."""
-        return self.causes[0].speedup
+        return dict(self.causes)["predicted"]
 
     @property
     def measured(self) -> float:
@@ -64,10 +74,19 @@ class Reconciled:
         return self.causes[-1].speedup
 
     @property
+    def changes(self) -> list[Change]:
+        """What each cause changes, in order."""
+        steps = pairwise(self.causes)
+        return [
+            Change(cause.name, before.speedup, cause.speedup)
+            for before, cause in steps
+            if cause.name not in LEVELS
+        ]
+
+    @property
     def shares(self) -> dict[str, float]:
         """By how much each cause changed the speed-up."""
-        steps = pairwise(self.causes)
-        return {cause.name: cause.speedup - before.speedup for before, cause in steps}
+        return {change.cause: change.after - change.before for change in self.changes}
 
     @property
     def not_explained(self) -> float:
@@ -77,29 +96,36 @@ class Reconciled:
     def figure(self) -> go.Figure:
         """The way as a waterfall."""
         shares = self.shares
+        names, texts, heights, measures = [], [], [], []
+        for name, speedup in (*self.causes, Cause("measured", self.measured)):
+            is_level = name not in shares
+            names.append(name)
+            texts.append(f"{speedup:.2f}" if is_level else f"{shares[name]:+.2f}")
+            heights.append(speedup if is_level else shares[name])
+            measures.append("absolute" if is_level else "relative")
         bars = go.Waterfall(
-            measure=["absolute", *["relative"] * len(shares), "total"],
-            x=["predicted", *shares, "measured"],
-            y=[self.predicted, *shares.values(), 0],
-            text=[
-                f"{self.predicted:.2f}",
-                *(f"{share:+.2f}" for share in shares.values()),
-                f"{self.measured:.2f}",
-            ],
-            textposition="outside",
+            x=names, y=heights, text=texts, measure=measures, textposition="outside"
         )
         figure = go.Figure(bars)
         figure.update_layout(
-            title=f"{self.method}: from the predicted to the measured speed-up",
+            title=f"{self.method}: from the {names[0]} to the measured speed-up",
             yaxis_title="times as fast as plain decoding",
             showlegend=False,
         )
         return figure
 
+    def _repr_mimebundle_(self, *given: Any, **asked: Any) -> Any:
+        """The figure where a notebook shows it, as plotly has it."""
+        return self.figure()._repr_mimebundle_(*given, **asked)
+
     def __str__(self) -> str:
-        lines = [f"{self.method}, predicted: {self.predicted:.2f} times as fast"]
-        lines += [f"  {name:<16}{share:+.2f}" for name, share in self.shares.items()]
-        return "\n".join([*lines, f"measured: {self.measured:.2f} times as fast"])
+        shares = self.shares
+        lines = [f"{self.method}, times as fast as plain decoding"]
+        for name, speedup in (*self.causes, Cause("measured", self.measured)):
+            is_level = name not in shares
+            number = f"{speedup:5.2f}" if is_level else f"       {shares[name]:+.2f}"
+            lines.append(f"  {name:<28}{number}")
+        return "\n".join(lines)
 
 
 @checked

@@ -79,7 +79,7 @@ def window_rounds(trace: Trace) -> list[WindowRound]:
         window = tuple(token for token, _ in waiting)
         if drafting is not None:
             waiting += zip(drafting.tokens, drafting.outcome, strict=True)
-        rows = target_pass.candidates + 1 if target_pass is not None else 0
+        rows = target_pass.tested + 1 if target_pass is not None else 0
         _check_candidates(target_pass, [token for token, _ in waiting])
 
         tested = [outcome for _, outcome in waiting[:rows]]
@@ -111,7 +111,7 @@ def _check_candidates(target_pass: Event | None, drafts: list[int]) -> None:
     """Raises BadValue where a pass tests others than the first of these drafts."""
     if target_pass is None:
         return
-    candidates = target_pass.tokens[len(target_pass.tokens) - target_pass.candidates :]
+    candidates = target_pass.tokens[len(target_pass.tokens) - target_pass.tested :]
     if list(candidates) != drafts[: len(candidates)]:
         raise BadValue(
             f"round {target_pass.round + 1} tests {list(candidates)} of the drafts "

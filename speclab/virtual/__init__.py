@@ -1,6 +1,6 @@
 """The virtual clock: cells of toys, run when they are asked for, and always the same.
 
-``cells`` runs a ``Spec`` of kind virtual, with the window and the settings that
+``cells`` runs a ``VirtualSpec``, with the window and the settings that
 ``settle`` finds for it. Knows no paper, and keeps nothing.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from speclab.runs.rows import CellRuns
-from speclab.runs.spec import Spec
+from speclab.runs.spec import VirtualSpec
 from speclib import machine
 from speclib.methods import METHODS
 from speclib.trace.events import Trace
@@ -16,7 +16,7 @@ from .toy_requests import trace_request
 PAYS = 8  # cells to compute from which starting worker processes pays
 
 
-def run(spec: Spec) -> CellRuns:
+def run(spec: VirtualSpec) -> CellRuns:
     """Runs a virtual cell, and what it is compared with, on the same requests."""
     settled = settle(spec)
     baseline = settle_baseline(spec)
@@ -36,8 +36,8 @@ def run(spec: Spec) -> CellRuns:
 
 
 def run_all(
-    specs: Iterable[Spec], step: Callable[[str], object] = lambda name: None
-) -> Iterator[tuple[Spec, CellRuns | str]]:
+    specs: Iterable[VirtualSpec], step: Callable[[str], object] = lambda name: None
+) -> Iterator[tuple[VirtualSpec, CellRuns | str]]:
     """Each cell with what came of it, or why it failed, as they end.
 
     ``step`` is told the name of each that has ended.
@@ -47,7 +47,9 @@ def run_all(
     if len(wanted) >= PAYS and machine.cores() > 1 and is_importable:
         from speclab.pool import on_every_core  # a browser has no processes
 
-        attempts: Iterable[tuple[Spec, CellRuns | str]] = on_every_core(attempt, wanted)
+        attempts: Iterable[tuple[VirtualSpec, CellRuns | str]] = on_every_core(
+            attempt, wanted
+        )
     else:
         attempts = map(attempt, wanted)
     for spec, result in attempts:
@@ -60,7 +62,7 @@ def _is_foreign(method: Callable[..., object]) -> bool:
     return method.__module__.split(".")[0] not in ("speclib", "speclab")
 
 
-def attempt(spec: Spec) -> tuple[Spec, CellRuns | str]:
+def attempt(spec: VirtualSpec) -> tuple[VirtualSpec, CellRuns | str]:
     """Runs a cell; where it fails, says why."""
     try:
         return spec, run(spec)
@@ -68,7 +70,7 @@ def attempt(spec: Spec) -> tuple[Spec, CellRuns | str]:
         return spec, f"{error}"
 
 
-def example_trace(spec: Spec, tokens: int = 64, request: int = 0) -> Trace:
+def example_trace(spec: VirtualSpec, tokens: int = 64, request: int = 0) -> Trace:
     """One request of a virtual cell, for figures: always the same."""
     shorter = settle(spec).spec.changed(tokens=tokens)
     return trace_request(toy_cell(shorter), request)

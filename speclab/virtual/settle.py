@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from speclab.runs.spec import Spec, first_part, present
+from speclab.runs.spec import ToySpec
 from speclab.traces.counts import Counts
 from speclib.data.latency import load_latency
 from speclib.decoding.auto_settings import gamma_at
@@ -31,18 +31,18 @@ class Settled(NamedTuple):
     how  in words, where something was chosen
     """
 
-    spec: Spec
+    spec: ToySpec
     c: float
     how: str = ""
 
 
 @lru_cache(maxsize=4096)
-def settle(spec: Spec) -> Settled:
+def settle(spec: ToySpec) -> Settled:
     """Settles the window and the settings of a virtual or emulated spec.
 
     A choice is made by the speed of all tokens, as a paper's grid search has it.
     """
-    c = load_latency(present(spec.latency)).c_of_batch(spec.batch)
+    c = load_latency(spec.latency).c_of_batch(spec.batch)
     if spec.is_choice:
         chosen, count = _fastest_choice(spec, c)
         settings = ", ".join(f"{name}={value}" for name, value in chosen.settings)
@@ -55,27 +55,27 @@ def settle(spec: Spec) -> Settled:
     return Settled(settle_window(spec, c), c)
 
 
-def settle_baseline(spec: Spec) -> Settled:
+def settle_baseline(spec: ToySpec) -> Settled:
     """The same of what a spec is compared with."""
     return settle(spec if spec.method == "autoregressive" else spec.baseline)
 
 
-def settle_window(spec: Spec, c: float) -> Spec:
+def settle_window(spec: ToySpec, c: float) -> ToySpec:
     """The spec with a number in place of "auto", "c-2", ...; nothing is tried."""
     if not isinstance(spec.gamma, str):
         return spec
     return spec.changed(gamma=gamma_at(spec.gamma, c))
 
 
-def toy_cell(spec: Spec) -> ToyCell:
+def toy_cell(spec: ToySpec) -> ToyCell:
     """What a settled virtual or emulated spec asks of its world and its method."""
     settings = dict(spec.settings)
     if spec.gamma is not None:
         settings["gamma"] = spec.gamma
     return ToyCell(
         method=METHODS[spec.method],
-        latency=load_latency(present(spec.latency)).lengthened(spec.per_token),
-        alpha=present(spec.alpha),
+        latency=load_latency(spec.latency).lengthened(spec.per_token),
+        alpha=spec.alpha,
         tokens=spec.tokens,
         settings=settings,
         temperature=spec.temperature,
@@ -88,25 +88,25 @@ def toy_cell(spec: Spec) -> ToyCell:
 
 
 @lru_cache(maxsize=512)  # many cells share a baseline, and windows of a search
-def outcomes_of(spec: Spec) -> list[Counts]:
+def outcomes_of(spec: ToySpec) -> list[Counts]:
     """What every request of a settled virtual spec gives."""
     return run_requests(toy_cell(spec), spec.requests)
 
 
-def _fastest_choice(spec: Spec, c: float) -> tuple[Spec, int]:
-    speeds: dict[Spec, float] = {}
+def _fastest_choice(spec: ToySpec, c: float) -> tuple[ToySpec, int]:
+    speeds: dict[ToySpec, float] = {}
     for choice in spec.choices:
         cell = settle_window(choice, c)
         speeds[cell] = total(_stats_of_first_part(cell)).decode_speed_e2e
     return max(speeds, key=speeds.__getitem__), len(speeds)
 
 
-def _stats_of_first_part(spec: Spec) -> list[Counts]:
+def _stats_of_first_part(spec: ToySpec) -> list[Counts]:
     """What a search goes by."""
-    return run_requests(toy_cell(spec), first_part(spec))
+    return run_requests(toy_cell(spec), spec.first_part)
 
 
-def try_windows(spec: Spec, c: float) -> dict[int, float]:
+def try_windows(spec: ToySpec, c: float) -> dict[int, float]:
     """Windows that were tried, in order of length -> tokens per second.
 
     The search goes uphill from round(c), to longer windows and then to shorter ones:

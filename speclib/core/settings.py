@@ -36,7 +36,7 @@ def require_bools(**choices: object) -> None:
 
 
 def require_one_of(name: str, value: object, known: tuple[object, ...]) -> None:
-    """Raises BadValue for a value that is none of the ``known`` ones."""
+    """Raises BadValue for a value that is not ``known``."""
     if value not in known:
         listed = [repr(choice) for choice in known]
         choices = ", ".join(listed[:-1]) + f" or {listed[-1]}"

@@ -337,6 +337,16 @@ def load_pair(name: str) -> Pair:
         raise BadValue(f"{path}: {problems_in(error, Pair)}") from error
 
 
+def pair_of(pair: Pair | str | None) -> Pair:
+    """The pair that a user named or described."""
+    if pair is None:
+        raise BadValue(
+            "no pair given: pair='embedded/llama-7b-70b', for instance, or "
+            "speclib.pair(target=..., draft=...)"
+        )
+    return load_pair(pair) if isinstance(pair, str) else pair
+
+
 def pairs() -> dict[str, str]:
     """The name of each pair under data/pairs -> what it can write.
 

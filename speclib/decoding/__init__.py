@@ -6,6 +6,7 @@ DOOR = (
     "batch",
     "compare",
     "decode",
+    "open_world",
     "replay",
     "simulate",
     "text_request",

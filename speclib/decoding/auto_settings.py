@@ -32,7 +32,7 @@ COUNTS = {
 MOST = 1000  # a greater count keeps a machine busy for minutes, and helps nobody
 ALLOWED = Whole(least=1, most=MOST)
 
-MOST_SERVERS = 7  # beside a drafter: the DSI paper's node of eight GPUs
+MOST_SERVERS = 7  # and a drafter: the DSI paper's node of eight GPUs
 
 
 # -- what a user asks for --------------------------------------------------------------
@@ -79,8 +79,8 @@ class RequestedSettings:
     def _warn_of_wide_passes(self, pair: Pair) -> None:
         """Warns where the method's passes over many tokens cost more than they save.
 
-        llama.cpp's drafts read a tree path by path here. A target on a CPU computes
-        most of the time where it has one token to read, and all of it with dozens.
+        On a CPU a pass costs more with every token: eight of them cost llama.cpp five
+        times as much as one. A target in torch has room for a dozen.
         """
         page, target = about(self.method), pair.target
         is_real = not target.is_toy and not target.model.startswith("zoo/")
@@ -95,27 +95,26 @@ class RequestedSettings:
                 stacklevel=4,
             )
 
-    def servers_at(self, c: float) -> int:
-        """How many target servers to open where passes last as a latency file says.
+    def servers_at(self, c: float, available: int = MOST_SERVERS) -> int:
+        """How many target servers the method uses.
 
-        As many as were asked for; else as many as keep up with the drafter, at most
-        ``MOST_SERVERS``.
+        As many as were asked for; else as many as keep up with the drafter, which are
+        ceil(c / lookahead), up to those that are ``available``.
         """
         servers = self.counts.get("servers", 1)
         if isinstance(servers, int):
             return servers
         lookahead = self.counts.get("lookahead", AUTO)
-        if not isinstance(lookahead, int):
-            lookahead = 1
-        return min(MOST_SERVERS, rounds_up(c / lookahead))
+        least = lookahead if isinstance(lookahead, int) else 1
+        return rounds_up(min(available, c / least))
 
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.
 
         gamma = round(c), the optimum of PEARL's Theorem 1, except for the methods whose
         page names another; lookahead = ceil(c / servers) and servers =
-        ceil(c / lookahead), up to the servers that the world has. If servers and
-        lookahead are both "auto", all of the world's servers are used.
+        ceil(c / lookahead), up to the servers that the world has. If both are "auto",
+        there are servers for a lookahead of 1.
 
         Where a message to the target takes longer than one to the draft, gamma grows by
         the drafts that are made meanwhile.
@@ -147,19 +146,15 @@ class RequestedSettings:
 
     def _resolve_servers(self, world: World) -> int:
         servers, available = self.counts["servers"], len(world.targets)
-        if isinstance(servers, int):
-            if servers > available:
-                plural = "s" if available > 1 else ""
-                raise BadValue(
-                    f"servers is {servers}, but this world has {available} target "
-                    f"device{plural}: open it with servers={servers}"
-                )
-            return servers
-
-        lookahead = self.counts.get("lookahead", AUTO)
-        if isinstance(lookahead, int):
-            return min(available, rounds_up(world.ratio / lookahead))
-        return available
+        if not isinstance(servers, int):
+            return self.servers_at(world.ratio, available)
+        if servers > available:
+            plural = "s" if available > 1 else ""
+            raise BadValue(
+                f"servers is {servers}, but this world has {available} target "
+                f"device{plural}: open it with servers={servers}"
+            )
+        return servers
 
     def _resolve_lookahead(self, world: World) -> int:
         lookahead = self.counts["lookahead"]
@@ -176,7 +171,7 @@ def rounds_up(ratio: float) -> int:
     return max(1, ceil(ratio - 1e-9))
 
 
-def request_settings(
+def requested_settings(
     method: str,
     gamma: object,
     settings: Mapping[str, Any],
@@ -186,8 +181,7 @@ def request_settings(
 
     ``caller``: the function that was given them, see ``methods.find``.
 
-    Raises SpeclibError for a method or a setting that is not known, and for a count
-    that is none.
+    Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """
     find(method, settings, caller)
     known = parameters(method)
@@ -214,7 +208,7 @@ def check_count(name: str, value: Any) -> AutoCount:
         number: int = int(value)
         return number
 
-    from_c = ", or 'c-2', 'c+1', ...: so many off c" if name == "gamma" else ""
+    from_c = ", or 'c-2', 'c+1', ...: that far from c" if name == "gamma" else ""
     raise BadValue(
         f"{name} is {shown(value)}: give {COUNTS[name]} of 1 or more (at most "
         f"{MOST:,}), or 'auto'{from_c}"

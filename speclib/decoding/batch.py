@@ -13,14 +13,15 @@ from typing import Annotated, Any
 from speclib.arguments import AnyNumber, Count, Seed, Whole, checked, shown
 from speclib.core.sampling import Coins
 from speclib.data.latency import Latency
-from speclib.data.pairs import Pair
+from speclib.data.pairs import Pair, pair_of
 from speclib.errors import BadValue, naming_extras, unknown_name
 from speclib.models.open_pair import open_pair
 from speclib.worlds.batch_world import BatchWorld, Seat
 from speclib.worlds.virtual_batch import VirtualPairBatch
 
-from .auto_settings import RequestedSettings, request_settings
-from .decode import Result, check_settled, decode_in, load_latency_for, pair_of
+from .auto_settings import RequestedSettings, requested_settings
+from .decode import Result, check_settled, decode_in
+from .open_world import load_latency_for
 from .text_request import Least, TextOptions, TextRequest
 
 WORLDS = ("virtual", "emulated", "processes")
@@ -59,7 +60,7 @@ class BatchResult:
 def in_lockstep(
     steps: BatchWorld, requests: int, decode_one: Callable[[Seat, int], Result]
 ) -> BatchResult:
-    """Decodes so many requests; ``decode_one(seat, number)`` decodes one in a seat.
+    """Decodes ``requests`` of them; ``decode_one(seat, number)`` decodes one in a seat.
 
     A seat whose request ends takes the next one that waits, or stays empty.
     """
@@ -115,7 +116,7 @@ def decode_batch(
     world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
               ``ProcessBatch``, whose pair and seats are used
     latency   durations, or a path under data/latency, instead of the pair's own, where
-              the world goes by them
+              the world uses them
 
     The other arguments are as of ``decode``. Request i writes what
     ``decode(prompts[i], request=i)`` writes.
@@ -130,7 +131,7 @@ def decode_batch(
     devices do not wait for each other (DSI), a model that is not torch's, more requests
     at a time than there is memory for.
     """
-    requested = request_settings(method, gamma, settings, decode_batch)
+    requested = requested_settings(method, gamma, settings, decode_batch)
     refuse_servers(requested)
     is_list = isinstance(prompts, Sequence) and not isinstance(prompts, str | bytes)
     if not is_list or not prompts:
@@ -152,15 +153,15 @@ def decode_batch(
         raise unknown_name(f"unknown world {world!r}", world, WORLDS)
     requested.check_pair(opened.pair)
     options = TextOptions(
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        repetition_penalty,
-        presence_penalty,
-        frequency_penalty,
-        min_new_tokens,
-        ignore_eos,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        min_new_tokens=min_new_tokens,
+        ignore_eos=ignore_eos,
     )
     requests = []
     for number, prompt in enumerate(prompts):

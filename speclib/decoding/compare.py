@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from speclib.arguments import Count, Seed, checked
-from speclib.data.pairs import Pair
+from speclib.data.pairs import Pair, pair_of
 from speclib.errors import BadValue
 from speclib.methods import METHODS, find, parameters, settings_of_methods
 
-from .decode import Result, decode, open_world, pair_of
+from .decode import Result, decode
+from .open_world import open_world
 from .simulate import OF_A_DRAFT, lacks_a_draft, simulate
 
 PLAIN = "autoregressive"

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from html import escape
 from math import nan
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speclib.arguments import AnyNumber, Count, Seed, checked
 from speclib.core.sampling import Coins
-from speclib.core.settings import Role
-from speclib.data.latency import Latency, load_latency
-from speclib.data.pairs import Pair, load_pair
-from speclib.errors import BadValue, naming_extras, unknown_name
+from speclib.data.pairs import Pair, pair_of
+from speclib.errors import BadValue, naming_extras
 from speclib.methods import METHODS, about
-from speclib.models import preflight
 from speclib.models.loading import TORCH_NAMES, check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
 from speclib.trace.events import Trace
 from speclib.trace.metrics import Stats, stats
 from speclib.worlds.cost_ratio import CostRatio
-from speclib.worlds.devices import Servers, device_names
-from speclib.worlds.virtual import Virtual
 from speclib.worlds.world import World
 
-from .auto_settings import MOST_SERVERS, RequestedSettings, request_settings
+from .auto_settings import RequestedSettings, requested_settings
+from .open_world import open_for
 from .text_request import Least, OnCommit, TextOptions, TextRequest, token_texts
-
-if TYPE_CHECKING:
-    from speclib.worlds.cluster.cluster_world import Cluster
-
-WORLDS = ("virtual", "emulated", "processes", "cluster")
 
 
 @dataclass(repr=False)
@@ -43,7 +33,7 @@ class Result:
     did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
     token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
     it is, where a setting that was "auto" rests on it. ``baseline``: plain decoding
-    that ran beside it, if any (see ``compare``).
+    that ran right before it, if any (see ``compare``).
     """
 
     text: str
@@ -94,110 +84,6 @@ class Result:
         )
 
 
-# -- worlds ----------------------------------------------------------------------------
-@checked
-@naming_extras("a world of real models")
-def open_world(
-    world: str,
-    pair: Pair,
-    *,
-    dtype: str = "auto",
-    latency: str | Latency | None = None,
-    servers: Servers = 1,
-    cancel: str | None = None,
-) -> World:
-    """Opens a world of ``pair``, with ``servers`` devices for its target.
-
-    >>> toy = speclib.load_pair("toy")
-    >>> with speclib.open_world("virtual", toy, servers=2) as world:
-    ...     result = speclib.decode("x", world=world, method="dsi")
-    >>> result.trace.devices
-    ['draft', 'target', 'target-2']
-
-    ``world`` is one of
-
-    - "virtual": tokens are computed inline and undilated, and operations last as long
-      as the pair's latency file says; where the pair says how many threads a device
-      has, torch takes no more in this process, until another pair is opened;
-    - "emulated": the same tokens and durations, in worker processes that wait;
-    - "processes": one worker process per device, on the wall clock;
-    - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
-
-    ``latency``: durations, or a path under data/latency, instead of the pair's own.
-    ``cancel``: when work ends that nobody wants any more, see World; None is
-    "immediate" in "virtual" and "after-op" in worker processes. Close the world when
-    you are done.
-    """
-    durations = load_latency_for(world, pair, latency)
-    return _open(world, open_pair(pair), durations, servers, dtype, cancel)
-
-
-def load_latency_for(
-    world: str, pair: Pair, latency: str | Latency | None = None
-) -> Latency | None:
-    """The durations that a world goes by; None where they are measured.
-
-    ``latency``: durations, or the name of a file, instead of the pair's own.
-    """
-    if world not in WORLDS:
-        raise unknown_name(
-            f"unknown world {world!r}", world, WORLDS, "Or give an open World"
-        )
-    if world in ("processes", "cluster"):
-        return None
-    if latency is not None and not isinstance(latency, str):
-        return latency
-    name = pair.latency if latency is None else latency
-    if name is None:
-        raise BadValue(
-            f"pair {pair.name!r} names no latency file, which world={world!r} needs: "
-            'give it latency = "..." (a path under data/latency)'
-        )
-    return load_latency(name)
-
-
-def _open(
-    world: str,
-    opened: OpenPair,
-    latency: Latency | None,
-    servers: int,
-    dtype: str,
-    cancel: str | None,
-) -> World:
-    """Opens the world; ``latency`` is the one it goes by (see ``load_latency_for``)."""
-    check_dtype(dtype)
-    if cancel is None:
-        cancel = "immediate" if world == "virtual" else "after-op"
-    if world == "cluster":
-        cluster = _cluster_class()
-        return cluster(opened, servers=servers, cancel=cancel, dtype=dtype)
-    if world != "virtual":
-        with naming_extras(f"world={world!r}"):  # a browser's Python has no processes
-            from speclib.worlds.processes import Processes
-        return Processes(
-            opened, servers=servers, cancel=cancel, dtype=dtype, emulate=latency
-        )
-
-    assert latency is not None  # load_latency_for would have raised
-    preflight.check_gpus(opened, servers)
-    models = {}
-    for name in device_names(servers):
-        role: Role = "draft" if name == "draft" else "target"
-        models[name] = opened.build(role, dtype, dilated=False)
-    opened.set_threads()
-    opened_world = Virtual(models, latency, cancel=cancel, opened=opened)
-    opened_world.dtype = dtype
-    return opened_world
-
-
-def _cluster_class() -> type[Cluster]:
-    """Cluster, which is imported where it is used: Ray is an extra."""
-    with naming_extras("world='cluster'"):
-        from speclib.worlds.cluster.cluster_world import Cluster
-    return Cluster
-
-
-# -- one prompt ------------------------------------------------------------------------
 @checked
 @naming_extras("decoding with real models")
 def decode(
@@ -243,34 +129,34 @@ def decode(
                     see Penalties. None: as that file says, else 1 (off)
     presence_penalty, frequency_penalty
                     see Penalties; 0 is off
-    min_new_tokens  no end token is among the first so many. None: as that file says,
+    min_new_tokens  no end token is among the first ones. None: as that file says,
                     else 0
     seed, request   key the randomness: the same two draw the same coins
     world           "virtual", "emulated", "processes" or "cluster" (see
                     ``open_world``), or an open World, whose pair is used
-    cancel          when work ends that nobody wants any more, see ``open_world``
+    cancel          when work ends that is no longer wanted, see ``open_world``
     ignore_eos      takes an end token like any other, so that all outputs have the same
-                    length. Else a text ends at the first of the target's end tokens,
-                    of which a chat model has several
+                    length. Else a text ends at the first of the target's end tokens;
+                    a chat model has several
     on_commit       is called with the tokens of each commit, to stream them
     settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
                     where they are left out (see ``auto_settings``)
 
     Raises SpeclibError naming the value that is wrong and what would be right.
     """
-    requested = request_settings(method, gamma, settings, decode)
+    requested = requested_settings(method, gamma, settings, decode)
     coins = Coins(seed, request)
     options = TextOptions(
-        max_new_tokens,
-        temperature,
-        top_k,
-        top_p,
-        repetition_penalty,
-        presence_penalty,
-        frequency_penalty,
-        min_new_tokens,
-        ignore_eos,
-        on_commit,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        min_new_tokens=min_new_tokens,
+        ignore_eos=ignore_eos,
+        on_commit=on_commit,
     )
     if isinstance(world, World):
         world.owner.check()
@@ -286,24 +172,11 @@ def decode(
         return decode_in(world, text_request, requested)
 
     # What is wrong is said before any worker process is started.
-    described = pair_of(pair)
-    latency = load_latency_for(world, described)
-    opened = open_pair(described)
+    opened = open_pair(pair_of(pair))
     requested.check_pair(opened.pair)
     text_request = options.request(prompt, opened, coins)
-    servers = _servers_for(requested, latency, world, described)
-    with _open(world, opened, latency, servers, dtype, cancel) as devices:
+    with open_for(requested, world, opened, dtype, cancel) as devices:
         return decode_in(devices, text_request, requested)
-
-
-def pair_of(pair: Pair | str | None) -> Pair:
-    """The pair that a user named or described."""
-    if pair is None:
-        raise BadValue(
-            "no pair given: pair='embedded/llama-7b-70b', for instance, or "
-            "speclib.pair(target=..., draft=...)"
-        )
-    return load_pair(pair) if isinstance(pair, str) else pair
 
 
 def _pair_in(world: World) -> OpenPair:
@@ -334,20 +207,6 @@ def check_settled(
                 f"dtype is {dtype!r}, but this world was opened with "
                 f"{TORCH_NAMES[own_dtype]!r}: leave dtype out, or open a world with it"
             )
-
-
-def _servers_for(
-    requested: RequestedSettings, latency: Latency | None, world: str, pair: Pair
-) -> int:
-    """How many target servers the method's settings ask for in a world."""
-    if latency is not None:
-        return requested.servers_at(latency.c)
-    servers = requested.counts.get("servers", 1)
-    if isinstance(servers, int):
-        return servers
-    if world == "cluster":
-        return _cluster_class().most_targets(pair, MOST_SERVERS)
-    return max(1, (os.cpu_count() or 2) - 1)
 
 
 def decode_in(

@@ -24,7 +24,7 @@ from speclib.data.latency import Latency, Step
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS
 from speclib.operations.model import Model
-from speclib.operations.operation import Done
+from speclib.operations.operation import Performed
 from speclib.trace.events import LOOKUP, Event, Trace
 from speclib.worlds.devices import DeviceLost, Future
 from speclib.worlds.virtual import Virtual
@@ -166,20 +166,22 @@ class Replayed(Virtual):
         if event.lost:
             died = DeviceLost(f"{future.device} was lost in the trace")
             until_then = [Step(event.dur)]
-            self._carry_out(future, until_then, Done(None, event.kept, event.fed), died)
+            self._carry_out(
+                future, until_then, Performed(None, event.kept, event.fed), died
+            )
             return
 
         operation = future.op
-        raw = None
+        output = None
         found_nothing = operation.is_empty or _had_no_tokens_left(event)
         has_result = bool(event.tokens) or found_nothing
         if has_result:
-            raw = operation.recorded(event, self)
+            output = operation.recorded(event, self)
 
         steps = [Step(inf)]
         if has_result and not event.cancelled:
             steps = self._steps_of(future, event)
-        self._carry_out(future, steps, Done(raw, event.kept, event.fed))
+        self._carry_out(future, steps, Performed(output, event.kept, event.fed))
 
     def _steps_of(self, future: Future[Any], event: Event) -> list[Step]:
         if self._lasts_as_recorded:
@@ -191,7 +193,7 @@ class Replayed(Virtual):
         if not isinstance(self._progress[future].error, DeviceLost):
             super()._stop(future)
 
-    def _until_now(self, future: Future[Any]) -> Done:
+    def _until_now(self, future: Future[Any]) -> Performed:
         """It had got there as far as the trace says."""
         return self._progress[future].done
 

@@ -29,7 +29,7 @@ from speclib.data.latency import Latency, load_latency
 from speclib.errors import BadValue, unknown_name
 from speclib.methods import METHODS, about
 from speclib.models.toy import BOS, Toy
-from speclib.operations.operation import Done
+from speclib.operations.operation import NOTHING
 from speclib.trace.metrics import stats
 from speclib.worlds.batch_world import Seat
 from speclib.worlds.devices import DeviceLost, Future, device_names
@@ -37,7 +37,7 @@ from speclib.worlds.virtual import Virtual
 from speclib.worlds.virtual_batch import VirtualBatch
 from speclib.worlds.world import World
 
-from .auto_settings import RequestedSettings, request_settings
+from .auto_settings import RequestedSettings, requested_settings
 from .batch import Batch, BatchResult, in_lockstep, refuse_servers
 from .decode import Result
 
@@ -106,7 +106,7 @@ def simulate(
     latency   a Latency, or a path under data/latency: passes then last as it says,
               whatever ``c`` is
     seed      draws the agreements: the same ones for every method and setting
-    cancel    when work ends that nobody wants any more, see World
+    cancel    when work ends that is no longer wanted, see World
     lost      device name -> the second at which it dies
     settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (as many
               targets) are "auto" where they are left out. Further ones, for any method:
@@ -147,7 +147,7 @@ def simulate_batch(
     (4, 80)
 
     requests  how many there are: a seat whose request ends takes the next one, and
-              stays empty where there is none. None: as many as seats. Request i is
+              stays empty if none is left. None: as many as seats. Request i is
               the one of ``seed`` + i
     what      what ``simulate`` takes, but for ``cancel`` and ``lost``
 
@@ -240,7 +240,7 @@ def _what_if(
     **settings: Any,
 ) -> WhatIf:
     """What is simulated, checked: see ``simulate``."""
-    requested = request_settings(method, gamma, settings, _what_if)
+    requested = requested_settings(method, gamma, settings, _what_if)
     is_described = alpha is not None or doubt != 0 or fuzzy != 1
     if is_described and lacks_a_draft(method):
         raise BadValue(
@@ -301,7 +301,7 @@ class MortalWorld(Virtual):
         if time > dies and happens == self._end_step:
             time = max(dies, self.now)
             progress = self._progress[future]
-            progress.done = Done(None, 0, 0)
+            progress.done = NOTHING
             progress.error = DeviceLost(
                 f"{future.device} died at {dies:g} s, as this what-if has it"
             )

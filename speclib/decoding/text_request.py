@@ -55,8 +55,8 @@ class TextOptions:
     def request(self, prompt: Any, opened: OpenPair, coins: Coins) -> TextRequest:
         """The request for a text that begins with ``prompt``, a str or chat messages.
 
-        Raises BadValue for a prompt or an option that is none, and where the target's
-        files ask for what is not here.
+        Raises BadValue for a prompt or an option that cannot be used, and where the
+        target's files ask for what is not here.
         """
         prompt_ids = encode(prompt, opened, self.max_new_tokens)
         return TextRequest(

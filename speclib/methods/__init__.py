@@ -62,22 +62,24 @@ def in_a_world(method: Callable[..., None]) -> Callable[..., None]:
 
 
 METHODS: dict[str, Callable[..., None]] = {
-    "autoregressive": autoregressive,
-    "speculative": speculative,
-    "pearl": pearl,
-    "ssd": ssd,
-    "assisted": assisted,
-    "prompt_lookup": prompt_lookup,
-    "dsi": dsi,
-    "duodecoding": duodecoding,
-    "lookahead": lookahead,
-    "ouroboros": ouroboros,
-    "rest": rest,
-    "tree": tree,
-    "easyspec": easyspec,
-    "eagle": eagle,
+    method.__name__: in_a_world(method)
+    for method in (
+        autoregressive,
+        speculative,
+        pearl,
+        ssd,
+        assisted,
+        prompt_lookup,
+        dsi,
+        duodecoding,
+        lookahead,
+        ouroboros,
+        rest,
+        tree,
+        easyspec,
+        eagle,
+    )
 }
-METHODS = {name: in_a_world(method) for name, method in METHODS.items()}
 globals().update(METHODS)  # `from speclib.methods import pearl` gives the same
 
 

@@ -97,7 +97,7 @@ class GenerationSettings(BaseModel):
 def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
     """What a file of ``model`` says.
 
-    Raises BadValue for a value that is none.
+    Raises BadValue for a value of another kind.
     """
     stated = {
         "refused": _set_in(config, NOT_HERE),

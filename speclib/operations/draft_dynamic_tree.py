@@ -21,7 +21,7 @@ from speclib.core.verification import TEXT
 from .draft_tree import DraftedTree
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
+from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
 from .payload import OwnEvent
 
 
@@ -59,7 +59,7 @@ ROOT = Candidate(TEXT, TEXT, TEXT, 1.0)
 class DraftDynamicTree(DraftingByLevel):
     """Draft the ``budget`` likeliest nodes of a tree of ``n`` levels after ``text``.
 
-    Gives a CandidateTree whose nodes stand depth first. Two phases:
+    Gives a CandidateTree with its nodes in depth-first order. Two phases:
 
     *Expansion.* Each pass gives every node of the last level its ``width`` likeliest
     children. The ``width`` best of the new level, by the chance of the whole way to
@@ -97,10 +97,10 @@ class DraftDynamicTree(DraftingByLevel):
     def within(self, tokens_left: int) -> DraftDynamicTree:
         return super().within(min(tokens_left, self.budget))
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         """((tokens, parents), the chance of each node [nodes])."""
         with self._passes_of(model):
-            return self._draft(model, request)
+            return self._draft(model, run)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
         """In here a head reads the features."""
@@ -108,12 +108,12 @@ class DraftDynamicTree(DraftingByLevel):
             return nullcontext()
         return model.reading(self.text, self.features)
 
-    def _draft(self, model: Model, request: Request) -> Raw:
+    def _draft(self, model: Model, run: DecodingRun) -> Output:
         candidates: list[Candidate] = []
         fed: list[Candidate] = []  # those whose children were looked for, by level
         frontier = [ROOT]  # those whose children are next
         for _ in range(self.n):
-            rows = self._rows_after(fed, len(frontier), model, request)
+            rows = self._rows_after(fed, len(frontier), model, run)
 
             level: list[Candidate] = []
             for parent, row in zip(frontier, rows, strict=True):
@@ -125,13 +125,13 @@ class DraftDynamicTree(DraftingByLevel):
         return tree_of(best(candidates, self.budget))
 
     def _rows_after(
-        self, fed: list[Candidate], new: int, model: Model, request: Request
+        self, fed: list[Candidate], new: int, model: Model, run: DecodingRun
     ) -> Rows:
         """The draft's rows [new, V] after the last ``new`` nodes that are fed."""
         index_of = {node.number: index for index, node in enumerate(fed)}
         parents = [index_of.get(node.parent, TEXT) for node in fed]
         text = self.text + tuple(node.token for node in fed)
-        return level_rows(model, text, parents, new, request.sampler)
+        return level_rows(model, text, parents, new, run.sampler)
 
     def _children(self, parent: Candidate, row: Row, first: int) -> list[Candidate]:
         """The likeliest tokens after ``parent``, best first, numbered from ``first``
@@ -144,16 +144,18 @@ class DraftDynamicTree(DraftingByLevel):
             children.append(Candidate(number, token, parent.number, chance))
         return children
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        tokens, parents = raw.small
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        tokens, parents = output.small
         tree = CandidateTree(to_drafts(tokens, None), parents)
         fed_drafts = kept + fed - len(self.text) if tokens else 0
         payload = DraftedDynamicTree(parents, fed_drafts, levels=self.n)
-        return Finished(tree, tokens, payload)
+        return Delivered(tree, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         no_chances = np.empty(len(event.tokens))
-        return Raw((event.tokens, event.payload.parents), no_chances)
+        return Output((event.tokens, event.payload.parents), no_chances)
 
 
 def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
@@ -162,7 +164,7 @@ def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     return ranked[:count]
 
 
-def tree_of(chosen: Sequence[Candidate]) -> Raw:
+def tree_of(chosen: Sequence[Candidate]) -> Output:
     """The ``chosen`` nodes, parents before their children, as a tree and its chances.
 
     ((tokens, parents), [nodes]), depth first.

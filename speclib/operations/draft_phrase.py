@@ -15,14 +15,14 @@ from speclib.core.verification import TEXT
 
 from .drafting import Drafting
 from .model import Model
-from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
+from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
 class Phrase(NamedTuple):
     """What one pass drafted.
 
-    ``likeliest``: what the draft found likeliest after each node of which that was
+    ``likeliest``: what the draft found likeliest after each node for which that was
     wanted.
     """
 
@@ -71,7 +71,7 @@ class DraftPhrase(Drafting):
     So the tokens are those that ``Propose`` drafts with the same coins, and each has
     the very q it was drawn from; candidates only save passes.
 
-    ``likeliest_count``: after so many of the last nodes the likeliest token is wanted.
+    ``likeliest_count``: after how many of the last nodes the likeliest token is wanted.
     Those nodes are fed for that alone.
     """
 
@@ -99,15 +99,15 @@ class DraftPhrase(Drafting):
     def concerns(self, text: AnyText) -> bool:
         return begins_with(self.bare_text, text)
 
-    def run(self, model: Model, request: Request) -> Raw:
-        rows = model.tree(self.text, self.parents, request.sampler)
+    def run(self, model: Model, run: DecodingRun) -> Output:
+        rows = model.tree(self.text, self.parents, run.sampler)
         tokens: list[int] = []
         q_rows: list[Row] = []
         node: int | None = TEXT
         while node is not None and len(tokens) < self.n:
             q = rows[node + 1]
             position = len(self.bare_text) + len(tokens)
-            token = request.coins.choose(q, position, "draft")
+            token = run.coins.choose(q, position, "draft")
             tokens.append(token)
             q_rows.append(q)
             node = self._candidate_after(node, token)
@@ -115,7 +115,7 @@ class DraftPhrase(Drafting):
         last_rows = rows[len(rows) - self.likeliest_count :]
         likeliest = tuple(last_rows.argmax(-1).tolist())
         drafted_rows = stacked(q_rows, model.vocab)
-        return Raw((tuple(tokens), likeliest), drafted_rows)
+        return Output((tuple(tokens), likeliest), drafted_rows)
 
     def _candidate_after(self, node: int, token: int) -> int | None:
         """The candidate that carries ``token`` after ``node``, if there is one."""
@@ -126,15 +126,17 @@ class DraftPhrase(Drafting):
                 return candidate
         return None
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        (tokens, likeliest), rows = raw
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        (tokens, likeliest), rows = output
         phrase = Phrase(to_drafts(tokens, rows), likeliest)
         fed_beyond_text = max(0, kept + fed - len(self.bare_text))
-        return Finished(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
+        return Delivered(phrase, tokens, DraftedPhrase(fed_beyond_text, likeliest))
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         rows = certain(event.tokens, recording.vocab)
-        return Raw((event.tokens, event.payload.likeliest), rows)
+        return Output((event.tokens, event.payload.likeliest), rows)
 
     def is_recorded(self, event: OwnEvent) -> bool:
         if event.cancelled:

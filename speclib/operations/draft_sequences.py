@@ -15,7 +15,7 @@ from speclib.core.sampling import Tokens
 
 from .drafting import Drafting
 from .model import GREEDY, Model
-from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
+from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -34,7 +34,7 @@ class DraftedSequences(DraftPayload):
     chances: tuple[float, ...] = ()
 
     def pass_count(self, tokens: Tokens) -> int:
-        """Every sequence has passes of its own; the first token needs one for all."""
+        """Every sequence has its own passes; the first token needs one for all."""
         return self.fed + 1 if tokens else 0
 
     def drafts_fed(self, tokens: Tokens) -> int:
@@ -80,10 +80,10 @@ class DraftSequences(Drafting):
     name: ClassVar[str] = "draft_sequences"
     payload_type: ClassVar = DraftedSequences
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         """(sequences, [theta, then P_i of each])."""
         if not self.n:
-            return Raw((), np.zeros(1))
+            return Output((), np.zeros(1))
 
         # The first position: how likely is each token?
         model.rows(self.text, 0, GREEDY)
@@ -107,7 +107,7 @@ class DraftSequences(Drafting):
         for token in ranked[1:count]:
             starts.append((int(token),))
         sequences = model.continued(self.text, tuple(starts), length)
-        return Raw(sequences, np.array([theta, *chances[ranked[:count]]]))
+        return Output(sequences, np.array([theta, *chances[ranked[:count]]]))
 
     def _allowed(self, likely: int) -> int:
         """The most sequences that are likely enough, allowed, and divide the budget."""
@@ -117,8 +117,10 @@ class DraftSequences(Drafting):
                 allowed = count
         return allowed
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        sequences, numbers = raw
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        sequences, numbers = output
         tokens = tuple(chain.from_iterable(sequences))
         drafts = iter(to_drafts(tokens, None))
         value = tuple(tuple(islice(drafts, len(sequence))) for sequence in sequences)
@@ -129,9 +131,9 @@ class DraftSequences(Drafting):
             threshold=float(numbers[0]) if len(numbers) else 0.0,
             chances=tuple(map(float, numbers[1:])),
         )
-        return Finished(value, tokens, payload)
+        return Delivered(value, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         payload: DraftedSequences = event.payload
         numbers = np.array([payload.threshold, *payload.chances])
-        return Raw(payload.sequences(event.tokens), numbers)
+        return Output(payload.sequences(event.tokens), numbers)

@@ -20,7 +20,7 @@ from speclib.core.verification import TEXT
 
 from .drafting import DraftingByLevel, depth_first, level_rows
 from .model import Model
-from .operation import Finished, Pass, Raw, RecordedRun, Request, ToDrafts
+from .operation import DecodingRun, Delivered, Output, Pass, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 
@@ -115,9 +115,9 @@ class DraftTree(DraftingByLevel):
         most = tokens_left if self.budget is None else min(tokens_left, self.budget)
         return super().within(most)
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         with self._passes_of(model):
-            return self._draft(model, request)
+            return self._draft(model, run)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
         """In here the model's passes are fuzzy, where that is asked for."""
@@ -125,7 +125,7 @@ class DraftTree(DraftingByLevel):
             return nullcontext()
         return model.drafting(self.lp, self.calibrate)
 
-    def _draft(self, model: Model, request: Request) -> Raw:
+    def _draft(self, model: Model, run: DecodingRun) -> Output:
         tokens: list[int] = []
         parents: list[int] = []
         q_rows: list[Row] = []
@@ -135,7 +135,7 @@ class DraftTree(DraftingByLevel):
         for level in range(self.n):
             # One pass: the draft's row after every node of the last level.
             text = self.text + tuple(tokens)
-            rows = level_rows(model, text, parents, len(frontier), request.sampler)
+            rows = level_rows(model, text, parents, len(frontier), run.sampler)
             child_counts = self.allot_children(
                 path_chances, rows, levels_left=self.n - level - 1, drafted=len(tokens)
             )
@@ -144,7 +144,7 @@ class DraftTree(DraftingByLevel):
             # The next level: each node's children.
             frontier, path_chances = [], []
             for parent, count in zip(expanded, child_counts, strict=True):
-                children = self.draw_children(parent.chances, count, level, request)
+                children = self.draw_children(parent.chances, count, level, run)
                 for token, q in children:
                     frontier.append(len(tokens))
                     chance = float(parent.chances[token])
@@ -182,7 +182,7 @@ class DraftTree(DraftingByLevel):
         return child_counts
 
     def draw_children(
-        self, chances: Row, count: int, level: int, request: Request
+        self, chances: Row, count: int, level: int, run: DecodingRun
     ) -> Iterator[tuple[int, Row]]:
         """``count`` children of a node: each a token and the q it was drawn from.
 
@@ -192,9 +192,9 @@ class DraftTree(DraftingByLevel):
         position = len(self.text) + level
         for index in range(count):
             q = chances
-            if request.sampler.greedy:
+            if run.sampler.greedy:
                 q = certain((int(q.argmax()),), len(q))[0]
-            token = request.coins.choose(q, position, "draft", index)
+            token = run.coins.choose(q, position, "draft", index)
             yield token, q
             if index < count - 1:
                 chances = without(token, chances)
@@ -206,14 +206,16 @@ class DraftTree(DraftingByLevel):
         fuzzy = [forward._replace(lp=self.lp) for forward in passes[exact:]]
         return passes[:exact] + fuzzy
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        (tokens, parents), rows = raw
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        (tokens, parents), rows = output
         tree = CandidateTree(to_drafts(tokens, rows), parents)
         fed_drafts = kept + fed - len(self.text)
         fuzzy = self._fuzzy_slots(kept, fed, fed_drafts)
         keeps_fuzzy = fuzzy > 0 and not self.calibrate
         payload = DraftedTree(parents, fed_drafts, fuzzy, keeps_fuzzy)
-        return Finished(tree, tokens, payload)
+        return Delivered(tree, tokens, payload)
 
     def _fuzzy_slots(self, kept: int, fed: int, fed_drafts: int) -> int:
         """Slots that fuzzy passes filled: all but those of an exact first pass."""
@@ -222,9 +224,9 @@ class DraftTree(DraftingByLevel):
         first_is_exact = self.calibrate or not kept
         return fed_drafts if first_is_exact else fed
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         rows = certain(event.tokens, recording.vocab)
-        return Raw((event.tokens, event.payload.parents), rows)
+        return Output((event.tokens, event.payload.parents), rows)
 
 
 def without(token: int, chances: Row) -> Row:

@@ -16,7 +16,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import TEXT
 
 from .model import Model
-from .operation import Operation, Pass, Raw
+from .operation import Operation, Output, Pass
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def level_rows(
     return model.chances()[np.newaxis] if sampler.greedy else rows
 
 
-def depth_first(tokens: Sequence[int], parents: Sequence[int], rows: Rows) -> Raw:
+def depth_first(tokens: Sequence[int], parents: Sequence[int], rows: Rows) -> Output:
     """The same tree with its nodes depth first: ((tokens, parents), q rows)."""
     way_to_node: list[Tokens] = []
     for node, parent in enumerate(parents):
@@ -89,4 +89,4 @@ def depth_first(tokens: Sequence[int], parents: Sequence[int], rows: Rows) -> Ra
     new_number = {node: number for number, node in enumerate(order)}
     new_tokens = tuple(tokens[node] for node in order)
     new_parents = tuple(new_number.get(parents[node], TEXT) for node in order)
-    return Raw((new_tokens, new_parents), rows[order])
+    return Output((new_tokens, new_parents), rows[order])

@@ -19,7 +19,7 @@ from speclib.core.verification import Outcome
 
 from .drafting import DraftingByLevel
 from .model import Model
-from .operation import Finished, Raw, RecordedRun, Request, ToDrafts
+from .operation import DecodingRun, Delivered, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
 # What was drafted in case of an outcome, for each one that was guessed.
@@ -136,21 +136,21 @@ class Fork(DraftingByLevel):
         """Each branch begins with a guess, which needs a place, too."""
         return super().within(max(0, tokens_left - 1))
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         """((outcomes, tokens of each branch), q rows [branches * n, V]).
 
         In place of the first () where nothing was asked, and so nothing read.
         """
         if self.is_empty:
-            return Raw((), np.empty((0, model.vocab)))
-        outcomes = self._guess(model, request)
+            return Output((), np.empty((0, model.vocab)))
+        outcomes = self._guess(model, run)
         if not outcomes:
-            return Raw(((), ()), np.empty((0, model.vocab)))
-        return self._draft(outcomes, model, request)
+            return Output(((), ()), np.empty((0, model.vocab)))
+        return self._draft(outcomes, model, run)
 
-    def _guess(self, model: Model, request: Request) -> tuple[Outcome, ...]:
+    def _guess(self, model: Model, run: DecodingRun) -> tuple[Outcome, ...]:
         """The likeliest outcomes, by the draft's rows after the window's beginnings."""
-        rows = model.graded(self.text, self.last, request.sampler)
+        rows = model.graded(self.text, self.last, run.sampler)
         window = tuple(self.text[len(self.text) - self.last :])
         outcomes: list[Outcome] = []
         for accepted, (row, count) in enumerate(zip(rows, self.fan, strict=True)):
@@ -163,8 +163,8 @@ class Fork(DraftingByLevel):
         return tuple(outcomes)
 
     def _draft(
-        self, outcomes: tuple[Outcome, ...], model: Model, request: Request
-    ) -> Raw:
+        self, outcomes: tuple[Outcome, ...], model: Model, run: DecodingRun
+    ) -> Output:
         # For the model this is a tree after the text before the window. Its first nodes
         # are the window, one behind the other; then come the guesses, each behind the
         # last token that it takes to be accepted; then level after level of drafts.
@@ -179,22 +179,22 @@ class Fork(DraftingByLevel):
 
         masked_levels: Sequence[Rows] = ()
         if self.mask is not None:
-            masked_levels = self._rows_at_once(self.mask, text, parents, model, request)
+            masked_levels = self._rows_at_once(self.mask, text, parents, model, run)
 
         width = len(outcomes)
         tokens: list[Tokens] = [()] * width
         q_rows: list[list[Row]] = [[] for _ in outcomes]
         for level in range(self.n):
             if self.mask is None:
-                rows = model.level(text, parents, width, request.sampler)
+                rows = model.level(text, parents, width, run.sampler)
             else:
                 rows = masked_levels[level]
             first_of_level = len(parents) - width
             drawn: Tokens = ()
             for branch, row in enumerate(rows):
-                q = self._q_of(row, request)
+                q = self._q_of(row, run)
                 position = places[branch] + level
-                token = request.coins.choose(q, position, "draft", self.index)
+                token = run.coins.choose(q, position, "draft", self.index)
                 q_rows[branch].append(q)
                 tokens[branch] += (token,)
                 drawn += (token,)
@@ -202,7 +202,7 @@ class Fork(DraftingByLevel):
             parents += range(first_of_level, first_of_level + width)
 
         rows_in_order = [row for rows in q_rows for row in rows]
-        return Raw((outcomes, tuple(tokens)), stacked(rows_in_order, model.vocab))
+        return Output((outcomes, tuple(tokens)), stacked(rows_in_order, model.vocab))
 
     def _rows_at_once(
         self,
@@ -210,7 +210,7 @@ class Fork(DraftingByLevel):
         text: AnyText,
         parents: Sequence[int],
         model: Model,
-        request: Request,
+        run: DecodingRun,
     ) -> list[Rows]:
         """The rows of each level, of one pass: behind every guess stand masks."""
         parents = list(parents)
@@ -219,12 +219,12 @@ class Fork(DraftingByLevel):
             first_of_level = len(parents) - width
             text += (mask,) * width
             parents += range(first_of_level, first_of_level + width)
-        rows = model.level(text, parents, width * self.n, request.sampler)
+        rows = model.level(text, parents, width * self.n, run.sampler)
         return [rows[first : first + width] for first in range(0, len(rows), width)]
 
-    def _q_of(self, row: Row, request: Request) -> Row:
+    def _q_of(self, row: Row, run: DecodingRun) -> Row:
         """What a branch's token is drawn from, by the draft's row for it."""
-        if request.sampler.greedy:
+        if run.sampler.greedy:
             q: Row = certain((int(row.argmax()),), len(row))[0]
             return q
         return scaled(row, self.likeliest, self.factor)
@@ -234,12 +234,14 @@ class Fork(DraftingByLevel):
         """One for each level of all branches; with a mask, one for all levels."""
         return self.n if self.mask is None else 1
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        if not raw.small:
-            return Finished({}, (), DraftedBranches())
-        outcomes, tokens_of = raw.small
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        if not output.small:
+            return Delivered({}, (), DraftedBranches())
+        outcomes, tokens_of = output.small
         tokens = tuple(token for branch in tokens_of for token in branch)
-        drafts = iter(to_drafts(tokens, raw.rows))
+        drafts = iter(to_drafts(tokens, output.rows))
         branches = {}
         for outcome, branch in zip(outcomes, tokens_of, strict=True):
             branches[Outcome(*outcome)] = tuple(islice(drafts, len(branch)))
@@ -251,15 +253,15 @@ class Fork(DraftingByLevel):
             fed=kept + fed - len(self.text),
             passes=1 + (self.level_passes if outcomes else 0),
         )
-        return Finished(branches, tokens, payload)
+        return Delivered(branches, tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         payload: DraftedBranches = event.payload
         rows = certain(event.tokens, recording.vocab)
         if not payload.passes:
-            return Raw((), rows)
+            return Output((), rows)
         outcomes, tokens = [], []
         for outcome, branch in payload.branches(event.tokens):
             outcomes.append(outcome)
             tokens.append(branch)
-        return Raw((tuple(outcomes), tuple(tokens)), rows)
+        return Output((tuple(outcomes), tuple(tokens)), rows)

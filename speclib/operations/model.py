@@ -64,7 +64,7 @@ class Model(ABC):
     vocab: how many rows its distributions have.
     context: the longest text, in tokens.
     prefix: the tokens in its KV cache.
-    run: of the last request that it served.
+    run_number: of the last run that it served.
 
     ``stopped()`` is asked before each layer or pass; where it says yes, the model
     raises Stopped.
@@ -73,7 +73,7 @@ class Model(ABC):
     vocab: int
     context: int = 1 << 30
     prefix: Prefix
-    run: int | None = None
+    run_number: int | None = None
     stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
 
     # -- what every model has of its own -----------------------------------------------
@@ -99,7 +99,7 @@ class Model(ABC):
     def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Probabilities [last + 1, vocab] at temperature 1, as of ``rows``.
 
-        Here they are the same whatever the ``sampler`` of the request: only a toy
+        Here they are the same whatever the ``sampler`` of the run: only a toy
         writes by one script when it is greedy, and by another when it samples.
         """
         return self.rows(text, last, PLAIN)

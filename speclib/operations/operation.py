@@ -32,30 +32,38 @@ from .model import Model, Stopped
 from .payload import OwnEvent, Payload
 
 
-class Request(NamedTuple):
-    """One decoding run; ``run`` is unique: a new run starts with an empty KV cache."""
+class DecodingRun(NamedTuple):
+    """How the tokens of one text are chosen.
 
-    run: int
+    ``number`` is unique: a new run starts with an empty KV cache.
+    """
+
+    number: int
     coins: CoinTosser
     sampler: Sampler
     eos: frozenset[int] = frozenset()
 
 
 # -- results ---------------------------------------------------------------------------
-class Raw(NamedTuple):
-    """What a worker computed: a small part, and an array that may be large."""
+class Output(NamedTuple):
+    """What an operation computed: a small part, and an array that may be large."""
 
     small: Any
     rows: np.ndarray
 
 
-class Done(NamedTuple):
-    """A finished operation: what it gave (None: nothing), and the KV tokens it kept and
-    fed."""
+class Performed(NamedTuple):
+    """An operation that has ended; ``kept``, ``fed``: tokens of its KV cache.
 
-    raw: Raw | None
+    ``output``: None where nothing came out.
+    """
+
+    output: Output | None
     kept: int
     fed: int
+
+
+NOTHING = Performed(None, 0, 0)
 
 
 class Pass(NamedTuple):
@@ -76,8 +84,8 @@ class Pass(NamedTuple):
             yield Pass(self.fed, self.kept + number * self.fed, lp=self.lp)
 
 
-class Finished(NamedTuple):
-    """What a method gets of an operation (``value``) and what its trace event shows."""
+class Delivered(NamedTuple):
+    """What the method gets (``value``), and what the operation's trace event shows."""
 
     value: Any
     tokens: Tokens
@@ -149,11 +157,11 @@ class Operation(ABC):
         return begins_with(self.text, text)
 
     @abstractmethod
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         """Computes it, in the worker; a model that is stopped raises Stopped."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """The forward passes of a run that kept and fed so many tokens.
+        """The forward passes of a run that ``kept`` and ``fed`` this many tokens.
 
         The first pass feeds what the cache lacks of the text; whatever else was fed was
         fed one token at a time.
@@ -167,12 +175,14 @@ class Operation(ABC):
             passes.append(Pass(fed=1, kept=len(self.text), times=later))
         return passes
 
-    def until(self, done: Done, share: float) -> Done:
+    def until(self, done: Performed, share: float) -> Performed:
         """What there was of ``done`` after ``share`` of its time; else nothing."""
-        return Done(None, done.kept, 0)
+        return Performed(None, done.kept, 0)
 
     @abstractmethod
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
         """What the method gets and the trace shows, on the controller."""
 
     def unfinished(self) -> Payload:
@@ -180,7 +190,7 @@ class Operation(ABC):
         return self.payload_type()
 
     @abstractmethod
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         """What it gave in a recorded run, where ``event`` shows that something came
         out."""
 
@@ -193,18 +203,18 @@ class Operation(ABC):
         return len(event.tokens) <= self.most_drafts and event.kept + event.fed == whole
 
 
-def perform(operation: Operation, model: Model, request: Request) -> Done:
-    """Runs ``operation`` on ``model``, whose cache is empty in a new request."""
-    if model.run != request.run:
-        model.run = request.run
+def perform(operation: Operation, model: Model, run: DecodingRun) -> Performed:
+    """Runs ``operation`` on ``model``, whose cache is empty in a new run."""
+    if model.run_number != run.number:
+        model.run_number = run.number
         model.reset()
     kept = model.prefix.keep(operation.text, operation.last)
     if operation.is_empty:
         model.cut(kept)  # nothing is fed that would
     count_before = model.prefix.count
-    raw: Raw | None
+    output: Output | None
     try:
-        raw = operation.run(model, request)
+        output = operation.run(model, run)
     except Stopped:
-        raw = None
-    return Done(raw, kept, model.prefix.count - count_before)
+        output = None
+    return Performed(output, kept, model.prefix.count - count_before)

@@ -1,7 +1,7 @@
 """What an operation's trace event shows of it, beyond what every event has.
 
 A payload answers for its own event: how many forward passes it stands for, which of its
-tokens follow which. So whoever reads a trace, a timeline too, never asks for an
+tokens follow which. So a reader of traces, such as a timeline, never asks for an
 operation's name.
 """
 
@@ -38,7 +38,7 @@ class Payload:
     is_scoring: ClassVar[bool] = False  # one pass of the target model
 
     @property
-    def candidates(self) -> int:
+    def tested(self) -> int:
         """How many of the tokens fed, the last ones, the target was asked to test."""
         return 0
 
@@ -70,7 +70,7 @@ class Payload:
         return tuple(range(len(tokens)))
 
     def places(self, tokens: Tokens) -> tuple[int, ...]:
-        """How far each token stands behind the operation's text; 0: right behind it."""
+        """How far each token is from the operation's text; 0: the next one."""
         return self.depths(tokens)
 
     def is_line(self, tokens: Tokens) -> bool:

@@ -12,14 +12,22 @@ from speclib.core.text import AnyText, begins_with
 
 from .drafting import Drafting
 from .model import Model, Stopped
-from .operation import Done, Finished, Pass, Raw, RecordedRun, Request, ToDrafts
+from .operation import (
+    DecodingRun,
+    Delivered,
+    Output,
+    Pass,
+    Performed,
+    RecordedRun,
+    ToDrafts,
+)
 from .payload import DraftPayload, OwnEvent
 
 
 @dataclass(frozen=True)
 class DraftedInALine(DraftPayload):
     """``masks``: how many of them a pass was fed that wrote all tokens; None: each
-    token had a pass of its own."""
+    token had its own pass."""
 
     masks: int | None = None
 
@@ -38,7 +46,7 @@ class DraftedInALine(DraftPayload):
 class Propose(Drafting):
     """Draft ``n`` tokens after ``text``. Gives Drafted tokens, each with its q.
 
-    ``index`` tells drafters apart: each has coins of its own.
+    ``index`` tells drafters apart: each has its own coins.
 
     ``confidence``: end sooner, after an end token or after a token that is less
     probable to the draft than this. Greedy, q is one-hot, so the probability is then
@@ -73,12 +81,12 @@ class Propose(Drafting):
         is_same_way = begins_with(self.text, text) or begins_with(text, self.text)
         return is_same_way and len(self.text) + self.n > len(text)
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         if self.mask is None or self.n < 2:
-            return self._write_in_turn(model, request)
-        return self._write_at_once(self.mask, model, request)
+            return self._write_in_turn(model, run)
+        return self._write_at_once(self.mask, model, run)
 
-    def _write_in_turn(self, model: Model, request: Request) -> Raw:
+    def _write_in_turn(self, model: Model, run: DecodingRun) -> Output:
         text = self.text
         q_rows: list[Row] = []
         first_half = ceil(self.n / 2)
@@ -87,44 +95,44 @@ class Propose(Drafting):
             if count == first_half:
                 model.go_to_last()
             try:
-                q = model.rows(text, 0, request.sampler)[0]
+                q = model.rows(text, 0, run.sampler)[0]
             except Stopped:
                 break
-            token = request.coins.choose(q, len(text), "draft", self.index)
+            token = run.coins.choose(q, len(text), "draft", self.index)
             text += (token,)
             q_rows.append(q)
             chances = q
-            if self.confidence is not None and request.sampler.greedy:
+            if self.confidence is not None and run.sampler.greedy:
                 chances = model.chances()
-            if self._ends_with(token, chances, request):
+            if self._ends_with(token, chances, run):
                 break
         model.go_to_first()
 
         rows = stacked(q_rows, model.vocab)
-        return Raw(text[len(self.text) :], rows)
+        return Output(text[len(self.text) :], rows)
 
-    def _write_at_once(self, mask: int, model: Model, request: Request) -> Raw:
+    def _write_at_once(self, mask: int, model: Model, run: DecodingRun) -> Output:
         masked = self.text + (mask,) * (self.n - 1)
-        asks_for_chances = self.confidence is not None and request.sampler.greedy
+        asks_for_chances = self.confidence is not None and run.sampler.greedy
         ask = model.graded if asks_for_chances else model.rows
-        chances_in_rows = ask(masked, self.n - 1, request.sampler)
+        chances_in_rows = ask(masked, self.n - 1, run.sampler)
         rows = chances_in_rows
         if asks_for_chances:  # greedy rows are each certain of the likeliest token
             rows = certain(chances_in_rows.argmax(-1).tolist(), model.vocab)
         tokens: Tokens = ()
         for q, chances in zip(rows, chances_in_rows, strict=True):
             position = len(self.text) + len(tokens)
-            token = request.coins.choose(q, position, "draft", self.index)
+            token = run.coins.choose(q, position, "draft", self.index)
             tokens += (token,)
-            if self._ends_with(token, chances, request):
+            if self._ends_with(token, chances, run):
                 break
-        return Raw(tokens, rows[: len(tokens)])
+        return Output(tokens, rows[: len(tokens)])
 
-    def _ends_with(self, token: int, chances: Row, request: Request) -> bool:
+    def _ends_with(self, token: int, chances: Row, run: DecodingRun) -> bool:
         """Whether the draft is to stop after ``token``, being unsure of it."""
         if self.confidence is None:
             return False
-        return token in request.eos or bool(self.confidence > chances[token])
+        return token in run.eos or bool(self.confidence > chances[token])
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """As of any operation, or one alone where masks are fed."""
@@ -132,23 +140,25 @@ class Propose(Drafting):
             return super().passes(kept, fed)
         return [Pass(fed=fed, kept=kept)] if fed else []
 
-    def until(self, done: Done, share: float) -> Done:
+    def until(self, done: Performed, share: float) -> Performed:
         """The tokens whose passes were over; all passes are taken as equally long."""
-        if done.raw is None:
-            return Done(None, done.kept, 0)
-        tokens, rows = done.raw
+        if done.output is None:
+            return Performed(None, done.kept, 0)
+        tokens, rows = done.output
         written = min(len(tokens), int(len(tokens) * share + 1e-9))
         if self.mask is not None and written < len(tokens):
             written = 0  # all are there when the pass is over, and none before
         fed = done.fed - (len(tokens) - written) if written else 0
-        return Done(Raw(tokens[:written], rows[:written]), done.kept, fed)
+        return Performed(Output(tokens[:written], rows[:written]), done.kept, fed)
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        tokens, rows = raw
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        tokens, rows = output
         payload = DraftedInALine()
         if self.mask is not None and tokens:
             payload = DraftedInALine(masks=max(0, kept + fed - len(self.text)))
-        return Finished(to_drafts(tokens, rows), tuple(tokens), payload)
+        return Delivered(to_drafts(tokens, rows), tuple(tokens), payload)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
-        return Raw(event.tokens, certain(event.tokens, recording.vocab))
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
+        return Output(event.tokens, certain(event.tokens, recording.vocab))

@@ -13,22 +13,18 @@ from speclib.core.sampling import Rows, Tokens
 from speclib.core.text import AnyText, first_tokens
 
 from .model import Model
-from .operation import Finished, Operation, Raw, RecordedRun, Request, ToDrafts
+from .operation import DecodingRun, Delivered, Operation, Output, RecordedRun, ToDrafts
 from .payload import OwnEvent, Payload
 
 
 # -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are those fed; the last ``tested`` are candidates."""
+    """The event's tokens are those fed; the last ``tested`` are to be tested."""
 
     tested: int = 0
 
     is_scoring: ClassVar[bool] = True
-
-    @property
-    def candidates(self) -> int:
-        return self.tested
 
 
 @dataclass(frozen=True)
@@ -60,38 +56,36 @@ class TargetPass(Operation):
 
     def is_recorded(self, event: OwnEvent) -> bool:
         same_text = event.tokens == self.text[event.kept :]
-        return same_text and event.payload.candidates == self.last
+        return same_text and event.payload.tested == self.last
 
 
 @dataclass(frozen=True)
 class Score(TargetPass):
     """Give the distributions after text[:-last] ... text: rows [last + 1, V]."""
 
-    candidates: int = 0
+    last: int = 0
 
     name: ClassVar[str] = "score"
 
     @property
-    def last(self) -> int:
-        return self.candidates
-
-    @property
     def texts(self) -> tuple[AnyText, ...]:
-        first = len(self.text) - self.candidates
+        first = len(self.text) - self.last
         ends = range(first, len(self.text) + 1)
         return tuple(first_tokens(self.text, end) for end in ends)
 
-    def run(self, model: Model, request: Request) -> Raw:
-        return Raw(None, model.rows(self.text, self.candidates, request.sampler))
+    def run(self, model: Model, run: DecodingRun) -> Output:
+        return Output(None, model.rows(self.text, self.last, run.sampler))
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        return Finished(raw.rows, self.text[kept:], self.unfinished())
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        return Delivered(output.rows, self.text[kept:], self.unfinished())
 
     def unfinished(self) -> Payload:
-        return Scored(self.candidates)
+        return Scored(self.last)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
-        return Raw(None, recording.target_rows(self.texts, ()))
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
+        return Output(None, recording.target_rows(self.texts, ()))
 
 
 @dataclass(frozen=True)
@@ -102,8 +96,8 @@ class ScoreTree(TargetPass):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``likeliest_count``: of so many of the last rows only the likeliest token is wanted;
-    it stands in the trace, so that a replay can say it again.
+    ``likeliest_count``: how many of the last rows only give their likeliest token; the
+    trace has it, so that a replay can say it again.
 
     ``tested``: whether those rows also decide what passes. Along the text that was
     committed, a replay then says what was committed.
@@ -124,23 +118,25 @@ class ScoreTree(TargetPass):
     def texts(self) -> tuple[AnyText, ...]:
         return paths(self.text, self.parents)
 
-    def run(self, model: Model, request: Request) -> Raw:
-        rows = model.tree(self.text, self.parents, request.sampler)
+    def run(self, model: Model, run: DecodingRun) -> Output:
+        rows = model.tree(self.text, self.parents, run.sampler)
         last_rows = rows[len(rows) - self.likeliest_count :]
         likeliest = tuple(last_rows.argmax(-1).tolist())
-        return Raw(likeliest, rows)
+        return Output(likeliest, rows)
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        payload = ScoredTree(len(self.parents), self.parents, raw.small)
-        return Finished(raw.rows, self.text[kept:], payload)
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        payload = ScoredTree(len(self.parents), self.parents, output.small)
+        return Delivered(output.rows, self.text[kept:], payload)
 
     def unfinished(self) -> Payload:
         return ScoredTree(len(self.parents), self.parents)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         likeliest = event.payload.likeliest
         rows = recording.target_rows(self.texts, likeliest, self.tested)
-        return Raw(likeliest, rows)
+        return Output(likeliest, rows)
 
 
 class RowsAndFeatures(NamedTuple):
@@ -163,20 +159,22 @@ class ScoreTreeFeatures(ScoreTree):
 
     name: ClassVar[str] = "score_tree_features"
 
-    def run(self, model: Model, request: Request) -> Raw:
+    def run(self, model: Model, run: DecodingRun) -> Output:
         """((likeliest tokens, features [fed, width] or None), rows)."""
-        likeliest, rows = super().run(model, request)
-        return Raw((likeliest, model.features_fed()), rows)
+        likeliest, rows = super().run(model, run)
+        return Output((likeliest, model.features_fed()), rows)
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        likeliest, values = raw.small
-        of_tree = Raw(likeliest, raw.rows)
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        likeliest, values = output.small
+        of_tree = Output(likeliest, output.rows)
         rows, tokens, payload = super().result(of_tree, kept, fed, to_drafts)
         features = None if values is None else Features(kept, values)
-        return Finished(RowsAndFeatures(rows, features), tokens, payload)
+        return Delivered(RowsAndFeatures(rows, features), tokens, payload)
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         """No trace has features: they come back with a width of 0."""
         likeliest, rows = super().recorded(event, recording)
         no_features = np.empty((len(event.tokens), 0))
-        return Raw((likeliest, no_features), rows)
+        return Output((likeliest, no_features), rows)

@@ -91,9 +91,9 @@ class Event(NamedTuple):
         return self.payload.is_scoring
 
     @property
-    def candidates(self) -> int:
+    def tested(self) -> int:
         """How many of the tokens fed, the last ones, the target was asked to test."""
-        return self.payload.candidates
+        return self.payload.tested
 
     @property
     def pass_count(self) -> int:
@@ -162,7 +162,7 @@ class Trace:
     def prompt_length(self) -> int:
         """Tokens of the prompt: those before the first row that a target gave."""
         lengths = [
-            event.kept + event.fed - event.candidates
+            event.kept + event.fed - event.tested
             for event in self.operations
             if event.is_scoring and event.tokens
         ]

@@ -151,5 +151,5 @@ def _caught_up(scorings: list[Event]) -> int:
     caught_up = 0
     for event in scorings:
         if event.kept:
-            caught_up += max(0, event.fed - event.candidates - 1)
+            caught_up += max(0, event.fed - event.tested - 1)
     return caught_up

@@ -4,16 +4,15 @@
 DOOR = (
     "batch_world",
     "cluster.cluster_world",
-    "cluster.nodes",
     "cost_ratio",
     "devices",
     "enumerator",
     "owner",
+    "performer",
     "process_batch",
     "processes",
     "virtual",
     "virtual_batch",
     "worker",
-    "worker_process",
     "world",
 )

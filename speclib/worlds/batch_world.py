@@ -1,6 +1,6 @@
 """Several requests in lock-step over the same devices.
 
-Each request has a *seat*: a world of its own, in which a method's page runs as it does
+Each request has a *seat*: its own world, in which a method's page runs as it does
 alone, for it does not know of the others. The pages take turns, each until it waits.
 When all of them wait a *step* is made: each device does what the seats have asked of
 it, in one go, and the step is over when the slowest device is done. Speculative
@@ -14,7 +14,7 @@ decoding and PEARL of two requests::
 
 A page may be ahead of the others, as SSD's is when it has found its window. One device
 then serves some seats in a step, and the other device serves the others. A seat whose
-request ends takes the next one, or stays empty if there is none.
+request ends takes the next one, or stays empty if none is left.
 
 This is no serving engine: nothing arrives meanwhile, and no pass begins before the
 step's slowest one is over.
@@ -27,7 +27,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from speclib.errors import BadValue
-from speclib.operations.operation import Done
+from speclib.operations.operation import NOTHING, Performed
 
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, DeviceFailed, device_names
@@ -43,7 +43,7 @@ class StepAnswers(NamedTuple):
     ``seconds``: how long it took for all of it.
     """
 
-    outcomes: Sequence[Done | DeviceFailed]
+    outcomes: Sequence[Performed | DeviceFailed]
     seconds: float
 
 
@@ -52,7 +52,7 @@ class Seat(World):
 
     number: which of the seats, from 0 on.
 
-    An operation that nobody wants any more still takes its part of the step.
+    An operation that is no longer wanted still takes its part of the step.
     """
 
     def __init__(self, batch: BatchWorld, number: int, opened: Any = None):
@@ -72,17 +72,18 @@ class Seat(World):
         future = self._running[device]
         if future is None:
             return None
-        return SeatTask(self.number, future.op, self.request)
+        return SeatTask(self.number, future.op, self.run)
 
-    def answer(self, device: str, outcome: Done | DeviceFailed, seconds: float) -> None:
+    def answer(
+        self, device: str, outcome: Performed | DeviceFailed, seconds: float
+    ) -> None:
         """The step has ended, and the device has taken this many ``seconds``."""
         future = self._running[device]
         assert future is not None, "it was asked"
         error = None
         if isinstance(outcome, DeviceFailed):
-            error, outcome = outcome, Done(None, 0, 0)
-        end = future.start + seconds
-        self._finish(future, outcome.raw, end, outcome.kept, outcome.fed, error)
+            error, outcome = outcome, NOTHING
+        self._finish(future, outcome, future.start + seconds, error)
 
     def first(self, *futures: AnyFuture) -> AnyFuture:
         """Raises BadValue: in a step everything ends at once."""

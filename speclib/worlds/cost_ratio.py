@@ -1,10 +1,10 @@
 """c = t_target / t_draft, timed by a fixed handful of passes.
 
 In a trial all devices work at once, as they do under a parallel method: each target
-makes one pass, while the draft makes as many as fit beside it. A trial's ratio is the
-seconds of its target pass over the seconds of one of its draft passes. c is the median
-of the trials' ratios: a machine that slows down for a while slows both sides of the
-same trials, and one disturbed trial does not move a median.
+makes one pass, while the draft makes as many as take equally long. A trial's ratio is
+the seconds of its target pass over the seconds of one of its draft passes. c is the
+median of the trials' ratios: a machine that slows down for a while slows both sides of
+the same trials, and one disturbed trial does not move a median.
 
 The smallest and the largest ratio say how sure c is. Each ratio is above the true
 median or below it with the same chance, so six of them miss it, all on one side, with
@@ -29,7 +29,7 @@ DRAFTED_AT_MOST = 32
 
 
 class Trial(NamedTuple):
-    """Seconds of one target pass, and of one draft pass beside it."""
+    """Seconds of one target pass, and of one draft pass at the same time."""
 
     target: float
     draft: float
@@ -66,22 +66,17 @@ class CostRatio:
         return text
 
 
-def nearest_count(c: float) -> int:
-    """round(c), at least 1: the draft length that PEARL's Theorem 1 takes from c."""
-    return max(1, round(c))
-
-
 def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
     """c of a few trials that are taken now.
 
     The first one prefills and warms up. The second one says how many drafts fit beside
     a target pass, so that both sides work all the time in those that count.
 
-    take_trial: makes a target pass beside that many passes of the draft.
+    take_trial: makes a target pass and, at the same time, that many draft passes.
     """
     take_trial(DRAFTED_AT_FIRST)
-    estimate = take_trial(DRAFTED_AT_FIRST).ratio
-    drafted = min(nearest_count(estimate), DRAFTED_AT_MOST)
+    fitting = round(take_trial(DRAFTED_AT_FIRST).ratio)
+    drafted = min(max(1, fitting), DRAFTED_AT_MOST)
     return read([take_trial(drafted) for _ in range(TRIALS)])
 
 

@@ -47,7 +47,7 @@ class DeviceLost(SpeclibError):
 class DeviceFailed(SpeclibError):
     """An operation raised an error; the message names the device and the cause.
 
-    The device is still there, or is made anew for the next request. Whatever else a
+    The device is still there, or is replaced for the next request. Whatever else a
     method waits for, this ends it: the error would be the same if the operation were
     asked for again.
     """
@@ -60,10 +60,10 @@ class Cancelled(SpeclibError):
 class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
-    Once ``done``, ``value`` is its result, or ``error`` says why there is none.
+    Once ``done``, ``value`` is its result, or ``error`` says why it has no result.
     ``start`` is the second at which the device began it. ``sent``, ``received``: those
     of the message that asked for it and of the one that answered; None on a
-    clock where messages take no time. ``cancelled``: nobody wants it any more.
+    clock where messages take no time. ``cancelled``: it is no longer wanted.
     """
 
     __slots__ = (
@@ -125,7 +125,7 @@ def failed_by(device: str, operation: Operation, raised: Exception) -> DeviceFai
     return error
 
 
-# More targets than this have never helped anybody: each is a model of its own.
+# No paper has more targets, and each is another copy of the model.
 MOST_TARGETS = 1000
 Servers: TypeAlias = Annotated[int, Whole(least=1, most=MOST_TARGETS)]
 
@@ -216,7 +216,7 @@ class Device:
     ) -> Future[Phrase]:
         """Future of 1 to ``n`` Drafted tokens after ``text``, of one pass.
 
-        ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
+        ``tokens`` and ``parents`` are those of a tree after ``text``. See
         ``DraftPhrase`` for the others.
         """
         whole = as_text(text) + tuple(tokens)
@@ -312,7 +312,7 @@ class Device:
     ) -> Future[Rows]:
         """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
 
-        ``tokens`` and ``parents`` are those of a tree that stands after ``text``. See
+        ``tokens`` and ``parents`` are those of a tree after ``text``. See
         ``ScoreTree`` for ``likeliest_count`` and ``tested``.
         """
         whole = as_text(text) + tuple(tokens)

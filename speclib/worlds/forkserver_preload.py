@@ -41,7 +41,7 @@ def watch(parent: int) -> None:
 
 
 def clean() -> None:
-    """Removes the socket and its folder once no process can use them any more.
+    """Removes the socket and its folder once no process can use them.
 
     It then leaves at once, since there is nothing that torch need put in order.
     """

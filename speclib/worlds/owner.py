@@ -54,7 +54,7 @@ class Owner:
     def take(self) -> None:
         """A request begins. Raises WorldNotFree, too, if another one has not ended.
 
-        A thread may begin anew without an end: what it began before, it has dropped.
+        A thread may begin again without an end: it has dropped its last request.
         """
         self.check()
         thread = threading.current_thread()

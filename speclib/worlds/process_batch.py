@@ -17,14 +17,14 @@ from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.models import preflight
 from speclib.models.open_pair import OpenPair
-from speclib.operations.operation import Done, Operation, Raw
+from speclib.operations.operation import Operation, Performed
 
 from .batch_world import BatchWorld, StepAnswers
 from .cost_ratio import CostRatio
 from .devices import DeviceFailed, failed
+from .performer import Failure
 from .processes import Processes
 from .seated_models import SeatTask, Together
-from .worker import Certain, Failure
 
 MOST_SEATS = 64
 
@@ -49,7 +49,7 @@ class SeatedProcesses(Processes):
     def _as_timed(self, operation: Operation) -> Together:
         """The same operation in every seat at a time."""
         own = replace(operation, text=tuple(operation.text))
-        tasks = tuple(SeatTask(seat, own, self.request) for seat in range(self.seats))
+        tasks = tuple(SeatTask(seat, own, self.run) for seat in range(self.seats))
         return Together(self.text, tasks)
 
 
@@ -126,15 +126,12 @@ class ProcessBatch(BatchWorld):
         return answers
 
     def _outcome(
-        self, name: str, operation: Operation, own: Done | Failure
-    ) -> Done | DeviceFailed:
+        self, name: str, operation: Operation, own: Performed | Failure
+    ) -> Performed | DeviceFailed:
         """What came of an operation, with its rows made whole again."""
         if isinstance(own, Failure):
             return failed(name, operation, own.cause)
-        if own.raw is not None and isinstance(own.raw.rows, Certain):
-            rows = own.raw.rows.read(self.opened.vocab)
-            return own._replace(raw=Raw(own.raw.small, rows))
-        return own
+        return self.devices.with_rows(own, name)
 
     @property
     def cost_ratio(self) -> CostRatio:

@@ -15,10 +15,10 @@ from typing import Any
 from speclib.core.sampling import Rows
 from speclib.models import preflight
 
+from .performer import Array, DeviceSpec, device, leave_in_memory
 from .real_devices import RealDevices
 from .stage_locks import StageLocks
-from .worker import Array, DeviceSpec, device, leave_in_memory
-from .worker_process import CONTEXT, Worker
+from .worker import CONTEXT, Worker
 
 BUFFERED_ROWS = 128  # distributions that fit a worker's shared memory
 BYTES_PER_ENTRY = 8

@@ -30,7 +30,7 @@ from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.models.loading import check_dtype
 from speclib.models.open_pair import OpenPair, open_pair
-from speclib.operations.operation import Operation, Raw
+from speclib.operations.operation import NOTHING, Operation, Output, Performed
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 
@@ -46,7 +46,7 @@ from .devices import (
     failed,
 )
 from .owner import Owner
-from .worker import Certain, Failure, Question, Reply
+from .performer import Certain, Failure, Question, Reply
 from .world import World
 
 TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens
@@ -71,7 +71,7 @@ class AnyWorker(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Tells it that the operation under way is not wanted any more."""
+        """Tells it that the current operation is no longer wanted."""
         ...
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
@@ -110,7 +110,7 @@ class RealDevices(World, Generic[W]):
     context manager, or ``close()`` it.
 
     A subclass is a way to reach workers. It provides ``_prepare``, ``_start_worker``,
-    ``_wait`` and ``_find_rows``.
+    ``_wait`` and, where rows do not come with a reply, ``_find_rows``.
     """
 
     opened: OpenPair
@@ -255,7 +255,7 @@ class RealDevices(World, Generic[W]):
         operation = replace(future.op, text=())
         text = sender.pack(future.op.text)
         future.sent = self.now
-        self._workers[future.device].ask(Question(operation, text, self.request))
+        self._workers[future.device].ask(Question(operation, text, self.run))
         sender.note_sent(future.op.text, text)
 
     def _abort(self, future: AnyFuture) -> None:
@@ -341,29 +341,27 @@ class RealDevices(World, Generic[W]):
         self._lose(future, error)
 
     def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
-        """An operation ended, or was stopped: then there are no rows."""
-        error = Cancelled("cancelled") if reply.rows is None else None
-        rows = self._rows_of(reply, future.device)
-        has_result = error is None or reply.small is not None
-        raw = Raw(reply.small, rows) if has_result else None
-
+        """An operation ended, or was stopped."""
+        error = Cancelled("cancelled") if reply.was_stopped else None
+        performed = self.with_rows(reply.performed, future.device)
         future.received = self.now
         future.start, end = self._times_of(reply, future)
-        self._finish(future, raw, end, reply.kept, reply.fed, error, reply.overrun)
+        self._finish(future, performed, end, error, reply.overrun)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
         """When an operation began and ended, seconds since the request began."""
         return reply.start - self._origin, reply.end - self._origin
 
-    def _rows_of(self, reply: Reply, device: str) -> Rows:
-        """A reply's rows; none where the operation was stopped."""
-        if reply.rows is None:
-            return np.empty(0)
-        if isinstance(reply.rows, np.ndarray):
-            return reply.rows
-        if isinstance(reply.rows, Certain):
-            return reply.rows.read(self.vocab)
-        return self._find_rows(reply.rows, device)
+    def with_rows(self, performed: Performed, device: str) -> Performed:
+        """The same with the rows themselves, where something was sent for them."""
+        if performed.output is None:
+            return performed
+        small, rows = performed.output
+        if isinstance(rows, Certain):
+            rows = rows.read(self.vocab)
+        elif not isinstance(rows, np.ndarray):
+            rows = self._find_rows(rows, device)
+        return performed._replace(output=Output(small, rows))
 
     def _find_rows(self, left: Any, device: str) -> Rows:
         """The rows that a worker has left somewhere; ``left``: its ``LeaveRows``."""
@@ -371,7 +369,7 @@ class RealDevices(World, Generic[W]):
 
     def _lose(self, future: AnyFuture, error: DeviceFailed | DeviceLost) -> None:
         self._asked.pop(future.device, None)
-        self._finish(future, None, self.now, 0, 0, error=error)
+        self._finish(future, NOTHING, self.now, error)
 
     # -- latencies ---------------------------------------------------------------------
     @cached_property
@@ -392,7 +390,7 @@ class RealDevices(World, Generic[W]):
             self.give_up()
 
     def _take_trial(self, drafted: int) -> Trial:
-        """One pass of every target, beside ``drafted`` passes of the draft.
+        """One pass of every target and, at the same time, ``drafted`` draft passes.
 
         The text is always the same, so that each pass is fed its last token alone.
         """

@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speclib.core.sampling import Tokens
 from speclib.core.settings import Role
 from speclib.models.open_pair import OpenPair
 from speclib.operations.operation import (
-    Done,
-    Finished,
+    NOTHING,
+    DecodingRun,
+    Delivered,
     Operation,
+    Output,
     Pass,
-    Raw,
+    Performed,
     RecordedRun,
-    Request,
     ToDrafts,
     perform,
 )
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 class SeatTask(NamedTuple):
-    """What a seat asks: an operation with its text, and the request that it is of."""
+    """What a seat asks: an operation with its text, and the run that it is of."""
 
     seat: int
     operation: Operation
-    request: Request
+    run: DecodingRun
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,16 @@ class Together(Operation):
     name = "together"
     payload_type = Payload
 
-    @classmethod
-    def example(cls, text: Tokens) -> Self:
-        return cls(text)
-
-    def run(self, model: Any, request: Request) -> Raw:
+    def run(self, model: Any, run: DecodingRun) -> Output:
         """What came of each task, in their order; ``model``: SeatedModels."""
-        return Raw(model.perform(self.tasks), np.empty(0))
+        return Output(model.perform(self.tasks), np.empty(0))
 
-    def result(self, raw: Raw, kept: int, fed: int, to_drafts: ToDrafts) -> Finished:
-        return Finished(raw.small, (), self.unfinished())
+    def result(
+        self, output: Output, kept: int, fed: int, to_drafts: ToDrafts
+    ) -> Delivered:
+        return Delivered(output.small, (), self.unfinished())
 
-    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Raw:
+    def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
         raise NotImplementedError("no trace has what a batch asks of a device")
 
 
@@ -89,14 +87,14 @@ class SeatedModels:
             role, seats, dtype, dilated=dilated, ask=self._ask
         )
 
-    def perform(self, tasks: Sequence[SeatTask]) -> list[Done | Exception]:
+    def perform(self, tasks: Sequence[SeatTask]) -> list[Performed | Exception]:
         """What came of each task, or why it failed."""
-        outcomes: list[Done | Exception] = [Done(None, 0, 0)] * len(tasks)
+        outcomes: list[Performed | Exception] = [NOTHING] * len(tasks)
 
         def perform_one(number: int) -> None:
-            seat, operation, request = tasks[number]
+            seat, operation, run = tasks[number]
             try:
-                outcomes[number] = perform(operation, self._models[seat], request)
+                outcomes[number] = perform(operation, self._models[seat], run)
             except Exception as error:
                 outcomes[number] = error
 
@@ -134,11 +132,11 @@ class SeatedModels:
 
 
 def passes_of(
-    operations: Sequence[Operation], outcomes: Sequence[Done | Exception]
+    operations: Sequence[Operation], outcomes: Sequence[Performed | Exception]
 ) -> list[list[Pass]]:
     """The passes of each operation that did not fail."""
     passes = []
     for operation, outcome in zip(operations, outcomes, strict=True):
-        if isinstance(outcome, Done):
+        if isinstance(outcome, Performed):
             passes.append(operation.passes(outcome.kept, outcome.fed))
     return passes

@@ -1,7 +1,7 @@
 """Devices that worker processes share: who computes on each, and who waits.
 
-A device computes one step at a time, and whoever comes first is first, as ``Stages``
-has it on a simulated clock. A process that is killed gives back what it held.
+A device computes one step at a time, first come, first served, as with ``Stages`` on a
+simulated clock. A process that is killed gives back what it held.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LOOK_EVERY = 0.0002  # seconds between looks at a lock that another process hold
 class StageLocks:
     """The order among worker processes, by locks on two bytes for each stage.
 
-    One byte is held by whoever computes, the other by whoever comes next: so a process
-    that gives a stage back and asks for it again stands behind one that waits. The
+    The process that computes holds one byte, the next in line the other. So a process
+    that gives a stage back and asks for it again comes after one that waits. The
     kernel frees what a process held when it ends, however it ends. Sent to a worker
     while that is started, this opens the same file there.
     """
@@ -40,8 +40,8 @@ class StageLocks:
     def enter(self, stage: int, stopped: Callable[[float], bool]) -> bool:
         """Waits until this process has the stage; False where it was ``stopped``.
 
-        ``stopped`` waits at most so many seconds for the word that nobody wants the
-        operation any more.
+        ``stopped(seconds)`` waits at most that long for the word that the operation is
+        no longer wanted.
         """
         computing, next_in_line = 2 * stage, 2 * stage + 1
         for byte in (next_in_line, computing):

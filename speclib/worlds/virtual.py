@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from speclib.arguments import checked
 from speclib.data.latency import Latency, Step
 from speclib.operations.model import Model
-from speclib.operations.operation import Done, perform
+from speclib.operations.operation import NOTHING, Performed, perform
 
 from .cost_ratio import CostRatio
 from .devices import AnyFuture, Cancelled, failed_by
@@ -53,7 +53,7 @@ class Progress:
     """
 
     steps: deque[Step]
-    done: Done
+    done: Performed
     error: Exception | None
     spent: float = 0.0
     since: float | None = None
@@ -153,9 +153,9 @@ class Virtual(World):
     def _start(self, future: AnyFuture) -> None:
         error = None
         try:
-            done = perform(future.op, self.models[future.device], self.request)
+            done = perform(future.op, self.models[future.device], self.run)
         except Exception as raised:  # it comes out when the method waits
-            done = Done(None, 0, 0)
+            done = NOTHING
             error = failed_by(future.device, future.op, raised)
         steps = self.latency.steps(future.device, future.op, done.kept, done.fed)
         self._carry_out(future, steps, done, error)
@@ -164,7 +164,7 @@ class Virtual(World):
         self,
         future: AnyFuture,
         steps: Sequence[Step],
-        done: Done,
+        done: Performed,
         error: Exception | None = None,
     ) -> None:
         """Has an operation take these steps, and then give ``done`` or ``error``."""
@@ -243,10 +243,7 @@ class Virtual(World):
             future.received = self._now
         progress = self._progress.pop(future)
         assert progress.end is not None, "the device is done with it"
-        done = progress.done
-        self._finish(
-            future, done.raw, progress.end, done.kept, done.fed, progress.error
-        )
+        self._finish(future, progress.done, progress.end, progress.error)
 
     def _end_moment(self) -> None:
         moment_ends = self._now * (1 + SAME_MOMENT)
@@ -266,13 +263,13 @@ class Virtual(World):
         self._leave_step(future)
         self._answer(future)
 
-    def _until_now(self, future: AnyFuture) -> Done:
+    def _until_now(self, future: AnyFuture) -> Performed:
         """What there is of an operation that is stopped now.
 
         Of a pass that was aborted nothing stays cached.
         """
         progress = self._progress[future]
-        done = Done(None, 0, 0)
+        done = NOTHING
         if progress.error is None:
             share = progress.share_spent(self._now)
             done = future.op.until(progress.done, share)

@@ -9,7 +9,7 @@ from speclib.core.settings import ROLES
 from speclib.data.latency import Latency
 from speclib.models.open_pair import OpenPair
 from speclib.operations.model import Model
-from speclib.operations.operation import Done, perform
+from speclib.operations.operation import Performed, perform
 
 from .batch_world import BatchWorld, Seat, StepAnswers
 from .cost_ratio import CostRatio
@@ -20,7 +20,7 @@ from .seated_models import SeatedModels, SeatTask, passes_of
 class VirtualBatch(BatchWorld):
     """Seats on a simulated clock, with passes that last as ``latency`` says.
 
-    Each seat has models of its own (``give_models``). ``opened``: see World. Raises
+    Each seat has its own models (``give_models``). ``opened``: see World. Raises
     BadValue if draft and target share devices in ``latency``.
     """
 
@@ -69,7 +69,7 @@ class VirtualBatch(BatchWorld):
             seconds = self.latency.seconds_together(name, passes)
             seconds += 2 * self.latency.message_to(name)
 
-            outcomes: list[Done | DeviceFailed] = []
+            outcomes: list[Performed | DeviceFailed] = []
             for operation, outcome in zip(operations, computed, strict=True):
                 if isinstance(outcome, Exception):
                     outcome = failed_by(name, operation, outcome)
@@ -78,13 +78,15 @@ class VirtualBatch(BatchWorld):
         self._now += max((each.seconds for each in answers.values()), default=0.0)
         return answers
 
-    def _compute(self, name: str, tasks: Sequence[SeatTask]) -> list[Done | Exception]:
+    def _compute(
+        self, name: str, tasks: Sequence[SeatTask]
+    ) -> list[Performed | Exception]:
         """What a device gives each seat, or why it failed."""
-        outcomes: list[Done | Exception] = []
-        for seat, operation, request in tasks:
+        outcomes: list[Performed | Exception] = []
+        for seat, operation, run in tasks:
             try:
                 model = self._models[seat][name]
-                outcomes.append(perform(operation, model, request))
+                outcomes.append(perform(operation, model, run))
             except Exception as raised:  # it comes out when the page waits
                 outcomes.append(raised)
         return outcomes
@@ -108,5 +110,7 @@ class VirtualPairBatch(VirtualBatch):
     def vocab(self, seat: Seat) -> int:
         return int(self.opened.vocab)
 
-    def _compute(self, name: str, tasks: Sequence[SeatTask]) -> list[Done | Exception]:
+    def _compute(
+        self, name: str, tasks: Sequence[SeatTask]
+    ) -> list[Performed | Exception]:
         return self._of_role[name].perform(tasks)

@@ -1,407 +1,265 @@
-"""What runs in a worker process.
+"""Processes of our own, and how they are started, spoken to and missed.
 
-A worker is a device: it builds a model and performs operations until its pipe closes.
-It may also be anything else that answers messages.
+They come from a fork server that has the heavy imports preloaded, answer messages
+through a pipe, and end when we do. It is noticed when one dies or hangs.
 
-Messages are small: of a text only what is new is sent (see ``core.text``), and of rows
-that are each certain of one token only these tokens. Other distributions are left where
-the controller finds them, which on one machine is shared memory. Timestamps are those
-of the system-wide monotonic clock, so the controller can lay them on one axis. An
-emulated device computes its tokens with a cheap model, and then waits until the
-operation's latency is over.
-
-``STOP`` says that the operation under way is not wanted any more. A device looks for it
-between tokens, between layers and while it waits. It is sent before that operation's
-answer is read, so it always stands ahead of the next operation in the pipe; one that
-comes too late to stop anything is skipped.
-
-Knows no method.
+This works from a script (no ``__main__`` guard is needed), a notebook kernel and
+papermill. Knows no operation and no world: what a process does is ``performer``'s.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-import re
-import select
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from itertools import chain
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection, wait
+from types import ModuleType
+from typing import Any
+from weakref import WeakSet
 
-import numpy as np
-
-from speclib.core.sampling import Rows, Tokens, certain
-from speclib.core.text import TextMessage, TextReceiver
-from speclib.data.latency import Latency, Step
+from speclib.data.pairs import Pair
+from speclib.errors import SpeclibError
 from speclib.models import gpus
-from speclib.models.loading import Rank, RankLost
-from speclib.models.open_pair import open_pair
-from speclib.operations.model import Model
-from speclib.operations.operation import Done, Operation, Raw, Request, perform
+from speclib.models.loading import Rank
 
-from .devices import NO_MEMORY, cause_of
-from .seated_models import SeatedModels, Together, passes_of
-from .stage_locks import LOOK_EVERY, StageLocks
+from .devices import DeviceLost
+from .forkserver_preload import PARENT
+from .performer import STOP, Question, serve
 
-if TYPE_CHECKING:
-    from speclib.core.settings import Role
-    from speclib.data.pairs import Pair
+CONTEXT = multiprocessing.get_context("forkserver")
+STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
+PATIENCE = 0.5  # seconds in which an idle worker ends once its pipe is closed
+SIGKILLED = -9
 
-STOP = None
+PRELOADED = [
+    "speclib.worlds.forkserver_preload",
+    "speclib.worlds.performer",
+    "speclib.data.pairs",
+    "speclib.models.toy",
+]
+PRELOADED_FOR_REAL_MODELS = [  # or every worker would import it, 3 s
+    "speclib.models.hf",
+    "speclib.models.dilate",
+    "transformers.models.llama.modeling_llama",
+]
 
-
-# -- time ------------------------------------------------------------------------------
-class Clock:
-    """The machine's own monotonic clock, which all its processes share.
-
-    A worker takes it as an argument, so that a test can have it stand still.
-    """
-
-    def now(self) -> float:
-        """Seconds since some moment that is always the same."""
-        return time.perf_counter()
-
-    def wait(self, pipe: Connection, seconds: float) -> bool:
-        """Waits at most that many ``seconds`` until something comes through ``pipe``.
-
-        Returns whether something has come.
-        """
-        # select counts in microseconds; the pipe's own poll rounds up to milliseconds
-        ready, _, _ = select.select([pipe], [], [], max(0.0, seconds))
-        return bool(ready)
+OURS: WeakSet[Any] = WeakSet()  # the processes that were started here
 
 
-# -- messages --------------------------------------------------------------------------
-class Array(NamedTuple):
-    """Rows that were left in shared memory."""
+class Worker:
+    """A running process that answers messages about ``pair`` (see ``performer.serve``).
 
-    shape: tuple[int, ...]
-    dtype: str
+    ``start(pair, *args)`` runs in it and returns what answers. With several ``ranks``
+    there are others that answer to this one, and all wait ``patience`` seconds for each
+    other; each is started with its Rank:
 
-    def read(self, shared: Any) -> np.ndarray:
-        """A copy: the worker overwrites the buffer with its next operation."""
-        size = int(np.prod(self.shape))
-        return np.frombuffer(shared, self.dtype, size).reshape(self.shape).copy()
-
-
-class Certain(NamedTuple):
-    """Rows that are each certain of one token."""
-
-    tokens: Tokens
-
-    def read(self, vocab: int) -> Rows:
-        """The rows themselves, [tokens, vocab]."""
-        return certain(self.tokens, vocab)
-
-
-class Question(NamedTuple):
-    """What a device is asked: an operation without its text, and that text."""
-
-    operation: Operation
-    text: TextMessage
-    request: Request
-
-
-class Reply(NamedTuple):
-    """An operation's result.
-
-    ``start``, ``end``: by the worker's clock. ``kept``, ``fed``: tokens of its KV
-    cache. ``small``: see ``Raw``. ``rows``: themselves, or what stands for them; None
-    if the operation was stopped. ``overrun``: emulated, computing took longer than the
-    latency.
-    """
-
-    start: float
-    end: float
-    kept: int
-    fed: int
-    small: Any
-    rows: Any
-    overrun: bool = False
-
-
-class Failure(NamedTuple):
-    """What went wrong, as text: a library's exceptions need not be picklable.
-
-    ``has_lost_rank``: another process of the same device ended, or hangs.
-    """
-
-    cause: str
-    has_lost_rank: bool = False
-
-    @property
-    def is_lasting(self) -> bool:
-        """Whether the process is of no more use.
-
-        After one of CUDA's own errors, for example an illegal access, every further
-        call to CUDA fails in that process. Lack of memory leaves it as it was.
-        """
-        lacks_memory = re.search(NO_MEMORY, self.cause)
-        return "CUDA error" in self.cause and not lacks_memory
-
-
-# Leaves an operation's rows where the controller finds them. It returns what the reply
-# has instead of them; or the rows, if they go with it.
-LeaveRows: TypeAlias = Callable[[Rows], Any]
-
-
-# -- the process -----------------------------------------------------------------------
-def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """The main function of a worker process; see ``answer_messages``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
-    end_with_parent()
-    answer_messages(pipe, start, *args)
-
-
-def answer_messages(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """Answers what comes through ``pipe`` until its other end is gone.
-
-    ``start(*args)`` returns what answers (message, pipe). Sends None once it is ready,
-    and then one answer for each message that is not STOP. Where anything raises, the
-    answer is a Failure.
-    """
-    try:
-        answer = attempt(start, *args)
-        has_failed = isinstance(answer, Failure)
-        pipe.send(answer if has_failed else None)
-        while not has_failed:
-            message = pipe.recv()
-            if message is not STOP:
-                pipe.send(attempt(answer, message, pipe))
-    except (EOFError, ConnectionError):
-        return  # the controller is gone
-
-
-def end_with_parent() -> None:
-    """Ends this process when its parent ends, even in the middle of an operation."""
-
-    def follow() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
-
-
-def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """What ``function`` returns, or a Failure saying why it raised."""
-    try:
-        return function(*args)
-    except Exception as error:
-        return Failure(cause_of(error), isinstance(error, RankLost))
-
-
-# -- a device --------------------------------------------------------------------------
-@dataclass(frozen=True)
-class DeviceSpec:
-    """Which device a worker is to be.
-
-    ``index``: which of the devices of its ``role``. ``latency``: emulate it. ``seats``:
-    in a batch, how many requests it serves at a time.
-    """
-
-    name: str
-    role: Role
-    index: int
-    dtype: str
-    latency: Latency | None = None
-    seats: int = 0
-
-
-def device(
-    pair: Pair,
-    spec: DeviceSpec,
-    leave_rows: LeaveRows,
-    locks: StageLocks | None = None,
-    rank: Rank | None = None,
-) -> Any:
-    """Builds the model of a device; returns what answers (question, pipe).
-
-    ``locks``: of the stages that draft and target share. ``rank``: of several processes
-    the first performs the operations and tells the others what to do; those answer to
-    it alone.
-    """
-    opened = open_pair(pair)
-    places = opened.place.of(spec.role, spec.index)
-    gpus.prepare_environment()
-    pin(places[rank.number :][:1] if rank else places, pair.place.threads)
-    is_dilated = spec.latency is None
-    if spec.seats:
-        models = SeatedModels(
-            opened, spec.role, spec.seats, spec.dtype, dilated=is_dilated
-        )
-        return partial(answer_together, models, spec)
-    model = opened.build(
-        spec.role, spec.dtype, dilated=is_dilated, index=spec.index, rank=rank
-    )
-    if rank and rank.number:
-        return model
-    return Performer(model, spec, leave_rows, locks)
-
-
-class Stopping:
-    """Whether STOP has come for the operation under way."""
-
-    def __init__(self, pipe: Connection, clock: Clock):
-        self.pipe = pipe
-        self.clock = clock
-        self.has_come = False
-
-    def __call__(self, seconds: float = 0.0) -> bool:
-        """Waits for STOP, at most ``seconds``."""
-        if not self.has_come and self.clock.wait(self.pipe, seconds):
-            self.pipe.recv()
-            self.has_come = True
-        return self.has_come
-
-
-class Performer:
-    """Performs the operations of one device; emulated, they last as they should.
-
-    ``clock``: by which it reads and spends time; None: the machine's own. See
-    ``device`` for the others.
+        controller ── pipe ── rank 0 ──┬── pipe ── rank 1
+                                       └── pipe ── rank 2
     """
 
     def __init__(
         self,
-        model: Model,
-        spec: DeviceSpec,
-        leave_rows: LeaveRows,
-        locks: StageLocks | None = None,
-        clock: Clock | None = None,
+        name: str,
+        pair: Pair,
+        start: Callable[..., Any],
+        *args: Any,
+        ranks: int = 1,
+        patience: float = 30.0,
     ):
-        self.model = model
-        self.spec = spec
-        self.leave_rows = leave_rows
-        self.locks = locks
-        self.clock = clock or Clock()
-        self.texts = TextReceiver()
+        refuse_daemon()
+        serving(heavy=not pair.target.is_toy)
+        self.pipe, their_end = CONTEXT.Pipe()
+        links = [CONTEXT.Pipe() for _ in range(1, ranks)]
+        first_ends = tuple(first for first, _ in links)
+        other_ends = [their_end, *(other for _, other in links)]
 
-    def __call__(self, question: Question, pipe: Connection) -> Reply:
-        """Performs the operation of one question."""
-        text = self.texts.unpack(question.text)
-        operation = replace(question.operation, text=text)
-        request = question.request
-        stopping = Stopping(pipe, self.clock)
-        self.model.stopped = stopping
-
-        start = self.clock.now()
-        done = perform(operation, self.model, request)
-        is_overrun = False
-        if self.spec.latency is not None and not stopping.has_come:
-            steps = self.spec.latency.steps(
-                self.spec.name, operation, done.kept, done.fed
+        self.processes = []
+        for number, pipe in enumerate(other_ends):
+            rank = []
+            if ranks > 1:
+                to_others = first_ends if number == 0 else ()
+                rank = [Rank(number, ranks, patience, to_others)]
+            process = CONTEXT.Process(
+                target=serve,
+                name=f"speclib-{name}",
+                daemon=True,
+                args=(pipe, start, pair, *args, *rank),
             )
-            lasts = sum(step.seconds for step in steps)
-            is_overrun = start + lasts < self.clock.now() and lasts > 0
-            spent = self._spend(steps, start, stopping)
-            if stopping.has_come:
-                done = operation.until(done, spent / lasts if lasts else 1.0)
-                self.model.cut(done.kept + done.fed)
+            self.processes.append(process)
+            OURS.add(process)
+        self.process = self.processes[0]
+        self.followers = self.processes[1:]
+        self.has_followers = bool(self.followers)
+        self._start(their_end, links)
 
-        if stopping.has_come:
-            self.model.wait_for_device()  # what was launched is still this operation's
-        end = self.clock.now()
-        small, rows = None, None
-        if done.raw is not None:
-            small = done.raw.small
-            if not stopping.has_come:
-                rows = _rows_to_send(done.raw, operation, request, self.leave_rows)
-        return Reply(start, end, done.kept, done.fed, small, rows, is_overrun)
+    def _start(
+        self, their_end: Connection, links: list[tuple[Connection, Connection]]
+    ) -> None:
+        """Starts all processes, and closes the pipes' ends that are theirs."""
+        try:
+            with no_main():
+                for process in self.processes:
+                    process.start()
+        except (OSError, EOFError) as error:
+            raise DeviceLost(
+                f"no process could be started: {error or 'the fork server ended'}; "
+                "the next request tries again"
+            ) from error
+        except BaseException:
+            self.pipe.close()  # a process that is there already ends by this
+            raise
+        finally:
+            for end in (their_end, *chain(*links)):
+                end.close()
 
-    def _spend(self, steps: Sequence[Step], start: float, stopping: Stopping) -> float:
-        """Waits as long as the ``steps`` last, the first one from ``start`` on.
+    def ask(self, question: Question) -> None:
+        """Sends it an operation. A broken pipe is noticed when the reply is due."""
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(question)
 
-        A step on a stage that another process computes on begins when that is over.
-        Returns the seconds that were spent on steps until the end, or until STOP came.
+    def interrupt(self) -> None:
+        """Tells it that the current operation is no longer wanted."""
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(STOP)
+
+    def receive(self, timeout: float, setting: str = "timeout") -> Any:
+        """The next message.
+
+        Raises DeviceLost with the cause when none can come any more, or when none came
+        in ``timeout`` seconds (the argument called ``setting``). The process is gone
+        then.
         """
-        spent = 0.0
-        begins = start
-        for step in steps:
-            locks, stage = self.locks, step.stage
-            if locks is not None and stage is not None:
-                asked = self.clock.now()
-                if not locks.enter(stage, stopping):
-                    return spent
-                had_to_wait = self.clock.now() - asked > LOOK_EVERY
-                if had_to_wait:
-                    begins = self.clock.now()
+        until = time.monotonic() + timeout
+        ready = wait(self.signs, timeout)
+        if any(process.exitcode == 0 for process in self.followers):
+            # A follower that ended in order: the first rank will say why.
+            still = max(0.0, until - time.monotonic())
+            ready = wait([self.pipe, self.process.sentinel], still)
+        with contextlib.suppress(EOFError, OSError):
+            if self.pipe in ready or self.pipe.poll():
+                return self.pipe.recv()
 
-            ends = begins + step.seconds
-            was_stopped = stopping(ends - self.clock.now())
-            if locks is not None and stage is not None:
-                locks.leave(stage)
-            if was_stopped:
-                return spent + self.clock.now() - begins
-            spent += step.seconds
-            begins = ends
-        return spent
+        self.stop(PATIENCE if ready else 0.0)
+        if not ready:
+            raise DeviceLost(
+                f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
+                f"larger {setting}"
+            )
+        raise DeviceLost(self._how_it_ended(ready))
 
+    def _how_it_ended(self, ready: list[Any]) -> str:
+        """Which process ended, and how; ``ready``: the sentinels that said so."""
+        rank, ended = 0, self.process
+        for number, process in enumerate(self.processes):
+            if process.sentinel in ready:
+                rank, ended = number, process
+                break
+        which = f"rank {rank}'s process" if self.has_followers else "process"
+        why = ""
+        if ended.exitcode == SIGKILLED:
+            why = ": it was killed, by the system perhaps, for lack of memory"
+        return f"{which} ended with exit code {ended.exitcode}{why}"
 
-def answer_together(
-    models: SeatedModels, spec: DeviceSpec, question: Question, pipe: Connection
-) -> Reply:
-    """Performs what all seats of a batch ask; emulated, it lasts as it should."""
-    assert isinstance(question.operation, Together)
-    tasks = question.operation.tasks
-    clock = Clock()
-    start = clock.now()
-    outcomes = models.perform(tasks)
-    if spec.latency is not None:
-        passes = passes_of([task.operation for task in tasks], outcomes)
-        ends = start + spec.latency.seconds_together(spec.name, passes)
-        clock.wait(pipe, ends - clock.now())
-    end = clock.now()
+    def let_go(self) -> None:
+        """Closes the pipe, which ends an idle worker."""
+        self.pipe.close()
 
-    to_send: list[Done | Failure] = []
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        if isinstance(outcome, Exception):
-            to_send.append(Failure(cause_of(outcome)))
-        elif outcome.raw is not None:
-            small, _ = outcome.raw
-            rows = _rows_to_send(outcome.raw, task.operation, task.request, _with_reply)
-            to_send.append(outcome._replace(raw=Raw(small, rows)))
-    return Reply(start, end, 0, 0, to_send, np.empty(0))
+    def stop(self, patience: float = PATIENCE) -> None:
+        """Closes the pipe, and kills a worker that does not end by this in time."""
+        self.let_go()
+        try:
+            self.process.join(patience)
+        finally:
+            for process in self.processes:
+                process.kill()
+            for process in self.processes:
+                process.join()
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of its processes that were started."""
+        pids = (process.pid for process in self.processes)
+        return tuple(pid for pid in pids if pid is not None)
 
-def _with_reply(rows: Rows) -> Rows:
-    """Rows that go with the reply."""
-    return rows
-
-
-def _rows_to_send(
-    raw: Raw, operation: Operation, request: Request, leave_rows: LeaveRows
-) -> Any:
-    """Rows as the reply has them."""
-    if operation.gives_distributions and request.sampler.greedy:
-        return Certain(tuple(raw.rows.argmax(-1).tolist()))
-    return leave_rows(raw.rows)
+    @property
+    def signs(self) -> list[Any]:
+        """What becomes ready when it answers, or when one of its processes ends."""
+        return [self.pipe, *(process.sentinel for process in self.processes)]
 
 
-def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
-    """Leaves rows in memory that is ``shared`` with the controller, if they fit."""
-    if rows.nbytes > len(shared):
-        return rows  # with the reply, as what is larger than foreseen
-    np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
-    return Array(rows.shape, rows.dtype.str)
+def refuse_daemon() -> None:
+    """Raises SpeclibError in a process that may start none."""
+    if multiprocessing.current_process().daemon:
+        raise SpeclibError(
+            f"{multiprocessing.current_process().name} is a daemonic process, as those "
+            "of multiprocessing.Pool are, and may start no worker processes: take "
+            "concurrent.futures.ProcessPoolExecutor, or world='virtual'"
+        )
 
 
-def pin(places: Sequence[str], threads: int) -> None:
-    """Binds this process to its ``core:N`` places, counted among the cores it may use.
+def leave_to_parent() -> None:
+    """Called in a child that was forked: workers and fork server are its parent's.
 
-    ``threads``: how many torch may use, where it is loaded.
+    At its end such a child would kill all that multiprocessing has started, and a
+    server that is not its own child it cannot ask for workers.
     """
-    cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
-    if cores and hasattr(os, "sched_setaffinity"):  # not on macOS
-        allowed = sorted(os.sched_getaffinity(0))
-        chosen = {allowed[core % len(allowed)] for core in cores}
-        os.sched_setaffinity(0, chosen)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(threads)
+    started = getattr(multiprocessing.process, "_children")  # noqa: B009  (no type)
+    started -= set(OURS)
+    server = getattr(forkserver, "_forkserver")  # noqa: B009
+    if server._forkserver_pid is not None:
+        os.close(server._forkserver_alive_fd)
+        server._forkserver_pid = None
+        server._forkserver_alive_fd = None
+        server._forkserver_address = None
+
+
+os.register_at_fork(after_in_child=leave_to_parent)
+
+
+def serving(heavy: bool = False) -> None:
+    """Sees to it that a fork server runs.
+
+    The first call decides whether it has torch imported: as for real models
+    (``heavy``), or where we have it ourselves. Interrupts, which a terminal sends to
+    all, are ours alone: the server starts with them blocked, and so do the processes it
+    forks.
+    """
+    if heavy:
+        with_torch = find_spec("torch") is not None
+    else:
+        with_torch = "torch" in sys.modules
+    modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
+    CONTEXT.set_forkserver_preload(modules)
+
+    gpus.prepare_environment()  # the server's, and with it every worker's
+    resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
+    mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.environ[PARENT] = str(os.getpid())
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop(PARENT, None)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
+
+
+@contextlib.contextmanager
+def no_main() -> Iterator[None]:
+    """Hides the user's script while a worker starts, so that it is not run again there.
+
+    One thread at a time: the second would take the first one's blank for the script.
+    """
+    with STARTING:
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script

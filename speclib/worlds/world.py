@@ -11,7 +11,7 @@ and it knows neither time nor hardware. A world runs it:
     all       waits for every one of some futures and returns their results in order
     first     waits until any of some futures is done and returns that future
     earliest  waits the same, and returns all that have ended by then
-    cancel    says that results are not wanted any more. A device that is busy with one
+    cancel    says that results are no longer wanted. A device that is busy with one
               is freed by the world's cancel policy: "immediate" at once, "after-op"
               when its operation ends
     errors    an operation that raises ends the method wherever it waits next, with a
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from typing import Any, NoReturn, Self, TypeVar, overload
 
@@ -48,7 +48,7 @@ from speclib.core.sampling import (
 from speclib.core.settings import EndTokens, end_token_set
 from speclib.core.text import Text
 from speclib.errors import BadValue, SpeclibError
-from speclib.operations.operation import Operation, Raw, Request
+from speclib.operations.operation import DecodingRun, Operation, Performed
 from speclib.trace.events import COMMIT, CONTROLLER, LOOKUP, Event, Trace
 
 from .cost_ratio import CostRatio
@@ -67,14 +67,12 @@ class World:
     ``names``: the devices' names. ``cancel``: the cancel policy. ``opened``: the
     OpenPair that the devices compute (``models.open_pair``), where there is one. It has
     no type here, for toys on a simulated clock need none of its code. ``context``: the
-    longest text, in tokens, that every model accepts. ``datastore``: what REST looks
-    up; None: the text itself. ``mask``: of a draft that writes all its tokens in one
-    pass; see ``Propose``. ``dtype``: of its models.
+    longest text, in tokens, that every model accepts. ``mask``: of a draft that writes
+    all its tokens in one pass; see ``Propose``. ``dtype``: of its models.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
     context = 1 << 30
-    datastore: Any = None
     mask: int | None = None
     dtype = "auto"
 
@@ -90,7 +88,6 @@ class World:
         self.opened = opened
         if opened is not None:
             self.context = opened.context
-            self.datastore = opened.datastore
             self.mask = opened.pair.draft.mask
         if cancel not in CANCEL_POLICIES:
             raise BadValue(f"cancel is {cancel!r}: give 'immediate' or 'after-op'")
@@ -111,10 +108,15 @@ class World:
         self._events: list[Event] = []
         self._failure: DeviceFailed | None = None  # to be raised in the next wait
 
+    @cached_property
+    def datastore(self) -> Any:
+        """What REST looks up, opened when it is asked for; None: the text itself."""
+        return None if self.opened is None else self.opened.datastore
+
     @property
     def eos(self) -> frozenset[int]:
         """The tokens that end the text."""
-        return self.request.eos
+        return self.run.eos
 
     @property
     def complete_length(self) -> int:
@@ -151,7 +153,8 @@ class World:
         except BaseException:
             self.owner.give_back()
             raise
-        self.request = Request(next(World._run_numbers), coins, sampler, end_tokens)
+        number = next(World._run_numbers)
+        self.run = DecodingRun(number, coins, sampler, end_tokens)
         self.coins = coins
         self._log = list(prompt)  # and, as it grows, what was committed
         self.text = Text(self._log, len(self._log))
@@ -370,8 +373,8 @@ class World:
         """Waits until any of ``futures`` is done; returns all that have ended by then.
 
         On the virtual clock that is everything that ends at the same moment, in the
-        order of ``futures``. So what a method decides there does not hang on which of
-        them happens to be handled first. On a real clock nothing ends at the same
+        order of ``futures``. So what a method decides there does not depend on which
+        of them happens to be handled first. On a real clock nothing ends at the same
         moment as anything else. Raises as ``first`` does.
         """
         self.first(*futures)
@@ -401,7 +404,7 @@ class World:
             raise failure
 
     def cancel(self, *futures: AnyFuture) -> None:
-        """Says that the results of ``futures`` are not wanted any more."""
+        """Says that the results of ``futures`` are no longer wanted."""
         unfinished = []
         for future in dict.fromkeys(futures):
             if not future.done and not future.cancelled:
@@ -428,10 +431,8 @@ class World:
     def _finish(
         self,
         future: AnyFuture,
-        raw: Raw | None,
+        performed: Performed,
         end: float,
-        kept: int,
-        fed: int,
         error: Exception | None = None,
         overrun: bool = False,
     ) -> None:
@@ -443,12 +444,13 @@ class World:
             self._failure = self._failure or error
 
         tokens: Tokens = ()
-        if raw is None:
+        output, kept, fed = performed
+        if output is None:
             payload = future.op.unfinished()
         else:  # an operation that was aborted may still have drafted something
             make_drafts = partial(self._make_drafts, future.id)
-            finished = future.op.result(raw, kept, fed, make_drafts)
-            future.value, tokens, payload = finished
+            delivered = future.op.result(output, kept, fed, make_drafts)
+            future.value, tokens, payload = delivered
 
         self._events.append(
             Event(

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 
 import speclib
-from speclab.bench import orchestration, predictions, rates, speedups, vocabularies
+from speclab.bench import orchestration, rates, speedups, vocabularies
 from speclab.bench.__main__ import run_bench
 from speclab.bench.bench_rows import COLUMNS, BenchRow, Size, median_row
-from speclab.bench.races import contestant, race
+from speclab.bench.races import race
 from speclib import paths
-from speclib.data.latency import Curve, Latency
+from speclib.data.latency import Latency
 from speclib.decoding.decode import decode
 from speclib.errors import SpeclibError
 from speclib.models.open_pair import OpenPair
@@ -95,54 +95,6 @@ def test_a_ratio_is_of_speeds_over_all_prompts_of_a_repeat():
     assert finished_race.speeds("slow") == [20 / 10, 40 / 8]
     assert finished_race.ratios("fast", "slow") == [5, 4]
     assert finished_race.same_outputs("fast", "slow") == "1 of 4"
-
-
-# -- speed-ups ------------------------------------------------------------------------
-SETTINGS = {"pearl": {"gamma": 5}, "speculative": {"gamma": 3}, "autoregressive": {}}
-
-
-def race_of_three(latency: Latency):
-    """One prompt by three methods at a latency."""
-    contestants = {}
-    for name, settings in SETTINGS.items():
-        world = open_toy_world(0.9, latency)
-        contestants[name] = contestant(world, name, **settings)
-    return race(contestants, ["x"], 60)
-
-
-def test_a_prediction_is_the_speed_of_the_same_run_at_that_latency():
-    another_latency = Latency(
-        Curve(((1, 0.3), (4, 0.5))),
-        Curve(((1, 1), (9, 3))),
-    )
-    finished_race = race_of_three(Latency.ratio(5))
-    race_at_the_other = race_of_three(another_latency)
-    for name in SETTINGS:
-        predicted = predictions.predicted_speed(finished_race, name, another_latency)
-        assert predicted == pytest.approx(race_at_the_other.speeds(name)[0])
-
-
-def test_busy_means_that_the_other_device_works_too():
-    """A latency that doubles while the other runs is found doubled."""
-
-    class Shared(Latency):
-        def seconds(self, device, op, kept, fed):
-            other = {"draft": "target", "target": "draft"}[device]
-            seconds_alone = {"draft": 1.0, "target": 2.0}[device]
-            other_is_busy = other in latest and not latest[other].done
-            return seconds_alone * (2 if other_is_busy else 1)
-
-    world = open_toy_world(0.9, Shared(**vars(Latency.ratio(2))))
-    latest = {}  # of each device, the future of what it was asked last
-    submit = world.submit
-
-    def submit_and_note(device, operation):
-        latest[device] = submit(device, operation)
-        return latest[device]
-
-    world.submit = submit_and_note
-    busy = predictions.busy_latency(world, TINY.passes)
-    assert (busy.draft(4), busy.target(4)) == (2, 4)
 
 
 # -- orchestration --------------------------------------------------------------------

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 import speclib
-from speclab.bench.gpu.exact_outputs import PLAIN, divergences, written
+from speclab.bench.gpu.exactness import PLAIN, divergences, written
 
 TEXTS = ["toy", "another toy"]
 LENGTH = 12

@@ -28,7 +28,6 @@ from speclab.bench.bench_rows import BenchRow  # noqa: E402
 from speclab.bench.gpu import (  # noqa: E402
     __main__,
     bits,
-    device_speed,
     setup,
     speed,
 )
@@ -56,7 +55,7 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
         if method != "autoregressive":
             assert f", {method}, bfloat16 in passes of 16" in every_name
             assert f", {method}, float32" in every_name
-    for race in ("", ", draft on the CPU", ", draft on the CPU, by the virtual clock"):
+    for race in ("", ", draft on the CPU"):
         assert f"\nPEARL over plain decoding{race}\n" in every_name
     assert "\nc, Llama 68M & Llama 2 7B, launched one by one" in every_name
     for arithmetic in ("float32", "bfloat16 in passes of 16 tokens"):
@@ -267,11 +266,10 @@ def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
     is_recorded, monkeypatch
 ):
     model = SimpleNamespace(is_recorded=is_recorded, network=None)
-    monkeypatch.setattr(speed, "seconds_of_passes", lambda *_: [0.01])
-    monkeypatch.setattr(device_speed, "bytes_read_per_pass", lambda _: 1 << 30)
-    rows = list(speed.plain_decoding(FAKE_GPU, model, 150 * 2.0**30, "some kind"))
-    assert rows[1].value == pytest.approx(100 / 150)
-    assert rows[1].aim == (0.6 if is_recorded else None)
+    monkeypatch.setattr(speed, "bytes_read_per_pass", lambda _: 1 << 30)
+    row = speed.share_of_bandwidth(FAKE_GPU, model, [0.01], 150 * 2.0**30)
+    assert row.value == pytest.approx(100 / 150)
+    assert row.aim == (0.6 if is_recorded else None)
 
 
 # -- bits ------------------------------------------------------------------------------
@@ -296,7 +294,7 @@ def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
         torch.nn.Linear(3, 4, bias=False),
         torch.nn.Linear(4, 5, bias=False),
     )
-    assert device_speed.bytes_read_per_pass(network) == 4 * (12 + 20)
+    assert speed.bytes_read_per_pass(network) == 4 * (12 + 20)
 
 
 # -- what is checked -------------------------------------------------------------------
@@ -307,7 +305,7 @@ def test_without_a_gpu_it_says_what_to_do(monkeypatch):
 
 
 # -- what is said of GPUs --------------------------------------------------------------
-REPORTS = sorted((paths.REPORTS / "gpu").glob("*.json"))
+REPORTS = sorted((paths.PUBLISHED / "gpu").glob("*.json"))
 
 
 def measured_on(gpu: str) -> dict[str, float]:

@@ -269,9 +269,9 @@ def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
 
     first, second = world.end().operations
     assert (first.dur, first.kept, first.fed) == (5, 0, 5)
-    assert (first.candidates, first.tokens) == (3, (1, 2, 3, 4, 5))
+    assert (first.tested, first.tokens) == (3, (1, 2, 3, 4, 5))
     assert (second.dur, second.kept, second.fed) == (2, 4, 2)
-    assert (second.candidates, second.tokens) == (1, (5, 7))
+    assert (second.tested, second.tokens) == (1, (5, 7))
 
 
 def test_what_the_target_finds_likeliest_after_the_last_nodes_is_in_the_trace():

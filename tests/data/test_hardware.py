@@ -52,3 +52,15 @@ def test_an_unknown_device_lists_the_known_files(folder):
     write_paper(folder, ENTRY, device="abacus")
     with pytest.raises(SpeclibError, match="abacus"):
         hardware.load_hardware("paper/pair")
+
+
+def test_a_pass_reads_every_weight_once_and_computes_for_each_token():
+    """Of 6.74e9 weights on an A100: 2.039e12 bytes and 312e12 operations a second."""
+    passes = {n: hardware.forward_pass(n, 6.74e9, "a100") for n in (1, 5, 50)}
+    for each in passes.values():
+        assert each.bytes_read == 13.48e9
+        assert each.reading == pytest.approx(6.61e-3, rel=1e-3)
+    assert passes[5].operations == pytest.approx(67.4e9)
+    assert passes[50].computing == pytest.approx(2.16e-3, rel=1e-3)
+    # Up to about 150 tokens reading takes longer, as lesson 00 says.
+    assert 150 < passes[1].reading / passes[1].computing < 160

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import speclib
-from speclib.decoding.auto_settings import request_settings
+from speclib.decoding.auto_settings import requested_settings
 from speclib.errors import BadValue
 
 ON_TOYS = {"prompt": "x", "pair": "toy", "world": "virtual", "max_new_tokens": 12}
@@ -70,7 +70,7 @@ def test_a_race_prints_the_text_and_every_methods_speed(tmp_path):
 # -- models to which wide passes cost more than they save ------------------------------
 def check(method: str, draft: str = "its/own.gguf", place: str = "core:1", **settings):
     pair = speclib.pair("some/model", draft, place={"target": [place]})
-    request_settings(method, "auto", settings).check_pair(pair)
+    requested_settings(method, "auto", settings).check_pair(pair)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 from speclib.data.latency import Latency, Step
 from speclib.data.pairs import Pair
 from speclib.operations.operation import Operation
-from speclib.worlds.worker import DeviceSpec, device
+from speclib.worlds.performer import DeviceSpec, device
 
 LONG_TEXT = 1000  # tokens; what is shorter is not announced, or the pipe would be full
 
@@ -62,7 +62,7 @@ class HandClock:
 def end_in_the_build(
     unhappy: str, sent: signal.Signals, pair: Pair, spec: DeviceSpec, *args: Any
 ) -> Any:
-    """Builds a device as ``worker.device`` does, but that of ``unhappy``.
+    """Builds a device as ``performer.device`` does, but that of ``unhappy``.
 
     The process of that one sends itself a signal, which kills it or stops it.
     """

@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from speclib import paths
@@ -22,6 +24,17 @@ NAMES = ("one", "two", "three")
 # How soon Ray misses a node that was killed: it is asked every half second. How long a
 # busy one may take to answer is left as it is.
 HEALTH_CHECKS = {"health_check_period_ms": 500, "health_check_initial_delay_ms": 500}
+
+# A processor each, and none of Ray's processes that only tell people what goes on.
+NODE_OPTIONS: dict[str, Any] = {
+    "num_cpus": 1,
+    "include_dashboard": False,
+    "include_log_monitor": False,
+    "no_monitor": True,
+}
+
+# In the nodes' environment. Left alone, Ray lets every other program go first.
+SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @contextmanager
@@ -47,11 +60,8 @@ class RayNodes:
     def __init__(self, home: Path):
         from ray.cluster_utils import Cluster as RayCluster
 
-        from speclab.laptop_cluster import NODE_OPTIONS, SETTINGS
-
         (home / "data").symlink_to(paths.DATA, target_is_directory=True)
         self._settings = {"SPECLIB_HOME": str(home), **SETTINGS}
-        self._options = NODE_OPTIONS
         self._node_of_name = {}
         first, *others = NAMES
         with in_environment(self._settings):
@@ -60,7 +70,7 @@ class RayNodes:
                 head_node_args={
                     "node_name": first,
                     "_system_config": HEALTH_CHECKS,
-                    **self._options,
+                    **NODE_OPTIONS,
                 },
             )
         for name in others:
@@ -72,16 +82,24 @@ class RayNodes:
         return self._cluster.address
 
     def add(self, name: str, processors: int = 1) -> None:
-        options = self._options | {"num_cpus": processors}
+        options = NODE_OPTIONS | {"num_cpus": processors}
         with in_environment(self._settings):
             node = self._cluster.add_node(node_name=name, **options)
         self._node_of_name[name] = node
 
     def kill(self, name: str) -> None:
-        """Ends a node as if its machine had lost power."""
-        from speclab import laptop_cluster as laptop
+        """Ends a node as if its machine had lost power.
 
-        laptop.kill(self._cluster, self._node_of_name.pop(name))
+        Its first process watches the others, and is halted before they end: none of
+        them has time to tell of another's end.
+        """
+        node = self._node_of_name.pop(name)
+        (first,) = node.all_processes["raylet"]
+        raylet = psutil.Process(first.process.pid)
+        raylet.suspend()
+        for process in raylet.children(recursive=True):
+            process.kill()
+        self._cluster.remove_node(node, allow_graceful=False)
 
     def add_missing(self) -> None:
         """Starts the nodes anew that were killed, and waits until Ray counts no others.

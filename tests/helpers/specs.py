@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from speclab.runs.spec import Spec
+from speclab.runs.spec import EmulatedSpec, MeasuredSpec, VirtualSpec
 
 LATENCY = "pearl/codellama-7-34"  # its c is 2.66
 MACHINE = "a-machine"  # on which tests measure
 
 
-def virtual_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> Spec:
+def virtual_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> VirtualSpec:
     """A virtual cell of three requests of 120 tokens."""
     defaults = {
-        "kind": "virtual",
         "method": method,
         "gamma": gamma,
         "latency": LATENCY,
@@ -21,13 +20,14 @@ def virtual_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> Spec:
         "requests": 3,
         "tokens": 120,
     }
-    return Spec(**(defaults | changes))
+    return VirtualSpec(**(defaults | changes))
 
 
-def emulated_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> Spec:
+def emulated_spec(
+    method: str = "pearl", gamma: Any = 3, **changes: Any
+) -> EmulatedSpec:
     """An emulated cell of three requests of 24 tokens, at a latency of the test."""
     defaults = {
-        "kind": "emulated",
         "method": method,
         "gamma": gamma,
         "latency": "quick",
@@ -35,13 +35,14 @@ def emulated_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> Spec
         "requests": 3,
         "tokens": 24,
     }
-    return Spec(**(defaults | changes))
+    return EmulatedSpec(**(defaults | changes))
 
 
-def measured_spec(method: str = "pearl", gamma: Any = 2, **changes: Any) -> Spec:
+def measured_spec(
+    method: str = "pearl", gamma: Any = 2, **changes: Any
+) -> MeasuredSpec:
     """A measured cell of three requests of 12 tokens, on toys in real processes."""
     defaults = {
-        "kind": "measured",
         "method": method,
         "gamma": gamma,
         "pair": "toy",
@@ -49,4 +50,4 @@ def measured_spec(method: str = "pearl", gamma: Any = 2, **changes: Any) -> Spec
         "requests": 3,
         "tokens": 12,
     }
-    return Spec(**(defaults | changes))
+    return MeasuredSpec(**(defaults | changes))

@@ -42,25 +42,25 @@ class WatchedWorld(Virtual):
 
     def _start(self, future):
         model, op = self.models[future.device], future.op
-        same_run = getattr(model, "run", None) == self.request.run
+        same_run = getattr(model, "run_number", None) == self.run.number
         before = list(model.prefix.fed) if same_run else []
 
         super()._start(future)
 
-        raw, kept, fed = self._progress[future].done
+        output, kept, fed = self._progress[future].done
         self.checked += 1
         if op.is_empty:  # the text ends where it would draft
             assert (kept, fed) == (len(model.prefix.fed), 0)
         elif isinstance(op, DraftTree):
-            self.check_drafted_tree(future, before, raw.small, kept, fed)
+            self.check_drafted_tree(future, before, output.small, kept, fed)
         elif isinstance(op, DraftDynamicTree):
-            self.check_dynamic_tree(future, before, raw.small, kept, fed)
+            self.check_dynamic_tree(future, before, output.small, kept, fed)
         elif isinstance(op, Fork):
-            self.check_fork(future, before, raw.small, kept, fed)
+            self.check_fork(future, before, output.small, kept, fed)
         elif isinstance(op, Propose):
-            self.check_sequences(future, before, (raw.small,), kept, fed)
+            self.check_sequences(future, before, (output.small,), kept, fed)
         elif isinstance(op, DraftSequences):
-            self.check_sequences(future, before, raw.small, kept, fed)
+            self.check_sequences(future, before, output.small, kept, fed)
         else:
             self.check_sequences(future, before, ((),), kept, fed)
 

@@ -71,6 +71,22 @@ def test_cells_of_one_method_and_window_share_its_run(rows):
     assert stats[key_of(auto)] == stats[key_of(number)]
 
 
+def test_a_peer_takes_its_turn_on_the_same_prompt_and_writes_the_same(rows):
+    pytest.importorskip("torch")
+    peer = "transformers-prompt-lookup"
+    on = {"pair": "embedded/once", "task": "humaneval"}
+    cells = (
+        measured_spec("prompt_lookup", None, **on),
+        measured_spec(peer, None, **on),
+    )
+    assert measure([Step(cells, 1)]) == {}
+    assert runs_of(rows()) == [("autoregressive", 0), ("prompt_lookup", 0), (peer, 0)]
+    plain, ours, theirs = rows()
+    assert (ours.differs, theirs.differs) == (None, None)
+    assert theirs.stats.tokens == plain.stats.tokens == 12
+    assert theirs.stats.rounds == ours.stats.rounds
+
+
 def test_a_world_stays_open_while_its_pool_is_asked_for(rows):
     other = measured_spec("pearl", 2, cancel="immediate")
     said: list[str] = []

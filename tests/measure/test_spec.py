@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from helpers.specs import virtual_spec
+from helpers.specs import emulated_spec, measured_spec, virtual_spec
 from pydantic import ValidationError
 
 
 @pytest.mark.parametrize(
     "wrong, says",
     [
-        ({"alpha": None}, "needs alpha"),
+        ({"alpha": None}, "alpha\n"),
         ({"method": "warp"}, "unknown method 'warp'; known: auto"),
         ({"gamma": None}, "gamma is None for method 'pearl'"),
         ({"speed": 3}, "speed"),
-        ({"kind": "dreamt"}, "virtual"),
+        ({"kind": "dreamt"}, "'virtual'"),
         ({"gamma": "fast"}, "gamma"),
     ],
 )
@@ -23,19 +23,31 @@ def test_a_spec_that_cannot_run_says_why(wrong, says):
         virtual_spec(**wrong)
 
 
+def test_a_peer_is_measured_as_it_is_and_greedily():
+    assert measured_spec("transformers-plain", None).is_peer
+    for wrong in ({"temperature": 0.5}, {"gamma": 3}, {"settings": (("k", 2),)}):
+        with pytest.raises(ValidationError, match="greedily, as it is"):
+            measured_spec("transformers-plain", **{"gamma": None, **wrong})
+    with pytest.raises(ValidationError, match="unknown method 'transformers-plain'"):
+        virtual_spec("transformers-plain", None)
+
+
 @pytest.mark.parametrize(
-    "foreign, says",
+    "make, foreign",
     [
-        ({"ignore_eos": True}, "ignore_eos and length a measured one's"),
-        ({"length": 64}, "ignore_eos and length a measured one's"),
-        ({"kind": "emulated", "batch": 2}, "doubt and batch are a virtual cell's"),
-        ({"batch": 0}, "batch"),
-        ({"kind": "emulated", "doubt": 0.5}, "doubt and batch are a virtual cell's"),
+        (virtual_spec, {"ignore_eos": True}),
+        (virtual_spec, {"length": 64}),
+        (virtual_spec, {"batch": 0}),
+        (emulated_spec, {"batch": 2}),
+        (emulated_spec, {"doubt": 0.5}),
+        (measured_spec, {"doubt": 0.5}),
+        (measured_spec, {"gamma": (2, 3)}),
+        (measured_spec, {"settings": (("fan", (1, 2)),)}),
     ],
 )
-def test_a_spec_with_a_field_of_another_kind_says_whose_it_is(foreign, says):
-    with pytest.raises(ValidationError, match=says):
-        virtual_spec(**foreign)
+def test_a_spec_with_a_field_of_another_kind_names_it(make, foreign):
+    with pytest.raises(ValidationError, match=next(iter(foreign))):
+        make(**foreign)
 
 
 def test_a_choice_is_every_combination_of_one_value_per_tuple():

@@ -220,7 +220,7 @@ class Telling(Virtual):
     """A clock on which drafting token 1 takes longer than drafting another."""
 
     def _carry_out(self, future, steps, done, error=None) -> None:
-        is_slow = future.op.name == "propose" and 1 in done.raw.small
+        is_slow = future.op.name == "propose" and 1 in done.output.small
         super()._carry_out(future, [*steps, Step(9 * is_slow)], done, error)
 
 
@@ -299,7 +299,7 @@ def test_one_target_always_works_on_the_committed_text():
         at = commit.end
         length = 1 + sum(len(e.tokens) for e in trace.commits if e.end <= at)
         spans = [
-            (e.kept + e.fed - e.candidates, e.kept + e.fed)
+            (e.kept + e.fed - e.tested, e.kept + e.fed)
             for e in trace.operations
             if e.is_scoring and e.ts <= at + 1e-9 < e.end + 1e-9
         ]

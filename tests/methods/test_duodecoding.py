@@ -21,7 +21,7 @@ from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.model import Model
-from speclib.operations.operation import Request, perform
+from speclib.operations.operation import DecodingRun, perform
 from speclib.trace.metrics import stats
 
 DUO = METHODS["duodecoding"]
@@ -59,7 +59,7 @@ class Table(Model):
 def branched(draft, n, **settings):
     """(sequences, theta, chances of their first tokens) after the text (0,)."""
     operation = DraftSequences((0,), n, **settings)
-    sequences, chances = operation.run(draft, Request(0, Coins(), Sampler()))
+    sequences, chances = operation.run(draft, DecodingRun(0, Coins(), Sampler()))
     theta, *first_chances = [float(chance) for chance in chances]
     return sequences, pytest.approx(theta), first_chances
 
@@ -123,8 +123,8 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     """
     draft, twin = Random(5, seed), Random(5, seed)
     operation = DraftSequences((0, 1), n, k)
-    done = perform(operation, draft, Request(1, Coins(), Sampler(1.0)))
-    sequences, _ = done.raw
+    done = perform(operation, draft, DecodingRun(1, Coins(), Sampler(1.0)))
+    sequences, _ = done.output
     for tokens in sequences:
         text = (0, 1) + tokens[:1]
         while len(text) < 2 + len(tokens):
@@ -168,12 +168,12 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
         for drafting, this_pass, next_pass, commit in rounds:
             # The whole window passed if its tokens and one of the target's came out.
             number = None
-            if len(commit.tokens) == this_pass.candidates + 1:
+            if len(commit.tokens) == this_pass.tested + 1:
                 number = place_of_sequence(drafting.sequences, commit.tokens[-1])
             chosen.add(number)
 
             window = () if number is None else drafting.sequences[number][1:]
-            start = len(next_pass.tokens) - next_pass.candidates
+            start = len(next_pass.tokens) - next_pass.tested
             assert next_pass.tokens[start:] == window
     assert chosen >= {None, 0, 1, 2}
 

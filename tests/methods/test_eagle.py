@@ -22,7 +22,7 @@ from speclib.errors import SpeclibError
 from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_dynamic_tree import DraftDynamicTree
-from speclib.operations.operation import Request, perform
+from speclib.operations.operation import DecodingRun, perform
 from speclib.operations.score import ScoreTreeFeatures
 from speclib.worlds.devices import DeviceLost
 from speclib.worlds.processes import Processes
@@ -34,8 +34,8 @@ PLAIN = Sampler(1.0)
 WIDTH = 32  # of the tiny networks
 
 
-def request(run: int = 1, sampler: Sampler = PLAIN) -> Request:
-    return Request(run, Coins(0), sampler)
+def request(run: int = 1, sampler: Sampler = PLAIN) -> DecodingRun:
+    return DecodingRun(run, Coins(0), sampler)
 
 
 # -- which nodes are offered -----------------------------------------------------------
@@ -71,7 +71,7 @@ def paths_of(tokens, parents) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("levels, width, budget", [(3, 2, 5), (2, 4, 9), (4, 3, 40)])
 def test_the_likeliest_of_all_nodes_are_offered(seed, levels, width, budget):
     operation = DraftDynamicTree((1, 2), levels, width, budget)
-    (tokens, parents), chances = perform(operation, Random(6, seed), request()).raw
+    (tokens, parents), chances = perform(operation, Random(6, seed), request()).output
 
     nodes = nodes_found_by_search(Random(6, seed), (1, 2), levels, width)
     best = sorted(nodes, key=lambda node: -node.chance)[:budget]
@@ -84,7 +84,7 @@ def test_a_token_that_cannot_be_drawn_is_no_candidate():
     """Top-k 2 leaves two tokens at each position, however wide the tree may be."""
     operation = DraftDynamicTree((1, 2), 2, 5, 50)
     sampler = Sampler(1.0, top_k=2)
-    (tokens, parents), _ = perform(operation, Random(6, 1), request(1, sampler)).raw
+    (tokens, parents), _ = perform(operation, Random(6, 1), request(1, sampler)).output
     assert len(tokens) == 2 + 2 * 2
     tree = CandidateTree((), parents)
     for node in range(-1, len(tokens)):
@@ -148,7 +148,7 @@ def test_a_drafting_that_was_cancelled_can_be_asked_for_again():
     world.cancel(unwanted)
     again = world.wait(world.draft.draft_dynamic_tree(*ask))
     alone = perform(DraftDynamicTree(text, 3, 2, 5), Toy(0.7), request(1, Sampler()))
-    assert again.tokens == alone.raw.small[0]
+    assert again.tokens == alone.output.small[0]
 
 
 def test_the_first_round_has_no_draft_and_every_further_one_has_both():
@@ -260,8 +260,8 @@ def features_of(model, text, tree=((), ())) -> Features:
     tokens, parents = tree
     operation = ScoreTreeFeatures((*text, *tokens), parents)
     done = perform(operation, model, request())
-    assert done.raw is not None
-    return Features(done.kept, done.raw.small[1])
+    assert done.output is not None
+    return Features(done.kept, done.output.small[1])
 
 
 def test_features_are_transformers_last_hidden_states(target_network):
@@ -339,8 +339,8 @@ def test_after_a_tree_the_head_reads_the_accepted_tokens_anew(target_network, he
     fresh = eagle_head.Head(head, VOCAB)
     again = perform(DraftDynamicTree(longer, 3, 2, 6, whole), fresh, ask)
     assert (done.kept, again.kept) == (len(TEXT), 0)
-    assert done.raw.small == again.raw.small
-    np.testing.assert_allclose(done.raw.rows, again.raw.rows, atol=1e-6)
+    assert done.output.small == again.output.small
+    np.testing.assert_allclose(done.output.rows, again.output.rows, atol=1e-6)
 
 
 @pytest.mark.parametrize("passes", range(3))
@@ -348,16 +348,16 @@ def test_a_drafting_that_was_stopped_leaves_nothing_wrong(target_network, head, 
     """Stopped before its first, second or third pass; then it is asked for again."""
     features = features_of(hf.HFModel(target_network, VOCAB), TEXT)
     operation = DraftDynamicTree(TEXT, 3, 2, 6, features)
-    wanted = perform(operation, eagle_head.Head(head, VOCAB), request()).raw
+    wanted = perform(operation, eagle_head.Head(head, VOCAB), request()).output
 
     model = eagle_head.Head(head, VOCAB)
     answers = iter([False] * passes + [True])
     model.stopped = lambda: next(answers)
-    assert perform(operation, model, request()).raw is None
+    assert perform(operation, model, request()).output is None
     assert model.prefix.fed == list(TEXT)[: len(TEXT) if passes else 0]
 
     model.stopped = bool
-    again = perform(operation, model, request()).raw
+    again = perform(operation, model, request()).output
     assert again.small == wanted.small
     np.testing.assert_allclose(again.rows, wanted.rows, atol=1e-6)
 
@@ -383,7 +383,7 @@ def test_a_dilated_head_reads_its_dilated_target_and_says_the_same(
     trees = []
     for model, reads in ((small, target), (large, large_target)):
         operation = DraftDynamicTree(TEXT, 3, 3, 9, features_of(reads, TEXT))
-        trees.append(perform(operation, model, request()).raw)
+        trees.append(perform(operation, model, request()).output)
     assert trees[0].small == trees[1].small
     np.testing.assert_allclose(trees[0].rows, trees[1].rows, atol=1e-5)
 

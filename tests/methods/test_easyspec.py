@@ -21,7 +21,7 @@ from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import DraftTree
 from speclib.operations.model import Model
-from speclib.operations.operation import Request, perform
+from speclib.operations.operation import DecodingRun, perform
 from speclib.paths import DATA
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
@@ -99,7 +99,9 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
     are_exact = []  # of each tree, whether its rows are
     for _ in range(2):
         operation = DraftTree(text, 3, 1, None, 4, calibrate)
-        (tokens, _), rows = perform(operation, draft, Request(1, Coins(2), HOT)).raw
+        (tokens, _), rows = perform(
+            operation, draft, DecodingRun(1, Coins(2), HOT)
+        ).output
         are_exact.append([])
         for index, row in enumerate(rows):
             exact_row = twin.rows(text + tokens[:index], 0, HOT)[0]
@@ -143,7 +145,7 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
 def test_a_fuzzy_toys_overlap_with_the_target_falls_as_its_agreement():
     draft = Toy(0.8, fuzzy=0.9)
     operation = DraftTree((0, 1), 2, 1, None, 3)
-    _, rows = perform(operation, draft, Request(1, Coins(), HOT)).raw
+    _, rows = perform(operation, draft, DecodingRun(1, Coins(), HOT)).output
 
     (target_row,) = Toy().rows((0, 1, 2), 0, HOT)
     overlap = np.minimum(target_row, rows[1]).sum()

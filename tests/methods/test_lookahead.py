@@ -53,7 +53,7 @@ def test_the_window_grows_to_its_levels_then_moves_a_position_a_pass(decode):
     level is what was said after the one above it, less its first place.
     """
     passes = by_hand(decode, 4, guesses=1).operations
-    assert [e.tokens[-e.candidates :] for e in passes] == [
+    assert [e.tokens[-e.tested :] for e in passes] == [
         (7, 5),
         (5, 8, 6),
         (6, 9, 7),
@@ -108,7 +108,7 @@ def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
         if step < n - 2:
             width = w + n - 2 - step
             levels = step + 1
-        in_window = scoring.candidates - guessed.get(scoring.round, 0)
+        in_window = scoring.tested - guessed.get(scoring.round, 0)
         assert in_window == levels * width - 1
 
 
@@ -118,7 +118,7 @@ def test_the_window_ends_where_the_context_does(decode):
     output, trace = decode(METHODS["lookahead"], models, 9, window=3, ngram=3)
     assert output == (1, 2, 3, 4, 1, 2, 3, 4, 1)
     first, *_, last = trace.operations
-    assert first.candidates == 3
+    assert first.tested == 3
     assert last.payload.likeliest == ()
     assert last.kept + last.fed <= 9
 

@@ -505,7 +505,7 @@ def replay(item: str, c: float) -> Replayed:
     steps = []
     for drafting, scoring, commit in zip(draftings, passes, trace.commits, strict=True):
         step = Step(
-            mode="post-verify" if scoring.candidates else "pre-verify",
+            mode="post-verify" if scoring.tested else "pre-verify",
             start=scoring.ts,
             drafted=[words[token] for token in drafting.tokens if token],
             committed=[words[token] for token in commit.tokens],

@@ -24,7 +24,7 @@ from speclib.methods.ssd import allotted_fan
 from speclib.models.toy import Random, Toy
 from speclib.operations.fork import Fork
 from speclib.operations.model import Model
-from speclib.operations.operation import Request, perform
+from speclib.operations.operation import DecodingRun, perform
 from speclib.trace.metrics import stats
 
 SSD = METHODS["ssd"]
@@ -35,10 +35,10 @@ QWEN = "ssd/qwen3-0.6-32-h100"
 def branches_of(draft, text, n, fan, **settings):
     """Outcome -> the tokens drafted for it, by a model that has cached nothing."""
     operation = Fork(text, n, fan, **settings)
-    done = perform(operation, draft, Request(1, Coins(), Sampler()))
-    if not done.raw.small:
+    done = perform(operation, draft, DecodingRun(1, Coins(), Sampler()))
+    if not done.output.small:
         return {}
-    outcomes, tokens = done.raw.small
+    outcomes, tokens = done.output.small
     return {
         Outcome(*outcome): branch
         for outcome, branch in zip(outcomes, tokens, strict=True)
@@ -127,14 +127,14 @@ def test_every_branch_is_what_the_draft_would_write_alone(seed, window, fan, n):
 
 def test_a_fork_is_charged_for_its_window_and_for_the_width_of_every_level():
     operation = Fork((0, 1, 2, 3), n=3, fan=(2, 1, 1))
-    done = perform(operation, Random(6, 1), Request(1, Coins(), Sampler()))
+    done = perform(operation, Random(6, 1), DecodingRun(1, Coins(), Sampler()))
     glue, level = operation.passes(done.kept, done.fed)
     assert (glue.fed, glue.times) == (4, 1)
     assert (level.fed, level.times) == (4, 3)  # 2 + 1 + 1 branches
 
     # With the text cached the pass over the window feeds its last token and the window.
     model = Random(6, 1)
-    request = Request(1, Coins(), Sampler())
+    request = DecodingRun(1, Coins(), Sampler())
     perform(Fork((0, 1), n=1, fan=(1,)), model, request)
     done = perform(operation, model, request)
     assert operation.passes(done.kept, done.fed)[0].fed == 3
@@ -164,9 +164,9 @@ def test_the_likeliest_tokens_are_made_less_likely():
 def test_each_branchs_q_is_the_one_that_its_token_was_drawn_from():
     operation = Fork((0, 1), n=2, fan=(1, 2), factor=0.25, likeliest=2)
     draft, twin = Random(5, 3), Random(5, 3)
-    done = perform(operation, draft, Request(1, Coins(), Sampler(1.0)))
-    outcomes, branches = done.raw.small
-    rows = iter(done.raw.rows)
+    done = perform(operation, draft, DecodingRun(1, Coins(), Sampler(1.0)))
+    outcomes, branches = done.output.small
+    rows = iter(done.output.rows)
     for (accepted, guess), tokens in zip(outcomes, branches, strict=True):
         path = ((0,), (0, 1))[accepted] + (guess,)
         for token in tokens:

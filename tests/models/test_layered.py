@@ -40,11 +40,11 @@ from speclib.models.hf import HFModel  # noqa: E402
 from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 from speclib.operations.draft_tree import DraftTree  # noqa: E402
-from speclib.operations.operation import Request  # noqa: E402
+from speclib.operations.operation import DecodingRun  # noqa: E402
 from speclib.worlds.devices import DeviceFailed, DeviceLost  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
 from speclib.worlds.virtual import Virtual  # noqa: E402
-from speclib.worlds.worker_process import Worker  # noqa: E402
+from speclib.worlds.worker import Worker  # noqa: E402
 
 FAMILIES = ("Llama", "Qwen2", "Qwen3")
 CALIBRATED, NOT_CALIBRATED = True, False
@@ -283,7 +283,7 @@ def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
     assert type(open_pair(pair).build("target")) is HFModel
 
     operation = DraftTree(TEXT, 4, 2, lp=4)
-    request = Request(1, Coins(), PLAIN)
+    request = DecodingRun(1, Coins(), PLAIN)
     if kind is HFModel:
         with pytest.raises(SpeclibError, match="lp is 4, but this draft cannot"):
             operation.run(draft, request)

@@ -23,6 +23,7 @@ from helpers.llama_checkpoints import save_checkpoint  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
+from speclib.core.candidate_tree import paths  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
 from speclib.data import prompts  # noqa: E402
 from speclib.data.latency import Latency  # noqa: E402
@@ -208,6 +209,61 @@ def test_sequences_share_their_beginning_and_the_cache_serves_the_one_that_goes_
     model.rows(text + sequences[1], 0, GREEDY)
     assert model.prefix.count - fed_before == 1
     assert model.prefix.keep(text + sequences[2]) == len(text)
+
+
+TREE = (-1, 0, 1, 0, -1, 4, 4, 6)  # each node's parent; four paths
+
+
+def paths_alone(judge, text, parents) -> np.ndarray:
+    """The rows of a tree, each path read with a fresh cache."""
+    rows = []
+    for path in paths(text, parents):
+        judge.reset()
+        rows.append(judge.rows(path, 0, SOFT)[0])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("cached", [0, 5, 9], ids="cached {}".format)
+def test_one_pass_over_a_tree_gives_what_each_path_gives_alone(model, judge, cached):
+    model.reset()
+    nodes = tuple(range(100, 100 + len(TREE)))
+    text = tuple(range(5, 15)) + nodes
+    if cached:
+        model.rows(text[:cached], 0, GREEDY)
+    fed_before = model.prefix.count
+    rows = model.tree(text, TREE, SOFT)
+    assert model.prefix.count - fed_before == len(text) - cached
+    assert distance(rows, paths_alone(judge, text, TREE)).max() < FLOAT16
+
+    chosen = text[:10] + (nodes[4], nodes[6], nodes[7])
+    assert model.prefix.keep(chosen + (7,)) == len(chosen)  # all of that path serves
+
+
+def test_a_tree_that_grows_by_levels_feeds_each_node_once(model, judge):
+    """The levels of TREE: two nodes, four, two; in the order in which they grow."""
+    text, levels = tuple(range(5, 15)), ((-1, -1), (0, 0, 1, 1), (2, 5))
+    model.reset()
+    model.rows(text, 0, GREEDY)
+    fed_before, parents = model.prefix.count, ()
+    for level in levels:
+        parents += level
+        text += tuple(range(200 + len(parents), 200 + len(parents) + len(level)))
+        rows = model.level(text, parents, len(level), GREEDY)
+        expected = paths_alone(judge, text, parents)[-len(level) :]
+        assert distance(rows, expected).max() < FLOAT16
+    assert model.prefix.count - fed_before == len(parents)
+
+
+def test_a_tree_with_more_paths_than_llamacpp_has_sequences_is_read_all_the_same(
+    model, judge
+):
+    text = tuple(range(5, 300))
+    model.reset()
+    rows = model.tree(text, (-1,) * 280, GREEDY)
+    assert rows.argmax(-1)[[0, 140, 280]].tolist() == [
+        judge.rows(text[:15] + end, 0, GREEDY).argmax()
+        for end in ((), text[154:155], text[294:])
+    ]
 
 
 def test_a_stopped_pass_leaves_what_was_fed_and_the_next_one_is_right(model, texts):

@@ -10,6 +10,8 @@ from functools import cache
 import pytest
 
 import speclib
+from speclab.reproduce.real_model import EXACT_TASKS
+from speclib.data import prompts
 from speclib.methods import METHODS
 from speclib.models.open_pair import open_pair
 from speclib.paths import FETCHED
@@ -49,6 +51,7 @@ SETTINGS = {
     "rest": {"nodes": 8},
 }
 RUN_HERE = [name for name in METHODS if name != "eagle"]  # which needs a head
+IN_A_LINE = ("speculative", "pearl", "dsi", "duodecoding", "assisted", "prompt_lookup")
 EXACT = [
     ("speculative", {"test": "exact"}),
     ("pearl", {"test": "exact"}),
@@ -129,6 +132,19 @@ def test_sampled_with_the_same_coins_it_is_plain_decodings_own_text(
     assert decoded(world, PROMPTS["chat"], method, **how, **settings).tokens == (
         plain.tokens
     )
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+def test_in_bfloat16_with_passes_of_one_shape_outputs_are_plain_decodings():
+    pair = speclib.load_pair("smollm2").with_fixed_rows(16)
+    with speclib.open_world("processes", pair, dtype="bfloat16") as world:
+        for task in EXACT_TASKS:
+            for asked in prompts.load(task)[:2]:
+                plain = decoded(world, asked.input, "autoregressive")
+                for method in IN_A_LINE:
+                    result = decoded(world, asked.input, method)
+                    assert result.tokens == plain.tokens, (task, method)
 
 
 def test_its_token_ids_are_llamacpps():

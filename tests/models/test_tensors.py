@@ -37,7 +37,7 @@ from speclib.models.parallel.ranks import backend_between  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.worlds.devices import DeviceFailed  # noqa: E402
 from speclib.worlds.processes import Processes  # noqa: E402
-from speclib.worlds.worker_process import Worker  # noqa: E402
+from speclib.worlds.worker import Worker  # noqa: E402
 
 NODES = (4, 6, 8, 3, 1)
 PARENTS = (-1, 0, -1, 2, 2)

@@ -27,7 +27,7 @@ from speclib.models.parallel.ranks import (  # noqa: E402
 )
 from speclib.models.parallel.replicas import Replica  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
-from speclib.worlds.worker import Failure, attempt  # noqa: E402
+from speclib.worlds.performer import Failure, attempt  # noqa: E402
 
 
 def test_ranks_that_take_turns_meet_on_the_host_though_each_has_a_gpu():

@@ -37,7 +37,7 @@ from speclib.models.dilate import dilate  # noqa: E402
 from speclib.models.parallel.pipeline import Pipeline  # noqa: E402
 from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.models.weights import fill, open_weights  # noqa: E402
-from speclib.worlds.worker_process import Worker  # noqa: E402
+from speclib.worlds.worker import Worker  # noqa: E402
 
 SHARD = "20KB"  # so that the small networks of tests have several shards
 FAMILIES = {

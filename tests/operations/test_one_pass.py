@@ -12,7 +12,7 @@ from speclib.decoding.replay import replay
 from speclib.errors import BadValue
 from speclib.methods import METHODS
 from speclib.models.toy import Random
-from speclib.operations.operation import Pass, Request, perform
+from speclib.operations.operation import DecodingRun, Pass, perform
 from speclib.operations.propose import Propose
 from speclib.worlds import enumerator
 from speclib.worlds.virtual import Virtual
@@ -28,23 +28,23 @@ LINES = ("speculative", "pearl", "ssd")  # methods that draft in a line, by test
 def test_each_token_is_drawn_from_the_row_before_its_mask():
     model, sampler, coins = Random(5, seed=3), Sampler(1.0), Coins(7)
     operation = Propose((1, 2, 3), 3, mask=MASK)
-    request = Request(run=1, coins=coins, sampler=sampler)
+    request = DecodingRun(number=1, coins=coins, sampler=sampler)
     done = perform(operation, model, request)
 
     texts = [(1, 2, 3), (1, 2, 3, MASK), (1, 2, 3, MASK, MASK)]
     rows = [Random(5, seed=3).rows(text, 0, sampler)[0] for text in texts]
-    np.testing.assert_array_equal(done.raw.rows, rows)
+    np.testing.assert_array_equal(done.output.rows, rows)
     expected = []
     for place, row in enumerate(rows):
         expected.append(coins.choose(row, 3 + place, "draft", 0))
-    assert done.raw.small == tuple(expected)
+    assert done.output.small == tuple(expected)
     assert (done.kept, done.fed) == (0, 5)
     assert operation.passes(done.kept, done.fed) == [Pass(fed=5, kept=0)]
 
 
 def test_masks_do_not_stay_in_the_cache():
     model = Random(5, seed=3)
-    request = Request(run=1, coins=Coins(), sampler=Sampler())
+    request = DecodingRun(number=1, coins=Coins(), sampler=Sampler())
     perform(Propose((1, 2, 3), 3, mask=MASK), model, request)
     done = perform(Propose((1, 2, 3, 4, 2), 3, mask=MASK), model, request)
     assert (done.kept, done.fed) == (3, 2 + 2)

@@ -21,7 +21,7 @@ from speclib.operations.draft_phrase import DraftPhrase
 from speclib.operations.draft_sequences import DraftSequences
 from speclib.operations.draft_tree import DraftTree
 from speclib.operations.fork import Fork
-from speclib.operations.operation import Done, Raw, Request, perform
+from speclib.operations.operation import DecodingRun, Output, Performed, perform
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score, ScoreTree, ScoreTreeFeatures
 from speclib.trace.events import Trace
@@ -98,7 +98,7 @@ def test_a_drafting_concerns_a_text_that_it_can_go_beyond(committed, concerns):
 
 
 def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
-    model, request = Random(5, 1), Request(1, Coins(), Sampler(1.0))
+    model, request = Random(5, 1), DecodingRun(1, Coins(), Sampler(1.0))
     first = perform(operation, model, request)
     again = perform(operation, model, request)
     assert first.kept == 0
@@ -108,7 +108,7 @@ def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
 
 
 def test_its_passes_feed_all_that_was_fed(operation):
-    model, request = Random(5, 1), Request(1, Coins(), Sampler(1.0))
+    model, request = Random(5, 1), DecodingRun(1, Coins(), Sampler(1.0))
     for _ in range(2):  # from an empty cache, and from a full one
         done = perform(operation, model, request)
         passes = operation.passes(done.kept, done.fed)
@@ -125,7 +125,7 @@ def test_it_fits_into_what_context_there_is(operation):
         fitted = operation.within(tokens_left)
         assert type(fitted) is type(operation)
         assert fitted.text == operation.text
-        model, request = Random(5, 1), Request(tokens_left, Coins(), Sampler(1.0))
+        model, request = Random(5, 1), DecodingRun(tokens_left, Coins(), Sampler(1.0))
         model.context = len(operation.text) + tokens_left  # it refuses a longer text
         perform(fitted, model, request)
 
@@ -244,8 +244,8 @@ def test_of_a_draft_that_is_stopped_there_are_the_tokens_of_the_passes_that_ende
 
     A pass that is under way has written nothing, and its tokens are not in the cache.
     """
-    whole = Done(Raw((4, 5, 6), np.eye(9)[[4, 5, 6]]), kept=1, fed=2 + 1 + 1)
+    whole = Performed(Output((4, 5, 6), np.eye(9)[[4, 5, 6]]), kept=1, fed=2 + 1 + 1)
     stopped = Propose((1, 2, 3), n=3).until(whole, share)
-    assert stopped.raw.small == (4, 5, 6)[:written]
-    assert len(stopped.raw.rows) == written
+    assert stopped.output.small == (4, 5, 6)[:written]
+    assert len(stopped.output.rows) == written
     assert (stopped.kept, stopped.fed) == (1, fed)

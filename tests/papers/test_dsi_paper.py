@@ -14,7 +14,7 @@ from speclab.papers.dsi_figures import CODE_SHARES, grid_of
 from speclab.papers.load_papers import load_paper
 from speclab.papers.paper_schema import Paper
 from speclab.runs.rows import CellRuns
-from speclab.runs.spec import Spec
+from speclab.runs.spec import VirtualSpec
 from speclab.virtual import cells
 from speclab.virtual.grid_row import GridRow
 from speclab.virtual.latency_acceptance_grid import mean_times
@@ -103,7 +103,6 @@ def test_latency_files_hold_the_printed_seconds_and_charge_every_pass(paper):
 def run(method: str = "dsi", **changes: Any) -> CellRuns:
     """A virtual cell of 2 requests of 50 tokens: every draft right, c = 2."""
     fields: dict[str, Any] = {
-        "kind": "virtual",
         "method": method,
         "latency": "dsi/c-2",
         "alpha": 1.0,
@@ -112,7 +111,7 @@ def run(method: str = "dsi", **changes: Any) -> CellRuns:
     }
     if method == "dsi":
         fields["settings"] = (("lookahead", 1), ("servers", 2))
-    return cells.run(Spec(**fields | changes))
+    return cells.run(VirtualSpec(**fields | changes))
 
 
 def target_passes(requests: list[Stats]) -> float:

@@ -1,4 +1,4 @@
-"""docs/pitfalls.md names tests that exist, and its example is right."""
+"""docs/pitfalls.md names tests that exist; programs on pages print what they say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "pitfalls.md").read_text()
@@ -35,11 +37,11 @@ def test_every_test_on_the_page_exists():
         assert not name or name in tests, (file, name)
 
 
-def test_the_example_gives_what_stands_beside_it():
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    *lines, printed = block.strip().splitlines()
-    names: dict = {}
-    exec("\n".join(lines), names)
-    answer = names["check"](names["raw_q"])
-    assert answer.is_lossless is False
-    assert f"off by {answer.largest_error:.2f}" in printed
+@pytest.mark.parametrize("page", ["pitfalls", "slower"])
+def test_a_program_on_a_page_prints_what_is_below_it(page, capsys):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    ((program, printed),) = re.findall(
+        r"```python\n(.*?)```\n```text\n(.*?)```", text, re.S
+    )
+    exec(program, {})
+    assert capsys.readouterr().out == printed

@@ -226,7 +226,6 @@ def kinds_of_bars(lecture: Lecture, *runs: int) -> set[str]:
 @lectures(
     "00_start_here",
     "10_speculative_decoding",
-    "12_why_nothing_is_lost",
     "15_a_real_model",
     "20_pearl",
     "30_dsi",
@@ -241,9 +240,8 @@ def test_a_lecture_runs_in_jupyterlab_from_its_first_cell_to_its_last(lecture):
 
     calls = 0
     for cell in lecture.cells:
-        if "trail(" not in cell.source:  # which shows one thing after the other
-            calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
-            calls += "stored=stored" in cell.source  # a button with stored runs
+        calls += (".timeline(" in cell.source) + ("explorer(" in cell.source)
+        calls += "stored=stored" in cell.source  # a button with stored runs
     assert lecture.timelines == calls
 
 
@@ -297,7 +295,7 @@ def test_the_top_of_an_accept_bar_moves_by_mouse_and_by_key(lecture):
     raised = f"{dragged + 0.01:.2f}".rstrip("0")
     page.locator(f"[data-handle='q-1'][aria-valuenow='{raised}']").wait_for()
     focused = page.evaluate("document.activeElement.dataset.handle")
-    assert focused == "q-1"  # after the picture was drawn anew
+    assert focused == "q-1"  # after the picture was drawn again
 
 
 @lectures("10_speculative_decoding")

@@ -19,6 +19,7 @@ from helpers.patience import wait_until
 from helpers.processes import OWN_SESSION, killed_at_the_end
 from helpers.reproduce_home import (
     REPRODUCE,
+    ROOT,
     command,
     make_home,
     reports,
@@ -193,6 +194,32 @@ def test_cells_that_fail_are_named_and_all_others_are_written(tmp_path):
     assert "codellama-7b-34b" in out
     virtual = [line.value for line in ledger_of(home) if line.kind == "virtual"]
     assert len(virtual) >= 8
+
+
+# -- in a checkout ---------------------------------------------------------------------
+def test_in_a_checkout_no_tracked_file_is_written(tmp_path):
+    checkout = make_home(tmp_path / "checkout", virtual=())
+    for folder in ("speclib", "speclab", "reports"):
+        shutil.copytree(ROOT / folder, checkout / folder)
+    shutil.copy(ROOT / ".gitignore", checkout)
+
+    def git(*words: str) -> str:
+        author = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        called = ("git", *author, *words)
+        ended = subprocess.run(called, cwd=checkout, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "all")
+    assert "reports/local/index.html" in run(checkout, *REPRODUCE)
+    assert (checkout / "reports" / "local" / "pearl.md").is_file()
+    assert git("status", "--porcelain") == ""
+
+    publishing = {"SPECLIB_REPORTS": "reports"}
+    assert command(checkout, *REPRODUCE, environment=publishing).wait(120) == 0
+    assert "reports/pearl.md" in git("status", "--porcelain")
 
 
 # -- mistakes --------------------------------------------------------------------------

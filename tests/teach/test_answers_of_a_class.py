@@ -68,17 +68,6 @@ def best_gamma_up_to(longest):
     return best
 
 
-def surest_of_first_three(trips):
-    before, theirs, after = min(trips[:3], key=lambda trip: trip[2] - trip[0])
-    return theirs - (before + after) / 2, (after - before) / 2
-
-
-def touching_is_no(low, high, least, most):
-    if least <= low and high <= most:
-        return "yes"
-    return "no" if high < least or most <= low else "open"
-
-
 WRONG = {
     "acceptance, rejected where p is q": (
         teach.check_acceptance,
@@ -118,8 +107,6 @@ WRONG = {
         ),
     ),
     "best_gamma, up to 49": (teach.check_best_gamma, best_gamma_up_to(49)),
-    "verdict, touching is no": (teach.check_verdict, touching_is_no),
-    "clock, first three trips": (teach.check_clock, surest_of_first_three),
 }
 
 

@@ -15,7 +15,7 @@ from helpers.class_answers.lesson_20 import ENDS_WITH
 from speclab import teach
 from speclab.check import calls
 from speclab.teach import formulas
-from speclab.teach.card import Card
+from speclab.teach.card import Card, Heading
 from speclab.teach.formula import Formula
 from speclab.teach.lesson_files import load_questions
 
@@ -51,15 +51,13 @@ def test_every_exercise_has_three_answers_of_both_kinds():
 @pytest.mark.parametrize("exercise, answer", each_answer(right_answers()))
 def test_a_right_answer_in_any_style_is_right(exercise, answer):
     card = check(exercise, answer)
-    assert card.is_right, card
-    assert not card.is_almost, card
+    assert card.heading is Heading.RIGHT, card
 
 
 @pytest.mark.parametrize("exercise, answer", each_answer(wrong_answers()))
 def test_a_wrong_answer_without_a_name_is_wrong_all_the_same(exercise, answer):
     card = check(exercise, answer)
     assert not card.is_right
-    assert not card.is_almost
     named = load_questions().get(exercise, ())
     advice = f"it has the name {card.cause!r}: move it to NAMED of its lesson"
     assert card.cause not in named, f"{advice}\n{card}"

@@ -12,8 +12,6 @@ import pytest
 
 import speclab
 import speclib
-from speclab.papers.load_papers import load_paper
-from speclab.papers.pearl_figures import replay_steps
 from speclab.traces.rounds import window_rounds
 from speclib.trace.events import COMMIT
 
@@ -33,15 +31,6 @@ def cell_with(lesson: str, words: str) -> dict:
 
 def source_of(cell: dict) -> str:
     return "".join(cell["source"])
-
-
-def printed_by(cell: dict) -> str:
-    """What a stored cell has printed, or shown as text."""
-    texts = []
-    for output in cell["outputs"]:
-        text = output.get("text") or output.get("data", {}).get("text/plain", "")
-        texts.append("".join(text))
-    return "\n".join(texts)
 
 
 def flowing(text: str) -> str:
@@ -93,22 +82,3 @@ def test_the_step_of_the_caches_that_is_shown_first_is_the_one_of_the_text(runs)
     assert of_6.outcomes.index("rejected") == len(of_6.window) > 0
     assert of_12.outcomes.index("rejected") < len(of_12.window)
     assert not of_15.window
-
-
-def test_the_windows_of_table_9_hold_nothing_that_is_written_already():
-    """They are those of the method's own rounds, without what is not printed.
-
-    The printed run goes on after its last step. Here nothing is drafted beyond that.
-    """
-    replayed = replay_steps(load_paper("pearl").table("table-9"))
-    shown = speclab.steps("pearl", "table-9")
-    rounds = window_rounds(replayed.trace)
-    limit = sum(len(committed) for committed in replayed.committed)
-    for (_, row), own in zip(shown.iterrows(), rounds, strict=True):
-        pieces = [replayed.pieces[token] for token in own.window]
-        tokens_left = limit - len(own.before)
-        printed = row["window"].split()[:tokens_left]
-        assert printed == [piece for piece in pieces if piece]
-    stored = printed_by(cell_with("20", 'speclab.steps("pearl", "table-9")'))
-    assert "' m glad you" in stored  # drafted in step 1
-    assert stored.count("' m glad you") == 1

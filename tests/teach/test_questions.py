@@ -13,20 +13,17 @@ from speclab.teach.lesson_files import load_guesses, load_hints, load_quizzes
 from speclab.theory import closed_forms
 from speclab.theory.hardware import load_hardware
 from speclib import SpeclibError
+from speclib.core.sampling import residual
 
 
-def test_hints_lead_from_a_nudge_to_the_end_and_no_further():
-    for exercise, hints in load_hints().items():
-        for number, text in enumerate(hints, 1):
-            shown = repr(teach.hint(exercise, number))
-            assert shown == f"Hint {number} of {len(hints)}: {text}"
-        with pytest.raises(SpeclibError, match=f"give 1 to {len(hints)}"):
-            teach.hint(exercise, len(hints) + 1)
-
-
-def test_hints_of_an_unknown_exercise_name_those_that_there_are():
-    with pytest.raises(SpeclibError, match="no hints for 'verfy'.*mean 'verify'"):
-        teach.hint("verfy")
+def test_a_card_has_its_hints_behind_buttons_until_the_exercise_is_solved():
+    wrong = teach.check_residual(lambda p, q: p)
+    hints = load_hints()["residual"]
+    shown = [unescape(each) for each in re.findall("<p>(.*?)</p>", wrong._repr_html_())]
+    assert shown == hints
+    assert wrong._repr_html_().count("<details><summary") == len(hints)
+    assert not any(hint in repr(wrong) for hint in hints)
+    assert "<details>" not in teach.check_residual(residual)._repr_html_()
 
 
 @pytest.mark.parametrize("name", load_quizzes())
@@ -94,11 +91,6 @@ def test_answers_of_guesses_are_what_formulas_and_simulations_give():
     assert guesses["pearl-over-speculative"] == pytest.approx(gain, abs=0.005)
     assert guesses["four-layers-at-once"] == pytest.approx(4 / 2.02, abs=0.005)
     assert 0.8 ** guesses["length-that-settles"] == pytest.approx(1 / 3, abs=0.005)
-    far = speclib.Latency.ratio(5.0, 0.1).over_network(draft=0, target=0.02)
-    what = dict(gamma=5, alpha=1.0, tokens=20, latency=far)
-    commits = speclib.simulate("pearl", **what).trace.commits
-    milliseconds = 1000 * (commits[2].end - commits[1].end)
-    assert milliseconds == pytest.approx(guesses["round-over-a-network"])
 
     latency = "pearl/llama2-7-70"
     run = speclib.simulate("pearl", latency=latency, alpha=0.93, tokens=400)

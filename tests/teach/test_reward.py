@@ -7,7 +7,7 @@ import pytest
 
 from speclab import teach
 from speclab.teach import reward
-from speclab.teach.card import Card, RewardedCard
+from speclab.teach.card import Card, Heading, RewardedCard
 from speclab.teach.reward import STAGES, OwnRun, reward_of
 from speclib.core.sampling import ids
 from speclib.core.verification import verify
@@ -92,12 +92,12 @@ def test_what_is_drawn_is_judged_once_more():
     card = reward_of(fails_at_five, PEARL)
     assert "your PEARL on the timeline, with gamma = 5" in card.verdict
     assert 'ValueError in your line `raise ValueError("five")`' in card.verdict
-    assert "in place of" in reward_of(writes_something_else, PEARL).verdict
+    assert "instead of" in reward_of(writes_something_else, PEARL).verdict
 
 
 def test_the_reward_is_made_only_where_it_is_displayed():
     made = []
-    card = RewardedCard(True, "Good.", reward=lambda: made.append(1))
+    card = RewardedCard(Heading.RIGHT, "Good.", reward=lambda: made.append(1))
     assert card.is_right
     assert repr(card) == "✓ Right. Good."
     assert not made
@@ -116,7 +116,7 @@ def test_a_click_runs_it_on_models_beside_the_other(toys):
     own.real.button.click()
     own.real.wait()
     assert own.real.error is None
-    speculative, students = [run for _, run in own.real.runs]
+    speculative, students = own.real.runs
     assert students.tokens == speculative.tokens
     assert students.trace.meta["method"] == "your DSI"
     assert "wrote the same" in own.real.spoken

@@ -1,4 +1,4 @@
-"""Curves, dots and heat maps, judged from the finished SVG and text."""
+"""Curves, judged from the finished SVG and text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from speclab import (
     acceptance,
     acceptance_by_place,
     curves,
-    dots,
-    heat,
+    forward_passes,
     moving_curves,
-    trade_off,
 )
-from speclab.views.stills.curves import AHEAD, BEHIND
 from speclib import SpeclibError, simulate
 
 NAN = float("nan")
@@ -81,75 +78,9 @@ def test_acceptance_by_place_has_the_rates_of_its_runs():
     view = acceptance_by_place({"given": runs, "counted": counts, "never": never})
     rates = {}
     for name, line in view.lines.items():
-        rates[name] = [(mark.label, mark.y) for mark in line]
+        rates[name] = [*line.items()]
     assert rates["given"] == rates["counted"] == [*enumerate(counts.conditional, 1)]
     assert rates["never"] == [(1, 0.0)]  # nothing else was tested
-
-
-# -- throughput against speed ----------------------------------------------------------
-LINES = {
-    "plain": {1: (10.0, 10.0), 8: (9.0, 72.0), 64: (6.0, 384.0)},
-    "PEARL": {1: (30.0, 30.0), 8: (18.0, 144.0), 64: (5.0, 320.0)},
-}
-
-
-@pytest.mark.parametrize("batch, winner", [(1, "PEARL"), (64, "plain")])
-def test_the_highest_throughput_of_a_batch_has_the_black_ring(batch, winner):
-    view = trade_off(LINES, "tokens per second", first=8)
-    view.controls["batch"].value = batch
-    assert f"rings: batch {batch}, the black one: {winner}" in view.image.value
-    picture = view.shown
-    places = {}
-    for name, points in LINES.items():
-        speed, throughput = points[batch]
-        places[picture.x_of(speed), picture.y_of(throughput)] = name
-    rings = {}
-    for ring in elements(picture.picture(), "circle"):
-        if ring.get("fill") == "none":
-            at = number(ring, "cx"), number(ring, "cy")
-            (name,) = [name for place, name in places.items() if at == near(place)]
-            rings[name] = ring.get("stroke")
-    loser = next(name for name in LINES if name != winner)
-    assert rings == {winner: AHEAD, loser: BEHIND}
-
-
-def near(place: tuple[float, float]):
-    return pytest.approx(place, abs=0.1)
-
-
-# -- heat maps -------------------------------------------------------------------------
-def test_a_heat_map_is_white_at_one_and_darkens_below():
-    panels = {"N = 2": {"h": [1.0, 0.8], "q": [0.9, 0.85]}}
-    still = heat(panels, "cosine", "layer", {"N = 2": [1]})
-    picture = still.picture()
-
-    colours = [cell.get("fill") for cell in elements(picture, "rect", "cell")]
-    light_of_1, light_of_08, light_of_09, light_of_085 = map(brightness, colours)
-    assert colours[0] == "#ffffff"
-    assert light_of_1 > light_of_09 > light_of_085 > light_of_08
-
-    (split,) = elements(picture, "line", "split")
-    second_column = rectangles(picture, "cell")[1]
-    assert number(split, "x1") == second_column.x
-    assert "N = 2, q: 0.90 0.85" in repr(still)
-    assert still._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
-
-
-def brightness(colour: str) -> int:
-    """The sum of red, green and blue of a colour like "#1f4f8f"."""
-    return sum(int(colour[start : start + 2], 16) for start in (1, 3, 5))
-
-
-# -- dots ------------------------------------------------------------------------------
-def test_dots_stand_at_their_values_and_bars_at_the_means():
-    still = dots({"a": [1.0, 2.0], "b": [1.5]}, "speed-up")
-    at_1, at_2, at_1_5 = [x for x, _ in centres(still.picture())]
-    assert at_1_5 - at_1 == pytest.approx(at_2 - at_1_5, abs=0.011) == 280
-    assert repr(still).splitlines()[1:] == [
-        "  a: 1.00 to 2.00, mean 1.50",
-        "  b: 1.50 to 1.50, mean 1.50",
-    ]
-    assert still._repr_mimebundle_()[0].keys() == {"text/plain", "image/png"}
 
 
 @pytest.mark.parametrize(
@@ -157,9 +88,21 @@ def test_dots_stand_at_their_values_and_bars_at_the_means():
     [
         (lambda: curves({}, "a"), "no values"),
         (lambda: moving_curves({}, {"c": 3}, "a"), "c is 3: give"),
-        (lambda: trade_off(LINES, "a", first=2), "batch is 2: give one of 1, 8, 64"),
     ],
 )
 def test_bad_input_is_named(call, message):
     with pytest.raises(SpeclibError, match=message):
         call()
+
+
+# -- passes ----------------------------------------------------------------------------
+def test_bars_of_a_pass_are_as_long_as_their_seconds():
+    still = forward_passes(1, 50)
+    one, fifty = repr(still).splitlines()[1:]
+    assert one.endswith("computes 13.5 billion operations: 0.043 ms")
+    assert fifty.startswith("  50 tokens: reads 13.5 GB: 6.6 ms")
+    first, second = rectangles(still.picture(), "reading")
+    assert first.width == second.width  # the weights, once for each pass
+    _, computing = rectangles(still.picture(), "computing")
+    # 50 tokens of 2 * 6.74e9 operations at 312e12/s, 13.48e9 bytes at 2.039e12/s
+    assert computing.width / second.width == pytest.approx(2.160 / 6.611, abs=0.002)

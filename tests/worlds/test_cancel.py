@@ -15,15 +15,15 @@ from speclib.data.latency import Latency
 from speclib.models.open_pair import open_pair
 from speclib.models.toy import BOS, Toy
 from speclib.operations.model import Stopped
-from speclib.operations.operation import Request
+from speclib.operations.operation import DecodingRun
 from speclib.operations.propose import Propose
 from speclib.operations.score import Score
 from speclib.trace.metrics import stats
-from speclib.worlds import worker
+from speclib.worlds import performer
 from speclib.worlds.devices import Cancelled
+from speclib.worlds.performer import STOP, DeviceSpec
 from speclib.worlds.processes import Processes
 from speclib.worlds.virtual import Virtual
-from speclib.worlds.worker import STOP, DeviceSpec
 
 TOY = speclib.load_pair("toy")
 
@@ -44,11 +44,11 @@ def rows_as_they_are(rows):
     return rows
 
 
-def question(operation) -> worker.Question:
+def question(operation) -> performer.Question:
     """What a worker is asked: an operation on the first token, at temperature 1."""
-    request = Request(-1, Coins(), Sampler(1.0))
+    request = DecodingRun(-1, Coins(), Sampler(1.0))
     text = TextSender().pack(Text([BOS], 1))
-    return worker.Question(operation, text, request)
+    return performer.Question(operation, text, request)
 
 
 def begin(world, text=(BOS,)):
@@ -106,13 +106,13 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
     from speclib.operations.operation import perform
 
     layers = target.network.config.num_hidden_layers
-    op, request = Propose((3, 4, 5), 6), Request(-1, Coins(), Sampler())
-    whole = perform(op, target, request).raw.small
+    op, request = Propose((3, 4, 5), 6), DecodingRun(-1, Coins(), Sampler())
+    whole = perform(op, target, request).output.small
     target.reset()
     target.stopped = After(2 * layers + 1)  # in the first layer but one of pass three
     done = perform(op, target, request)
     target.stopped = bool
-    assert done.raw.small == whole[:2]
+    assert done.output.small == whole[:2]
     assert (done.kept, done.fed) == (0, 4)
 
 
@@ -172,8 +172,8 @@ def test_a_stop_that_comes_too_late_stops_nothing():
     ours, theirs = Pipe()
     spec = DeviceSpec("target", "target", 0, "auto")
     serving = threading.Thread(
-        target=worker.answer_messages,
-        args=(theirs, worker.device, TOY, spec, rows_as_they_are),
+        target=performer.answer_messages,
+        args=(theirs, performer.device, TOY, spec, rows_as_they_are),
     )
     serving.start()
     try:
@@ -189,8 +189,10 @@ def test_a_stop_that_comes_too_late_stops_nothing():
         theirs.close()
 
     for answer in answers:
-        np.testing.assert_array_equal(answer.rows, answers[0].rows)
-        assert len(answer.rows) == 1
+        np.testing.assert_array_equal(
+            answer.performed.output.rows, answers[0].performed.output.rows
+        )
+        assert len(answer.performed.output.rows) == 1
 
 
 def test_after_cancelled_operations_a_device_says_what_it_says_without():

@@ -125,10 +125,6 @@ def test_a_method_gives_the_tokens_of_the_virtual_clock(world, method, temperatu
     assert result.trace.meta["clock"] == "measured"
 
 
-def test_auto_servers_are_as_many_as_fit_into_the_cluster(ray_nodes):
-    assert Cluster.most_targets(TOY, at_most=7) == 2
-
-
 # -- times -----------------------------------------------------------------------------
 def test_devices_are_on_nodes_of_their_own_and_the_trace_says_so(world):
     meta = speclib.decode("x", world=world, method="pearl", gamma=3).trace.meta

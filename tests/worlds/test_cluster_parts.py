@@ -1,9 +1,7 @@
 """What a cluster is made of, tried without one: clocks, actors, addresses, places."""
 
-import pickle
 import socket
 
-import numpy as np
 import pytest
 
 import speclib
@@ -14,8 +12,8 @@ pytest.importorskip("ray", reason="the extra `cluster` is not installed")
 from helpers.stand_in_for_ray import StandInForRay  # noqa: E402
 
 from speclib.worlds.cluster import clocks, nodes  # noqa: E402
-from speclib.worlds.cluster.actor import Actor, FewNumbers, pack  # noqa: E402
-from speclib.worlds.worker import Question  # noqa: E402
+from speclib.worlds.cluster.actor import Actor  # noqa: E402
+from speclib.worlds.performer import Question  # noqa: E402
 
 SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 
@@ -50,31 +48,6 @@ def test_a_surer_reading_of_a_clock_wins_and_an_old_one_becomes_less_sure():
     assert clocks.surer(None, vague) is vague
     assert clocks.surer(old, vague) is old
     assert clocks.surer(old, vague._replace(taken=400.0)) == vague._replace(taken=400.0)
-
-
-# -- rows on their way -----------------------------------------------------------------
-def bytes_sent(rows: np.ndarray) -> int:
-    return len(pickle.dumps(pack(rows), protocol=5))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("likely", [1, 50, 30_000])
-def test_what_is_unpacked_is_what_was_packed(likely, dtype):
-    rows = np.zeros((3, 30_000), dtype)
-    rows[:, :likely] = np.random.default_rng(likely).random((3, likely))
-    packed = pack(rows)
-    again = packed.read() if isinstance(packed, FewNumbers) else packed
-    np.testing.assert_array_equal(again, rows)
-    assert again.dtype == rows.dtype
-
-
-def test_few_tokens_are_few_bytes_and_no_rows_take_more_than_they_are():
-    """50 of 30,000 tokens, as top_k leaves them: an index and a number for each."""
-    few = np.zeros((3, 30_000), np.float32)
-    few[:, 100:150] = 1 / 50
-    assert bytes_sent(few) < 3 * 50 * 12 + 500
-    full = np.full((3, 30_000), 1 / 30_000, np.float32)
-    assert bytes_sent(full) < full.nbytes + 500
 
 
 # -- stopping --------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from speclib.core.sampling import Coins, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.data.latency import Curve, Latency
 from speclib.models.toy import Toy
-from speclib.operations.operation import Request
+from speclib.operations.operation import DecodingRun
 from speclib.operations.score import Score
 from speclib.trace.events import Trace
-from speclib.worlds import worker
+from speclib.worlds import performer
 from speclib.worlds.processes import Processes
 
 TOY = speclib.load_pair("toy")
@@ -82,19 +82,19 @@ class SlowToy(Toy):
         return super().rows(text, last, sampler)
 
 
-def answer_of_one_pass(latency: Latency, computing: float) -> worker.Reply:
+def answer_of_one_pass(latency: Latency, computing: float) -> performer.Reply:
     """The reply of an emulated target whose pass takes ``computing`` seconds."""
     clock = HandClock()
     _, pipe = Pipe()
     text = TextSender().pack(Text([0, 1], 2))
-    request = Request(-1, Coins(), Sampler())
-    performer = worker.Performer(
+    request = DecodingRun(-1, Coins(), Sampler())
+    answer = performer.Performer(
         SlowToy(clock, computing),
-        worker.DeviceSpec("target", "target", 0, "auto", latency),
-        lambda raw, *_: raw.rows,
+        performer.DeviceSpec("target", "target", 0, "auto", latency),
+        lambda rows: rows,
         clock=clock,
     )
-    return performer(worker.Question(Score(()), text, request), pipe)
+    return answer(performer.Question(Score(()), text, request), pipe)
 
 
 @pytest.mark.parametrize("computing, is_overrun", [(0.5, True), (0.49, False)])

@@ -542,7 +542,7 @@ WATCHED = {
         "worlds/world",
         "worlds/real_devices",
         "worlds/processes",
-        "worlds/worker_process",
+        "worlds/worker",
         "core/text",
         "decoding/decode",
     )

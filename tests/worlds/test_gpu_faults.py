@@ -14,12 +14,12 @@ import speclib
 from speclib.core.sampling import Coins, Sampler
 from speclib.core.text import Text, TextSender
 from speclib.models.toy import Toy
-from speclib.operations.operation import Request
+from speclib.operations.operation import DecodingRun
 from speclib.operations.propose import Propose
-from speclib.worlds import worker
+from speclib.worlds import performer
 from speclib.worlds.devices import DeviceFailed, DeviceLost
 from speclib.worlds.processes import Processes
-from speclib.worlds.worker_process import Worker
+from speclib.worlds.worker import Worker
 
 LASTING = (
     "AcceleratorError: CUDA error: device-side assert triggered",
@@ -33,7 +33,7 @@ PASSING = (
 )
 
 
-def answer_instead(monkeypatch, failure: worker.Failure) -> None:
+def answer_instead(monkeypatch, failure: performer.Failure) -> None:
     """Has every worker answer with ``failure`` whatever it answers."""
     receive_truly = Worker.receive
 
@@ -46,12 +46,12 @@ def answer_instead(monkeypatch, failure: worker.Failure) -> None:
 
 @pytest.mark.parametrize("cause", LASTING)
 def test_an_error_of_cudas_own_lasts(cause):
-    assert worker.Failure(cause).is_lasting
+    assert performer.Failure(cause).is_lasting
 
 
 @pytest.mark.parametrize("cause", PASSING)
 def test_want_of_memory_and_errors_of_ours_pass(cause):
-    assert not worker.Failure(cause).is_lasting
+    assert not performer.Failure(cause).is_lasting
 
 
 def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeypatch):
@@ -60,7 +60,7 @@ def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeyp
             target = world.processes["target"]
             begin(world)
             with monkeypatch.context() as patched:
-                answer_instead(patched, worker.Failure(cause))
+                answer_instead(patched, performer.Failure(cause))
                 failed = "'target' failed in score: .*CUDA"
                 with pytest.raises(DeviceFailed, match=failed):
                     world.wait(world.target.score(world.text))
@@ -79,7 +79,7 @@ def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_nex
         begin(world)
         world.cancel(world.target.score(world.text))
         scoring = world.target.score(world.text)
-        answer_instead(monkeypatch, worker.Failure(LASTING[0]))
+        answer_instead(monkeypatch, performer.Failure(LASTING[0]))
         with pytest.raises(DeviceFailed, match="failed in score: .*device-side assert"):
             world.wait(scoring)
 
@@ -87,7 +87,7 @@ def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_nex
 def test_a_device_that_lost_a_rank_is_lost(monkeypatch):
     with Processes(speclib.load_pair("toy")) as world:
         begin(world)
-        answer = worker.Failure("rank 1 of 2 ended", has_lost_rank=True)
+        answer = performer.Failure("rank 1 of 2 ended", has_lost_rank=True)
         answer_instead(monkeypatch, answer)
         with pytest.raises(DeviceLost, match="failed in score: rank 1 of 2 ended"):
             world.wait(world.target.score(world.text))
@@ -114,19 +114,19 @@ def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_s
     clock = HandClock()
     ours, theirs = Pipe()
     if is_stopped:
-        ours.send(worker.STOP)
+        ours.send(performer.STOP)
     text = (0, 1, 2)
-    question = worker.Question(
+    question = performer.Question(
         Propose((), 2),
         TextSender().pack(Text(text, len(text))),
-        Request(1, Coins(), Sampler()),
+        DecodingRun(1, Coins(), Sampler()),
     )
-    performer = worker.Performer(
+    answer = performer.Performer(
         LateGpu(clock),
-        worker.DeviceSpec("draft", "draft", 0, "auto"),
+        performer.DeviceSpec("draft", "draft", 0, "auto"),
         lambda raw, *_: raw.rows,
         clock=clock,
     )
-    reply = performer(question, theirs)
+    reply = answer(question, theirs)
     assert reply.start == 0.0
     assert reply.end == (2.0 if is_stopped else 0.0)

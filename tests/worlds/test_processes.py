@@ -20,8 +20,8 @@ from speclib.data.latency import Latency
 from speclib.data.pairs import ModelSpec, Pair
 from speclib.methods import METHODS, takes_gamma
 from speclib.worlds.devices import DeviceFailed, DeviceLost
+from speclib.worlds.performer import Array
 from speclib.worlds.processes import Processes
-from speclib.worlds.worker import Array
 
 TOY = speclib.load_pair("toy")
 
@@ -356,7 +356,7 @@ def test_the_fork_server_never_touches_cuda():
 
         torch.cuda._lazy_init = refuse
 
-        from speclib.worlds.worker_process import PRELOADED, PRELOADED_FOR_REAL_MODELS
+        from speclib.worlds.worker import PRELOADED, PRELOADED_FOR_REAL_MODELS
 
         for name in PRELOADED + PRELOADED_FOR_REAL_MODELS:
             import_module(name)

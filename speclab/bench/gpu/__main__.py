@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--out",
         type=Path,
         default=paths.REPORTS / "gpu",
-        help="a folder for the report, instead of reports/gpu",
+        help="a folder for the report, instead of reports/local/gpu",
     )
     asked = parser.parse_args(arguments)
 

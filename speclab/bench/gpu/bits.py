@@ -16,8 +16,8 @@ from speclib.core.sampling import Rows, Sampler
 from speclib.data.pairs import Pair
 from speclib.models.open_pair import open_pair
 
-from . import device_speed
 from .setup import FIXED_ROWS, Setup
+from .speed import release_memory
 
 DTYPE = "bfloat16"
 PLAIN = Sampler(temperature=1.0)
@@ -47,7 +47,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
     in_parts = logits_in_parts(model, text)
     yield same_bits("at once and in parts", long_before, in_parts)
     del model
-    device_speed.release_memory()
+    release_memory()
 
 
 def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
@@ -60,7 +60,7 @@ def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
     launched = open_pair(pair.with_fixed_rows(FIXED_ROWS)).build("target", DTYPE)
     yield from compared_with_recorded(recorded, launched, _text(pair, 320))
     del recorded, launched
-    device_speed.release_memory()
+    release_memory()
 
 
 def compared_with_recorded(

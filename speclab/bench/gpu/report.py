@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from speclab import machine_facts
 from speclab.bench.bench_rows import BenchRow
 from speclib.atomic_files import write_atomically
 
-from . import device_speed
 from .setup import Setup
 
 
@@ -79,7 +80,7 @@ def facts_of_machine(setup: Setup) -> dict[str, str]:
     """What the numbers depend on."""
     return dict(machine_facts.environment()) | {
         "python": platform.python_version(),
-        "cuda": device_speed.cuda_version(),
+        "cuda": str(torch.version.cuda or "none"),
         "draft on": setup.draft,
         "target on": setup.target,
     }

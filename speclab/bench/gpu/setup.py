@@ -32,6 +32,8 @@ SHAPE_PAIRS = (
     "shape/deepseek-1.3b-33b",
     "shape/deepseek-6.7b-33b",
 )
+LAUNCHED = "launched one by one"
+RECORDED = "recorded"
 RACE_CAPACITY = 512  # the prompts and what is written after them, with drafts
 
 
@@ -70,6 +72,11 @@ class Setup:
         return self.draft == self.target
 
     @property
+    def kind_of_pass(self) -> str:
+        """How a pass whose speed is measured reaches its device."""
+        return RECORDED if self.on_gpu else LAUNCHED
+
+    @property
     def place(self) -> Place:
         return Place(draft=(self.draft,), target=(self.target,))
 
@@ -83,8 +90,17 @@ class Setup:
         return self._embedded_pair(target_shape=None, draft_shape=None)
 
     def speed_pair(self) -> Pair:
-        """The embedded models in the shapes whose speed is measured."""
-        return self._embedded_pair(self.target_shape, self.draft_shape)
+        """The embedded models in the shapes whose speed is measured.
+
+        On a GPU all their passes have one shape and are recorded. Their caches hold all
+        of a text: or one would be recorded while it is timed.
+        """
+        pair = self._embedded_pair(self.target_shape, self.draft_shape)
+        if not self.on_gpu:
+            return pair
+        return pair.with_fixed_rows(
+            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_CAPACITY
+        )
 
     def _embedded_pair(
         self, target_shape: ModelShape | None, draft_shape: ModelShape | None
@@ -107,15 +123,6 @@ class Setup:
             }
         )
 
-    def recorded_pair(self) -> Pair:
-        """The same with passes of one shape, of both models, that the GPU records.
-
-        Their caches hold all of a text: or one would be recorded while it is timed.
-        """
-        return self.speed_pair().with_fixed_rows(
-            FIXED_ROWS, draft=DRAFT_ROWS, recorded=True, first_room=RACE_CAPACITY
-        )
-
     @property
     def cpu_draft_threads(self) -> int:
         """Threads of a draft on the CPU, beside the processes that launch passes.
@@ -129,7 +136,7 @@ class Setup:
 
         The draft is llama.cpp's where the extra llamacpp is installed, else torch's.
         """
-        pair = self.recorded_pair() if self.on_gpu else self.speed_pair()
+        pair = self.speed_pair()
         draft = ModelSpec(
             model=pair.draft.model,
             shape=CPU_DRAFT,

@@ -8,7 +8,7 @@ device, so that a pair's two need not fit on it together.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from datetime import date
 from math import isnan, nan
 from pathlib import Path
@@ -24,16 +24,19 @@ from speclib.errors import BadValue
 from speclib.models import preflight
 from speclib.models.open_pair import open_pair
 
-from . import device_speed
 from .setup import DRAFT_ROWS, FIXED_ROWS, PAIR, Setup
-from .speed import DTYPE, seconds_of_passes
+from .speed import (
+    DTYPE,
+    GIBIBYTE,
+    bytes_read_per_pass,
+    release_memory,
+    seconds_of_passes,
+)
 
 ROLES: tuple[Role, ...] = ("draft", "target")
-LAUNCHED = "launched one by one"
-RECORDED = "recorded"
 
-# Milliseconds of a pass by the shape's name, and by how kernels are launched.
-PassTimes: TypeAlias = Mapping[tuple[str, str], float]
+# Milliseconds of a pass by the shape's name; nan where the device lacks memory.
+PassTimes: TypeAlias = Mapping[str, float]
 
 
 class Shape(NamedTuple):
@@ -61,30 +64,28 @@ class Shape(NamedTuple):
 def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
     """Milliseconds of a pass over a new token in each shape, and c of each pair.
 
-    c is t_target / t_draft. Beside it stands the c that the pair's paper prints. In
-    recorded passes a target is fed 16 tokens and a draft 8, so that outputs are exact;
-    of those each pair gets a latency file, for the virtual clock.
+    c is t_target / t_draft; the row's note has the c that the pair's paper prints. In
+    recorded passes a target is fed 16 tokens and a draft 8, so that outputs are exact.
+    Each pair gets a latency file of them, for the virtual clock.
     """
-    kinds = (LAUNCHED, RECORDED) if setup.on_gpu else (LAUNCHED,)
-    milliseconds: dict[tuple[str, str], float] = {}
+    milliseconds: dict[str, float] = {}
     for name in setup.shape_pairs:
         pair = load_pair(name)
         for role in ROLES:
             shape = Shape(pair, role)
-            for kind in kinds:
-                if (shape.name, kind) not in milliseconds:
-                    row = pass_of(setup, shape, kind)
-                    milliseconds[shape.name, kind] = row.value
-                    yield row
-        for kind in kinds:
-            yield from cost_ratio(pair, kind, milliseconds)
-        if setup.latency_folder is not None:
-            write_latency(pair, milliseconds, setup.latency_folder)
+            if shape.name not in milliseconds:
+                row = pass_of(setup, shape)
+                milliseconds[shape.name] = row.value
+                yield row
+        if not any(isnan(milliseconds[Shape(pair, role).name]) for role in ROLES):
+            yield cost_ratio(pair, setup.kind_of_pass, milliseconds)
+            if setup.on_gpu and setup.latency_folder is not None:
+                write_latency(pair, milliseconds, setup.latency_folder)
 
 
-def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
+def pass_of(setup: Setup, shape: Shape) -> BenchRow:
     """A shape's row; without a number if the device lacks memory for it."""
-    name = f"a pass, {shape.name}, {kind}"
+    name = f"a pass, {shape.name}, {setup.kind_of_pass}"
     small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(
         update={"target": shape.spec, "draft": small, "place": setup.place}
@@ -94,14 +95,14 @@ def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
     except BadValue as error:
         return BenchRow(name, nan, "ms", note=str(error))
     note = ""
-    if kind == RECORDED:
+    if setup.on_gpu:
         alone = alone.with_fixed_rows(shape.rows, recorded=True)
         note = f"{shape.rows} rows in each pass"
     model = open_pair(alone).build("target", DTYPE)
     seconds = seconds_of_passes(model, setup.passes)
-    gibibytes = device_speed.bytes_read_per_pass(model.network) / device_speed.GIBIBYTE
+    gibibytes = bytes_read_per_pass(model.network) / GIBIBYTE
     del model
-    device_speed.release_memory()
+    release_memory()
     return median_row(
         name,
         [1000 * each for each in seconds],
@@ -110,16 +111,14 @@ def pass_of(setup: Setup, shape: Shape, kind: str) -> BenchRow:
     )
 
 
-def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> Iterator[BenchRow]:
-    """The row of a pair's c, if both of its models fit on the device."""
-    target = milliseconds[Shape(pair, "target").name, kind]
-    draft = milliseconds[Shape(pair, "draft").name, kind]
-    if isnan(target) or isnan(draft):
-        return
+def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> BenchRow:
+    """The row of a pair's c."""
+    target = milliseconds[Shape(pair, "target").name]
+    draft = milliseconds[Shape(pair, "draft").name]
     printed = ""
     if pair.latency is not None:
         printed = f"the paper's c: {load_latency(pair.latency).c:.3g}"
-    yield BenchRow(
+    return BenchRow(
         f"c, {pair.stands_for}, {kind}",
         target / draft,
         "ratio",
@@ -128,7 +127,7 @@ def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> Iterator[Bench
 
 
 def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
-    """Writes a pair's latency file, if recorded passes of both models were measured.
+    """Writes a pair's latency file, of recorded passes.
 
     A pass takes as long however few tokens it is fed, up to the rows that it has; one
     token more needs a second pass.
@@ -149,11 +148,8 @@ def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
     ]
     for role in ROLES:
         shape = Shape(pair, role)
-        measured = milliseconds.get((shape.name, RECORDED), nan)
-        if isnan(measured):
-            return
         # Whole microseconds, so that the double of it is exact in the file.
-        duration = round(measured / 1000, 6)
+        duration = round(milliseconds[shape.name] / 1000, 6)
         lines += [
             "",
             f"[{role}]",

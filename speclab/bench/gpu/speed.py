@@ -1,84 +1,117 @@
-"""How fast passes and methods are here, beside what the memory's bandwidth allows."""
+"""How fast passes and methods are here, and what the memory's bandwidth allows."""
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
+from statistics import median
 from typing import Any
 
+import torch
+
 from speclab.bench.bench_rows import BenchRow, join_notes, median_row
-from speclab.bench.predictions import busy_latency, predicted_speed
 from speclab.bench.races import contestant, race
 from speclib.core.sampling import Sampler
 from speclib.data.pairs import Pair
 from speclib.models.open_pair import open_pair
 from speclib.worlds.processes import Processes
 
-from . import bits, device_speed
-from .setup import FIXED_ROWS, Setup
+from .setup import Setup
 
 DTYPE = "bfloat16"
 TEXT_LENGTH = 128
+GIBIBYTE = 1 << 30
 LEAST_SHARE_OF_BANDWIDTH = 0.6
 RACERS = {"PEARL": "pearl", "SD": "speculative"}
 PLAIN = "plain decoding"
+
+
+# -- memory ----------------------------------------------------------------------------
+def memory_bandwidth(device: torch.device) -> float:
+    """Bytes a second that copying a gibibyte moves: it is read, and it is written."""
+    source = torch.zeros(GIBIBYTE, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    seconds = []
+    for _ in range(5):
+        _wait_for(device)
+        start = time.perf_counter()
+        target.copy_(source)
+        _wait_for(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * GIBIBYTE / median(seconds)
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def bytes_read_per_pass(network: torch.nn.Module) -> int:
+    """All weights but the embeddings, of which a pass reads a row a token."""
+    read = 0
+    for module in network.modules():
+        if isinstance(module, torch.nn.Embedding):
+            continue
+        for weight in module.parameters(recurse=False):
+            read += weight.numel() * weight.element_size()
+    return read
+
+
+def name_of(device: torch.device) -> str:
+    """What its maker calls a GPU; "cpu" for the CPU."""
+    if device.type != "cuda":
+        return device.type
+    return torch.cuda.get_device_name(device)
+
+
+def release_memory() -> None:
+    """Gives back to the GPUs what this process holds for nothing.
+
+    Torch keeps the memory of a model that is gone, and no other process has it then.
+    """
+    gc.collect()  # its hooks and it refer to each other
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 # -- passes ----------------------------------------------------------------------------
 def passes(setup: Setup) -> Generator[BenchRow]:
     """Plain decoding's speed over what reading the weights once per token allows.
 
-    The target is built in this process, in its place and in bfloat16: with passes of as
-    many rows as are new; then, on a GPU, with recorded passes of one shape. Only these
-    have to reach a share of the bandwidth: a pass that a CPU launches kernel by kernel
-    waits for the CPU, however fast the memory is.
+    The target is built in this process, in its place and in bfloat16. Only recorded
+    passes have to reach a share of the bandwidth: a pass that a CPU launches kernel by
+    kernel waits for the CPU, however fast the memory is.
     """
     model = open_pair(setup.speed_pair()).build("target", DTYPE)
     device = model.network.device
-    bandwidth = device_speed.memory_bandwidth(device)
-    gibibytes = bandwidth / device_speed.GIBIBYTE
-    where = f"{device_speed.name_of(device)}, {device}"
-    yield BenchRow("memory bandwidth", gibibytes, "GiB/s", note=where)
-    yield from plain_decoding(setup, model, bandwidth, "launched one by one")
-    del model
-    device_speed.release_memory()  # there may not be memory for two
-
-    if setup.on_gpu:
-        model = open_pair(setup.recorded_pair()).build("target", DTYPE)
-        yield bits.is_recorded(model, f"of {_shape(setup)}")
-        kind = f"{FIXED_ROWS} rows in each pass"
-        yield from plain_decoding(setup, model, bandwidth, kind)
-        del model
-        device_speed.release_memory()  # workers will want it
-
-
-def _shape(setup: Setup) -> str:
-    layers, width, *_ = setup.target_shape
-    return f"{layers} layers of width {width}"
-
-
-def plain_decoding(
-    setup: Setup, model: Any, bandwidth: float, kind: str
-) -> Iterator[BenchRow]:
-    """Its speed in tokens and in shares of what ``bandwidth``, in bytes/s, allows.
-
-    ``kind``: what the rows' names say of the passes.
-    """
+    bandwidth = memory_bandwidth(device)
+    where = f"{name_of(device)}, {device}"
+    yield BenchRow("memory bandwidth", bandwidth / GIBIBYTE, "GiB/s", note=where)
     seconds = seconds_of_passes(model, setup.passes)
-    weights = device_speed.bytes_read_per_pass(model.network)
+    yield share_of_bandwidth(setup, model, seconds, bandwidth)
+    del model
+    release_memory()  # workers will want it
+
+
+def share_of_bandwidth(
+    setup: Setup, model: Any, seconds: Sequence[float], bandwidth: float
+) -> BenchRow:
+    """Plain decoding's speed in shares of what ``bandwidth``, in bytes/s, allows.
+
+    seconds: of passes of one token each.
+    """
+    layers, width, *_ = setup.target_shape
+    weights = bytes_read_per_pass(model.network)
     allowed = bandwidth / weights
     is_recorded = getattr(model, "is_recorded", False)
-    name = f"{_shape(setup)}, {kind}"
-    gibibytes = weights / device_speed.GIBIBYTE
-    note = f"{DTYPE}, {gibibytes:.3g} GiB of weights a pass"
-    yield median_row(
-        f"plain decoding, {name}", [1 / each for each in seconds], "tokens/s", note
-    )
-    yield median_row(
-        f"plain decoding over what bandwidth allows, {name}",
+    return median_row(
+        f"plain decoding over what bandwidth allows, {layers} layers of width {width}, "
+        f"{setup.kind_of_pass}",
         [1 / (each * allowed) for each in seconds],
         "share",
-        f"{allowed:.4g} tokens/s allowed",
+        f"{DTYPE}, {weights / GIBIBYTE:.3g} GiB of weights a pass, {allowed:.4g} "
+        "tokens/s allowed",
         aim=LEAST_SHARE_OF_BANDWIDTH if is_recorded else None,
     )
 
@@ -104,15 +137,12 @@ def races(setup: Setup) -> Generator[BenchRow]:
     small draft takes about as long as one of a large target, and the ratios would be
     those of the CPU that launches.
     """
-    notes = []
-    if setup.on_gpu:
-        notes.append("recorded passes of both models")
+    notes = [f"passes {setup.kind_of_pass}"]
     if setup.shares_a_device:
         notes.append(
             "draft and target share a GPU: this says nothing of working in parallel"
         )
-    pair = setup.recorded_pair() if setup.on_gpu else setup.speed_pair()
-    yield from _race(setup, pair, RACERS, "", notes)
+    yield from _race(setup, setup.speed_pair(), RACERS, "", notes)
 
 
 def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
@@ -122,21 +152,18 @@ def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
     """
     pair = setup.cpu_draft_pair()
     runtime = open_pair(pair).runtime("draft")
-    notes = [f"draft in {runtime}, threads: {setup.cpu_draft_threads}"]
-    if setup.on_gpu:
-        notes.append("recorded passes of the target")
+    notes = [
+        f"draft in {runtime}, threads: {setup.cpu_draft_threads}",
+        f"passes of the target {setup.kind_of_pass}",
+    ]
     racers = RACERS | {"SSD": "ssd", "DuoDecoding": "duodecoding"}
     yield from _race(setup, pair, racers, ", draft on the CPU", notes)
 
 
 def _race(
     setup: Setup, pair: Pair, racers: dict[str, str], where: str, notes: Sequence[str]
-) -> Iterator[BenchRow]:
-    """A row for each of ``racers``; ``where``: what the rows' names say of the draft.
-
-    A second row has what the virtual clock makes of the same runs, with passes that
-    last as they do while both devices are busy.
-    """
+) -> Generator[BenchRow]:
+    """A row for each of ``racers``; ``where``: what its name says of the draft."""
     with Processes(pair, dtype=DTYPE) as world:
         contestants = {PLAIN: contestant(world, "autoregressive")}
         for name, method in racers.items():
@@ -144,7 +171,6 @@ def _race(
         race(contestants, setup.texts[:1], tokens=8)
         finished = race(contestants, setup.texts, setup.tokens, repeats=2)
         c = world.cost_ratio
-        busy = busy_latency(world, setup.passes)
 
     for name in racers:
         same = finished.same_outputs(name, PLAIN)
@@ -153,12 +179,4 @@ def _race(
             finished.ratios(name, PLAIN),
             "ratio",
             join_notes(DTYPE, str(c), f"output the same in {same}", *notes),
-        )
-        predicted = predicted_speed(finished, name, busy)
-        yield BenchRow(
-            f"{name} over {PLAIN}{where}, by the virtual clock",
-            predicted / predicted_speed(finished, PLAIN, busy),
-            "ratio",
-            note="virtual, with the passes of both while both are busy: target "
-            f"{1000 * busy.target(1):.3g} ms, draft {1000 * busy.draft(1):.3g} ms",
         )

@@ -385,7 +385,7 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
 
 def tested_tokens(target_pass: Event) -> tuple[int, ...]:
     """The drafted tokens that a target pass tested: the last ones that it was fed."""
-    first = len(target_pass.tokens) - target_pass.candidates
+    first = len(target_pass.tokens) - target_pass.tested
     return target_pass.tokens[first:]
 
 

@@ -7,9 +7,9 @@
 
     written so far, of 10,000 tokens, beside p
 
-A token is drawn from q and tested with a coin of its own; where the test fails a second
-coin draws the replacement. Buttons throw once, 100 or 10,000 times. Space throws once
-and R begins anew. Reads two distributions, and knows no model.
+A token is drawn from q and tested with its own coin; if the test fails, a second coin
+draws the replacement. Buttons throw once, 100 or 10,000 times. Space throws once
+and R starts again. Reads two distributions, and knows no model.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Throw(NamedTuple):
 class CoinsPicture(LivePicture):
     """The strips and the histogram; ``CoinThrows`` has the buttons, too."""
 
-    called = "Coins that test a draft. Space throws once, R begins anew"
+    called = "Coins that test a draft. Space throws once, R starts again"
 
     def __init__(self, p: Row, q: Row, tokens: Sequence[str], seed: int):
         self.p = p
@@ -105,7 +105,7 @@ class CoinsPicture(LivePicture):
             self.counts[self.last.written] += 1
         self.draw()
 
-    def begin_anew(self) -> None:
+    def start_again(self) -> None:
         """Forgets all throws; the next ones are others."""
         self.seed += 1
         self._begin()
@@ -115,7 +115,7 @@ class CoinsPicture(LivePicture):
         if key == " ":
             self.throw(1)
         elif key in ("r", "R"):
-            self.begin_anew()
+            self.start_again()
 
     def _throw_once(self) -> Throw:
         drafted = _pick(self.q, self._random.random())
@@ -194,9 +194,9 @@ class CoinsPicture(LivePicture):
 
     def _instead_strip(self, strip_width: float, name: str) -> str:
         """The residual as a strip, cut into tokens."""
-        heading = "Where a draft is rejected, a second coin draws from the residual."
+        heading = "If a draft is rejected, a second coin draws from the residual."
         if self.last is not None and not self.last.is_accepted:
-            heading = "It was rejected: a second coin draws from the residual."
+            heading = "It was rejected, so a second coin draws from the residual."
         elements = [text_at(heading, PAD, INSTEAD_Y - 34, fill=INK, font_size=16)]
         x = float(PAD)
         for token, share in enumerate(self.residual):
@@ -296,8 +296,8 @@ class CoinThrows(WithSentence):
 
     def __init__(self, p: Row, q: Row, tokens: Sequence[str], seed: int):
         self.coins = CoinsPicture(p, q, tokens, seed)
-        again = widgets.Button(description="Begin anew", tooltip="Key: R")
-        again.on_click(lambda _button: self.coins.begin_anew())
+        again = widgets.Button(description="Start again", tooltip="Key: R")
+        again.on_click(lambda _button: self.coins.start_again())
         buttons = [self._button(f"Throw × {times:,}", times) for times in THROWS]
         row = widgets.Box([*buttons, again], layout={"flex_flow": "row wrap"})
         row.add_class("speclib-toolbar")

@@ -36,7 +36,7 @@ from speclib.trace.events import COMMIT
 
 from .stepped_picture import KEYS, SteppedPicture, SteppedView
 
-CELL = 40.0  # pixels of a position in the text
+CELL = 48.0  # pixels of a position in the text
 ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
 TOP = 62.0  # pixels above the row of the text
 SHIFT = 8  # positions by which the window moves on, so that it rarely does
@@ -194,7 +194,10 @@ class KvRibbonPicture(SteppedPicture):
                 label, tip = "·", "a token of the prompt"
             else:
                 tip = self.pieces[position - prompt_length]
-                label = start_that_fits(token_label(tip), CELL)
+                word = token_label(tip)
+                label = start_that_fits(word, CELL - 4)
+                if label != word:
+                    label = f"{start_that_fits(word, CELL - 14)}…"
             elements.append(centred(label, middle, y))
         return "".join(elements)
 

@@ -1,1 +1,1 @@
-"""Still pictures of numbers: curves, dots and heat maps."""
+"""Still pictures of numbers: curves."""

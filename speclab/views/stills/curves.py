@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from speclab.traces.acceptance import Acceptance, acceptance
 from speclab.views.shapes import GRID, Still, centred, circle
 from speclab.views.widgets.picture_with_sliders import PictureOfEachValue
-from speclib.arguments import AnyNumber, Count, checked
+from speclib.arguments import AnyNumber, checked
 from speclib.drawing.svg import (
     INK,
     PAD,
@@ -31,7 +31,6 @@ from speclib.drawing.svg import (
     horizontal_line,
     tag,
     text_at,
-    vertical_line,
 )
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
@@ -47,14 +46,10 @@ MOST_STEPS = 5  # of an axis, between the lowest value and the highest
 PLOT_LEFT, PLOT_TOP = 62, PAD + 34
 PLOT_WIDTH, PLOT_HEIGHT = 560, 250
 NAME_STEP = 17  # between two names at the lines' ends, at least
-RING = 9  # around a dot that is looked at
-
-AHEAD = INK  # of the ring around the highest of the dots that are looked at
-BEHIND = "#8a8a8a"
 
 
 class Scale(NamedTuple):
-    """An axis: where it begins and ends, and how far apart its numbers are."""
+    """The vertical axis: its ends, and how far apart its numbers are."""
 
     low: float
     high: float
@@ -69,50 +64,41 @@ class Scale(NamedTuple):
         return {number: f"{number:{decimals}}" for number in numbers}
 
 
-class Mark(NamedTuple):
-    """A dot on a line; ``label`` is what its place is called."""
+class Curves(Still):
+    """A line per name over a few places side by side, with the name at its end.
 
-    label: Hashable
-    x: float
-    y: float
+    ``lines``: name -> {place: y}, or a pandas DataFrame with a column per line. Places
+    come in the order in which they first appear. ``below`` says what they are,
+    ``title`` unit and kind of the values, and the vertical axis begins at ``low``, or
+    at the lowest value if that is lower.
 
-
-class Lines(Still):
-    """A line per name through its dots, with the name at its end.
-
-    ``across`` is the horizontal axis, and ``ticks`` what is written at its numbers.
-    ``low``: the vertical axis begins there, or at the lowest value if that is lower.
-    ``ringed``: around dots with this label are rings, the highest one's is black.
+    A value that is not finite is left out. Raises SpeclibError where a line has no
+    other values, or none at all.
     """
 
+    @checked
     def __init__(
-        self,
-        lines: Mapping[str, list[Mark]],
-        title: str,
-        below: str,
-        low: float | None,
-        across: Scale,
-        ticks: Mapping[float, str],
-        ringed: Hashable | None = None,
+        self, lines: Any, title: str, below: str = "", low: AnyNumber | None = None
     ):
-        self.lines = lines
+        values = {str(name): finite_values(line) for name, line in lines.items()}
+        if not values or not all(values.values()):
+            raise BadValue("a line of a chart has no values: give each at least one")
+        self.lines = values
         self.title = title
         self.below = below
-        self.across = across
-        self.ticks = ticks
-        self.ringed = ringed
-        heights = [mark.y for line in lines.values() for mark in line]
+        self.places = list(dict.fromkeys(x for line in values.values() for x in line))
+        heights = [y for line in values.values() for y in line.values()]
         self.up = scale_for(heights if low is None else [low, *heights])
         # Each line's name needs pixels of its own beside the plot.
-        self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(lines))
-        widest_name = max(map(text_width, lines))
+        self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(values))
+        widest_name = max(map(text_width, values))
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
         self.size = (round(width), self.plot_height + 108)
 
-    def x_of(self, value: float) -> float:
-        """Pixels of a value on the horizontal axis."""
-        low, high, _ = self.across
-        return PLOT_LEFT + PLOT_WIDTH * (value - low) / (high - low)
+    def x_of(self, place: Hashable) -> float:
+        """Pixels of a place on the horizontal axis."""
+        number = self.places.index(place)
+        return PLOT_LEFT + PLOT_WIDTH * (number + 0.5) / len(self.places)
 
     def y_of(self, value: float) -> float:
         """Pixels of a value on the vertical axis."""
@@ -127,13 +113,13 @@ class Lines(Still):
         ends = {}
         for number, (name, line) in enumerate(self.lines.items()):
             elements.append(self._line(line, number))
-            ends[name] = self.y_of(line[-1].y)
+            ends[name] = self.y_of([*line.values()][-1])
         left = PLOT_LEFT + PLOT_WIDTH + 8
         lowest = PLOT_TOP + self.plot_height
         for name, y in moved_apart(ends, lowest).items():
             colour = colour_of(list(self.lines).index(name))
             elements.append(text_at(name, left, y + 5, fill=colour, font_weight="600"))
-        return "".join(elements) + self._rings()
+        return "".join(elements)
 
     def _axes(self) -> str:
         """The numbers of both axes, and what the horizontal one is."""
@@ -143,23 +129,21 @@ class Lines(Still):
             y = self.y_of(number)
             elements.append(horizontal_line(y, PLOT_LEFT, right, stroke=GRID))
             elements.append(text_at(label, PLOT_LEFT - 8, y + 5, text_anchor="end"))
-        for number, label in self.ticks.items():
-            x = self.x_of(number)
-            if self.across.step:
-                elements.append(vertical_line(x, PLOT_TOP, bottom, stroke=GRID))
-            elements.append(text_at(label, x, bottom + 20, text_anchor="middle"))
+        for place in self.places:
+            x = self.x_of(place)
+            elements.append(text_at(str(place), x, bottom + 20, text_anchor="middle"))
         middle = PLOT_LEFT + PLOT_WIDTH / 2
         below = centred(self.below, middle, bottom + 44)
         return "".join(elements) + below
 
-    def _line(self, line: Iterable[Mark], number: int) -> str:
+    def _line(self, line: Mapping[Hashable, float], number: int) -> str:
         """A line, with a dot at each value that tells it under the pointer."""
         colour = colour_of(number)
         corners, circles = [], []
-        for mark in line:
-            x, y = self.x_of(mark.x), self.y_of(mark.y)
+        for place, value in line.items():
+            x, y = self.x_of(place), self.y_of(value)
             corners.append(f"{coordinate(x)},{coordinate(y)}")
-            tip = f"{mark.label}: {mark.y:.3g}"
+            tip = f"{place}: {value:.3g}"
             circles.append(circle(x, y, 4.5, tip=tip, fill=colour))
         polyline = tag(
             "polyline",
@@ -172,54 +156,12 @@ class Lines(Still):
         )
         return polyline + "".join(circles)
 
-    def _rings(self) -> str:
-        marks = [m for line in self.lines.values() for m in line]
-        ringed = [mark for mark in marks if mark.label == self.ringed]
-        rings: list[str] = []
-        for mark in sorted(ringed, key=lambda mark: mark.y):
-            is_highest = len(rings) == len(ringed) - 1
-            ring = circle(
-                self.x_of(mark.x),
-                self.y_of(mark.y),
-                RING,
-                fill="none",
-                stroke=AHEAD if is_highest else BEHIND,
-                stroke_width=3.0,
-            )
-            rings.append(ring)
-        return "".join(rings)
-
     def __repr__(self) -> str:
         lines = [self.title]
         for name, line in self.lines.items():
-            values = [f"{mark.label}: {mark.y:.3g}" for mark in line]
+            values = [f"{place}: {value:.3g}" for place, value in line.items()]
             lines.append(f"  {name}: {', '.join(values)}")
         return "\n".join(lines)
-
-
-class Curves(Lines):
-    """Lines over a few places side by side, in the order in which they first appear.
-
-    ``lines``: name -> {place: y}, or a pandas DataFrame with a column per line.
-    ``below`` says what the places are, ``title`` unit and kind of the values.
-
-    A value that is not finite is left out. Raises SpeclibError where a line has no
-    other values, or none at all.
-    """
-
-    @checked
-    def __init__(
-        self, lines: Any, title: str, below: str = "", low: AnyNumber | None = None
-    ):
-        values = {str(name): finite_values(line) for name, line in lines.items()}
-        if not values or not all(values.values()):
-            raise BadValue("a line of a chart has no values: give each at least one")
-        places = list(dict.fromkeys(x for line in values.values() for x in line))
-        marks = {}
-        for name, line in values.items():
-            marks[name] = [Mark(x, places.index(x) + 0.5, y) for x, y in line.items()]
-        ticks = {i + 0.5: str(place) for i, place in enumerate(places)}
-        super().__init__(marks, title, below, low, Scale(0, len(places), 0), ticks)
 
 
 def finite_values(line: Mapping[Hashable, float]) -> dict[Hashable, float]:
@@ -287,30 +229,6 @@ def moving_curves(
     for value, lines in charts.items():
         pictures[value] = Curves(lines, title, below, low)
     return PictureOfEachValue(pictures, first)
-
-
-@checked
-def trade_off(lines: Mapping[str, Any], title: str, first: Count) -> PictureOfEachValue:
-    """Throughput against the speed of a request, with a slider over the batch.
-
-    ``lines``: name -> {batch: (tokens per second of a request, of all)}; all have the
-    same batches. Around the dots of the slider's batch are rings, and that of the
-    highest throughput is black.
-    """
-    marks = {}
-    for name, points in lines.items():
-        marks[name] = [Mark(batch, *point) for batch, point in points.items()]
-    speeds = [mark.x for line in marks.values() for mark in line]
-    across = scale_for([0.0, *speeds])
-    pictures = {}
-    for batch in next(iter(lines.values()), {}):
-        winner = max(lines, key=lambda name: lines[name][batch][1])
-        below = (
-            "tokens per second of a request; "
-            f"rings: batch {batch}, the black one: {winner}"
-        )
-        pictures[batch] = Lines(marks, title, below, 0.0, across, across.ticks, batch)
-    return PictureOfEachValue(pictures, {"batch": first})
 
 
 @checked

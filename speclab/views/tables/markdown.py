@@ -22,7 +22,7 @@ Every number has a kind. `paper`: printed there. `virtual`: predicted, by our co
 the method on a simulated clock with the paper's own latencies. `emulated`: that code
 with real processes that wait these latencies out. `measured`: real models, by the clock
 on the wall. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do not settle it.
-[How the numbers are made](../docs/reproduce.md)."""
+[How to read a report](../docs/read-a-report.md)."""
 
 
 def page_markdown(page: TablePage) -> str:
@@ -52,6 +52,8 @@ def rest_markdown(page: TablePage) -> str:
         table = statements_table(page.statements, page.here, first)
         parts.append(_pipes(table))
         parts += numbered(page.statements)
+    if page.why is not None:
+        parts.append(_pipes(page.why))
     if page.before_you_cite:
         lines = ["**Before you cite it**", ""]
         lines += [f"- {' '.join(note.split())}" for note in page.before_you_cite]

@@ -45,9 +45,9 @@ class RunFigures(NamedTuple):
 
 HEADINGS = RunFigures(
     run="",
-    as_drawn="speed-up as drawn",
+    as_drawn="speed-up in this run",
     after_first="… after the first commit",
-    draws=f"… as drawn, in {DRAWS} draws",
+    draws=f"… in {DRAWS} draws",
     expected="… expected of a long text",
     over_sd="over speculative decoding",
     accepted="accepted of tested",
@@ -140,7 +140,7 @@ def figures_html(rows: list[RunFigures], columns: Sequence[str] = COLUMNS) -> st
 def figures_in_words(row: RunFigures) -> str:
     """One run's figures on one line."""
     return (
-        f"{row.run}: speed-up as drawn {row.as_drawn}, after the first commit "
+        f"{row.run}: speed-up in this run {row.as_drawn}, after the first commit "
         f"{row.after_first}, expected of a long text {row.expected}, over speculative "
         f"decoding {row.over_sd}, accepted {row.accepted} of the tested drafts, "
         f"discarded {row.discarded} of all, device time {row.device_time}, waiting "

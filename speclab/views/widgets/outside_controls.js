@@ -26,7 +26,7 @@ function render({ model, el }) {
     if (!isR || !explorer.stage()?.contains(event.target)) return;
     event.preventDefault();
     event.stopPropagation();
-    model.set("asked_anew", model.get("asked_anew") + 1);
+    model.set("asked_redraws", model.get("asked_redraws") + 1);
     model.save_changes();
   };
   document.addEventListener("keydown", onKey, true);

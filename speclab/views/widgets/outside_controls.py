@@ -17,11 +17,11 @@ class OutsideControls(anywidget.AnyWidget):
     """Listens to the page around an explorer, and shows nothing.
 
     ``settable``: the names of the values that a button may set. ``asked_values``: what
-    one last asked for. ``asked_anew``: how often a reader pressed R.
+    one last asked for. ``asked_redraws``: how often a reader pressed R.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     settable: traitlets.List[str] = traitlets.List().tag(sync=True)
     asked_values = traitlets.Dict().tag(sync=True)
-    asked_anew = traitlets.Int(0).tag(sync=True)
+    asked_redraws = traitlets.Int(0).tag(sync=True)

@@ -12,7 +12,7 @@ Knows no clock: what is simulated is up to the caller.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -44,7 +44,6 @@ from .controls import (
     choose_option,
     control,
     settings_in_words,
-    slider_over,
     toolbar,
 )
 from .draws import SpeedRange, draw_many, most_typical, takes_seed
@@ -65,8 +64,6 @@ ACCEPTANCES = (0.3, 0.5, 0.7, 0.8, 0.9)
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
 Simulate: TypeAlias = Callable[..., Any]
-# Results that exist already, by the value in which they differ.
-Stored: TypeAlias = Mapping[Any, Any]
 
 DEFAULT_CONTROLS: dict[str, ControlSpec] = {
     "method": ("pearl", "speculative"),
@@ -139,16 +136,12 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     show, by the names of ``RunFigures``. ``typical``: the first draw is that of twenty
     whose speed-ups are nearest to the expected ones. Further options go to the
     timeline.
-
-    In place of ``simulate`` there may also be results that exist already: a dict from
-    the value in which they differ to a list of results. Then ``controls`` is {that
-    value's name: the value shown first}.
     """
 
     @checked
     def __init__(
         self,
-        simulate: Simulate | Stored,
+        simulate: Simulate,
         controls: dict[str, Any] | None = None,
         theory: Callable[..., float] = expected_speedup,
         columns: Sequence[str] = COLUMNS,
@@ -156,8 +149,6 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         **options: Any,
     ):
         check_columns(columns)
-        if isinstance(simulate, Mapping):
-            simulate, controls = _look_up_stored(simulate, controls)
         self.simulate = simulate
         self.theory = theory
         self.columns = columns
@@ -165,18 +156,17 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.controls: dict[str, widgets.Widget] = {}
         for name, spec in (controls or DEFAULT_CONTROLS).items():
             self.controls[name] = control(name, spec)
-        self.draws_anew = takes_seed(simulate) and "seed" not in self.controls
+        self.can_redraw = takes_seed(simulate) and "seed" not in self.controls
         self.seed = 0
-        if typical and self.draws_anew:
+        if typical and self.can_redraw:
             self.seed = most_typical(self._distance_from_expected)
         self.draw_button = widgets.Button(
-            description="Draw anew",
-            tooltip="Another draw of the tokens at which the draft model is right "
-            "(key: R)",
+            description="Redraw",
+            tooltip="Other tokens for the draft model to get right (key: R)",
             icon="random",
             layout=BUTTON_LAYOUT,
         )
-        self.draw_button.on_click(self._draw_anew)
+        self.draw_button.on_click(self._redraw)
         self.ranges: list[SpeedRange] = []
         self._drawing: asyncio.Task[None] | None = None
 
@@ -186,11 +176,11 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.figures = widgets.HTML(layout={"width": "100%", "overflow": "auto"})
         self.figures.add_class("speclib-figures")
         self._show_figures()
-        if self.draws_anew:
-            self.outside.observe(self._draw_anew_by_key, "asked_anew")
+        if self.can_redraw:
+            self.outside.observe(self._redraw_by_key, "asked_redraws")
         for slider in self.controls.values():
             slider.observe(self._simulate_again, "value")
-        buttons = [self.draw_button] if self.draws_anew else []
+        buttons = [self.draw_button] if self.can_redraw else []
         bar = toolbar(self.controls, buttons)
         super().__init__([bar, self.timeline, self.figures, self.outside])
         self._start_drawing()
@@ -210,7 +200,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         ``others`` stand in the place of present values.
         """
         values = {**self.values, **others}
-        if self.draws_anew:
+        if self.can_redraw:
             values["seed"] = seed
         results = self.simulate(**values)
         if is_single_run(results):
@@ -269,7 +259,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self.set_values(**self.outside.asked_values["values"])
 
     def _simulate_again(self, _change: object) -> None:
-        """What was drawn many times belongs to other values: it is drawn again."""
+        """The draws so far belong to other values, so they are repeated."""
         self.ranges = []
         self._show_simulated()
         self._start_drawing()
@@ -284,12 +274,12 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self.figures.value = f"<b>{escape(str(error))}</b>"
 
     # -- many draws --------------------------------------------------------------------
-    def _draw_anew(self, _button: object) -> None:
+    def _redraw(self, _button: object) -> None:
         """Shows the next draw; the range over many draws stays."""
         self.seed += 1
         self._show_simulated()
 
-    def _draw_anew_by_key(self, change: dict[str, int]) -> None:
+    def _redraw_by_key(self, change: dict[str, int]) -> None:
         """As many draws further as the key was pressed since the last time."""
         self.seed += change["new"] - change["old"]
         self._show_simulated()
@@ -321,7 +311,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         """
         if self._drawing is not None:
             self._drawing.cancel()
-        if not self.draws_anew:
+        if not self.can_redraw:
             return
         try:
             loop = asyncio.get_running_loop()
@@ -344,7 +334,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._show_figures()
 
     def _speedups_of_draw(self, seed: int) -> list[float]:
-        """Each run's speed-up as drawn, in one draw."""
+        """Each run's speed-up in one draw."""
         runs = [timeline_run(result) for result in self._simulated_with(seed)]
         return [speedup_as_drawn(run, runs) for run in runs]
 
@@ -372,28 +362,3 @@ explorer = Explorer  # as lessons call it
 def is_single_run(results: object) -> bool:
     """Whether these are not several results but one, or its trace."""
     return hasattr(results, "trace") or isinstance(results, Trace)
-
-
-def _look_up_stored(
-    results: Stored, shown_first: dict[str, Any] | None
-) -> tuple[Simulate, dict[str, widgets.Widget]]:
-    """A function that looks up ``results`` by a slider's value, and that slider.
-
-    ``shown_first``: {the slider's name: the value at which it stands first}.
-    """
-    if shown_first is None or len(shown_first) != 1:
-        raise BadValue(
-            "results without controls: give {what they differ in: the first one shown}"
-        )
-    ((name, first_value),) = shown_first.items()
-    if first_value not in results:
-        raise unknown_name(
-            f"no results for {name} = {first_value!r}", first_value, map(str, results)
-        )
-    slider = slider_over(name, list(results), first_value)
-
-    def look_up(**values: Any) -> Any:
-        stored = results[values[name]]
-        return [stored] if is_single_run(stored) else stored
-
-    return look_up, {name: slider}

@@ -166,7 +166,7 @@ def _target_pass(event: Event, run: TimelineRun) -> Cell:
 
     A tree that has several ways is no text: only the number of its candidates fits.
     """
-    count = event.candidates
+    count = event.tested
     tested = event.tokens[len(event.tokens) - count :]
     label = run.spelled(tested).strip("\u00a0")
     if not event.payload.is_line(tested):

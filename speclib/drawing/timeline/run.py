@@ -119,7 +119,7 @@ class TimelineRun:
         that the operation reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
-                        ^ prompt_length                 ^ the last event.candidates
+                        ^ prompt_length                 ^ the last event.tested
         """
         commits = self.trace.commits
         committed = [token for commit in commits for token in commit.tokens]
@@ -133,7 +133,7 @@ class TimelineRun:
             cache[event.kept :] = event.tokens
             if not event.is_scoring:
                 continue
-            before_drafts = cache[prompt_length : len(cache) - event.candidates]
+            before_drafts = cache[prompt_length : len(cache) - event.tested]
             is_stale = before_drafts != committed[: len(before_drafts)]
             if is_stale or not event.tokens or event.end > in_time:
                 useless.add(event.id)

@@ -7,7 +7,9 @@ since llama.cpp is given token ids alone. This module knows no worker and no pai
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +25,7 @@ from speclib.models.dilate import ROTARY, Architecture, dilate
 from speclib.models.weights import load_network
 from speclib.paths import CACHE
 
-from .gguf import quantise
+from .gguf import api, latest_errors
 
 try:
     import gguf
@@ -85,8 +87,24 @@ def write(
         return
     plain = path.with_suffix(".plain")
     _write_plain(network, plain, "F32")
-    quantise(plain, path, quantization)
+    _quantise(plain, path, quantization)
     plain.unlink()
+
+
+def _quantise(source: Path, target: Path, quantization: str) -> None:
+    """Writes ``source``, a GGUF in F32 or F16, to ``target`` in ``quantization``."""
+    params = api.llama_model_quantize_default_params()
+    params.ftype = getattr(api, f"LLAMA_FTYPE_MOSTLY_{quantization}")
+    params.nthread = 1
+    latest_errors.clear()
+    failed = api.llama_model_quantize(
+        os.fsencode(source), os.fsencode(target), ctypes.byref(params)
+    )
+    if failed:
+        raise SpeclibError(
+            f"llama.cpp cannot quantise {source} to {quantization}: "
+            f"{'; '.join(latest_errors)}"
+        )
 
 
 def _check_architecture(model: str, config: PretrainedConfig) -> None:

@@ -170,19 +170,3 @@ def _metadata(model: Any, key: str) -> str:
     buffer = ctypes.create_string_buffer(256)
     size = api.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
     return buffer.value.decode() if size > 0 else ""
-
-
-def quantise(source: Path, target: Path, quantization: str) -> None:
-    """Writes ``source``, a GGUF in F32 or F16, to ``target`` in ``quantization``."""
-    params = api.llama_model_quantize_default_params()
-    params.ftype = getattr(api, f"LLAMA_FTYPE_MOSTLY_{quantization}")
-    params.nthread = 1
-    latest_errors.clear()
-    failed = api.llama_model_quantize(
-        os.fsencode(source), os.fsencode(target), ctypes.byref(params)
-    )
-    if failed:
-        raise SpeclibError(
-            f"llama.cpp cannot quantise {source} to {quantization}: "
-            f"{'; '.join(latest_errors)}"
-        )

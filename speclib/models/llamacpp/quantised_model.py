@@ -1,12 +1,12 @@
 """Models in llama.cpp, behind the interface of HFModel: quantised drafts for CPUs.
 
-Several sequences share one KV cache. Where they begin alike they have the same cells,
-and one pass feeds all of them. Whichever the next text goes on with is the one that
-stays::
+Several sequences share one KV cache, and one pass feeds all of them. Where they begin
+alike they share cells, so that every path of a tree can be a sequence. The one that
+serves the next text best stays::
 
     cells of the cache     t0 t1 t2 -+- a  b  c      sequence 0
-                                     +- d  e  f      sequence 1
-                                     +- g  h  i      sequence 2
+                                     +- d -+- e      sequence 1
+                                           +- f      sequence 2
 
     the next text          t0 t1 t2     d  e  x      sequence 1 serves best: its d and e
                                                      stay, and only x is fed
@@ -18,14 +18,19 @@ no row unless it keeps all of them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from speclib.core.candidate_tree import depths, paths
 from speclib.core.kv_prefix import Prefix
 from speclib.core.sampling import Row, Rows, Sampler
+from speclib.core.text import AnyText
 from speclib.errors import BadValue, SpeclibError
 from speclib.models.checkpoint import Checkpoint
 from speclib.models.vocabulary import known_tokens
@@ -34,7 +39,7 @@ from speclib.operations.model import Model, Stopped, shaped
 from .gguf import Card, api, latest_errors, open_model
 
 BATCH = 512  # tokens fed between two looks at ``stopped``
-SEQUENCES = 32  # drafted side by side, at most
+SEQUENCES = 256  # the most that llama.cpp holds
 
 
 class Sequences(Prefix):
@@ -75,18 +80,31 @@ class Sequences(Prefix):
         for tokens in self.tokens.values():
             del tokens[length:]
 
-    def feed(self, sequence: int, token: int) -> None:
-        """Notes that ``token`` was fed to ``sequence``."""
-        self.tokens[sequence].append(token)
+    def feed(self, slot: Slot) -> None:
+        """Notes that the token of ``slot`` was fed to its sequences."""
+        for sequence in slot.sequences:
+            self.tokens[sequence].append(slot.token)
         self.count += 1
+
+    def free(self) -> Iterator[int]:
+        """The numbers of further sequences."""
+        return (number for number in range(SEQUENCES) if number not in self.tokens)
+
+    def holding(self, text: Sequence[int]) -> int | None:
+        """The number of a sequence that begins with ``text``, if there is one."""
+        wanted = list(text)
+        for sequence, tokens in self.tokens.items():
+            if tokens[: len(wanted)] == wanted:
+                return sequence
+        return None
 
 
 class Slot(NamedTuple):
-    """One token of a pass, and whether its row is wanted."""
+    """One token of a pass, in all sequences that share it; is its row wanted?"""
 
     token: int
     position: int
-    sequence: int
+    sequences: Sequence[int]
     is_wanted: bool
 
 
@@ -109,9 +127,7 @@ class LlamaCpp(Model):
 
         model = open_model(path)
         self._context = self._open_context(model, threads)
-        self._batch = api.llama_batch_init(BATCH, 0, 1)
-        for slot in range(BATCH):
-            self._batch.n_seq_id[slot] = 1
+        self._batch = api.llama_batch_init(BATCH, 0, SEQUENCES)
         weakref.finalize(self, _free, self._batch, self._context, model)
 
         self._all_rows = api.llama_vocab_n_tokens(api.llama_model_get_vocab(model))
@@ -163,13 +179,98 @@ class LlamaCpp(Model):
         chances: Row = Sampler(1.0)(self.logits[-1:])[0]
         return chances
 
+    # -- trees and sequences -----------------------------------------------------------
+    def tree(
+        self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
+    ) -> Rows:
+        """As of ``Model``, in one pass."""
+        if not self._has_room(text, len(parents)):
+            return super().tree(text, parents, sampler)
+        start = len(text) - len(parents)
+        # What the cache lacks of the text is a line of nodes, which the tree follows.
+        line = start - self._keep_one_sequence(text[:start], 0)
+        nodes = [*range(-1, line - 1), *(line + parent for parent in parents)]
+        self.logits = self._feed_tree(text, nodes, wanted=len(parents) + 1)
+        return shaped(self.logits, sampler, text, parents)
+
+    def level(
+        self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
+    ) -> Rows:
+        """As of ``Model``, in one pass."""
+        if not self._has_room(text, new):
+            return super().level(text, parents, new, sampler)
+        if sampler.greedy:
+            sampler = replace(sampler, temperature=1.0)
+        self.logits = self._feed_tree(text, parents, wanted=new)
+        return shaped(self.logits, sampler, text, parents)
+
+    def _has_room(self, text: Sequence[int], paths: int) -> bool:
+        """Whether all nodes of a tree, with so many new paths, fit the cache."""
+        sequences = len(self._sequences.tokens) + paths
+        return len(text) <= self.context and sequences <= SEQUENCES
+
+    def _feed_tree(
+        self, text: Sequence[int], parents: Sequence[int], wanted: int
+    ) -> Rows:
+        """Feeds the last ``wanted`` nodes of a tree; their logits [wanted, vocab].
+
+        text, parents: as of ``tree``; the text before the tree is in the cache. Nodes
+        on the way that are not are fed, too.
+        """
+        ways = paths(text, parents)
+        depth_of_node = depths(parents)
+        start = len(text) - len(parents)
+        free = self._sequences.free()
+        slots = []
+        # Each path is a sequence. From its end up, every node on it belongs to it.
+        sequences: dict[int, list[int]] = defaultdict(list)
+        for node in reversed(range(-1, len(parents))):
+            is_wanted = node >= len(parents) - wanted
+            if is_wanted and node not in sequences:
+                sequences[node].append(next(free))
+            if node not in sequences:
+                continue
+            if not is_wanted and self._branch_off(ways[node + 1], sequences[node]):
+                continue
+            position = start + depth_of_node[node]
+            token = text[start + node]
+            slots.append(Slot(token, position, sequences[node], is_wanted))
+            sequences[parents[node]] += sequences[node]
+        self._sequences.current = slots[0].sequences[0]
+        return self._feed(slots[::-1])
+
+    def _branch_off(self, way: AnyText, numbers: Sequence[int]) -> bool:
+        """Begins sequences with the cells of ``way``, which one that ends there leaves.
+
+        Returns False where no sequence in the cache holds ``way``.
+        """
+        source = self._sequences.holding(way)
+        if source is None:
+            return False
+        self._copy(source, numbers, len(way))
+        if len(self._sequences.tokens[source]) == len(way):
+            self._drop(source)
+        return True
+
+    def _copy(self, source: int, numbers: Sequence[int], length: int) -> None:
+        """Begins sequences with the first ``length`` cells of ``source``."""
+        tokens = self._sequences.tokens
+        for number in numbers:
+            api.llama_memory_seq_cp(self._memory, source, number, 0, length)
+            tokens[number] = tokens[source][:length]
+
+    def _drop(self, sequence: int) -> None:
+        """Takes a sequence out of the cache."""
+        api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+        del self._sequences.tokens[sequence]
+
     def continued(
         self, text: Sequence[int], starts: Sequence[Sequence[int]], n: int
     ) -> tuple[tuple[int, ...], ...]:
         """Goes on greedily with each of ``starts`` until it has ``n`` tokens.
 
-        As of ``Model``; here a pass feeds the next token
-        of every sequence.
+        As of ``Model``; here a pass feeds the next token of every sequence. The first
+        one goes on in the sequence in use, which may already hold some of its tokens.
         """
         if len(starts) > SEQUENCES:
             raise BadValue(
@@ -177,9 +278,15 @@ class LlamaCpp(Model):
             )
         text = tuple(text)
         kept = self._keep_one_sequence(text + tuple(starts[0]), 0)
+        first = self._sequences.current
         if kept < len(text):
-            self._feed(self._slots(self._sequences.current, text[kept:], wanted=0))
-        drafts = self._fork(text, starts)
+            self._feed(self._slots(first, text[kept:], wanted=0))
+        others = list(islice(self._sequences.free(), len(starts) - 1))
+        self._copy(first, others, len(text))
+        drafts = {
+            number: list(start)
+            for number, start in zip([first, *others], starts, strict=True)
+        }
 
         while True:
             unfinished = [s for s, tokens in drafts.items() if len(tokens) < n]
@@ -195,24 +302,7 @@ class LlamaCpp(Model):
                 drafts[sequence].append(int(row.argmax()))
         return tuple(tuple(tokens) for tokens in drafts.values())
 
-    def _fork(
-        self, text: tuple[int, ...], starts: Sequence[Sequence[int]]
-    ) -> dict[int, list[int]]:
-        """A sequence for each of ``starts``, all of which share the cells of ``text``.
-
-        Returns their numbers with the tokens that each begins with. The first start
-        goes on in the sequence in use, which may already hold some of its tokens.
-        """
-        first = self._sequences.current
-        free = [number for number in range(SEQUENCES) if number != first]
-        numbers = [first, *free[: len(starts) - 1]]
-        for number in numbers[1:]:
-            api.llama_memory_seq_cp(self._memory, first, number, 0, len(text))
-            self._sequences.tokens[number] = list(text)
-        return {
-            number: list(start) for number, start in zip(numbers, starts, strict=True)
-        }
-
+    # -- passes ------------------------------------------------------------------------
     def _keep_one_sequence(self, text: Sequence[int], last: int) -> int:
         """Leaves only the sequence in the cache that serves ``text`` best.
 
@@ -226,8 +316,7 @@ class LlamaCpp(Model):
         kept = self._sequences.keep(text, last)
         for sequence in list(self._sequences.tokens):
             if sequence != self._sequences.current:
-                api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
-                del self._sequences.tokens[sequence]
+                self._drop(sequence)
         self.cut(kept)
         return kept
 
@@ -237,7 +326,9 @@ class LlamaCpp(Model):
         first_wanted = len(tokens) - wanted
         slots = []
         for number, token in enumerate(tokens):
-            slots.append(Slot(token, cached + number, sequence, number >= first_wanted))
+            slots.append(
+                Slot(token, cached + number, [sequence], number >= first_wanted)
+            )
         return slots
 
     def _feed(self, slots: Sequence[Slot]) -> Rows:
@@ -267,7 +358,7 @@ class LlamaCpp(Model):
                 f"llama.cpp ended a pass of {self.path} with code {code}: {reason}"
             )
         for slot in slots:
-            self._sequences.feed(slot.sequence, slot.token)
+            self._sequences.feed(slot)
         return self._logits(sum(slot.is_wanted for slot in slots))
 
     def _fill_batch(self, slots: Sequence[Slot]) -> None:
@@ -281,7 +372,9 @@ class LlamaCpp(Model):
             batch.token[number] = tokens[number]
             batch.pos[number] = slot.position
             batch.logits[number] = slot.is_wanted
-            batch.seq_id[number][0] = slot.sequence
+            batch.n_seq_id[number] = len(slot.sequences)
+            for index, sequence in enumerate(slot.sequences):
+                batch.seq_id[number][index] = sequence
 
     def _logits(self, wanted: int) -> np.ndarray:
         """Copies the last pass's logits [wanted, vocab]: they will be overwritten.

@@ -9,7 +9,7 @@ over connections that the first of them offers::
                                   └── connection ── rank 2
 
 Operations are performed one after the other. To stop one, and to read the clock, an
-actor is called beside them: these methods are of a concurrency group of their own.
+actor is called meanwhile: these methods have their own concurrency group.
 """
 
 from __future__ import annotations
@@ -27,14 +27,12 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Client, Connection, Listener
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import ray
 
-from speclib.core.sampling import Rows
 from speclib.errors import SpeclibError
 from speclib.models.loading import THIS_MACHINE, Rank
 from speclib.paths import PACKAGE
-from speclib.worlds.worker import (
+from speclib.worlds.performer import (
     STOP,
     DeviceSpec,
     Failure,
@@ -43,12 +41,13 @@ from speclib.worlds.worker import (
     answer_messages,
     attempt,
     device,
+    rows_in_reply,
 )
 
 if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
-ASIDE = "aside"  # the concurrency group of what is called beside an operation
+ASIDE = "aside"  # the concurrency group of what is called during an operation
 
 # The packages whose code decides how long a pass takes.
 COMPUTING = ("core", "data", "models", "operations", "worlds")
@@ -106,37 +105,10 @@ class Assignment:
         rank = None
         if self.size > 1:
             rank = Rank(self.number, self.size, self.patience, pipes)
-        answer: Callable[..., Any] = device(self.pair, self.spec, pack, rank=rank)
+        answer: Callable[..., Any] = device(
+            self.pair, self.spec, rows_in_reply, rank=rank
+        )
         return answer
-
-
-class FewNumbers(NamedTuple):
-    """Rows [n, V] with few numbers other than 0, as ``top_k`` and ``top_p`` leave them.
-
-    ``indices``: where these ``numbers`` are when the rows are laid one after another.
-    """
-
-    shape: tuple[int, ...]
-    indices: np.ndarray
-    numbers: np.ndarray
-
-    def read(self) -> Rows:
-        """The rows themselves."""
-        rows = np.zeros(self.shape, self.numbers.dtype)
-        rows.ravel()[self.indices] = self.numbers
-        return rows
-
-
-def pack(rows: Rows) -> Rows | FewNumbers:
-    """What is sent of ``rows``: whichever is shorter."""
-    flat = rows.ravel()
-    indices = np.flatnonzero(flat)
-    if flat.size <= np.iinfo(np.int32).max:
-        indices = indices.astype(np.int32)  # as many bytes as a number, or half
-    numbers = flat[indices]
-    if indices.nbytes + numbers.nbytes >= rows.nbytes:
-        return rows
-    return FewNumbers(rows.shape, indices, numbers)
 
 
 class Actor:
@@ -201,10 +173,10 @@ class Actor:
             self._performed = 0
         return reply
 
-    # -- beside operations -------------------------------------------------------------
+    # -- during operations -------------------------------------------------------------
     @ray.method(concurrency_group=ASIDE)
     def stop(self, number: int) -> None:
-        """Says that the operation ``number`` is not wanted any more."""
+        """Says that the operation ``number`` is no longer wanted."""
         with self._lock:
             self._unwanted = number
             if self._performed == number:

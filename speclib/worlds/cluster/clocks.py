@@ -1,6 +1,6 @@
 """Clocks of several machines, laid on one axis.
 
-A monotonic clock counts from when its machine was started, so those of two machines
+A monotonic clock counts from the start of its machine, so the clocks of two machines
 differ by any number of seconds. A round trip tells by how many: what the other clock
 read lies between our readings before and after. The shorter the trip, the surer::
 

@@ -3,9 +3,9 @@
 Ray places the actors, starts them and says when one is lost. What an actor does is what
 a worker process of one machine does (see ``actor``).
 
-Greedy rows travel as their tokens, others whole or as few numbers.
+Greedy rows travel as their tokens, others whole.
 The times in a trace are the devices' own readings, laid on the controller's clock (see
-``clocks``); how sure that is stands in the trace, as ``clock_error``.
+``clocks``); the trace says how sure that is, as ``clock_error``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ from ray.util import (
 )
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from speclib.core.sampling import Rows
 from speclib.data.latency import Latency
 from speclib.data.pairs import Pair
 from speclib.errors import BadValue
 from speclib.models.open_pair import OpenPair
 from speclib.worlds.devices import AnyFuture, DeviceLost
+from speclib.worlds.performer import DeviceSpec, Question, Reply
 from speclib.worlds.real_devices import RealDevices
-from speclib.worlds.worker import DeviceSpec, Question, Reply
 
 from . import clocks, nodes
-from .actor import ASIDE, Actor, Assignment, FewNumbers, fingerprint_of_code
+from .actor import ASIDE, Actor, Assignment, fingerprint_of_code
 from .clocks import Reading
 from .nodes import Resources
 
@@ -104,7 +103,7 @@ class ActorWorker:
         self._answer = self._first.perform.remote(self._asked, question)
 
     def interrupt(self) -> None:
-        """Tells it that the operation under way is not wanted any more."""
+        """Tells it that the current operation is no longer wanted."""
         self._first.stop.remote(self._asked)
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
@@ -220,12 +219,6 @@ class Cluster(RealDevices[ActorWorker]):
             nodes.check_places(self.pair, self._place)
         self._needs_now()
 
-    @staticmethod
-    def most_targets(pair: Pair, at_most: int) -> int:
-        """How many targets of ``pair`` fit into the running cluster."""
-        nodes.join()
-        return nodes.most_targets(pair, at_most)
-
     # -- workers -----------------------------------------------------------------------
     def _needs_now(self) -> dict[str, tuple[Resources, ...]]:
         """What each device needs of the nodes that there are, the largest first."""
@@ -275,9 +268,6 @@ class Cluster(RealDevices[ActorWorker]):
     def _wait(signs: list[Any], patience: float) -> list[Any]:
         ready, _ = ray.wait(signs, timeout=patience)
         return list(ready)
-
-    def _find_rows(self, left: FewNumbers, device: str) -> Rows:
-        return left.read()
 
     @property
     def nodes(self) -> dict[str, str]:

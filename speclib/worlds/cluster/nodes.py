@@ -45,7 +45,7 @@ def join(address: str | None = None) -> None:
     """Connects this process with a running cluster, once.
 
     ``address``: host:port; None: what RAY_ADDRESS says, else the cluster that runs on
-    this machine. Raises BadValue if there is none, or if its Ray is another version.
+    this machine. Raises BadValue without a cluster, or if its Ray is another version.
     """
     if ray.is_initialized():
         _check_same(address)
@@ -149,7 +149,7 @@ def needs_of(
     ``devices``: name, role and index of each. An emulated device is one process and
     needs no GPU. All processes of a device are on one node.
 
-    Raises BadValue where no node has the CPUs or GPUs that a device needs beside the
+    Raises BadValue if no node has the CPUs or GPUs that a device needs next to the
     larger ones, whether or not something else is using them.
     """
     needs: dict[str, tuple[Resources, ...]] = {}
@@ -194,19 +194,6 @@ def _too_small(
         f"node, but the {len(capacities)} node(s) of the cluster have {there}. Join "
         "another machine with `ray start`, or ask for fewer servers or threads"
     )
-
-
-def most_targets(pair: Pair, at_most: int) -> int:
-    """How many target devices fit into the cluster beside one draft, at least 1."""
-    place = place_in_cluster(pair)
-    devices: list[tuple[str, Role, int]] = [("draft", "draft", 0)]
-    for index in range(at_most):
-        devices.append((f"target-{index + 1}", "target", index))
-        try:
-            needs_of(pair, place, devices, is_emulated=False)
-        except BadValue:
-            return max(1, index)
-    return at_most
 
 
 def needs_of_device(
@@ -273,5 +260,5 @@ def check_places(pair: Pair, place: Place) -> None:
     if shared:
         raise BadValue(
             f"pair {pair.name!r} has draft and target share {', '.join(shared)}, but "
-            "in a cluster each device has GPUs of its own: give them others in place"
+            "in a cluster each device has its own GPUs: give them others in place"
         )

@@ -12,36 +12,28 @@ from typing import Any
 
 from . import (
     lesson_10,
-    lesson_12,
+    lesson_10_optional,
     lesson_20,
     lesson_30,
     lesson_35,
     lesson_40,
     lesson_50,
-    lesson_55,
     lesson_60,
-    lesson_65,
-    lesson_70,
     lesson_80,
-    lesson_90,
 )
 
 Answers = dict[str, list[Callable[..., Any]]]
 
 LESSONS = (
     lesson_10,
-    lesson_12,
+    lesson_10_optional,
     lesson_20,
     lesson_30,
     lesson_35,
     lesson_40,
     lesson_50,
-    lesson_55,
     lesson_60,
-    lesson_65,
-    lesson_70,
     lesson_80,
-    lesson_90,
 )
 
 

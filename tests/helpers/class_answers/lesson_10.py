@@ -112,6 +112,31 @@ def one_draft_too_many(alpha, gamma):
     return sum(alpha**i for i in range(gamma + 2))
 
 
+def closed_form(alpha, gamma):
+    return (1 - alpha ** (gamma + 1)) / (1 - alpha)
+
+
+def closed_form_of_an_array(alpha, gamma):
+    alpha = np.array(alpha)
+    with np.errstate(invalid="ignore"):
+        return (1 - alpha ** (gamma + 1)) / (1 - alpha)
+
+
+def rounded_to_two_digits(alpha, gamma):
+    return round(tokens_one_by_one(alpha, gamma), 2)
+
+
+def mean_of_rounds(alpha, gamma, rng=None):
+    """As many rounds as a patient student tries."""
+    rng = rng or np.random.default_rng()
+    rounds = rng.random((4000, gamma)) < alpha
+    return 1 + np.cumprod(rounds, axis=1).sum() / len(rounds)
+
+
+def mean_of_rounds_with_a_seed(alpha, gamma):
+    return mean_of_rounds(alpha, gamma, np.random.default_rng(1))
+
+
 # -- verify ----------------------------------------------------------------------------
 def verify_by_recursion(drafted, q, p, coin):
     if not drafted:
@@ -227,6 +252,77 @@ def replacement_and_the_next_row(drafted, q, p, coin):
     return out + [draw(p[len(out)], coin())]
 
 
+def verify_replacing_by(row_of):
+    """A ``verify`` whose replacement is drawn from ``row_of(p, q, token)``."""
+
+    def verify(drafted, q, p, coin):
+        out = []
+        for i, token in enumerate(drafted):
+            if coin() < min(1, p[i][token] / q[i][token]):
+                out.append(token)
+            else:
+                out.append(draw(row_of(p[i], q[i], token), coin()))
+                return out
+        out.append(draw(p[-1], coin()))
+        return out
+
+    return verify
+
+
+def without_the_rejected(p, q, token):
+    rest = np.array(p)
+    rest[token] = 0.0
+    return rest / sum(rest)
+
+
+def size_of_the_difference(p, q, token):
+    difference = abs(p - q)
+    return difference / difference.sum()
+
+
+def too_much_of_q(p, q, token):
+    difference = np.clip(q - p, 0, None)
+    return difference / difference.sum()
+
+
+def coin_only_where_p_is_smaller(drafted, q, p, coin):
+    for i, token in enumerate(drafted):
+        if p[i][token] >= q[i][token]:
+            continue
+        if coin() < p[i][token]:
+            continue
+        return drafted[:i] + [draw(residual(p[i], q[i]), coin())]
+    return drafted + [draw(p[-1], coin())]
+
+
+def filter_and_bonus(drafted, q, p, coin):
+    kept = [t for i, t in enumerate(drafted) if coin() < p[i][t] / q[i][t]]
+    return kept + [draw(p[-1], coin())]
+
+
+def filter_and_residual(drafted, q, p, coin):
+    kept = []
+    rejected = None
+    for i, token in enumerate(drafted):
+        if coin() < p[i][token] / q[i][token]:
+            kept.append(token)
+        else:
+            rejected = i
+    if rejected is None:
+        return kept + [draw(p[-1], coin())]
+    return kept + [draw(residual(p[rejected], q[rejected]), coin())]
+
+
+def each_rejected_draft_replaced(drafted, q, p, coin):
+    out = list(drafted)
+    for i, token in enumerate(drafted):
+        if coin() >= p[i][token] / q[i][token]:
+            out[i] = draw(residual(p[i], q[i]), coin())
+    if out == list(drafted):
+        out.append(draw(p[-1], coin()))
+    return out
+
+
 RIGHT = {
     "acceptance": [
         acceptance_in_place,
@@ -248,7 +344,29 @@ WRONG = {
     "verify": [ratios_multiplied, three_tests_at_most, bonus_from_the_residual],
 }
 NAMED = {
+    "expected_tokens": {
+        "division by zero": [closed_form, closed_form_of_an_array],
+        "rounded": [rounded_to_two_digits],
+        "estimated by chance": [mean_of_rounds],
+        "rounded or estimated": [mean_of_rounds_with_a_seed],
+    },
     "verify": {
+        "replacement from q": [verify_replacing_by(lambda p, q, token: q)],
+        "rejected token taken out of p": [verify_replacing_by(without_the_rejected)],
+        "difference without sign": [
+            verify_replacing_by(size_of_the_difference),
+            verify_replacing_by(lambda p, q, token: abs(p - q)),
+        ],
+        "upside down": [
+            verify_replacing_by(too_much_of_q),
+            verify_replacing_by(lambda p, q, token: residual(q, p)),
+        ],
+        "q forgotten where p is smaller": [coin_only_where_p_is_smaller],
+        "going on after a rejection": [
+            filter_and_bonus,
+            filter_and_residual,
+            each_rejected_draft_replaced,
+        ],
         "greedy test when sampling": [
             likeliest_drafts_accepted,
             likeliest_drafts_accepted_else_p,
@@ -262,5 +380,5 @@ NAMED = {
             replacement_and_the_last_row,
             replacement_and_the_next_row,
         ],
-    }
+    },
 }

@@ -177,6 +177,79 @@ def speculative_decoding(world, window, gamma):
     return ()
 
 
+def last_forgotten(world, window, gamma):
+    text = world.text + ids(window)
+    scoring = world.target.score(text)
+    rows, drafted = world.all(scoring, world.draft.propose(text, gamma))
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def target_reads_no_window(world, window, gamma):
+    scoring = world.target.score(world.text)
+    drafting = world.draft.propose(world.text + ids(window), gamma)
+    rows, drafted = world.all(scoring, drafting)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def nobody_reads_the_window(world, window, gamma):
+    scoring = world.target.score(world.text, last=len(window))
+    rows, drafted = world.all(scoring, world.draft.propose(world.text, gamma))
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def one_row_more(world, window, gamma):
+    text = world.text + ids(window)
+    scoring = world.target.score(text, last=len(window) + 1)
+    rows, drafted = world.all(scoring, world.draft.propose(text, gamma))
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def new_drafts_kept_whatever_happens(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return drafted[1:]
+
+
+def new_drafts_kept_if_rejected(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.tokens)
+    return drafted[1:] if verified.extra else ()
+
+
+def rest_kept_if_rejected(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    block = window + drafted
+    accepted, extra = verify(world, block, rows)
+    world.commit(accepted + extra)
+    if extra:
+        return block[len(accepted) :]
+    return ()
+
+
+def commits_accepted(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.accepted)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
+def commits_extra(world, window, gamma):
+    rows, drafted = ask_both(world, window, gamma)
+    verified = verify(world, window + drafted, rows)
+    world.commit(verified.extra)
+    return () if verified.extra else (window + drafted)[len(verified.accepted) :]
+
+
 # -- a round of PEARL that ends with an error ------------------------------------------
 def nothing_returned_after_a_rejection(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
@@ -229,6 +302,14 @@ NAMED = {
             window_tested_alone_then_the_drafts,
         ],
         "speculative decoding": [speculative_decoding],
+        "last forgotten": [last_forgotten],
+        "window thrown away": [target_reads_no_window],
+        "window in no text": [nobody_reads_the_window],
+        "one row too many": [one_row_more],
+        "window kept after a rejection": [new_drafts_kept_whatever_happens],
+        "return reversed": [new_drafts_kept_if_rejected, rest_kept_if_rejected],
+        "accepted drafts alone": [commits_accepted],
+        "replacement alone": [commits_extra],
     }
 }
 

@@ -59,7 +59,25 @@ def bonus_left_out(world, gamma):
         world.commit(verify(world, drafts, rows[: len(drafts)]).tokens)
 
 
+def until_the_limit(world, gamma):
+    while world.left > 0:
+        drafts = world.wait(world.draft.propose(world.text, gamma))
+        text = world.text + ids(drafts)
+        rows = world.wait(world.target.score(text, last=len(drafts)))
+        world.commit(verify(world, drafts, rows).tokens)
+
+
+def drafts_before_it_asks(world, gamma):
+    drafts = world.wait(world.draft.propose(world.text, gamma))
+    while world.going:
+        text = world.text + ids(drafts)
+        rows = world.wait(world.target.score(text, last=len(drafts)))
+        world.commit(verify(world, drafts, rows).tokens)
+        drafts = world.wait(world.draft.propose(world.text, gamma))
+
+
 RIGHT = {
     "method": [method_as_in_the_lesson, method_by_recursion, method_draft_by_draft]
 }
 WRONG = {"method": [first_draft_tested_alone, gamma_ignored, bonus_left_out]}
+NAMED = {"method": {"end token overlooked": [until_the_limit, drafts_before_it_asks]}}

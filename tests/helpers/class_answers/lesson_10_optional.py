@@ -1,4 +1,4 @@
-"""Answers to the exercise on how many samples show a bug."""
+"""Answers to the exercise of its optional part, on how many samples show a bug."""
 
 from __future__ import annotations
 

@@ -1,0 +1,197 @@
+"""Why a measured speed-up of a table is not the printed one, cause by cause.
+
+    print(why("pearl", "table-1", "PEARL (ours)", "CodeLlama 7&34B"))
+
+The virtual clock predicts the number from the paper's own inputs. They are replaced,
+one after the other, by what the rows of the measured cell say:
+
+    its own tables     other tables of the paper give another number for the cell
+    beyond its tables  what the paper does not tell, up to our prediction
+    window             the one that was used here
+    short texts        a text of few tokens ends within a round
+    cost ratio         c, of passes that are made while the other model rests
+    acceptance         a round commits as many tokens as here
+    longer passes      a pass over several tokens takes longer than one over one
+    both at work       draft and target slow each other down
+    uneven passes      a round waits for whichever model is slower this time
+    messages           the time of a round in which no model works
+    not explained      verification, the mean over few prompts, and whatever else
+
+A row has the sums of a run, which are all that this takes. What passes take while the
+other model rests is in the rows of speculative decoding on the same prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from speclab.runs.rows import CellRuns, key_of
+from speclab.runs.spec import ToySpec, VirtualSpec
+from speclab.traces.counts import Counts
+from speclab.traces.reconcile import Cause, Reconciled
+from speclab.virtual.settle import outcomes_of, settle, toy_cell
+from speclab.virtual.toy_requests import ToyCell, run_requests
+from speclib.arguments import checked
+from speclib.data.latency import Curve, Latency, load_latency
+from speclib.errors import BadValue
+from speclib.methods import takes_gamma
+from speclib.trace.metrics import ratio, total
+
+from .fill import Known
+from .load_papers import load_paper
+from .paper_schema import Table
+from .statistics import number_of
+from .table_cells import TableCell, cells_to_run
+from .virtual_numbers import keys_of
+
+BY_TURNS = "speculative"  # the method in which one model rests while the other works
+SHORT_TEXTS = 200  # that are simulated in place of the measured ones
+CONTRADICTIONS = ("conflict", "ceiling")  # errata with another number for a cell
+
+
+@checked
+def why(
+    paper: str, item: str, row: str, column: str, *, known: Known | None = None
+) -> Reconciled:
+    """The way from the printed number of a cell to the measured one.
+
+    known  what numbers are taken from; None: all that is published or was run here
+
+    Raises SpeclibError for an unknown paper or table, and BadValue for a cell that is
+    no speed-up over plain decoding, or that lacks a prediction or a measurement.
+    """
+    known = known or Known.here()
+    table = load_paper(paper).table(item)
+    cells = {cell.key: cell for cell in cells_to_run(table)}
+    virtual, measured = (cells.get((row, column, k)) for k in ("virtual", "measured"))
+    if virtual is None or measured is None or not _is_speedup(virtual):
+        raise BadValue(
+            f"{item}, {row!r}, {column!r} is no speed-up, predicted and measured, of a "
+            "method with a window: give the row and the column of one"
+        )
+    prediction = known.virtual.get(keys_of(virtual)[0])
+    machine = known.machine_of(cells.values())
+    runs = known.rows.of(measured.spec, machine)
+    by_turns = None
+    for cell in cells.values():
+        if cell.spec.method == BY_TURNS and _have_same_prompts(cell, measured):
+            by_turns = known.rows.of(cell.spec, machine)
+    if prediction is None or runs is None or by_turns is None:
+        raise BadValue(
+            f"{item}, {row!r}, {column!r}: it, or speculative decoding on the same "
+            f"prompts, was not run: `PAPER={paper} make reproduce`"
+        )
+
+    causes = [*_from_print(table, row, column, prediction.number.value)]
+    asked = settle(virtual.spec.changed(gamma=prediction.gamma)).spec
+    (_, start), *changed = _speedups(asked, runs, by_turns)
+    for name, speedup in changed:
+        causes.append(Cause(name, prediction.number.value * speedup / start))
+    causes.append(Cause("not explained", number_of("speedup", runs).value))
+    return Reconciled(virtual.spec.method, tuple(causes))
+
+
+def _is_speedup(cell: TableCell) -> bool:
+    """Whether it is the speed of a method with a window over plain decoding's."""
+    spec = cell.spec
+    is_over_plain = isinstance(spec, VirtualSpec) and spec.over is None
+    return cell.stat == "speedup" and is_over_plain and takes_gamma(spec.method)
+
+
+def _have_same_prompts(one: TableCell, other: TableCell) -> bool:
+    return key_of(one.spec.plain_decoding) == key_of(other.spec.plain_decoding)
+
+
+def _from_print(
+    table: Table, row: str, column: str, predicted: float
+) -> Iterator[Cause]:
+    """From the printed number to the predicted one, as far as the paper tells."""
+    printed = table.printed(row, column)
+    if printed is not None:
+        yield Cause("printed", printed)
+        for erratum in table.errata:
+            is_other = erratum.kind in CONTRADICTIONS and not erratum.beside
+            computed = erratum.computed
+            if computed is not None and is_other and (row, column) in erratum.cells:
+                yield Cause("its own tables", computed)
+        yield Cause("beyond its tables", predicted)
+    yield Cause("predicted", predicted)
+
+
+# -- from the prediction to the measurement --------------------------------------------
+def _speedups(
+    asked: ToySpec, runs: CellRuns, alone: CellRuns
+) -> Iterator[tuple[str, float]]:
+    """The speed-up on the clock after each cause, once all before it are counted in.
+
+    asked  the predicted cell, with which it begins
+    alone  speculative decoding on the same prompts
+    """
+    own, plain, by_turns = map(total, (runs.stats, runs.baseline, alone.stats))
+    target = load_latency(asked.latency).target(1)
+    yield "predicted", target * _speed(total(outcomes_of(asked)))
+    asked = asked.changed(gamma=runs.gamma)
+    yield "window", target * _speed(total(outcomes_of(asked)))
+    toys = toy_cell(asked.changed(tokens=runs.spec.tokens))
+    yield "short texts", target * _speed(_run(toys))
+
+    draft = _draft_pass(by_turns, alone.gamma or 0)
+    target = plain.per_step(plain.step_target)
+    toys = replace(toys, latency=_latency(draft, target))
+    yield "cost ratio", target * _speed(_run(toys))
+
+    toys, tokens = replace(toys, alpha=own.acceptance_rate), _tokens_a_round(own)
+    yield "acceptance", target * _speed(_run(toys), tokens)
+
+    fed = 1 + round(by_turns.drafted_per_round)
+    longer = {fed: by_turns.per_step(by_turns.step_target)}
+    run = _run(replace(toys, latency=_latency(draft, target, longer)))
+    yield "longer passes", target * _speed(run, tokens)
+
+    seconds = run.per_step(run.step_seconds)
+    if runs.spec.method != BY_TURNS:
+        draft = _draft_pass(own, runs.gamma or 0)
+        slower = own.per_step(own.step_target) / run.per_step(run.step_target)
+        longer = {fed: slower * longer[fed]}
+        run = _run(replace(toys, latency=_latency(draft, slower * target, longer)))
+        yield "both at work", target * _speed(run, tokens)
+
+        seconds = own.per_step(own.step_busy)
+        yield "uneven passes", target * tokens / seconds
+
+    seconds += own.communication
+    yield "messages", (target + plain.communication) * tokens / seconds
+
+
+def _run(toys: ToyCell) -> Counts:
+    """What short texts of these toys give together."""
+    return total(run_requests(toys, SHORT_TEXTS))
+
+
+def _speed(run: Counts, tokens: float = 0) -> float:
+    """Tokens a second in the rounds after the first.
+
+    tokens  that a round commits; 0: as many as in the run
+    """
+    return (tokens or _tokens_a_round(run)) / run.per_step(run.step_seconds)
+
+
+def _tokens_a_round(run: Counts) -> float:
+    return run.per_step(run.tokens - run.first_tokens)
+
+
+def _draft_pass(run: Counts, gamma: int) -> float:
+    """Seconds of a draft pass, after the first round's window."""
+    return ratio(run.step_draft, run.draft_runs - gamma * run.requests)
+
+
+def _latency(
+    draft: float, target: float, longer: Mapping[int, float] = MappingProxyType({})
+) -> Latency:
+    """Passes of so many seconds; those of the target that are fed more grow to
+    ``longer`` ones.
+    """
+    points = sorted({1: target, **longer}.items())
+    return Latency(Curve(((1, draft),)), Curve(tuple(points)))
