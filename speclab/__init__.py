@@ -8,7 +8,7 @@ from speclib import public_names
 
 _MODULE_OF_NAME = {
     "External": "speclab.peers.external",
-    "EXTERNAL": "speclab.peers.known",
+    "EXTERNAL": "speclab.peers.known_peers",
     "acceptance": "speclab.traces.acceptance",
     "acceptance_of_log": "speclab.traces.acceptance",
     "reconcile": "speclab.traces.reconcile",
