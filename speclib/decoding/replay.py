@@ -156,7 +156,7 @@ class Replayed(Virtual):
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` as drafts; if coins drew them from ``row``, the trace's instead."""
+        """``tokens`` as drafts; if coins drew them from ``row``, the trace's."""
         if row is not None:
             tokens = self.guessed_in_round.get(self.round, ())
         return super().guess(tokens, row)

@@ -123,16 +123,16 @@ def test_a_lesson_holds_no_solution():
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=stem)
 def test_every_solution_is_judged_right(path):
-    """What the notebook imports, the solutions and their checks are run."""
+    """What the notebook imports and defines, the solutions and their checks are run."""
     names: dict = {}
     cards = []
     for cell in code_cells(path):
         is_check = cell.source.startswith("teach.check_")
-        is_solution = EXERCISE in cell.metadata.get("tags", [])
+        is_defined = {EXERCISE, "own"} & set(cell.metadata.get("tags", []))
         if is_check:
             cards.append(eval(cell.source, names))
         else:
-            exec(cell.source if is_solution else imports_of(cell.source), names)
+            exec(cell.source if is_defined else imports_of(cell.source), names)
     for card in cards:
         assert card.is_right, card
 
