@@ -92,7 +92,9 @@ def test_what_cannot_be_recorded_is_refused_by_name():
     with pytest.raises(SpeclibError, match="recorded beside .* without fixed_rows"):
         speclib.pair({"model": "zoo/target", "recorded": True}, "zoo/draft-good")
     pair = speclib.load_pair(PAIR).with_fixed_rows(16, recorded=True)
-    with pytest.raises(BadValue, match="'zoo/target' on the CPU: only a GPU records"):
+    with pytest.raises(
+        BadValue, match="'zoo/target' on the CPU: only a GPU can record"
+    ):
         open_pair(pair).build("target", dilated=False)
 
 
