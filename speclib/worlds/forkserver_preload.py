@@ -16,9 +16,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 EVERY = 0.2  # seconds between checks for the parent, while importing
-PARENT = (
-    "SPECLIB_FORK_SERVER_OF"  # set while the server starts: its parent's process ID
-)
+PARENT = "SPECLIB_FORK_SERVER_OF"  # set while the server starts: its parent's PID
 
 
 def address() -> str | None:

@@ -20,7 +20,7 @@ ADVICE = "open a world for each, or decode one prompt after the other"
 
 
 class WorldNotFree(SpeclibError, RuntimeError):
-    """A world cannot take this request: it is busy, closed or another process's.
+    """A world is busy, closed or in another process, and cannot take this request.
 
     A request that is already running is not affected.
     """
@@ -42,7 +42,7 @@ class Owner:
         return os.getpid() == self._process
 
     def check(self) -> None:
-        """Raises WorldNotFree if the world is closed or another process's."""
+        """Raises WorldNotFree if the world is closed or belongs to another process."""
         if not self.is_here:
             raise WorldNotFree(
                 f"this world was opened by process {self._process}, and process "

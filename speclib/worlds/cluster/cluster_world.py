@@ -112,8 +112,8 @@ class ActorWorker:
         try:
             ready, _ = ray.wait(self.signs, timeout=timeout)
             if ready and self._answer not in ready:
-                ray.get(ready)  # a follower ended; raises why, if not in order
-                # Then the first rank will say why.
+                ray.get(ready)  # raises if a follower failed
+                # It ended normally: the first rank will say why.
                 still = max(PATIENCE, until - time.monotonic())
                 ready, _ = ray.wait([self._answer], timeout=still)
             if ready:
@@ -190,8 +190,8 @@ class Cluster(RealDevices[ActorWorker]):
         """Refuses a missing cluster, one that is too small, and shared devices."""
         if self.emulate is not None and self.emulate.shared is not None:
             raise BadValue(
-                f"pair {self.pair.name!r} has draft and target share devices, which "
-                "the nodes of a cluster cannot: give world='emulated'"
+                f"draft and target of pair {self.pair.name!r} share devices, which is "
+                "not possible in a cluster: give world='emulated'"
             )
         self._node_of: dict[str, str] = {}  # including devices that are lost
         self._clock_of: dict[str, Reading] = {}

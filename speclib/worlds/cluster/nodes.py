@@ -259,6 +259,7 @@ def check_places(pair: Pair, place: Place) -> None:
     )
     if shared:
         raise BadValue(
-            f"pair {pair.name!r} has draft and target share {', '.join(shared)}, but "
-            "in a cluster each device has its own GPUs: give them others in place"
+            f"draft and target of pair {pair.name!r} share {', '.join(shared)}, but "
+            "in a cluster each device has its own GPUs: give them different ones in "
+            "the pair's place"
         )
