@@ -133,7 +133,7 @@ class DraftDynamicTree(DraftingByLevel):
         return level_rows(model, text, parents, new, run.sampler)
 
     def _children(self, parent: Candidate, row: Row, first: int) -> list[Candidate]:
-        """The likeliest tokens after ``parent``, best first; ``first``: its number."""
+        """The likeliest children of ``parent``, best first, numbered from ``first``."""
         ranked = np.argsort(-row, kind="stable")[: self.width]
         possible = [int(token) for token in ranked if row[token] > 0]
         children = []

@@ -107,9 +107,10 @@ class RecordedRun(Protocol):
     def target_rows(
         self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
-        """What the target wrote after ``texts``, and ``likeliest`` after the last ones.
+        """The rows after ``texts``, one-hot at what the target wrote there.
 
-        ``tested``: what it wrote after the last ones, too, where they were committed.
+        The last ones are one-hot at ``likeliest`` instead; but with ``tested``, not
+        those whose text was committed.
         """
         ...
 

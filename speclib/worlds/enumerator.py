@@ -50,7 +50,7 @@ class Interval(NamedTuple):
 WHOLE = Interval(0.0, 1.0)
 
 
-COINS_ALONE = "randomness may only come from the given coins"
+ADVICE = "randomness may only come from the given coins"
 
 
 class NotRepeatable(SpeclibError):
@@ -91,7 +91,7 @@ class Intervals:
         if choice >= options:
             raise NotRepeatable(
                 f"choice {depth + 1} of this walk has {options} outcomes, and had more "
-                f"before: {COINS_ALONE}"
+                f"before: {ADVICE}"
             )
         self.taken.append(choice)
         self.open.append(options)
@@ -163,17 +163,16 @@ def outcomes(
         output = world.text[len(prompt) :]
         distribution[output] = distribution.get(output, 0.0) + coins.mass
         path = coins.following()
-    check_that_all_is_walked(distribution.values())
+    check_total_probability(distribution.values())
     return distribution
 
 
-def check_that_all_is_walked(masses: Iterable[float]) -> None:
+def check_total_probability(masses: Iterable[float]) -> None:
     """Raises NotRepeatable if the probabilities of all walks do not sum to one."""
     total = sum(masses)
     if abs(total - 1) > ROUNDING:
         raise NotRepeatable(
-            f"the probabilities of all walks sum to {total:.4g}, not to 1: "
-            f"{COINS_ALONE}"
+            f"the probabilities of all walks sum to {total:.4g}, not to 1: {ADVICE}"
         )
 
 
@@ -192,16 +191,16 @@ def truth(
     sampler = sampler or Sampler(temperature=1.0)
     end_tokens = end_token_set(eos)
     ended: Distribution = {}
-    going_on: Distribution = {(): 1.0}
+    unfinished: Distribution = {(): 1.0}
     for _ in range(tokens):
         longer: Distribution = {}
-        for text, mass in going_on.items():
+        for text, mass in unfinished.items():
             row = model.rows((*prompt, *text), 0, sampler)[0]
             for token in np.flatnonzero(row):
                 into = ended if int(token) in end_tokens else longer
                 into[(*text, int(token))] = mass * float(row[token])
-        going_on = longer
-    return ended | going_on
+        unfinished = longer
+    return ended | unfinished
 
 
 def distance(a: Distribution, b: Distribution) -> float:

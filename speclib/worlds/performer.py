@@ -301,11 +301,11 @@ class Performer:
             steps = self.spec.latency.steps(
                 self.spec.name, operation, done.kept, done.fed
             )
-            lasts = sum(step.seconds for step in steps)
-            is_overrun = start + lasts < self.clock.now() and lasts > 0
+            total = sum(step.seconds for step in steps)
+            is_overrun = start + total < self.clock.now() and total > 0
             spent = self._spend(steps, start, stopping)
             if stopping.has_come:
-                done = operation.until(done, spent / lasts if lasts else 1.0)
+                done = operation.until(done, spent / total if total else 1.0)
                 self.model.cut(done.kept + done.fed)
 
         if stopping.has_come:

@@ -141,7 +141,7 @@ class ProcessBatch(BatchWorld):
         return self.devices.cost_ratio
 
     def close(self) -> None:
-        """Ends the workers for good. In a forked child it leaves them alone."""
+        """Ends the workers for good. In a forked child, leaves them alone."""
         self.owner.close()
         self.devices.close()
 

@@ -61,11 +61,11 @@ class Progress:
 
     def share_spent(self, now: float) -> float:
         """The share of its computing seconds that is over."""
-        lasts = self.spent + sum(step.seconds for step in self.steps)
+        total = self.spent + sum(step.seconds for step in self.steps)
         spent = self.spent
         if self.since is not None:
             spent += now - self.since
-        return spent / (lasts or 1.0)  # it may last no time at all
+        return spent / (total or 1.0)  # it may take no time at all
 
 
 class Stages:

@@ -524,7 +524,7 @@ class World:
 
     # -- closing -----------------------------------------------------------------------
     def close(self) -> None:
-        """Gives the devices back for good. In a forked child it leaves them alone."""
+        """Gives the devices back for good. In a forked child, leaves them alone."""
         self.owner.close()
 
     def __reduce__(self) -> NoReturn:

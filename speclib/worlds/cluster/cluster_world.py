@@ -129,8 +129,7 @@ class ActorWorker:
         if placement_group_table(self._group)["state"] != PLACED:
             return (
                 f"no node of the cluster could take it in {timeout:g} s: others use "
-                "what it needs, or Ray is slow. Wait, or give a "
-                f"larger {setting}"
+                f"what it needs, or Ray is slow. Wait, or give a larger {setting}"
             )
         return (
             f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
