@@ -193,7 +193,7 @@ class Operation(ABC):
         """Its output in a recorded run, from an ``event`` that shows one."""
 
     def is_recorded(self, event: OwnEvent) -> bool:
-        """Whether a finished ``event`` of this name can be of this operation."""
+        """Whether a finished ``event`` of this name can be this operation's."""
         if event.cancelled:
             return True  # it may have ended anywhere
         drafts_fed = event.payload.drafts_fed(event.tokens)

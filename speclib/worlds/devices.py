@@ -170,8 +170,8 @@ class Device:
 
     It never drafts beyond the end of the text.
 
-    ``role``: draft or target. ``index``: its number among the devices of its role, from
-    0.
+    ``role``: draft or target. ``index``: its number among the devices of its role,
+    from 0.
     """
 
     def __init__(self, world: Submits, name: str):

@@ -5,13 +5,13 @@ Every coin of a run is held not as a number but as an interval of [0, 1). Each
 
     coin (position 3, "accept")   [0 ─────────────────────────────── 1)
     choose from (0.7, 0.3)        [0 ──── accepted ──── 0.7 ─ else ─ 1)
-    this path takes "else"                             [0.7 ──────── 1)
+    this walk takes "else"                             [0.7 ──────── 1)
 
-We enumerate every combination of outcomes and add up the products of interval lengths.
-This gives the exact distribution of the output, if the vocabulary is small enough. A
-coin that is read twice is narrowed twice. So the enumerator detects a method that
-reuses one coin for two decisions; one that branches independently at each call would
-miss it.
+We enumerate all combinations of outcomes, one walk for each, and add up the products of
+their interval lengths. With a small vocabulary, this gives the exact distribution of
+the output. A coin that is read twice is narrowed twice. So the enumerator detects a
+method that reuses one coin for two decisions; one that branches independently at each
+call would miss it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ADVICE = "randomness may only come from the given coins"
 
 
 class NotRepeatable(SpeclibError):
-    """The method did something else than on an earlier walk with the same outcomes."""
+    """The method behaved differently on two walks with the same outcomes."""
 
 
 class Intervals:

@@ -52,7 +52,7 @@ class Owner:
             raise WorldNotFree("this world was closed: open it again")
 
     def take(self) -> None:
-        """A request begins. Raises WorldNotFree as ``check`` does, and if one runs.
+        """A request begins. Raises WorldNotFree like ``check``, or if one is running.
 
         A thread may begin again without ending: it has dropped its last request.
         """

@@ -56,10 +56,10 @@ class SeatedProcesses(Processes):
 class ProcessBatch(BatchWorld):
     """``seats`` requests of ``pair`` at a time, in two worker processes.
 
-    ``length``: the longest text that a seat will hold, in tokens; their keys and values
-    must fit into memory. ``emulate``: a latency; then undilated models compute the
-    tokens, and every step lasts as long as it says. ``timeout``: seconds that a step
-    may take.
+    ``length``: the longest text that a seat will hold, in tokens; its keys and values
+    must fit into memory, for every seat. ``emulate``: a latency; then undilated models
+    compute the tokens, and every step lasts as long as it says. ``timeout``: seconds
+    that a step may take.
 
     devices: the world that performs the steps; see Processes for its faults.
 

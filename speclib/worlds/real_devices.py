@@ -67,7 +67,7 @@ class AnyWorker(Protocol):
         ...
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it is gone, ``receive`` will raise that."""
+        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
         ...
 
     def interrupt(self) -> None:

@@ -22,8 +22,8 @@ class StageLocks:
 
     The process that computes holds one byte, the next in line the other. So a process
     that gives a stage back and asks for it again comes after one that waits. When a
-    process ends, however it ends, the kernel releases its locks. If this is sent to a
-    worker at its start, it opens the same file there.
+    process ends, however it ends, the kernel releases its locks. Sent to a worker at
+    its start, it opens the same file there.
     """
 
     def __init__(self) -> None:

@@ -123,7 +123,7 @@ class Worker:
                 end.close()
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If the pipe is broken, ``receive`` will raise that."""
+        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(question)
 

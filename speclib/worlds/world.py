@@ -68,8 +68,8 @@ class World:
     OpenPair that the devices compute (``models.open_pair``), if any. It is untyped
     here, because toys on a simulated clock need none of its code. ``context``: the
     longest text, in tokens, that every model accepts. ``mask``: the mask token of a
-    draft that writes all its tokens in one pass (see ``Propose``). ``dtype``: the
-    models' number type.
+    draft that writes all its tokens in one pass (see ``Propose``). ``dtype``: that
+    of the models.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"

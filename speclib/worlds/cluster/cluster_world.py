@@ -93,7 +93,7 @@ class ActorWorker:
         return [self._answer, *self._serving]
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it is gone, ``receive`` will raise that."""
+        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
         self._asked += 1
         self._answer = self._first.perform.remote(self._asked, question)
 
@@ -104,9 +104,9 @@ class ActorWorker:
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
         """Its next message.
 
-        Raises DeviceLost with the cause when none can come any more, or when none came
-        in ``timeout`` seconds (the argument called ``setting``). The actors are gone
-        then.
+        Raises DeviceLost with the cause if none can come any more, or none came in
+        ``timeout`` seconds (the argument called ``setting``). The actors have then
+        ended.
         """
         until = time.monotonic() + timeout
         try:
@@ -269,7 +269,7 @@ class Cluster(RealDevices[ActorWorker]):
     def _read_clock(self, name: str) -> None:
         """Reads a device's clock, and keeps the best reading.
 
-        If the device is gone or hangs, its next operation will raise that.
+        If the device is gone or hangs, its next operation raises DeviceLost.
         """
         with contextlib.suppress(RayError):
             new = self._workers[name].read_clock()
