@@ -32,7 +32,7 @@ from speclib.worlds.enumerator import (
     WHOLE,
     Interval,
     Intervals,
-    check_that_all_is_walked,
+    check_total_probability,
 )
 
 Result = TypeVar("Result")
@@ -328,5 +328,5 @@ def all_outcomes(
         result = run(walk.coin)
         probabilities[result] = probabilities.get(result, 0.0) + walk.mass
         path = walk.following()
-    check_that_all_is_walked(probabilities.values())
+    check_total_probability(probabilities.values())
     return probabilities
