@@ -1,6 +1,6 @@
 """speclab: the workbench that reproduces, judges and teaches with speclib.
 
-Importing this is fast; what is heavy is loaded when first used.
+Importing it is fast: heavy modules load when they are first used.
 """
 
 import speclib
@@ -8,7 +8,7 @@ from speclib import public_names
 
 _MODULE_OF_NAME = {
     "External": "speclab.peers.external",
-    "EXTERNAL": "speclab.peers.known",
+    "EXTERNAL": "speclab.peers.known_peers",
     "acceptance": "speclab.traces.acceptance",
     "acceptance_of_log": "speclab.traces.acceptance",
     "reconcile": "speclab.traces.reconcile",
@@ -35,9 +35,9 @@ __all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` gives
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is used for the first time.
+    """Imports a public name on first use.
 
-    Raises MissingExtra where it needs a library that is not installed.
+    Raises MissingExtra if it needs a library that is not installed.
     """
     if name in speclib.__all__:
         raise AttributeError(f"speclab.{name} is speclib.{name}: `import speclib`")

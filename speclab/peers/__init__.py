@@ -3,5 +3,5 @@
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (
     "external",
-    "known",
+    "known_peers",
 )

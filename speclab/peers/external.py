@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
-from speclab.peers.known import EXTERNAL, Peer
+from speclab.peers.known_peers import EXTERNAL, Peer
 from speclib.arguments import Count, Seconds, checked
 from speclib.core.settings import Role
 from speclib.data.pairs import Pair

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -22,16 +23,20 @@ from speclab.papers.ledger import LedgerLine
 from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
+from speclab.papers.why import why
 from speclab.runs.spec import Spec, VirtualSpec
 from speclab.virtual.cells import example_trace
 from speclib.arguments import Whole, checked
-from speclib.errors import unknown_name
+from speclib.errors import BadValue, unknown_name
 from speclib.trace.events import Trace
 
 if TYPE_CHECKING:
+    from speclab.traces.reconcile import Reconciled
     from speclab.views.tables.shown import ShownTable
+    from speclab.views.tables.table_page import TablePage
     from speclib.drawing.timeline.widget import Timeline
 
+MOST_WAYS = 3  # columns of a page that says why the measured run differs
 OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
 
 
@@ -95,9 +100,32 @@ class Book:
 
     def show(self, name: str) -> ShownTable:
         """The item's page: does it reproduce, by how much, and what to know first."""
-        from speclab.views.tables.shown import show
+        from speclab.views.tables.shown import ShownTable
 
-        return show(self.item(name), self.others)
+        return ShownTable(self.item(name), self.page(name))
+
+    def page(self, name: str) -> TablePage:
+        """The same as data, from which Markdown and HTML are made."""
+        from speclab.views.tables.table_page import table_page
+
+        return table_page(self.item(name), self.others, self._ways(name))
+
+    def _ways(self, name: str) -> dict[str, Reconciled]:
+        """From print to measurement, cause by cause: of the paper's first table alone,
+        and there of a few columns, since each takes seconds."""
+        main = self.item(name).table.main
+        is_first = name == self.paper.facts.get("first_table")
+        if not is_first or main is None or main.by or main.over == "rows":
+            return {}
+        ways: dict[str, Reconciled] = {}
+        for row in main.labels:
+            for column in self.item(name).table.column_labels:
+                key = (row, column, "measured")
+                if key in self.item(name).numbers and len(ways) < MOST_WAYS:
+                    with suppress(BadValue):  # a cell of another kind than speed-ups
+                        way = why(self.paper.key, name, row, column, known=self._known)
+                        ways[column] = way
+        return ways
 
     def timeline(
         self, name: str, column: str | None = None, *, tokens: int = 24

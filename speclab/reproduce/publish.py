@@ -56,7 +56,6 @@ def merge_rows(path: Path) -> int:
 def write_tables(books: Iterable[Book]) -> None:
     """Writes ledger.csv, claims.csv, and the Markdown of every paper and its items."""
     from speclab.views.tables.markdown import page_markdown, paper_markdown
-    from speclab.views.tables.table_page import table_page
 
     lines: list[LedgerLine] = []
     claims: list[VerdictLine] = []
@@ -72,7 +71,7 @@ def write_tables(books: Iterable[Book]) -> None:
         for item, result in book.filled.items():
             if not result.numbers:
                 continue  # nothing was printed or run
-            text = page_markdown(table_page(result, book.others))
+            text = page_markdown(book.page(item))
             write_atomically(folder / f"{item}.md", text)
         text = paper_markdown(book.paper, book.filled)
         write_atomically(paths.REPORTS / f"{book.paper.key}.md", text)

@@ -13,7 +13,7 @@ from math import isfinite
 
 from speclab.measure.measure import Step, measure
 from speclab.papers.statistics import number_of
-from speclab.peers.known import EXTERNAL
+from speclab.peers.known_peers import EXTERNAL
 from speclab.runs.rows import CellRuns, Row, Rows, key_of, read_all
 from speclab.runs.spec import MeasuredSpec, Spec
 from speclab.virtual.toy_requests import ToyCell, run_requests

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 DEFAULT_MINUTES = 20.0
 QUICK_MINUTES = 5.0
 FULL_MINUTES = 60.0
-PAGES_SECONDS = 90.0  # of the budget, that the pages take on two cores
-QUICK_PAGES_SECONDS = 60.0  # without the audit's page
+PAGES_SECONDS = 120.0  # of the budget, that the pages take on two cores
+QUICK_PAGES_SECONDS = 90.0  # without the audit's page
 RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
 
 

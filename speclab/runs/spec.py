@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from speclab.peers.known import EXTERNAL
+from speclab.peers.known_peers import EXTERNAL
 from speclib.errors import unknown_name
 from speclib.methods import METHODS, takes_gamma
 

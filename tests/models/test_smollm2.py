@@ -140,11 +140,11 @@ def test_in_bfloat16_with_passes_of_one_shape_outputs_are_plain_decodings():
     pair = speclib.load_pair("smollm2").with_fixed_rows(16)
     with speclib.open_world("processes", pair, dtype="bfloat16") as world:
         for task in EXACT_TASKS:
-            for asked in prompts.load(task)[:2]:
-                plain = decoded(world, asked.input, "autoregressive")
-                for method in IN_A_LINE:
-                    result = decoded(world, asked.input, method)
-                    assert result.tokens == plain.tokens, (task, method)
+            asked = prompts.load(task)[0].input
+            plain = decoded(world, asked, "autoregressive")
+            for method in IN_A_LINE:
+                result = decoded(world, asked, method)
+                assert result.tokens == plain.tokens, (task, method)
 
 
 def test_its_token_ids_are_llamacpps():

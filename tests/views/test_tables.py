@@ -16,6 +16,7 @@ from speclab.papers.load_papers import load_paper
 from speclab.papers.numbers import Number, mean_number
 from speclab.papers.table_cells import cells_to_run
 from speclab.papers.table_result import TableResult
+from speclab.traces.reconcile import Cause, Reconciled
 from speclab.views.tables.html import as_html
 from speclab.views.tables.markdown import page_markdown
 from speclab.views.tables.shown import show
@@ -251,6 +252,24 @@ def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them()
     text = text_of(result)
     assert "0.1250" in text
     assert "0.777" not in text
+
+
+def test_a_page_says_cause_by_cause_why_the_measured_run_differs(measured):
+    """From 2.0 in print by 1.8 and 1.5 to 1.4: -0.2 is the print's, then -0.3, -0.1."""
+    levels = {"printed": 2.0, "beyond its tables": 1.8, "predicted": 1.8}
+    causes = {**levels, "cost ratio": 1.5, "not explained": 1.4}
+    way = Reconciled("pearl", tuple(Cause(*cause) for cause in causes.items()))
+    text = page_markdown(table_page(measured, (), {"CodeLlama 7&34B": way}))
+    lines = {
+        "printed": "2.00",
+        "beyond its tables": "−0.20",
+        "predicted": "1.80",
+        "cost ratio": "−0.30",
+        "not explained": "−0.10",
+        "measured": "1.40",
+    }
+    for name, number in lines.items():
+        assert f"| {name} | {number} |" in text
 
 
 # -- what the paper says ---------------------------------------------------------------

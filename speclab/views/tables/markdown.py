@@ -53,6 +53,8 @@ def rest_markdown(page: TablePage) -> str:
         table = statements_table(page.statements, page.here, first)
         parts.append(_pipes(table))
         parts += numbered(page.statements)
+    if page.why is not None:
+        parts.append(_pipes(page.why))
     if page.before_you_cite:
         lines = ["**Before you cite it**", ""]
         lines += [f"- {' '.join(note.split())}" for note in page.before_you_cite]

@@ -14,7 +14,7 @@ from speclab.views.charts.table_charts import chart
 from .dot_plot import as_figure
 from .html import as_html
 from .markdown import opening_markdown, page_markdown, plot_markdown, rest_markdown
-from .table_page import table_page
+from .table_page import TablePage, table_page
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -39,8 +39,8 @@ class Shown:
 class ShownTable:
     """A table's page; its figure is the dot plot, or the chart that its file names."""
 
-    def __init__(self, result: TableResult, others: Iterable[LedgerLine] = ()):
-        self.page = table_page(result, others)
+    def __init__(self, result: TableResult, page: TablePage):
+        self.page = page
         self.figure = as_figure(self.page.plot) if self.page.plot else None
         if result.table.chart is not None:
             self.figure = chart(result)
@@ -64,4 +64,4 @@ class ShownTable:
 
 def show(result: TableResult, others: Iterable[LedgerLine] = ()) -> ShownTable:
     """A table's result as a page; ``others`` are ledger lines of other machines."""
-    return ShownTable(result, others)
+    return ShownTable(result, table_page(result, others))

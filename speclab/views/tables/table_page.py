@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import NamedTuple
 
 from speclab.papers.ledger import LedgerLine
 from speclab.papers.paper_schema import Erratum
 from speclab.papers.table_result import TableResult
+from speclab.traces.reconcile import Reconciled
 
 from .answers import answer_of, question_of
 from .dot_plot import DotPlot
@@ -46,6 +48,7 @@ class TablePage:
     plot               its main quantity; None where there is nothing to compare
     statements         what the paper says, and what print and numbers say to it
     here               what the column of measured numbers is called
+    why                what leads from print to measurement; None where nobody asked
     before_you_cite    what to know first, four at most
     folds              everything else
     command, file      what makes the page again, and the file of the table
@@ -58,14 +61,22 @@ class TablePage:
     plot: DotPlot | None
     statements: Statements
     here: str
+    why: PipeTable | None
     before_you_cite: tuple[str, ...]
     folds: list[Fold]
     command: str
     file: str
 
 
-def table_page(result: TableResult, others: Iterable[LedgerLine] = ()) -> TablePage:
-    """The page of a table; ``others`` are ledger lines of other machines."""
+def table_page(
+    result: TableResult,
+    others: Iterable[LedgerLine] = (),
+    ways: Mapping[str, Reconciled] | None = None,
+) -> TablePage:
+    """The page of a table; ``others`` are ledger lines of other machines.
+
+    ``ways``: from print to measurement, cause by cause, by the name of the column.
+    """
     table = result.table
     others = [line for line in others if line.item == table.item]
     points = points_of(result)
@@ -97,11 +108,27 @@ def table_page(result: TableResult, others: Iterable[LedgerLine] = ()) -> TableP
         plot,
         shown,
         here,
+        _why_it_differs(ways) if ways else None,
         table.before_you_cite,
         [fold for fold in folds if fold.parts],
         f"`PAPER={table.paper.key} make reproduce`",
         table.file,
     )
+
+
+def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
+    """A line per cause, with what it changes in each column."""
+    longest = max(ways.values(), key=lambda way: len(way.causes))
+    rows = []
+    for name in (*(cause.name for cause in longest.causes), "measured"):
+        texts = []
+        for way in ways.values():
+            levels = {**dict(way.causes), "measured": way.measured}
+            share = way.shares.get(name)
+            number = write_number(levels.get(name, nan) if share is None else share, 2)
+            texts.append(number if share is None or share < 0 else f"+{number}")
+        rows.append([name, *texts])
+    return PipeTable("", ["Why our measured run differs", *ways], rows)
 
 
 def statements_table(statements: Statements, here: str, first: str) -> PipeTable:

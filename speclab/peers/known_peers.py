@@ -1,4 +1,4 @@
-"""The peers that we know: decoding by others, by name. Loads nothing."""
+"""Which peers there are. Starts no process, so that it is there in a browser, too."""
 
 from __future__ import annotations
 
