@@ -43,7 +43,7 @@ DRAFTS = {
     "draft-good": DraftRecipe(
         DRAFT,
         learns_from_output=True,
-        snapshots={"draft-fair": 500, "draft-plain": 400, "draft-poor": 200},
+        snapshots={"draft-fair": 500, "draft-poor": 200},
     ),
     "draft-deep": DraftRecipe(DEEP),
     "target-qwen": DraftRecipe(QWEN_TARGET),

@@ -25,7 +25,7 @@ from speclib.errors import SpeclibError  # noqa: E402
 from speclib.models import eagle_head, zoo  # noqa: E402
 
 NAMES = sorted(path.parent.name for path in MODELS.glob("*/model.safetensors"))
-LADDER = ["draft-good", "draft-fair", "draft-plain", "draft-poor"]  # best first
+LADDER = ["draft-good", "draft-fair", "draft-poor"]  # best first
 TARGETS = {"target": configuration.TARGET, "target-qwen": configuration.QWEN_TARGET}
 DEEP = {"draft-deep": configuration.DEEP, "draft-qwen": configuration.QWEN}
 ONCE = "draft-once"
@@ -208,7 +208,7 @@ def test_the_drafts_are_a_ladder_of_acceptance(agreements):
     by_agreement = sorted(LADDER, key=lambda name: agreements[name].same, reverse=True)
     assert by_agreement == LADDER
     overall = [cards.read(name)["acceptance"]["overall"] for name in LADDER]
-    assert overall == pytest.approx([0.97, 0.91, 0.85, 0.7], abs=0.02)
+    assert overall == pytest.approx([0.97, 0.91, 0.7], abs=0.02)
 
 
 @pytest.mark.slow
