@@ -181,7 +181,7 @@ def search(
 
 
 def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
-    """c from trials: a target pass in parallel with draft passes of about its length."""
+    """c from trials: a target pass, in parallel with draft passes of equal length."""
     drafted = gamma_at("auto", wanted)
     operations = {"draft": Propose(TEXT, drafted), "target": Score(TEXT)}
     with Processes(pair, dtype=dtype) as world:
