@@ -1,6 +1,6 @@
 """speclab: the workbench that reproduces, judges and teaches with speclib.
 
-Importing this is fast; what is heavy is loaded when first used.
+Importing it is fast: heavy modules load when they are first used.
 """
 
 import speclib
@@ -35,9 +35,9 @@ __all__ = [*_MODULE_OF_NAME]  # what `from speclab import *` gives
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is used for the first time.
+    """Imports a public name on first use.
 
-    Raises MissingExtra where it needs a library that is not installed.
+    Raises MissingExtra if it needs a library that is not installed.
     """
     if name in speclib.__all__:
         raise AttributeError(f"speclab.{name} is speclib.{name}: `import speclib`")

@@ -6,8 +6,8 @@ import sys
 def main() -> None:
     """Runs the command.
 
-    A mistake that the caller can mend is one line, not a traceback. So is a library
-    that is missing, and an interrupt, from the first import on.
+    Prints a mistake that the caller can fix as one line, not a traceback. The same
+    holds for a missing library, and for an interrupt from the first import on.
     """
     try:
         from speclib.errors import SpeclibError, explained

@@ -1,7 +1,6 @@
 """The commands of `python -m speclab`, such as `reproduce` and `store`.
 
-Heavy libraries are imported by what needs them, so that a command with nothing to do is
-fast.
+Each command imports its own heavy libraries, so a command with nothing to do is fast.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ def reproduce(
         list[str] | None, typer.Option(help="Only this paper; repeatable.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="The main tables alone, five minutes.")
+        bool, typer.Option("--quick", help="Only the main tables, in five minutes.")
     ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="An hour instead of twenty minutes.")
     ] = False,
     minutes: Annotated[
         float | None,
-        typer.Option(help="As long as you say; 0 measures nothing and writes reports."),
+        typer.Option(help="Time limit; 0 only writes reports and measures nothing."),
     ] = None,
 ) -> None:
     """Measure, and regenerate every table and figure into reports/local."""
@@ -46,7 +45,7 @@ def reproduce(
     from speclib.paths import REPORTS
 
     if full and (quick or minutes is not None):
-        raise BadValue("--full is a budget of its own: give it without the others")
+        raise BadValue("--full sets the budget: leave out --quick and --minutes")
     budget = reproducing.QUICK_MINUTES if quick else reproducing.DEFAULT_MINUTES
     if full:
         budget = reproducing.FULL_MINUTES
@@ -58,17 +57,17 @@ def reproduce(
     if outcome.failed:
         _print_failures(outcome.failed)
     if outcome.interrupted:
-        print("interrupted; runs that ended are kept: run again to go on")
+        print("interrupted; finished runs are kept: run again to continue")
         raise typer.Exit(130)
     if outcome.failed:
         raise typer.Exit(1)
 
 
 def _print_failures(errors: Mapping[str, str]) -> None:
-    """Prints each reason once, with the names of all that failed for it."""
+    """Prints each reason once, with the names of the cells that failed for it."""
     from speclab.views.tables.table_page import group_by_reason
 
-    heading = f"{len(errors)} failed; all others are stored, run again to retry:"
+    heading = f"{len(errors)} failed; the others are stored. Run again to retry:"
     print(heading, file=sys.stderr)
     for reason, cells in group_by_reason(errors).items():
         print(f"  {reason}\n    {'; '.join(cells)}", file=sys.stderr)
@@ -80,15 +79,15 @@ def virtual(
         list[str] | None, typer.Option(help="Only this paper; repeatable.")
     ] = None,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Also what data/virtual.csv has already.")
+        bool, typer.Option("--anew", help="Recompute all of data/virtual.csv.")
     ] = False,
 ) -> None:
-    """Compute the numbers of the virtual clock that data/virtual.csv lacks."""
+    """Compute the virtual numbers that data/virtual.csv lacks."""
     from speclab.reproduce.compute_virtual import compute_virtual
     from speclab.reproduce.reproduce import choose_papers
 
     if anew and paper:
-        raise BadValue("--anew computes all papers: give it without --paper")
+        raise BadValue("--anew recomputes all papers: leave out --paper")
     failed = compute_virtual(choose_papers(paper or ()), anew)
     if failed:
         _print_failures(failed)
@@ -97,12 +96,12 @@ def virtual(
 
 @app.command()
 def why(
-    paper: Annotated[str, typer.Argument(help="Such as pearl.")],
-    item: Annotated[str, typer.Argument(help="Its table, such as table-1.")],
+    paper: Annotated[str, typer.Argument(help="For example pearl.")],
+    item: Annotated[str, typer.Argument(help="Its table, for example table-1.")],
     row: Annotated[str, typer.Argument(help="As printed.")],
     column: Annotated[str, typer.Argument(help="As printed.")],
 ) -> None:
-    """Say why a measured speed-up is not the printed one, cause by cause."""
+    """Explain, cause by cause, why a measured speed-up differs from the printed one."""
     from speclab.papers.why import why as reconcile_cell
 
     print(reconcile_cell(paper, item, row, column))
@@ -113,7 +112,7 @@ def check(
     rule: Annotated[
         str,
         typer.Argument(
-            help="path/to/file.py:function, or the name of a method or a pair."
+            help="path/to/file.py:function, or the name of a method or pair."
         ),
     ],
     shape: Annotated[
@@ -122,18 +121,22 @@ def check(
     array: Annotated[
         str, typer.Option(help="numpy, list, torch, or module:function.")
     ] = "numpy",
-    gamma: Annotated[int | None, typer.Option(help="Drafts of a line.")] = None,
-    vocab: Annotated[int | None, typer.Option(help="Tokens of a line.")] = None,
+    gamma: Annotated[int | None, typer.Option(help="Draft tokens, for a line.")] = None,
+    vocab: Annotated[
+        int | None, typer.Option(help="Vocabulary size, for a line.")
+    ] = None,
     put_back: Annotated[
-        bool, typer.Option("--put-back", help="Candidates are.")
+        bool, typer.Option("--put-back", help="Draw candidates with replacement.")
     ] = False,
-    drawn: Annotated[str, typer.Option(help="Drafts: q, argmax or top-k.")] = "q",
-    servers: Annotated[int, typer.Option(help="Targets, of a method.")] = 1,
+    drawn: Annotated[
+        str, typer.Option(help="How drafts are drawn: q, argmax or top-k.")
+    ] = "q",
+    servers: Annotated[int, typer.Option(help="Targets, for a method.")] = 1,
 ) -> None:
     """Is an acceptance rule, or a method, lossless?
 
-    Walks every outcome of a rule. Ends with 0 where no error is found, with 1 where one
-    is, and with 2 where the rule cannot be judged.
+    Enumerates every outcome of a rule. The exit status is 0 if no error is found, 1 if
+    one is, and 2 if the rule cannot be judged.
     """
     from speclab.check.check import check as check_rule
     from speclab.check.from_file import array_called, load_rule
@@ -154,7 +157,7 @@ def check(
     try:
         print(answer, flush=True)
     except OSError as error:
-        sys.stdout = None  # or Python would say it again at its end
+        sys.stdout = None  # or Python would report it again on exit
         raise BadValue(f"the answer cannot be printed: {error.strerror}") from error
     if answer.is_lossless is False:
         raise typer.Exit(1)
@@ -167,9 +170,11 @@ def plan(
     pair: Annotated[
         str, typer.Argument(help="A pair under data/pairs.")
     ] = "embedded/llama-7b-70b",
-    task: Annotated[str, typer.Option(help="Whose prompts.")] = "humaneval",
-    prompts: Annotated[int, typer.Option(help="How many of them.")] = 4,
-    tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
+    task: Annotated[
+        str, typer.Option(help="The task that gives the prompts.")
+    ] = "humaneval",
+    prompts: Annotated[int, typer.Option(help="Number of prompts.")] = 4,
+    tokens: Annotated[int, typer.Option(help="New tokens per prompt.")] = 64,
     servers: Annotated[int, typer.Option(help="Targets, for DSI.")] = 1,
     method: Annotated[
         list[str] | None, typer.Option(help="Only this method; repeatable.")
@@ -191,15 +196,17 @@ def plan(
 
 @app.command()
 def real(
-    prompts: Annotated[int, typer.Option(help="Chats.")] = 6,
-    tokens: Annotated[int, typer.Option(help="Written after each.")] = 64,
-    minutes: Annotated[float, typer.Option(help="At most.")] = 15,
+    prompts: Annotated[int, typer.Option(help="Number of chat prompts.")] = 6,
+    tokens: Annotated[int, typer.Option(help="New tokens per prompt.")] = 64,
+    minutes: Annotated[float, typer.Option(help="Time limit.")] = 15,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Compare outputs on prompts of nine more tasks."),
+        typer.Option(
+            "--exact", help="Compare outputs on prompts from nine more tasks."
+        ),
     ] = False,
 ) -> None:
-    """Measure SmolLM2 by every method, and write smollm2.md into reports/local."""
+    """Measure SmolLM2 with every method, and write smollm2.md into reports/local."""
     from speclab.reproduce import real_model
 
     if exact:
@@ -214,13 +221,13 @@ def real(
 @app.command()
 def doctor(
     as_json: Annotated[
-        bool, typer.Option("--json", help="For programs; sizes in bytes.")
+        bool, typer.Option("--json", help="Print JSON, with sizes in bytes.")
     ] = False,
     dtype: Annotated[
-        str, typer.Option(help="In which the papers' pairs are counted.")
+        str, typer.Option(help="Number format of the papers' pairs.")
     ] = "bfloat16",
     length: Annotated[
-        int, typer.Option(help="Of the text whose KV cache is counted, in tokens.")
+        int, typer.Option(help="Tokens in the KV cache that is counted.")
     ] = 4096,
 ) -> None:
     """Say what this machine can run, and what is missing for the papers' pairs."""
@@ -243,7 +250,7 @@ def doctor(
 def fit(
     pair: Annotated[str, typer.Argument(help="A pair whose file says `fitted`.")],
 ) -> None:
-    """Size a stand-in's draft for this machine, so that c is the paper's."""
+    """Size a stand-in's draft so that c on this machine is the paper's."""
     from speclab.measure import fit as fitting
 
     fitted = fitting.fit(pair)
@@ -254,10 +261,12 @@ def fit(
 def audit(
     code: Annotated[
         Path | None,
-        typer.Option(help="Check the lines that were read, in clones in this folder."),
+        typer.Option(
+            help="Check the lines that were read in the clones in this folder."
+        ),
     ] = None,
 ) -> None:
-    """List the findings of the audit, or check what it read in clones."""
+    """List the audit's findings, or check the lines that it read."""
     from speclab.audit.items import load_audit
     from speclab.audit.readings import check_readings
 
@@ -278,7 +287,7 @@ def audit(
 def merge(
     rows: Annotated[Path, typer.Argument(help="Another machine's file of rows.")],
 ) -> None:
-    """Add another machine's rows to data/runs, from where every report shows them."""
+    """Add another machine's rows to data/runs, so that every report shows them."""
     from speclab.reproduce.publish import merge_rows
 
     print(f"{merge_rows(rows)} new rows in data/runs; `make reproduce` shows them")
@@ -307,11 +316,9 @@ def run_notebook(
 
 @app.command()
 def store(
-    paths: Annotated[list[Path], typer.Argument(help="Notebooks of lectures.")],
+    paths: Annotated[list[Path], typer.Argument(help="Lecture notebooks.")],
 ) -> None:
-    """
-    Run lectures in place and store their outputs, without widgets: for committing.
-    """
+    """Run lectures in place and store their outputs for committing, without widgets."""
     from speclab.reproduce.notebooks import store_lecture
 
     for path in paths:
@@ -320,7 +327,7 @@ def store(
 
 @app.command()
 def lessons() -> None:
-    """Make the lessons of notebooks/learn from those with solutions."""
+    """Make the lessons in notebooks/learn from those in notebooks/solutions."""
     from speclab.teach.lessons import write_lessons
 
     for path in write_lessons():
@@ -331,7 +338,7 @@ def lessons() -> None:
 def pictures(
     to: Annotated[
         Path | None,
-        typer.Option(help="The folder; reports/local/pictures if left out."),
+        typer.Option(help="The folder; reports/local/pictures by default."),
     ] = None,
 ) -> None:
     """Write the pictures for the board, each as SVG and PNG."""
@@ -345,12 +352,10 @@ def pictures(
 @app.command()
 def site(
     out: Annotated[
-        Path | None, typer.Option(help="The folder; site if left out.")
+        Path | None, typer.Option(help="The folder; site by default.")
     ] = None,
 ) -> None:
-    """
-    Write lessons, report, audit, manual and API as a site that needs no Python.
-    """
+    """Write lessons, report, audit, manual and API as a site that needs no Python."""
     from speclab.reproduce.site import build_site
     from speclib.paths import HOME
 
@@ -362,7 +367,7 @@ def site(
 def _read_parameter(text: str) -> tuple[str, object]:
     """The name and the value of NAME=VALUE.
 
-    The value is JSON where it can be read so (5, true, "a"), else text.
+    The value is parsed as JSON (5, true, "a") if possible; otherwise it is text.
     """
     name, equals_sign, value = text.partition("=")
     if not equals_sign:

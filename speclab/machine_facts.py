@@ -1,4 +1,4 @@
-"""Which machine this is: a short name for people, a full record for measured rows."""
+"""Identifies this machine: a short name for people, a full record for measured rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSIONS = ("torch", "transformers", "numpy", "llama_cpp_python")
 # Instructions for bfloat16, as x86 and ARM name them.
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
-# Words of a processor's name that don't tell it from others.
+# Words in a processor's name that don't distinguish it from others.
 UNTELLING_WORDS = {
     "intel",
     "amd",
@@ -35,7 +35,7 @@ UNTELLING_WORDS = {
 
 @cache
 def hardware() -> tuple[tuple[str, str], ...]:
-    """(name, value) pairs that tell machines apart: processor, cores, system, GPUs."""
+    """(name, value) pairs that identify a machine: processor, cores, system, GPUs."""
     return (
         ("cpu", _processor()),
         ("cores", str(cores())),
@@ -47,9 +47,9 @@ def hardware() -> tuple[tuple[str, str], ...]:
 
 @cache
 def name() -> str:
-    """Short and stable, as in `xeon-2c-ab12cd`.
+    """A short, stable name, such as `xeon-2c-ab12cd`.
 
-    It is made of the processor, its usable cores, its GPUs, and a hash of the hardware.
+    It combines the processor, its usable cores, its GPUs and a hash of the hardware.
     """
     facts = dict(hardware())
     words = re.findall(r"[a-z][a-z0-9]+", facts["cpu"].lower())
@@ -66,7 +66,7 @@ def name() -> str:
 
 @cache
 def environment() -> tuple[tuple[str, str], ...]:
-    """The hardware and the versions a measurement depends on: part of its cache key."""
+    """The hardware and versions a measurement depends on: part of its cache key."""
     versions = [("python", platform.python_version())]
     for package in VERSIONS:
         versions.append((package, version_of(package)))
@@ -76,7 +76,7 @@ def environment() -> tuple[tuple[str, str], ...]:
 def computes(dtype: str, places: Iterable[str]) -> bool:
     """Whether ``places`` (core:N, cpu, cuda:N) have instructions for ``dtype``.
 
-    Without them, bfloat16 is converted back and forth, and its times say nothing.
+    Without them, bfloat16 is converted back and forth, and its timings mean nothing.
     """
     if dtype != "bfloat16":
         return True
@@ -86,12 +86,12 @@ def computes(dtype: str, places: Iterable[str]) -> bool:
 
 
 def bfloat16_instructions() -> list[str]:
-    """The CPU's instructions for bfloat16, by the system's names for them."""
+    """The CPU's bfloat16 instructions, under the system's names."""
     return sorted(BFLOAT16.intersection(_instructions()))
 
 
 def load() -> float:
-    """Runnable processes per usable core in the last minute; above 1 others compete."""
+    """Runnable processes per usable core in the last minute; above 1, they compete."""
     return os.getloadavg()[0] / cores()
 
 
@@ -105,7 +105,7 @@ def _instructions() -> list[str]:
 
 
 def cpuinfo(name: str) -> str:
-    """The first core's entry of that name; empty where there is no such file."""
+    """The first core's entry of that name; "" on systems without /proc/cpuinfo."""
     try:
         with open("/proc/cpuinfo") as lines:
             for line in lines:
@@ -117,12 +117,12 @@ def cpuinfo(name: str) -> str:
 
 
 def _gpus() -> str:
-    """GPU names, joined by ';'; empty without the driver's tool."""
+    """GPU names, joined by ';'; "" without nvidia-smi."""
     return ";".join(row[0] for row in nvidia_smi("name"))
 
 
 def version_of(package: str) -> str:
-    """The installed version of a package; empty where it is not installed."""
+    """The installed version of a package; "" if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

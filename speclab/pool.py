@@ -1,12 +1,13 @@
-"""Runs a function over many items on every core, in processes of our own.
+"""Runs a function over many items, with one worker process per core.
 
-They end with us, whatever ends us, and are missed when they are killed. Knows nothing
-of what is computed, and keeps nothing: what must survive is for the function to save.
+The workers end when this process ends, for whatever reason, and the death of a worker
+is noticed. The pool knows nothing about what is computed and stores nothing: the
+function saves whatever must survive.
 
-Why not loky (3.7.0 was tried): when this process is killed, loky's workers compute on
-and then wait for ever. An interrupt while they start prints tracebacks. To mend both
-one has to hold back signals and to give each worker a lifeline, which is all that this
-module does.
+Why not loky (3.7.0 was tried): when this process is killed, loky's workers keep
+computing and then wait for ever. An interrupt while they start prints tracebacks. To
+fix both, one has to hold back signals and give each worker a lifeline, which is all
+that this module does.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ Result = TypeVar("Result")
 
 
 class Cores:
-    """Worker processes, one per core, which stay until they are closed.
+    """Worker processes, one per core, which live until they are closed.
 
-    Starting one takes a moment, and what it imports takes seconds. A context manager.
+    Starting one takes a moment, and its imports take seconds. A context manager.
     """
 
     def __init__(self) -> None:
@@ -54,8 +55,8 @@ class Cores:
     ) -> Generator[Result]:
         """Run ``function`` on each item; yields the results as they finish.
 
-        ``function`` must be a name of our packages: the workers import its module only,
-        never the user's script. Raises SpeclibError once a worker dies.
+        ``function`` must be defined in our packages: the workers import only its
+        module, never the user's script. Raises SpeclibError if a worker dies.
         """
         try:
             with interrupts_held_back(), no_main():
@@ -64,14 +65,13 @@ class Cores:
                 yield future.result()
         except BrokenProcessPool as error:
             raise SpeclibError(
-                "a process that computes cells died: it was killed, by the system "
-                "perhaps, for lack of memory. Finished cells are stored: run again to "
-                "go on"
+                "a process that computes cells was killed, perhaps by the system for "
+                "lack of memory. Finished cells are stored: run again to continue"
             ) from error
 
     def close(self) -> None:
-        """Stop all workers at once, whatever they do."""
-        # Cut the lifeline first: an executor alone would finish what is under way.
+        """Stop all workers at once, even in the middle of an item."""
+        # Cut the lifeline first: an executor alone would finish the running items.
         self._our_end.close()
         self._pool.shutdown()
         self._workers_end.close()
@@ -80,7 +80,7 @@ class Cores:
 def on_every_core(
     function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Generator[Result]:
-    """Run ``function`` on each item in worker processes of their own, see ``Cores``.
+    """Run ``function`` on each item in new worker processes, see ``Cores``.
 
     Closing the iterator stops all workers at once.
     """
@@ -90,11 +90,11 @@ def on_every_core(
 
 @contextlib.contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Let an interrupt wait until the block has ended.
+    """Delay an interrupt until the block has ended.
 
-    A pool that is interrupted while it starts its processes forgets them: nobody waits
-    for them, and they print tracebacks when they miss what they were started with.
-    Starting takes milliseconds. Interrupts come to the main thread only.
+    A pool that is interrupted while it starts its processes loses track of them. They
+    are never joined, and they print tracebacks because their start-up data is missing.
+    Starting takes milliseconds. Only the main thread receives interrupts.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -110,10 +110,10 @@ def interrupts_held_back() -> Iterator[None]:
 
 
 def _settle_in(cache_folder: Path, lifeline: Connection) -> None:
-    """A worker's start: learn where the cache lies, leave interrupts to the parent.
+    """A worker's start: learn where the cache is, leave interrupts to the parent.
 
-    The worker ends, whatever it does, when the other end of ``lifeline`` closes: when
-    the parent closes it, or when the parent is no more.
+    The worker ends at once when the other end of ``lifeline`` closes, because the
+    parent closed it or has ended.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()

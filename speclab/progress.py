@@ -1,7 +1,7 @@
 """One progress display for everything that takes over two seconds.
 
-It is a bar in a terminal or notebook, and plain lines elsewhere: in a log, in a pipe,
-in papermill's output.
+It is a bar in a terminal or notebook, and plain lines in logs, pipes and papermill's
+output.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ BETWEEN_LINES = 10.0  # seconds
 
 
 class Progress:
-    """How many steps of a task are finished, shown while it runs.
+    """Shows how many steps of a task are finished, while it runs.
 
         with Progress("virtual cells", total=40) as bar:
             bar.step("table-5")
 
-    ``total`` is the number of steps known at first; ``grow`` adds to it. With
-    ``show=False`` nothing is shown.
+    ``total`` is the number of steps known at the start; ``grow`` adds to it.
     """
 
     def __init__(self, title: str, total: int = 0, *, show: bool = True):
@@ -55,20 +54,20 @@ class Progress:
             self._print_line(end)
 
     def grow(self, steps: int) -> None:
-        """So many more steps turned up."""
+        """Adds newly found steps to the total."""
         self.total += steps
         if self._bar is not None:
             self._bar.total = self.total
             self._bar.refresh()
 
     def rename(self, title: str) -> None:
-        """From now on the task has this title."""
+        """Changes the title that is shown from now on."""
         self.title = title
         if self._bar is not None:
             self._bar.set_description(title)
 
     def step(self, what: str = "", steps: int = 1) -> None:
-        """So many steps are finished; ``what`` names the last."""
+        """Counts finished steps; ``what`` names the last one."""
         self.done += steps
         if self._bar is not None:
             self._bar.set_postfix_str(what, refresh=False)
@@ -91,7 +90,7 @@ class Progress:
 
 
 def _can_redraw() -> bool:
-    """Whether a bar can redraw itself: in a terminal, or before a notebook's reader."""
+    """Whether a bar can redraw itself: in a terminal, or in a live notebook."""
     if sys.stderr.isatty():
         return True
     ipython = sys.modules.get("IPython")

@@ -1,7 +1,7 @@
 """speclib: parallel speculative decoding, run, simulated and drawn.
 
-What reproduces the papers, judges and teaches with it is the package speclab. Importing
-this is fast and needs no torch; what is heavy is loaded when first used.
+The package speclab reproduces the papers with it, judges it and teaches with it.
+Importing speclib is fast and needs no torch: heavy modules load on first use.
 """
 
 from speclib import public_names
@@ -31,12 +31,12 @@ _MODULE_OF_NAME = {
     "simulate_batch": "speclib.decoding.simulate",
     "compare": "speclib.decoding.compare",
     "replay": "speclib.decoding.replay",
-    "check": "speclab.check.check",  # of the workbench: it judges, and decodes nothing
+    "check": "speclab.check.check",  # in the workbench: it judges, and decodes nothing
     "draw": "speclab.check.coin",
     "timeline": "speclib.drawing.timeline.widget",
 }
-# What `from speclib import *` gives: without Ray no Cluster, and on Windows and in a
-# browser, whose Pythons start no workers, none of what is made of them.
+# The names of `from speclib import *`. Cluster needs Ray. On Windows and in a browser
+# Python cannot start workers, so the worlds that consist of them are left out.
 __all__ = ["METHODS", "SpeclibError", *_MODULE_OF_NAME]
 if not is_installed("ray") or not can_start_processes():
     __all__.remove("Cluster")
@@ -46,10 +46,10 @@ if not can_start_processes():
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is used for the first time.
+    """Imports a public name on first use.
 
-    Raises MissingExtra where it needs a library that is not installed, and NoProcesses
-    where it needs worker processes.
+    Raises MissingExtra if it needs a library that is not installed, and NoProcesses if
+    it needs worker processes that this Python cannot start.
     """
     value = public_names.load(__name__, name, _MODULE_OF_NAME, __all__)
     globals()[name] = value

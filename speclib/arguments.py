@@ -1,8 +1,8 @@
-"""The arguments of public functions, checked at the door.
+"""Checks the arguments of public functions.
 
-``checked`` lets pydantic test what a function is called with and turns its findings
-into one line: the argument, its value, and what to give instead. Pydantic is not
-imported here, so that ``import speclib`` stays light.
+``checked`` has pydantic validate a function's arguments and turns its findings into
+one line: the argument, its value, and what to give instead. Pydantic is imported on
+first use, so that ``import speclib`` stays light.
 
     @checked
     def simulate(method: str, *, tokens: Count = 32, alpha: Share = 0.9): ...
@@ -10,7 +10,7 @@ imported here, so that ``import speclib`` stays light.
     simulate("pearl", tokens="64")
     # BadValue: tokens is '64': give a whole number of 1 or more
 
-Only values are tested, never changed. Knows nothing of what they are for.
+Values are only tested, never changed. Knows nothing about their purpose.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
 LONGEST_VALUE = 60  # characters of a wrong value that a message shows
-LARGEST = float_info.max  # of all finite numbers
+LARGEST = float_info.max  # the largest finite number
 
 
 # -- kinds of number -------------------------------------------------------------------
@@ -49,7 +49,7 @@ LARGEST = float_info.max  # of all finite numbers
 class Number:
     """A number from ``least``, or above ``above``, to ``most``; NaN is in no range.
 
-    Python's or numpy's, but no bool.
+    Takes Python's and numpy's numbers, but no bool.
     """
 
     least: float = -LARGEST
@@ -60,7 +60,7 @@ class Number:
     in_words = "a number"
 
     def allows(self, value: Any) -> bool:
-        """Whether ``value`` is such a number."""
+        """Whether ``value`` is a number in this range."""
         if isinstance(value, bool) or not isinstance(value, self.kind):
             return False
         is_above = self.above is None or value > self.above
@@ -77,7 +77,7 @@ class Number:
         return words if self.most == LARGEST else f"{words}, up to {self.most:,}"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """What pydantic asks of an annotation: here, a test of the value."""
+        """Pydantic's hook for an annotation: here, a test of the value."""
         from pydantic_core import core_schema
 
         def test(value: object) -> object:
@@ -109,19 +109,19 @@ Count: TypeAlias = Annotated[int, Whole(least=1)]
 Seed: TypeAlias = Annotated[int, Whole(least=0)]
 Share: TypeAlias = Annotated[float, Number(least=0, most=1)]
 Seconds: TypeAlias = Annotated[float, Number(above=0)]
-# How long to wait for another process: no message comes sooner.
+# How long to wait for another process: no message arrives sooner.
 Patience: TypeAlias = Annotated[float, Number(least=0.001)]
-# c = t_target / t_draft: far beyond what any two models have, on either side.
+# c = t_target / t_draft: far wider on both sides than for any two real models.
 Ratio: TypeAlias = Annotated[float, Number(least=0.0001, most=1_000_000)]
 AnyNumber: TypeAlias = Annotated[float, AnyOfThem()]
 
 
-# -- the door --------------------------------------------------------------------------
+# -- checking a call -------------------------------------------------------------------
 def checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Tests a function's arguments by their annotations before it runs.
 
-    Raises BadValue for a value that its annotation excludes, and BadCall for an
-    argument that is missing or that the function does not have.
+    Raises BadValue for a value that its annotation excludes, and BadCall for a missing
+    argument or one that the function does not have.
     """
 
     @wraps(function)
@@ -135,7 +135,7 @@ def checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retu
 def _test(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raises what is wrong with a call of ``function``."""
+    """Raises the error for a wrong call of ``function``."""
     from pydantic import ValidationError
 
     called = f"{function.__qualname__.removesuffix('.__init__')}()"
@@ -171,7 +171,7 @@ def _validator(function: Callable[..., Any]) -> Callable[..., None]:
 
     @wraps(function)
     def nothing(*args: Any, **kwargs: Any) -> None:
-        """Has nothing to do once its arguments are valid."""
+        """Does nothing: pydantic has validated the arguments by then."""
 
     return validate_call(config=ConfigDict(strict=True, arbitrary_types_allowed=True))(
         nothing
@@ -182,7 +182,7 @@ def _validator(function: Callable[..., Any]) -> Callable[..., None]:
 def _problem(name: str, details: list[ErrorDetails]) -> str:
     """What is wrong with one argument: its value, and what to give.
 
-    Several details are of an argument that may be one of several kinds, and is none.
+    There are several details if it may be one of several kinds and is none of them.
     """
     first = details[0]
     inside = ""
@@ -208,12 +208,12 @@ def _field_problem(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] == "missing":
         return f"the key {where!r} is missing"
     if isinstance(detail["input"], dict) and detail["type"] == "value_error":
-        # Fields that do not go together; the message names them.
+        # Fields that contradict each other; the message names them.
         return f"{where}: {_advice(detail)}" if where else _advice(detail)
     return f"{where} is {shown(detail['input'])}: {_advice(detail)}"
 
 
-# What pydantic says of a wrong type, as a person would.
+# Pydantic's words for a type, and ours.
 PLAIN_WORDS = {
     "a valid boolean": "True or False",
     "a valid string": "a text",
@@ -231,6 +231,6 @@ def _advice(detail: ErrorDetails) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it, cut where it is long."""
+    """The value's ``repr``, cut if it is long."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whatever interrupts the writing."""
+"""Writes files whole or not at all, even if the program is interrupted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import BinaryIO
 
 from speclib.errors import SpeclibError
 
-MODE = 0o644  # of a new file: all may read it
+MODE = 0o644  # a new file's: all may read it
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write the whole file or nothing, whatever interrupts it.
+    """Writes the whole file or, if interrupted, nothing.
 
-    Raises SpeclibError, naming the file, if it cannot be written: on a full disk, for
-    instance. The file is then as it was before.
+    Raises SpeclibError, naming the file, if it cannot be written, for example on a full
+    disk. The file is then as it was before.
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,11 +30,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def whole_files(folder: Path) -> Iterator[Path]:
-    """A temporary folder, whose files are moved to ``folder`` at the end.
+    """A temporary folder; its files are moved to ``folder`` at the end.
 
-    For libraries that write files themselves. Each is moved in one step; where anything
-    is raised before, all in ``folder`` is as it was. Raises SpeclibError, naming the
-    folder, where the system does not let it be written.
+    For libraries that write files themselves. Each file is moved in one step. If
+    anything is raised before that, ``folder`` stays as it was. Raises SpeclibError,
+    naming the folder, if the system does not allow writing there.
     """
     with naming(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """In here an error of the system's names ``path`` and says that it is as before."""
+    """Makes a system error in here name ``path`` and say what became of it."""
     try:
         yield
     except OSError as error:
@@ -60,11 +60,11 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside ``path``, which is renamed to it in one step at the end.
+    """A temporary file next to ``path``, renamed to it in one step at the end.
 
-    Where anything is raised before, it is removed, and ``path`` is as it was. A link
-    stays one: the file that it leads to is replaced. An earlier file's permissions
-    stay, too.
+    If anything is raised before that, it is removed, and ``path`` stays as it was. A
+    link stays a link: the file that it points to is replaced. An existing file keeps
+    its permissions.
     """
     path = Path(os.path.realpath(path))
     is_special = path.exists() and not (path.is_file() or path.is_dir())
@@ -83,7 +83,7 @@ def whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
 
 
 def cannot_write(path: Path, error: OSError) -> SpeclibError:
-    """The error where nothing can be written to ``path``, below ``paths.HOME``."""
+    """The error if ``path``, below ``paths.HOME``, cannot be written."""
     return SpeclibError(
         f"cannot write {path}: {error.strerror}. Set SPECLIB_HOME to a folder that you "
         "may write to: reports, caches and locks then go there"

@@ -1,7 +1,7 @@
-"""The errors that a caller can mend.
+"""The errors that a caller can fix.
 
-All of them are SpeclibErrors. Each is also what Python calls such a mistake, so
-``except ValueError`` catches a bad value without knowing speclib.
+All of them are SpeclibErrors. Each is also the built-in exception for such a mistake,
+so ``except ValueError`` catches a bad value without knowing speclib.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from speclib import paths
 
 
 class SpeclibError(Exception):
-    """A mistake the caller can mend.
+    """A mistake the caller can fix.
 
     Its message names the thing, its value and the next step.
     """
 
 
 class BadValue(SpeclibError, ValueError):
-    """A value that is wrong, in a call or in a file."""
+    """A wrong value in a call or in a file."""
 
 
 class UnknownName(BadValue, LookupError):
-    """A name that stands for nothing; the message lists the names that do."""
+    """An unknown name; the message lists the known ones."""
 
 
 class BadCall(SpeclibError, TypeError):
-    """A call with an argument that is missing, or that the function does not have."""
+    """A call with a missing argument, or with one that the function does not have."""
 
 
 class MissingExtra(SpeclibError, ImportError):
@@ -37,10 +37,10 @@ class MissingExtra(SpeclibError, ImportError):
 
 
 class NoProcesses(SpeclibError, ImportError):
-    """Worker processes, which this Python cannot start; the message says what can."""
+    """This Python cannot start worker processes; the message says what does work."""
 
 
-# Libraries that come with an extra of ours: import names, by extra.
+# The libraries that each of our extras installs, by their import names.
 EXTRAS = {
     "cluster": {"ray"},
     "models": {
@@ -75,28 +75,28 @@ EXTRAS = {
 
 
 def is_installed(library: str) -> bool:
-    """Whether a library can be imported; it is not imported by this."""
+    """Whether a library can be imported, found out without importing it."""
     try:
         spec = find_spec(library)
-    except (ImportError, ValueError):  # somebody has hidden it
+    except (ImportError, ValueError):  # the import is blocked
         return False
-    return spec is not None and spec.origin is not None  # no folder of that name
+    return spec is not None and spec.origin is not None  # None: a folder of that name
 
 
-# What worker processes are made of. Windows lacks the first, a browser all of them.
+# The modules that worker processes need. Windows lacks the first, a browser all.
 OF_PROCESSES = ("fcntl", "_multiprocessing", "multiprocessing")
 
 
 def can_start_processes() -> bool:
-    """Whether this Python has what worker processes are made of."""
+    """Whether this Python can start worker processes."""
     return all(is_installed(module) for module in OF_PROCESSES)
 
 
 def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
-    """The error for ``what`` needs a module that is not here, and what helps.
+    """The error that says which module ``what`` lacks, and how to get it.
 
-    ``error`` says which module; None if it comes neither with Python nor with an extra
-    of ours::
+    ``error`` names the module. None if it comes neither with Python nor with one of
+    our extras::
 
         speclib.Cluster needs ray, which is not installed: `make cluster` installs it,
         or, in the checkout, `pip install -e '.[cluster]'`
@@ -112,7 +112,7 @@ def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
     for extra, libraries in EXTRAS.items():
         if library in libraries:
             if what.startswith("speclab") and extra == "timeline":
-                extra = "lab"  # which has it, and what else the workbench needs
+                extra = "lab"  # it includes "timeline" and all else speclab needs
             return MissingExtra(
                 f"{what} needs {library}, which is not installed: "
                 f"{how_to_install(extra)}"
@@ -121,17 +121,17 @@ def explained(what: str, error: ModuleNotFoundError) -> SpeclibError | None:
 
 
 def how_to_install(extra: str) -> str:
-    """What installs an extra of ours: in a checkout `make`, elsewhere pip.
+    """The command that installs one of our extras: `make` in a checkout, else pip.
 
-    In a checkout it names no project of the package index, which may have another one
-    of our name.
+    In a checkout it does not name a project on the package index, since the one with
+    our name there may be another.
     """
     if paths.IS_CHECKOUT:
         command = "`make cluster`" if extra == "cluster" else "`make setup`"
         in_checkout = f"`pip install -e '.[{extra}]'`"
         return f"{command} installs it, or, in the checkout, {in_checkout}"
 
-    from importlib.metadata import packages_distributions  # only a mistake needs it
+    from importlib.metadata import packages_distributions  # needed for errors only
 
     package = paths.PACKAGE.name
     name_on_index = packages_distributions().get(package, [package])[0]
@@ -140,10 +140,10 @@ def how_to_install(extra: str) -> str:
 
 @contextmanager
 def naming_extras(what: str) -> Iterator[None]:
-    """In here what ``what`` lacks is named: a library, with its extra, or processes.
+    """Raises MissingExtra or NoProcesses instead of ModuleNotFoundError.
 
-    Also a decorator. Raises MissingExtra or NoProcesses in place of
-    ModuleNotFoundError.
+    The message says that ``what`` needs the library, and which extra installs it. Also
+    a decorator.
     """
     try:
         yield
@@ -154,7 +154,7 @@ def naming_extras(what: str) -> Iterator[None]:
         raise explanation from error
 
 
-LONGEST_LIST = 400  # characters of known names; of more, the nearest are told
+LONGEST_LIST = 400  # characters of known names; a longer list is cut to the nearest
 NEAREST = 3
 
 
@@ -172,7 +172,7 @@ def unknown_name(
 
         unknown method 'perl'; known: autoregressive, pearl. Did you mean 'pearl'?
 
-    Where there are very many names it tells the nearest.
+    If the list is too long, the message has only the nearest names.
     """
     known = list(known)
     all_names = ", ".join(known) or "none"
@@ -180,7 +180,7 @@ def unknown_name(
         sentences = [f"{problem}; known: {all_names}"]
     else:
         nearest_few = ", ".join(nearest_names(name, known))
-        sentences = [f"{problem}; of {len(known)} known the nearest are: {nearest_few}"]
+        sentences = [f"{problem}; the nearest of {len(known)} known: {nearest_few}"]
 
     nearest = nearest_name(name, known)
     if nearest is not None:
@@ -191,7 +191,7 @@ def unknown_name(
 
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:
-    """The known name most like ``name``, whatever its case; None if none is like it."""
+    """The known name most like ``name``, ignoring case; None if none is similar."""
     like_it = nearest_names(name, known, count=1, least_alike=0.6)
     return like_it[0] if like_it else None
 
@@ -199,11 +199,11 @@ def nearest_name(name: object, known: Iterable[str]) -> str | None:
 def nearest_names(
     name: object, known: Iterable[str], count: int = NEAREST, least_alike: float = 0.0
 ) -> list[str]:
-    """The ``count`` known names most like ``name``, the nearest first.
+    """The ``count`` known names most like ``name``, the nearest first, ignoring case.
 
-    ``least_alike``: from 0 to 1; upper case is lower.
+    ``least_alike``: the similarity, from 0 to 1, that a name must have.
     """
-    from difflib import get_close_matches  # only a mistake needs it
+    from difflib import get_close_matches  # needed for errors only
 
     by_lower_case = {word.lower(): word for word in known}
     matches = get_close_matches(str(name).lower(), by_lower_case, count, least_alike)
@@ -211,7 +211,7 @@ def nearest_names(
 
 
 def _joined(sentences: list[str]) -> str:
-    """Sentences as one line, with a full stop between those that have no mark."""
+    """Joins sentences into one line, adding full stops where they are missing."""
     line = sentences[0]
     for sentence in sentences[1:]:
         ending = "" if line.endswith("?") else "."

@@ -1,4 +1,4 @@
-"""What this machine has for models: cores, memory and GPUs."""
+"""This machine's cores, memory and GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cores() -> int:
 class Memory(NamedTuple):
     """The machine's memory, in bytes.
 
-    available: what can still be used without swapping.
+    available: how much can still be used without swapping.
     """
 
     total: int
@@ -29,7 +29,7 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """How much memory there is now."""
+    """The machine's memory now."""
     import psutil
 
     now = psutil.virtual_memory()
@@ -46,10 +46,10 @@ class Gpu:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The GPUs that this process may use, in the order in which torch numbers them.
+    """The GPUs that this process may use, in torch's order.
 
-    Asks the driver's library of management (NVML, by nvidia-smi), so that no process
-    becomes one that has used CUDA: such a one must not fork.
+    Asks the driver's management library (NVML, through nvidia-smi) and not CUDA,
+    because a process that has used CUDA must not fork.
     """
     rows = nvidia_smi("uuid", "name", "memory.total", "memory.free")
     every_one = ",".join(map(str, range(len(rows))))
@@ -57,14 +57,14 @@ def gpus() -> tuple[Gpu, ...]:
     for name in os.environ.get("CUDA_VISIBLE_DEVICES", every_one).split(","):
         row = _row_of(name.strip(), rows)
         if row is None:
-            break  # a wrong one ends the list, as for CUDA
+            break  # a wrong name ends the list, as in CUDA
         _, model, total, free = row
         usable.append(Gpu(model, _bytes(total), _bytes(free)))
     return tuple(usable)
 
 
 def _row_of(name: str, rows: Sequence[list[str]]) -> list[str] | None:
-    """The row of the GPU with this number, or whose UUID begins so."""
+    """The row of the GPU with this number or this beginning of its UUID."""
     if name.isdecimal():
         return rows[int(name)] if int(name) < len(rows) else None
     matching = [row for row in rows if name and row[0].startswith(name)]
@@ -72,12 +72,12 @@ def _row_of(name: str, rows: Sequence[list[str]]) -> list[str] | None:
 
 
 def _bytes(mebibytes: str) -> int:
-    """What the driver counts in MiB; 0 where it does not say, as of shared memory."""
+    """The driver's MiB in bytes; 0 if it gives no number, as for shared memory."""
     return int(mebibytes) * MIB if mebibytes.isdecimal() else 0
 
 
 def nvidia_smi(*fields: str) -> list[list[str]]:
-    """These fields of each GPU; no GPU without the driver's tool."""
+    """These fields of each GPU; an empty list without the driver's tool."""
     query = [f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(

@@ -1,21 +1,21 @@
 """Where the project's files are. Knows no formats: only folders.
 
-    PACKAGE the code. In a checkout its data is beside it, in ``data/`` and
-            ``notebooks/``; a wheel has the small files within it, in ``_data``:
-            setup.py copies them when a wheel is built
-    ROOT    what is read: data and notebooks. The checkout, or what a wheel has of it
-    HOME    what is written: reports, caches and locks. The checkout too, or ~/.speclib
-            where a wheel is installed, unless SPECLIB_HOME names another folder, as for
-            a checkout that is read-only
+    PACKAGE the code. A checkout has the data next to it, in ``data/`` and
+            ``notebooks/``; a wheel has the small files inside it, in ``_data``:
+            setup.py copies them when it builds the wheel
+    ROOT    files to read: data and notebooks. The checkout, or the wheel's part of it
+    HOME    files to write: reports, caches and locks. The checkout, or ~/.speclib for
+            an installed wheel, unless SPECLIB_HOME names another folder, for example
+            because the checkout is read-only
     REPORTS where reports are written: in a checkout ``reports/local``, which git
             ignores, unless SPECLIB_REPORTS names another folder
-    PUBLISHED the reports that are committed
+    PUBLISHED the committed reports
     MODELS  the embedded models. A checkout has them in its data. A wheel has none:
             they are fetched into HOME
-    FETCHED where every other model is that was fetched, in a folder of its own
+    FETCHED all other fetched models, each in its own folder
 
-A SPECLIB_HOME with a folder ``data`` of its own is another copy of the project, of
-which everything is read there as well.
+If SPECLIB_HOME has a folder ``data``, it is another copy of the project, and everything
+is read from there too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IS_CHECKOUT = not DATA_OF_WHEEL.is_dir()
 
 
 def _usual_home() -> Path:
-    """The folder that is written to where SPECLIB_HOME names none."""
+    """The folder to write to if SPECLIB_HOME names none."""
     return CHECKOUT if IS_CHECKOUT else Path(os.path.expanduser("~/.speclib"))
 
 

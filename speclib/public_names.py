@@ -11,13 +11,14 @@ from speclib.errors import naming_extras, unknown_name
 def load(
     package: str, name: str, module_of_name: Mapping[str, str], known: Collection[str]
 ) -> object:
-    """What ``name`` stands for in ``package``.
+    """Imports the public ``name`` of ``package``.
 
-    ``module_of_name``: the module of each name, or what is itself the module that the
-    name stands for. ``known``: the names that a mistake is told.
+    ``module_of_name``: the module that defines each name, or the module that it names.
+    ``known``: the names that the error for an unknown one suggests.
 
-    Raises AttributeError for an unknown name, MissingExtra where it needs a library
-    that is not installed, and NoProcesses where it needs worker processes.
+    Raises AttributeError for an unknown name, MissingExtra if it needs a library that
+    is not installed, and NoProcesses if it needs worker processes that this Python
+    cannot start.
     """
     if name not in module_of_name:
         message = f"module {package!r} has no attribute {name!r}"

@@ -1,7 +1,7 @@
-"""The version of both packages. It is stated here and nowhere else.
+"""The version of both packages, stated here and nowhere else.
 
-pyproject.toml reads it from this file. No cell of an experiment imports it, so a new
-version leaves valid what was computed before.
+pyproject.toml reads it from this file. No experiment imports it, so results that were
+computed before stay valid under a new version.
 """
 
 VERSION = "0.1.0"

@@ -54,6 +54,6 @@ def test_errors_come_through_a_pipe_as_they_are():
 def test_of_many_names_the_three_nearest_are_told():
     known = [f"embedded/llama-{size}b" for size in range(1, 60)]
     assert str(unknown_name("no pair 'lama-7b'", "lama-7b", known)) == (
-        "no pair 'lama-7b'; of 59 known the nearest are: embedded/llama-7b, "
+        "no pair 'lama-7b'; the nearest of 59 known: embedded/llama-7b, "
         "embedded/llama-57b, embedded/llama-47b"
     )

@@ -1,13 +1,13 @@
 """Papers as data, and their tables filled: a number per cell and kind, claims judged.
 
-``load_papers`` reads a paper (``load_paper``) as the values of ``paper_schema``
-(``Paper``, ``Table``). ``fill`` puts numbers and verdicts beside its print, of rows and
-of the committed numbers of the virtual clock, and ``table_result`` is what comes of a
-table (``TableResult``). ``numbers`` says how sure a number is, ``verdicts`` whether a
-claim holds, and ``ledger`` writes and reads all of it as CSV.
+``load_papers`` reads a paper (``load_paper``) into the classes of ``paper_schema``
+(``Paper``, ``Table``). ``fill`` adds numbers and verdicts to the printed table, from
+rows and from the committed virtual numbers, and returns a ``TableResult`` (see
+``table_result``). ``numbers`` computes confidence intervals, ``verdicts`` judges
+claims, and ``ledger`` reads and writes both as CSV.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "dsi_figures",
     "figures",

@@ -1,7 +1,8 @@
-"""A table of how often drafts pass, by their place in the window.
+"""A table of acceptance rates by position in the window.
 
-A row's ``pair`` has the models, and a column is called by the place. What a cell says
-is the chance that the draft of its place passes, where all drafts before it do.
+A row's ``pair`` names the models, and a column's label is the position. A cell is the
+probability that the draft token at this position is accepted, given that all earlier
+ones are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .table_result import TableResult
 
 
 def add_acceptance_places(result: TableResult, values: Sequence[Value]) -> None:
-    """Adds the chances, row by row: the mean over texts of each text's share."""
+    """Adds the probabilities, row by row: the mean over texts of each text's share."""
     table = result.table
     for row in table.row_labels:
         settings = table.settings_of(row, "", "measured")
@@ -40,7 +41,7 @@ def add_acceptance_places(result: TableResult, values: Sequence[Value]) -> None:
 
 
 def asked_of(settings: Mapping[str, Any]) -> ValuesStep:
-    """What is measured for a row: the share that passes at each place, text by text."""
+    """The measurement for a row: the accepted share at each position, per text."""
     texts = max(1, round(PROMPTS * settings.get("share", 1)))
     what = (
         ("task", settings["task"]),

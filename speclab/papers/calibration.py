@@ -1,7 +1,7 @@
 """Acceptance rates of virtual runs, each solved from one printed number.
 
-Everything else that a virtual table shows is prediction. The formulas that are inverted
-here are those of ``speclab.theory``.
+Everything else in a virtual table is a prediction. The formulas inverted here come from
+``speclab.theory``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ Lookup = Callable[
 
 
 class Calibration(BaseModel):
-    """Which printed cell an acceptance rate is solved from, and how.
+    """The printed cell from which an acceptance rate is solved, and how.
 
-    ``solve`` names the printed quantity, ``gamma`` the draft length behind it and
-    ``latency`` the clock. A quantity that is the quotient of two printed cells is
-    ``cell`` over ``over``.
+    ``solve`` names the printed quantity, ``gamma`` its draft length, and ``latency``
+    the clock. A quotient of two printed cells is ``cell`` over ``over``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,7 +46,7 @@ class Calibration(BaseModel):
         return self
 
     def alpha(self, printed: Lookup, where: str) -> float:
-        """The acceptance rate at which ``cell`` comes out as it is printed.
+        """The acceptance rate at which ``cell`` has its printed value.
 
         ``printed`` looks up a cell's number; ``where`` names the entry in errors.
         Raises BadValue if a cell is not printed or no rate gives its number.
@@ -80,9 +79,10 @@ class Calibration(BaseModel):
         return closed_forms.alpha_from_duodecoding(value, gamma, draft, target)
 
     def role(self, item: str, row: str, column: str) -> str:
-        """What a printed cell has to do with this rate, for its note; empty if nothing.
+        """A printed cell's role in solving this rate, for its note; "" if it has none.
 
-        A virtual number of such a cell predicts nothing: the rate was set by the print.
+        The virtual number of such a cell predicts nothing: its printed number set the
+        rate.
         """
         if (item, row, column) not in (self.cell, self.over):
             return ""

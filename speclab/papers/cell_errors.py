@@ -1,4 +1,4 @@
-"""Errors in the settings of a cell, as one line that names the file and the cell."""
+"""Errors in a cell's settings, as one line that names the file and the cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .paper_schema import Table
 
 @contextmanager
 def naming_cell(table: Table, row: str, column: str) -> Iterator[None]:
-    """Around what reads a cell's settings: makes its errors name file and cell."""
+    """Wraps code that reads a cell's settings, so that errors name file and cell."""
     try:
         yield
     except (SpeclibError, ValueError, TypeError, KeyError, ArithmeticError) as error:

@@ -1,4 +1,4 @@
-"""Whether a claim's fields fit its kind."""
+"""Checks that a claim's fields fit its kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from speclib.errors import BadValue
 
 from .paper_schema import Claim
 
-MINUS = "minus"  # before what ``by`` names: a difference instead of a quotient
+MINUS = "minus"  # first in ``by``: the claim is on a difference, not a quotient
 
 
 def check_claim(claim: Claim) -> None:
@@ -21,7 +21,7 @@ def check_claim(claim: Claim) -> None:
 
 
 def _check_difference(claim: Claim, by: tuple[str, ...]) -> None:
-    """``by`` must be ["minus", what is taken from ``of``]."""
+    """``by`` must be ["minus", reference]; the reference is subtracted from ``of``."""
     lengths = (2,) if claim.over else (3, 4)
     is_difference = (
         claim.kind in ("ratio", "range")
@@ -31,9 +31,9 @@ def _check_difference(claim: Claim, by: tuple[str, ...]) -> None:
     )
     if not is_difference:
         raise BadValue(
-            f"claim {claim.id!r}: by = {list(by)} is no difference; of a "
-            'ratio or range it is ["minus", label] with over, else ["minus", '
-            "row, column]; it is a difference or a quotient, not both"
+            f"claim {claim.id!r}: by = {list(by)} is no difference; for a ratio or "
+            'range give ["minus", label] with over, else ["minus", row, column]; '
+            "it is a difference or a quotient, not both"
         )
 
 
@@ -45,11 +45,11 @@ def _check_labels(claim: Claim) -> None:
     if claim.kind == "order" and len(claim.order) < 2:
         _refuse(claim, "order", "give two labels or more, highest first")
     if claim.kind == "argmax" and not isinstance(claim.expected, str | dict):
-        _refuse(claim, "expected", "give a label, or a table of them by line")
+        _refuse(claim, "expected", "give a label, or a table with a label per line")
 
 
 def _check_references(claim: Claim) -> None:
-    """A reference must be a label with ``over``, and without it name its cells."""
+    """With ``over`` a reference must be a label; without it, it must name its cells."""
     if claim.over in ("row", "column"):
         _refuse(claim, "over", 'give "rows" or "columns", or leave it out')
     if claim.over and claim.kind == "equal":

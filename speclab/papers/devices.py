@@ -1,8 +1,8 @@
-"""How many devices a run reserves: all that its models stand on, busy or not.
+"""The number of devices a run reserves: all that its models are placed on, busy or not.
 
-A device that waits for another one can do nothing else meanwhile, so it counts. That a
-method which takes turns could do with fewer is no business of this module: what counts
-is how the run was placed.
+A device that waits for another one is not free for other work, so it counts. Only the
+run's placement matters: a method whose models take turns could do with fewer devices,
+but this module does not consider that.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from speclib.data.pairs import Pair, load_pair
 from speclib.methods import about
 from speclib.models.open_pair import open_pair
 
-# Where nobody says on how many devices a model stands, it has one of its own.
+# Without a hardware file, each model has one device to itself.
 ONE_EACH = Hardware(draft=1, target=1, reading=0.0, layers=0, join=0.0)
 
 
 def reserved_devices(spec: Spec, chosen: Mapping[str, Any]) -> int:
     """The devices of a cell's run: its targets', and the draft's if it has one.
 
-    ``chosen``: the settings that a choice among several came to.
+    ``chosen``: the settings picked from a choice among several.
     """
     settings = dict(spec.settings) | dict(chosen)
     drafts = about(spec.method).uses_draft
@@ -33,16 +33,16 @@ def reserved_devices(spec: Spec, chosen: Mapping[str, Any]) -> int:
 
 
 def count_devices(spec: Spec, drafts: bool, servers: int = 1) -> int:
-    """The devices of a run with or without a draft model, and of so many targets."""
+    """The devices of a run with ``servers`` targets, with or without a draft model."""
     if isinstance(spec, MeasuredSpec):
         return _count_places(spec.pair, drafts, servers, machine.cores())
     return _count_of_hardware(spec.latency, drafts, servers)
 
 
-# Every number of a table asks for them, and they hang on files that stay as they are.
+# Cached: every number of a table asks for this, and the files don't change meanwhile.
 @cache
 def _count_places(pair: str, drafts: bool, servers: int, cores: int) -> int:
-    """The same of a measured run on a machine of so many ``cores``."""
+    """``count_devices`` for a measured run on a machine with ``cores``."""
     return len(places_of(load_pair(pair), drafts, servers))
 
 
@@ -52,16 +52,16 @@ def _count_of_hardware(latency: str, drafts: bool, servers: int) -> int:
 
 
 def hardware_of(spec: ToySpec) -> Hardware:
-    """What the models of a virtual or emulated cell stand on."""
+    """The hardware on which a virtual or emulated cell's models are placed."""
     return load_hardware(spec.latency) or ONE_EACH
 
 
 def places_of(pair: Pair, drafts: bool, servers: int = 1) -> frozenset[str]:
-    """The cores or GPUs that a pair's models are computed on here.
+    """The cores or GPUs that compute a pair's models on this machine.
 
-    A core beside a target on a GPU does not count: it is no equal of the GPU, and could
-    not help it. Cores are counted among those that this machine has, as workers are
-    pinned.
+    If the target is on a GPU, cores do not count: a core is no match for the GPU and
+    could not help it. Core numbers wrap around this machine's cores, the same way
+    workers are pinned.
     """
     place = open_pair(pair).place
     places = list(place.of("draft")) if drafts else []

@@ -1,8 +1,8 @@
-"""The DSI paper's heatmaps and accounting: rules of charge beside the method's code.
+"""The DSI paper's heatmaps and accounting: its charging rules and the method's code.
 
-The rules are those of ``theory.dsi_heatmaps`` and ``theory.dsi_accounting``; a number
-that they give says so in its note. The code runs on the virtual clock, over a coarser
-grid. Renders nothing: ``result.figure`` is what a view needs.
+The rules are in ``theory.dsi_heatmaps`` and ``theory.dsi_accounting``; a number that
+comes from them says so in its note. The code runs on the virtual clock, over a coarser
+grid. This module renders nothing: ``result.figure`` is what a view needs.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from .cell_errors import naming_cell
 from .figures import HeatmapFigure
 from .table_result import TableResult
 
-# The grid of the method's real code, 21 x 21. A share of 0.01 would take 100 servers,
-# and its row as much time as ten grids.
+# The 21 x 21 grid for the method's real code. A share of 0.01 would take 100 servers,
+# and computing its row would take as long as ten grids.
 CODE_SHARES = np.array([0.03, *np.arange(1, 21) / 20])
 CODE_ALPHAS = np.arange(21) / 20
 
-SHORT = 50  # tokens of a run of the code, and of Table 1
-REQUESTS = 4  # of the code in each cell of its grid
-CODE_PANEL = "(c) DSI vs. non-SI"  # the row that the code's numbers stand in
+SHORT = 50  # tokens per run of the code, and in Table 1
+REQUESTS = 4  # requests per cell of the code's grid
+CODE_PANEL = "(c) DSI vs. non-SI"  # the row with the code's numbers
 
-# By the name that a column's ``books`` gives them: the rules, and those that a ``rule``
-# of them may be taken from.
+# By the name in a column's ``books``: the rules, and those that can replace one of
+# them.
 BOOKS = {"listing": (LISTING, SIMULATOR), "simulator": (SIMULATOR, LISTING)}
 
 
@@ -58,8 +58,8 @@ BOOKS = {"listing": (LISTING, SIMULATOR), "simulator": (SIMULATOR, LISTING)}
 def add_heatmaps(result: TableResult) -> None:
     """Adds the figure, and the extremes of its panels by the rules and by the code.
 
-    The rules are charged in expectation for the table's ``tokens`` and for 50, and for
-    50 with SI sampled as the paper has it.
+    The rules are evaluated in expectation for the table's ``tokens`` and for 50, and
+    for 50 also with SI sampled as in the paper.
     """
     settings = result.table.settings_of()
     lookahead = int(settings.get("lookahead", 1))
@@ -84,17 +84,17 @@ def add_heatmaps(result: TableResult) -> None:
 
 @cache
 def _rules(si_lookaheads: tuple[int, ...], dsi_lookahead: int, tokens: int) -> Heatmaps:
-    """``heatmaps`` of these arguments, in expectation, computed once."""
+    """``heatmaps`` for these arguments, in expectation, computed once."""
     return heatmaps(si_lookaheads, tokens, None, dsi_lookahead)
 
 
 class Grid(NamedTuple):
-    """What takes a while to compute, and is committed: ``data/virtual-grids.json``.
+    """Committed results that take a while to compute: ``data/virtual-grids.json``.
 
     code, same_drafts   times by the method's code, and by the rules for the same
                         drafts, in target passes [CODE_SHARES, CODE_ALPHAS]
-    sampled             extremes by the rules with SI the mean of 5 runs, by panel and
-                        column
+    sampled             extremes by the rules, where SI is the mean of 5 runs, by panel
+                        and column
     """
 
     code: np.ndarray
@@ -103,7 +103,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(lookahead: int) -> Grid:
-    """The committed grid of a lookahead; it is computed where there is none."""
+    """The committed grid for a lookahead; computed if it is missing."""
     stored = read_grids().get(str(lookahead))
     if stored is None:
         stored = compute_grid(lookahead)
@@ -112,7 +112,7 @@ def grid_of(lookahead: int) -> Grid:
 
 
 def read_grids() -> dict[str, Any]:
-    """The committed grids by lookahead, as JSON has them; none without the file."""
+    """The committed grids by lookahead, as in the JSON file; none without the file."""
     path = grids_file()
     return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
@@ -122,7 +122,7 @@ def grids_file() -> Path:
 
 
 def compute_grid(lookahead: int) -> dict[str, Any]:
-    """A grid as JSON: half a minute to a minute on two cores."""
+    """A grid as JSON; takes half a minute to a minute on two cores."""
     times = _code_times(lookahead)
     si_lookaheads = tuple(LOOKAHEADS) if lookahead == 1 else (lookahead,)
     sampled = heatmaps(si_lookaheads, SHORT, 5, lookahead).cells()
@@ -139,7 +139,7 @@ def _add_extremes(
     suffix: str,
     note: str,
 ) -> None:
-    """Adds those of a map's extremes that the table has a row and a column for."""
+    """Adds the extremes of a map for which the table has a row and a column."""
     table = result.table
     for (panel, column), value in extremes.items():
         column += suffix
@@ -152,7 +152,7 @@ def _add_code(
 ) -> HeatmapFigure:
     """Adds the numbers that the method's code gives over its grid.
 
-    The grid keeps means over its runs and not the runs: claims take them as exact.
+    The grid stores means over its runs, not the runs, so claims treat them as exact.
     """
     times, same_drafts = grid.code, grid.same_drafts
     expected = _expected_times(lookahead)
@@ -172,7 +172,7 @@ def _add_code(
         if column in result.table.column_labels:
             _add(result, CODE_PANEL, column, float(value), "21 x 21", note)
 
-    # With lookahead 1 the rules' time is known for the very drafts that the code met.
+    # With lookahead 1 we know the rules' time for exactly the drafts that the code met.
     if lookahead == 1:
         difference = times / same_drafts - 1
         against = "the rules' for the same drafts"
@@ -190,7 +190,7 @@ def _add_code(
 
 
 def _code_times(lookahead: int) -> GridTimes:
-    """Times of the code, and the rules' for the same drafts, [shares, alphas] each."""
+    """The code's times, and the rules' for the same drafts, each [shares, alphas]."""
     rows = []
     for share in CODE_SHARES:
         servers = int(servers_needed(share, lookahead))
@@ -230,9 +230,9 @@ def _add(
 
 # -- the accounting --------------------------------------------------------------------
 def add_accounting(result: TableResult) -> None:
-    """Adds DSI over SI by rules of charge, for every column that names its ``books``.
+    """Adds DSI over SI by the charging rules, for every column that names ``books``.
 
-    With a ``rule``, that one rule of them is as in the other books.
+    A ``rule`` names the one rule that is taken from the other books.
     """
     table = result.table
     for row in table.row_labels:

@@ -1,8 +1,8 @@
-"""EasySpec's tables about the inside of a draft model.
+"""EasySpec's tables about the layers of a draft model.
 
-They say which layers share an input, and how near fuzzy states are to exact ones: those
-of a pass in which layers share inputs to those of a pass in which none do. Knows no
-network.
+They say which layers share an input, and how similar fuzzy hidden states (from a
+forward pass in which layers share inputs) are to exact ones (from a pass in which none
+do). This module knows no network.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .numbers import mean_number
 from .table_cells import PROMPTS
 from .table_result import TableResult
 
-NEEDED_SETTINGS = {"pair", "state", "lp"}  # of a cell that has a similarity
+NEEDED_SETTINGS = {"pair", "state", "lp"}  # a cell with these has a similarity
 
 
 def add_layer_groups(result: TableResult) -> None:
-    """Adds the sizes of the groups: a row per draft and LP size, a column per group."""
+    """Adds the group sizes: a row per draft and LP size, a column per group."""
     table = result.table
     for row in table.row_labels:
         settings = table.settings_of(row, "")
@@ -45,9 +45,9 @@ def add_layer_groups(result: TableResult) -> None:
 
 
 def add_layer_similarities(result: TableResult, values: Sequence[Value]) -> None:
-    """Adds similarities, means over layers and texts, by LP size and state.
+    """Adds mean similarities over layers and texts, by LP size and state.
 
-    A value is that of one layer in one text, at "<state>, layer <number>".
+    Each value is for one layer in one text, under the key "<state>, layer <number>".
     """
     table = result.table
     for row in table.row_labels:
@@ -77,14 +77,14 @@ def add_layer_similarities(result: TableResult, values: Sequence[Value]) -> None
 
 
 def asked_of(settings: Mapping[str, Any]) -> ValuesStep:
-    """What is measured for a cell: all states of a pair's draft, text by text."""
+    """The measurement for a cell: all states of a pair's draft, per text."""
     texts = max(1, round(PROMPTS * settings.get("share", 1)))
     what = tuple((name, settings[name]) for name in ("task", "length", "lp"))
     return ValuesStep("layer similarity", settings["pair"], what, texts)
 
 
 def _note(settings: dict[str, Any], by_layer: np.ndarray) -> str:
-    """What the mean over ``by_layer`` hides: its minimum, and layers that share."""
+    """Details that the mean over ``by_layer`` hides: the minimum, and shared inputs."""
     note = (
         f"mean over {len(by_layer)} layers, as trained, and texts of "
         f"{settings['length']} tokens; lowest {by_layer.min():.3f} in layer "

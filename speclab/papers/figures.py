@@ -1,4 +1,4 @@
-"""What a view needs to render a figure that is no table of cells."""
+"""Data that a view needs to render a figure that is not a table of cells."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from speclib.trace.events import Trace
 
 @dataclass(frozen=True)
 class ReplayedSteps:
-    """A printed run, done again by the method's code.
+    """A printed run, replayed with the method's code.
 
-    ``pieces`` is the text of every token id. Of each step, ``committed`` are the
-    tokens, ``accepted`` the number of accepted drafts, and ``starts`` when it began, in
+    ``pieces`` is the text of every token id. For each step, ``committed`` has the
+    tokens, ``accepted`` the number of accepted drafts, and ``starts`` the start time in
     draft passes.
     """
 
@@ -31,7 +31,7 @@ class ReplayedSteps:
 class DraftLengths:
     """The best draft length at each iteration of a run, and the one that was used.
 
-    The first ``complete`` values were not cut short by the end of the output.
+    The end of the output cut short all but the first ``complete`` values.
     """
 
     values: tuple[int, ...]
@@ -41,11 +41,11 @@ class DraftLengths:
 
 @dataclass(frozen=True)
 class HeatmapFigure:
-    """A figure's panels by the rules, and the method's code over its coarser grid.
+    """A figure's panels by the rules, and the method's code over a coarser grid.
 
-    ``code`` is the code's speed-up over plain decoding and ``difference`` by how much
-    its time is off that of the rules, relatively; both are [shares, alphas].
-    ``against`` says which rules.
+    ``code`` is the code's speed-up over plain decoding, and ``difference`` the relative
+    difference between its time and the rules' time; both are [shares, alphas].
+    ``against`` names the rules.
     """
 
     rules: Heatmaps

@@ -1,10 +1,10 @@
-"""Tables filled: numbers of every kind and verdicts, put beside the print.
+"""Fills tables: adds numbers of every kind, and verdicts, to the printed numbers.
 
     result = fill_all(load_paper("pearl"), Known.here())["table-5"]
     result.frame(), result.lines, result.claims
 
-Timed numbers come from rows, virtual ones from ``data/virtual.csv``; nothing is run but
-what takes no time (``scripts``).
+Timed numbers come from rows, virtual ones from ``data/virtual.csv``. Nothing is run,
+except for quick computations (``scripts``).
 """
 
 from __future__ import annotations
@@ -38,19 +38,18 @@ from .verdicts import verdict_line
 from .virtual_numbers import VirtualNumber
 
 TIMED_KINDS = ("emulated", "measured")
-# An emulated cell in which more operations than this share outlast their latency is not
-# reported.
+# An emulated cell is not reported if a larger share of its operations overruns.
 MOST_OVERRUNS = 0.01
 ALONE = Number(1.0)  # plain decoding over itself
 
 
 @dataclass
 class Known:
-    """What numbers are taken from.
+    """The sources of a table's numbers.
 
-    rows, values  of timed runs, and other timed values
-    virtual       numbers of the virtual clock
-    machine       whose timed numbers come first, if it has any
+    rows, values  rows of timed runs, and other timed values
+    virtual       virtual numbers
+    machine       the machine whose timed numbers come first, if it has any
     errors        why cells failed in the last measurement
     """
 
@@ -62,7 +61,7 @@ class Known:
 
     @classmethod
     def here(cls, errors: Mapping[Spec, str] | None = None) -> Known:
-        """All that is published or was run here."""
+        """Everything published, and everything run on this machine."""
         return cls(
             Rows(read_all()),
             read_all_values(),
@@ -73,11 +72,11 @@ class Known:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> Known:
-        """These rows alone."""
+        """Only these rows."""
         return cls(Rows(rows))
 
     def machine_of(self, cells: Iterable[TableCell]) -> str:
-        """Whose rows it shows: this machine's, else those of which there are most."""
+        """The machine to show: this one if it has rows, else the one with the most."""
         counts: Counter[str] = Counter()
         for cell in cells:
             for name in self.rows.machines:
@@ -94,7 +93,7 @@ def fill_all(
     only: Iterable[str] | None = None,
     kinds: Iterable[str] = ENGINE_KINDS,
 ) -> dict[str, TableResult]:
-    """Everything known of all tables of a paper, or ``only`` some: results by item."""
+    """The results of all tables of a paper, or ``only`` of some, by item."""
     results = {}
     for item in only or paper.tables:
         table = paper.table(item)
@@ -110,7 +109,7 @@ def fill(
     machine_name: str,
     kinds: Iterable[str] = ENGINE_KINDS,
 ) -> TableResult:
-    """A table with its print, its numbers of the virtual clock and of one machine."""
+    """A table with its printed numbers, its virtual ones, and those of one machine."""
     result = TableResult(table, machine_name)
     _add_printed_lines(result)
     specs = [cell.spec for cell in cells]
@@ -126,7 +125,7 @@ def fill(
 
 
 def lines_of_others(result: TableResult, known: Known) -> list[LedgerLine]:
-    """The ledger lines of a table that other machines than its own have timed."""
+    """A table's ledger lines from machines other than the one it shows."""
     cells = cells_to_run(result.table, TIMED_KINDS)
     shown = {line[:KEY] for line in result.lines}
     lines = []
@@ -188,7 +187,7 @@ def _add_printed_lines(result: TableResult) -> None:
 
 
 def _errata_notes(table: Table, row: str, column: str, beside: bool) -> list[str]:
-    """The errata of a cell, or of the number ``beside`` it in brackets."""
+    """The errata of a cell, or of its number in brackets (``beside``)."""
     return [
         f"{erratum.kind}: {' '.join(erratum.note.split())}"
         for erratum in table.errata
@@ -198,7 +197,7 @@ def _errata_notes(table: Table, row: str, column: str, beside: bool) -> list[str
 
 # -- cells -----------------------------------------------------------------------------
 class Found(NamedTuple):
-    """A cell's number with its second one, and what a reader must know of them."""
+    """A cell's number with its second one, and what a reader must know about them."""
 
     number: Number
     second: SecondNumber | None
@@ -257,7 +256,7 @@ def _add_cell(result: TableResult, cell: TableCell, known: Known) -> None:
 
 
 def _virtual(cell: TableCell, spec: VirtualSpec, known: Known) -> Found | None:
-    """A cell's number of the virtual clock."""
+    """A cell's virtual number."""
     lines = []
     for key in virtual_numbers.keys_of(cell):
         if key not in known.virtual:
@@ -283,7 +282,7 @@ def _virtual(cell: TableCell, spec: VirtualSpec, known: Known) -> Found | None:
 
 
 def _timed(cell: TableCell, known: Known, machine_name: str) -> Found | None:
-    """A cell's number by one machine's rows."""
+    """A cell's number from one machine's rows."""
     spec = cell.spec
     runs = known.rows.of(spec, machine_name)
     if runs is None:
@@ -324,7 +323,7 @@ def _timed(cell: TableCell, known: Known, machine_name: str) -> Found | None:
 
 
 def _notes(cell: TableCell, gamma: int | None, how: str) -> list[str]:
-    """What a reader must know of a cell's number: its settings and circumstances."""
+    """What a reader must know about a cell's number: its settings and circumstances."""
     spec = cell.spec
     chosen = isinstance(spec, ToySpec) and spec.is_choice and bool(how)
     settings = "" if chosen else ", ".join(f"{n} {v}" for n, v in spec.settings)
@@ -377,10 +376,10 @@ def _measured_notes(spec: MeasuredSpec, runs: CellRuns) -> list[str]:
 
 # -- numbers that are computed from others ---------------------------------------------
 def _add_means(result: TableResult) -> None:
-    """Columns that are the mean of the others, for every kind but paper.
+    """Adds columns that are the mean of the others, for every kind but paper.
 
-    A mean without cells that are left out would be that of other columns, so then there
-    is none.
+    If cells are left out, the mean would be over other columns than the printed one, so
+    it is left out too.
     """
     table = result.table
     is_mean = {
@@ -421,7 +420,7 @@ def _add_mean(
 
 
 def _add_quotients(result: TableResult) -> None:
-    """Rows that are one row over another, for every kind but paper."""
+    """Adds rows that are one row over another, for every kind but paper."""
     table = result.table
     for row in table.row_labels:
         rows = table.row.get(row, {}).get("quotient_of")
@@ -442,7 +441,7 @@ def _add_quotients(result: TableResult) -> None:
 
 # -- verdicts --------------------------------------------------------------------------
 class TableNumbers:
-    """A table's numbers of one kind; for ``paper`` also what other tables print."""
+    """A table's numbers of one kind; for ``paper`` also those in other tables."""
 
     def __init__(self, result: TableResult, kind: str):
         self.kind = kind
@@ -462,7 +461,7 @@ class TableNumbers:
         return "not run yet" if is_own and key in self._result.left_out else ""
 
     def cost_ratio(self, row: str, column: str) -> float | None:
-        """c as timed; else as printed, or as the latency file or table has it."""
+        """c as timed; for other kinds as printed, or from the latency file or table."""
         if self.kind == "measured":
             for (own_row, own_column), c in self._result.cost_ratios.items():
                 if row in (own_row, "*") and column in (own_column, "*"):
@@ -481,7 +480,7 @@ class TableNumbers:
 class NumbersOverSameDevices(TableNumbers):
     """A table's speed-ups over the best plain decoding on the same devices, one kind.
 
-    A number that is no speed-up is none of them.
+    Numbers that are not speed-ups are missing.
     """
 
     asked_for_others = False

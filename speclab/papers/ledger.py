@@ -1,7 +1,7 @@
 """The ledger: every number of every table with kind, unit and setup, as one CSV file.
 
-The verdicts on claims are a second one. The columns of both are a contract with readers
-outside this repository.
+The verdicts on claims are a second file. Readers outside this repository rely on the
+columns of both.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import NamedTuple
 from speclib.atomic_files import write_atomically
 from speclib.errors import BadValue
 
-KEY = 8  # the first so many columns of the ledger tell rows apart
+KEY = 8  # the first KEY columns identify a line of the ledger
 
-# Metrics of a speed-up's further rows, beside its own: see ``same_devices``.
+# Metrics of the extra lines that a speed-up has: see ``same_devices``.
 OVER_SAME_DEVICES = "speedup_over_same_devices"
 DEVICE_SECONDS = "device_seconds_per_token"
 
-# What the id of a claim ends in where it is judged by ``OVER_SAME_DEVICES``.
+# Suffix of a claim's id if the claim is judged by ``OVER_SAME_DEVICES``.
 SAME_DEVICES_SUFFIX = "@same-devices"
 
 RESTORE = "restore it, for instance with `git checkout`, or remove it and run again"
 
 
 class Cell(NamedTuple):
-    """Where a number of a paper stands: the item, and in it the row and the column."""
+    """Where a paper prints a number: the item, its row and its column."""
 
     item: str
     row: str
@@ -43,13 +43,13 @@ class LedgerLine(NamedTuple):
     - "" for paper;
     - the latency file for virtual;
     - ``<latency>@<machine>`` for emulated;
-    - ``<pair>@<machine>/<dtype>/<threads>`` for measured, the dtype with what computes
-      the draft where that is not torch.
+    - ``<pair>@<machine>/<dtype>/<threads>`` for measured; the dtype includes the
+      draft's backend if that is not torch.
 
-    ``low`` and ``high`` are the 95 % interval (see ``numbers``), ``n`` the requests
-    behind it. They are empty for one request, and for a number that needs none.
+    ``low`` and ``high`` are the 95 % interval (see ``numbers``), ``n`` is the number of
+    requests behind it. They are empty for a single request, and for an exact number.
 
-    A speed-up has further lines for the same cell, of other metrics: with the prefill,
+    A speed-up has more lines for the same cell, with other metrics: with the prefill,
     over the same devices, and the device-seconds per token.
     """
 
@@ -72,10 +72,10 @@ class LedgerLine(NamedTuple):
 class VerdictLine(NamedTuple):
     """A claim's verdict for one kind of number.
 
-    ``holds`` is yes or no where the numbers' 95 % intervals settle it, else open. It is
-    "not judged" where nothing can be. The ``note`` says why.
+    ``holds`` is yes or no if the numbers' 95 % intervals settle it, and open otherwise.
+    It is "not judged" if no verdict is possible; the ``note`` says why.
 
-    In the file a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the claim before it,
+    In the file, a ``claim`` that ends in ``SAME_DEVICES_SUFFIX`` is the same claim,
     judged by speed-ups over the same devices.
     """
 
@@ -124,7 +124,7 @@ def to_csv(lines: Iterable[Iterable[object]], columns: Iterable[str]) -> str:
 
 
 def _to_text(value: object) -> str:
-    """Numbers with the digits that matter, so that the file is the same everywhere."""
+    """Rounds floats to six digits, so that the file is the same on every system."""
     is_nan = value != value
     if value is None or is_nan:
         return ""
@@ -135,9 +135,9 @@ def _to_text(value: object) -> str:
 
 # -- reading ---------------------------------------------------------------------------
 def read_claims(path: Path) -> list[VerdictLine]:
-    """The verdicts of a claims file; none if there is no such file.
+    """The verdicts in a claims file; none if the file is missing.
 
-    Raises BadValue naming the file, if it has other columns.
+    Raises BadValue naming the file if it has other columns.
     """
     if not path.exists():
         return []

@@ -1,7 +1,7 @@
-"""Papers as data: their folders read and checked.
+"""Papers as data: reads and checks their folders.
 
-Whatever is wrong in a file becomes one SpeclibError that names the file, the value and
-what would be right.
+Any mistake in a file becomes one SpeclibError that names the file, the value and what
+would be right.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from .check_claims import check_claim
 from .paper_schema import ENGINE_KINDS, SETTINGS, Claim, Paper, Table
 from .scripts import READERS, SCRIPTS
 
-NOT_TABLES = ("paper", "calibration", "audit")  # files of a folder that are no tables
+NOT_TABLES = ("paper", "calibration", "audit")  # files in a folder that aren't tables
 
-# What every paper says of itself; all else in paper.toml is among its ``facts``.
+# The keys that every paper has; everything else in paper.toml goes to its ``facts``.
 PAPER_KEYS = ("key", "name", "title", "authors", "year", "url", "arxiv", "about")
 
-# Items in the order in which a paper prints them; others, such as our own "extra",
-# follow.
+# Items in print order; others, such as our own "extra", follow.
 ITEM_ORDER = ("figure", "table", "theorem", "blog-figure")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -36,10 +35,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @cache
 def load_paper(key: str, folder: Path | None = None) -> Paper:
-    """Reads ``data/papers/<key>``, or another ``folder`` of the same form.
+    """Reads ``data/papers/<key>``, or a ``folder`` with the same layout.
 
-    Raises SpeclibError naming the file and what is wrong in it; for an unknown paper it
-    lists the known ones.
+    Raises SpeclibError naming the file and its mistake; for an unknown paper it lists
+    the known ones.
     """
     folder = folder or DATA / "papers" / key
     if not (folder / "paper.toml").exists():
@@ -105,7 +104,7 @@ def _load_table(path: Path) -> Table:
 
 
 def _check_labels(claim: Claim, table: Table, path: Path) -> None:
-    """Raises BadValue where a claim compares rows or columns that the table lacks."""
+    """Raises BadValue if a claim compares rows or columns that the table lacks."""
     if claim.kind not in ("order", "argmax"):
         return
     rows, columns = table.row_labels, table.column_labels
@@ -119,15 +118,15 @@ def _check_labels(claim: Claim, table: Table, path: Path) -> None:
     for label, known in labels:
         if label != "*" and label not in known:
             raise unknown_name(
-                f"{path}: claim {claim.id!r} names {label!r}, which is no such row or "
-                "column",
+                f"{path}: claim {claim.id!r} names {label!r}, but there is no such row "
+                "or column",
                 label,
                 known,
             )
 
 
 def _print_order(table: Table) -> tuple[int, int, str, str]:
-    """What tables are sorted by: rank of the item's word, number, letter, word."""
+    """The sort key of tables: rank of the item's word, number, letter, word."""
     word, _, number = table.item.rpartition("-")
     rank = ITEM_ORDER.index(word) if word in ITEM_ORDER else len(ITEM_ORDER)
     digits = re.match(r"\d+", number)
@@ -136,7 +135,7 @@ def _print_order(table: Table) -> tuple[int, int, str, str]:
 
 # -- checks ----------------------------------------------------------------------------
 def _check_settings(table: Table, path: Path) -> None:
-    """Every setting must be one that the engine knows, or one that another refers to.
+    """Checks that the engine knows every setting, or that another one refers to it.
 
     A setting refers to another one as "{name}".
     """
@@ -160,7 +159,7 @@ def _check_settings(table: Table, path: Path) -> None:
 
 
 def _settings_groups(table: Table) -> dict[str, dict[str, Any]]:
-    """All settings of a file, by the heading that they stand under."""
+    """All settings in a file, by their heading."""
     groups: dict[str, dict[str, Any]] = {"[settings]": dict(table.settings)}
     for label, settings in table.row.items():
         groups[f'[row."{label}"]'] = dict(settings)
@@ -177,7 +176,7 @@ def _settings_groups(table: Table) -> dict[str, dict[str, Any]]:
 
 
 def _check_fill(paper: Paper, path: Path) -> None:
-    """[fill] of paper.toml must name kinds of number, and for each a list of items."""
+    """Checks that [fill] in paper.toml has a list of items for each kind of number."""
     fill = paper.facts.get("fill", {})
     if not isinstance(fill, dict):
         raise BadValue(f"{path}: fill is {fill!r}: give [fill], items by kind")
@@ -190,8 +189,8 @@ def _check_fill(paper: Paper, path: Path) -> None:
         for item in items:
             if item not in paper.tables:
                 raise BadValue(
-                    f"{path}: [fill] {kind} names {item!r}, and there is no "
-                    f"{item}.toml beside it"
+                    f"{path}: [fill] {kind} names {item!r}, but {item}.toml is missing "
+                    "from its folder"
                 )
 
 

@@ -1,28 +1,30 @@
-"""Numbers with their 95 % intervals: one way for all of them.
+"""Numbers with their 95 % intervals, all computed in the same way.
 
-A number of n requests is computed once of all, and once without each of them. How much
-these n differ says how sure it is (the jackknife). With x the number and x_i the one
-without request i, both as logarithms where the number is positive by nature::
+A number from n requests is computed once from all of them, and once without each of
+them. The spread of these n values says how sure the number is (the jackknife). Let x be
+the number and x_i the one without request i, both as logarithms if the number is
+positive by nature::
 
     variance    = (n - 1) / n * sum of (x_i - x) ** 2
     half-width  = t(0.975, n - 1) * sqrt(variance)
 
-Where the number is a mean, and so where a speed-up is the geometric mean of its
-prompts', this is exactly Student's t interval: of a speed-up over plain decoding the
-paired one on the logarithms. The quotient of two numbers is computed without request i
-on both sides, so what a prompt does to both cancels.
+For a mean, this is exactly Student's t interval. A speed-up over plain decoding is the
+geometric mean over prompts, so its interval is the paired t interval on the logarithms.
+The quotient of two numbers leaves out request i on both sides, so an effect that a
+prompt has on both cancels.
 
 By hand: speed-ups of 2, 4 and 8 on three prompts. Their geometric mean is 4. The
 logarithms are 0.693, 1.386, 2.079, with standard deviation 0.693, so the standard error
 is 0.693 / sqrt(3) = 0.400, t(0.975, 2) is 4.303, and the interval is
 4 * exp(-1.722) .. 4 * exp(1.722) = 0.715 .. 22.4.
 
-One request says nothing about others: its interval is unbounded. A number that has no
-requests (a printed one, a closed form), or is the same without any of them, is exact.
+One request says nothing about others: its interval is unbounded. A number without
+requests (a printed one, a closed form), or one that stays the same whichever request is
+left out, is exact.
 
-What the interval does not know: that several claims are judged at once; that a number
-was picked for being the largest; that few prompts may not be typical of their task; and
-what another day, or another machine, would give.
+The interval does not account for several claims being judged at once, for a number
+picked because it is the largest, for a few prompts that are not typical of their task,
+or for what another day or another machine would give.
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
 """
@@ -38,12 +40,12 @@ from typing import NamedTuple
 
 from speclib.errors import naming_extras
 
-SURE = 0.975  # on either side, which leaves 95 % between
-TINY = 1e-8  # numbers nearer than this differ by rounding alone
+SURE = 0.975  # on either side, which leaves 95 % in between
+TINY = 1e-8  # numbers closer than this differ only by rounding
 
 
 class Interval(NamedTuple):
-    """Where the number would be of all requests, by 95 % of such intervals."""
+    """A 95 % confidence interval for the number over all possible requests."""
 
     low: float
     high: float
@@ -51,11 +53,11 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Number:
-    """A number, and what it is without each of its requests, by the request's label.
+    """A number, and its values without each of its requests, by the request's label.
 
-    n         requests of the operand that has fewest; 0 where it is exact
+    n         requests of the operand that has the fewest; 0 if the number is exact
     signed    whether it is a difference, which may be negative
-    is_busy   whether it rests on runs beside which other programs were busy
+    is_busy   whether it comes from runs during which other programs were busy
     """
 
     value: float
@@ -70,13 +72,13 @@ class Number:
 
     @cached_property
     def is_positive(self) -> bool:
-        """Whether it is, with and without each request, and cannot be otherwise."""
+        """Whether it is positive by nature, with and without each request."""
         known = [x for x in self.without.values() if isfinite(x)]
         return not self.signed and self.value > 0 and all(x > 0 for x in known)
 
     @cached_property
     def interval(self) -> Interval:
-        """The 95 % interval; of one request all numbers, of an exact one itself."""
+        """The 95 % interval: unbounded for one request, a point for an exact number."""
         if self.n == 1:
             return Interval(-inf, inf)
         if self._error == 0:
@@ -89,7 +91,7 @@ class Number:
 
     @cached_property
     def _error(self) -> float:
-        """The standard error, on the scale of the interval."""
+        """The standard error, on the interval's scale."""
         known = [x for x in self.without.values() if isfinite(x)]
         scale: Callable[[float], float] = log if self.is_positive else float
         if len(known) < 2 or not isfinite(self.value):
@@ -102,12 +104,12 @@ class Number:
         return sqrt((count - 1) / count * sum(d * d for d in distances))
 
     def times(self, factor: float) -> Number:
-        """The number in a unit ``factor`` times as small."""
+        """The number in a unit that is smaller by ``factor``."""
         return combine(lambda value: factor * value, [self], signed=self.signed)
 
 
 def t_quantile(freedom: float) -> float:
-    """What Student's t with so many degrees of freedom exceeds by 1 - SURE."""
+    """The SURE quantile of Student's t with ``freedom`` degrees of freedom."""
     with naming_extras("an interval"):
         from scipy.special import stdtrit  # scipy.stats takes a second to load
 
@@ -115,7 +117,7 @@ def t_quantile(freedom: float) -> float:
 
 
 def mean_number(values: Sequence[float]) -> Number:
-    """The mean of values, each of which is a request of its own."""
+    """The mean of values, one from each request."""
     count, total = len(values), sum(values)
     without = {
         str(nth): float((total - value) / (count - 1)) if count > 1 else float("nan")
@@ -140,9 +142,9 @@ def average(numbers: Sequence[Number]) -> Number:
 def combine(
     operation: Callable[..., float], numbers: Sequence[Number], signed: bool = False
 ) -> Number:
-    """``operation`` on numbers, and on what they are without each request.
+    """``operation`` on the numbers, and on their values without each request.
 
-    Where a number does not have a request of another one, it is the same without it.
+    A number that does not have a given request keeps its value without it.
     """
     labels = dict.fromkeys(label for number in numbers for label in number.without)
     without = {}

@@ -1,8 +1,7 @@
-"""What a paper prints, as values: tables with units, errata, claims and settings.
+"""The classes for what a paper prints: tables with units, errata, claims and settings.
 
-The format of the files under ``data/papers`` is described at the top of
-``data/papers/pearl/table-1.toml``. ``load.load_paper`` reads them. Knows no run and no
-clock.
+``data/papers/pearl/table-1.toml`` describes the format of the files at its top, and
+``load_papers.load_paper`` reads them. This module knows no runs and no clocks.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ from speclib.methods import METHODS, parameters
 from .calibration import Calibration
 
 ENGINE_KINDS = ("virtual", "emulated", "measured")
-KINDS = ("paper", *ENGINE_KINDS)  # a cell has one number per kind, never a blend
+KINDS = ("paper", *ENGINE_KINDS)  # a cell has one number per kind, never a mixture
 
-# Everything that a table, a row or a column may set, besides what its method can be
-# told.
+# The settings of tables, rows and columns, apart from the method's own parameters.
 TABLE_SETTINGS = (
     "method latency alpha pair task max_new_tokens metric unit decimals stat mean_of "
     "quotient_of printed_c prompts script c tokens dtype share over cancel per_token "
@@ -44,13 +42,13 @@ def _known_settings() -> frozenset[str]:
 
 SETTINGS = _known_settings()
 
-# A tuple is a choice: the cell is run with each, and the fastest one counts.
+# A tuple is a choice: the cell is run with each value, and the fastest one counts.
 SettingValue = bool | str | int | float | tuple[str | int | float, ...]
 
-# A dict holds the settings of one kind of number, by the name of the kind.
+# A dict has the settings for one kind of number, under the name of the kind.
 Settings = dict[str, SettingValue | dict[str, SettingValue]]
 
-# From the unit of the data to that of the print.
+# Factors from the unit of the data to the printed unit.
 SCALES: dict[tuple[str, str | None], float] = {("s", "ms"): 1000.0}
 
 CellName = tuple[str, str]  # row and column, as printed
@@ -62,10 +60,10 @@ class _Strict(BaseModel):
 
 
 class Claim(_Strict):
-    """A sentence that numbers can hold or break.
+    """A statement that numbers can confirm or refute.
 
-    ``kinds`` are the kinds of number it is judged on, ``printed`` says whether the
-    print bears it out. The other fields depend on ``kind``: see
+    ``kinds`` are the kinds of number it is judged on, and ``printed`` says whether the
+    printed numbers confirm it. The other fields depend on ``kind``: see
     ``data/papers/pearl/table-1.toml``.
     """
 
@@ -90,9 +88,9 @@ class Claim(_Strict):
 
 
 class Erratum(_Strict):
-    """What is wrong with printed ``cells`` and, if it can be computed, what is right.
+    """A mistake in printed ``cells``, with the right value if it can be computed.
 
-    ``beside`` says that the number in brackets is meant, not the cell's own.
+    ``beside`` means the number in brackets, not the cell's own.
     """
 
     cells: tuple[CellName, ...]
@@ -107,9 +105,9 @@ class Erratum(_Strict):
 class Step(_Strict):
     """One step of a printed run, as the texts of its tokens.
 
-    ``start`` is in draft passes. ``block`` is what the round before drafted and left to
-    be verified, ``draft`` what this step drafts. ``instead`` is the target's token for
-    the ``rejected`` one.
+    ``start`` is in draft passes. ``block`` has the previous round's drafts that are
+    still to be verified, ``draft`` the tokens drafted in this step. The target replaces
+    the ``rejected`` token by ``instead``.
     """
 
     step: int
@@ -124,7 +122,7 @@ class Step(_Strict):
 
 
 class Beside(_Strict):
-    """The second numbers that cells print in brackets, of a metric of their own."""
+    """The second numbers that cells print in brackets, with their own metric."""
 
     metric: str
     unit: str
@@ -136,12 +134,13 @@ class MainQuantity(_Strict):
     """The numbers of a table that its page shows first, as its method's gain.
 
     name      what they are: "PEARL over plain decoding"
-    over      "columns": ``of`` and ``by`` are rows, and there is a point per column
+    over      "columns": ``of`` and ``by`` are rows, with a point per column; "rows":
+              the reverse
     of, by    their labels, as in a claim; each number is ``of``, or ``of`` over ``by``.
-              Several ``of`` stand for several models, named before their " / "
-    among     a pattern for the labels of points; what its star stands for names them
-    against   the label of a baseline, for each ``of``, with which the paper compares,
-              and ``against_name`` what it is called
+              Several ``of`` are several models, named by the part before " / "
+    among     a pattern for the labels of points; the part matched by "*" names them
+    against   the label of the paper's baseline, one for each ``of``; its name is in
+              ``against_name``
     has_ceiling  whether the cost ratio c is the most that the method can gain
     """
 
@@ -163,18 +162,18 @@ class MainQuantity(_Strict):
 class Table(_Strict):
     """One table, figure or theorem: what was printed, and what to run for it.
 
-    item, title          what it is called
-    about                what it shows and claims; below that, how it was read and run
-    before_you_cite      what to know before one cites its numbers, four at most
+    item, title          its key and its title
+    about                what it shows and claims; below that, how we read and ran it
+    before_you_cite      up to four facts to know before citing its numbers
     main                 the numbers that its page shows first
-    metric, unit         what its numbers are, where a row or column says nothing else
-    decimals             of the print, counted in ``printed_unit`` if that differs
-    rows, columns_are    what the labels of rows and of columns stand for
+    metric, unit         of its numbers, unless a row or column sets another
+    decimals             printed decimals, in ``printed_unit`` if that differs
+    rows, columns_are    what the row and column labels mean
     cells, beside        the printed numbers, and second ones in brackets
-    lost, absent         cells that our copy of the text, or the paper, lacks
-    clock_from           printed cells that a latency file was made from
-    settings, row, column  of what is run: for the table, by row and by column label
-    claims, errata       sentences to judge, and what is wrong in print
+    lost, absent         cells missing from our copy of the text, or from the paper
+    clock_from           printed cells from which a latency file was made
+    settings, row, column  settings of the runs: for the table, by row and by column
+    claims, errata       statements to judge, and printed mistakes
     steps, output, prompt  a run that is printed step by step
     formula, from_formula  a printed formula, and whether the cells are its values
     """
@@ -218,38 +217,38 @@ class Table(_Strict):
 
     @property
     def shown_unit(self) -> str:
-        """The unit of its numbers on a page; a column of another unit says it."""
+        """The unit of its numbers on a page; a column with another unit names it."""
         is_known = (self.unit, self.printed_unit) in SCALES
         return str(self.printed_unit) if is_known else self.unit
 
     def scale(self, unit: str) -> float:
-        """What leads from a number in ``unit`` to one as it is printed."""
+        """The factor from a number in ``unit`` to the printed one."""
         return SCALES.get((unit, self.printed_unit), 1.0)
 
     @property
     def file(self) -> str:
-        """The file that holds this table, for errors."""
+        """This table's file, for error messages."""
         return f"data/papers/{self._paper.key}/{self.item}.toml"
 
     def join(self, paper: Paper) -> None:
-        """Makes this a table of ``paper``, to which claims and settings may refer."""
+        """Makes this a table of ``paper``, which claims and settings may refer to."""
         self._paper = paper
 
     @property
     def row_labels(self) -> tuple[str, ...]:
-        """The rows in the order of [row...] where that names all of them.
+        """The rows in the order of [row...] if that names all of them.
 
-        Otherwise they come as printed, then those that only the engine fills.
+        Otherwise the printed rows come first, then those that only the engine fills.
         """
         return _order_labels([row for row, _, _ in self.cells], self.row)
 
     @property
     def column_labels(self) -> tuple[str, ...]:
-        """The columns, in the order that ``row_labels`` describes for rows."""
+        """The columns, ordered as ``row_labels`` orders the rows."""
         return _order_labels([column for _, column, _ in self.cells], self.column)
 
     def printed(self, row: str, column: str) -> float | None:
-        """The printed number of a cell; None where the paper prints none."""
+        """The printed number of a cell; None if the paper prints none."""
         for printed_row, printed_column, value in self.cells:
             if (printed_row, printed_column) == (row, column):
                 return value
@@ -258,13 +257,12 @@ class Table(_Strict):
     def settings_of(
         self, row: str = "", column: str = "", kind: str = ""
     ) -> dict[str, Any]:
-        """All settings of a cell, or without labels those of the whole table, by name.
+        """All settings of a cell by name; without labels, the whole table's settings.
 
         Every "{name}" in them is filled in.
 
-        The settings of the table come first, then those of the column and of the row,
-        later ones winning. In each of them, those of ``kind`` alone win over the
-        others.
+        The column's settings override the table's, and the row's override both. Within
+        each of them, settings for ``kind`` override the general ones.
         """
         merged: dict[str, Any] = {
             "metric": self.metric,
@@ -285,7 +283,7 @@ class Table(_Strict):
         except (LookupError, ValueError, AttributeError) as error:
             raise BadValue(
                 f"{self.file}, cell [{row!r}, {column!r}]: a setting refers to "
-                f'another as "{{name}}", and it cannot be filled in: {error!r}; give '
+                f'another as "{{name}}", which cannot be filled in: {error!r}; give '
                 "that setting to the cell's row, column or table"
             ) from error
 
@@ -313,8 +311,8 @@ def _order_labels(
 def _fill_in(value: Any, settings: dict[str, Any]) -> Any:
     """The value with every "{name}" replaced by the setting of that name.
 
-    "{name}" alone is the setting itself, a number if it is one. Inside a longer string
-    it is the setting's text.
+    A value that is just "{name}" becomes the setting itself, which may be a number.
+    Inside a longer string, it becomes the setting's text.
     """
     if not isinstance(value, str) or "{" not in value:
         return value
@@ -325,13 +323,13 @@ def _fill_in(value: Any, settings: dict[str, Any]) -> Any:
 
 
 class Paper(_Strict):
-    """A paper's data: its tables in the order of the print, its calibrations by name.
+    """A paper's data: its tables in print order, its calibrations by name.
 
-    ``facts`` is everything else that ``paper.toml`` says, by key.
+    ``facts`` has everything else in ``paper.toml``, by key.
     """
 
     key: str
-    name: str = ""  # of its method, as pages call it; the key without it
+    name: str = ""  # its method's name on pages; if empty, the key is used
     title: str
     authors: tuple[str, ...]
     year: int
@@ -344,23 +342,23 @@ class Paper(_Strict):
 
     @property
     def short_name(self) -> str:
-        """What its pages call it."""
+        """Its name on pages."""
         return self.name or self.key
 
     @property
     def address(self) -> str:
-        """Where it can be read: on arXiv, or at its address."""
+        """Where to read it: on arXiv, or at its URL."""
         return f"arXiv:{self.arxiv}" if self.arxiv else self.url
 
     def table(self, item: str) -> Table:
-        """The table of that name; raises UnknownName listing all, if there is none."""
+        """The table of that name; raises UnknownName listing all names if unknown."""
         if item not in self.tables:
             problem = f"paper {self.key!r} has no {item!r}"
             raise unknown_name(problem, item, self.tables)
         return self.tables[item]
 
     def printed(self, item: str, row: str, column: str) -> float | None:
-        """The printed number of a cell of an item; None where the paper prints none."""
+        """The printed number of a cell of an item; None if the paper prints none."""
         return self.table(item).printed(row, column)
 
     def fills(self, item: str, kind: str) -> bool:
@@ -370,9 +368,9 @@ class Paper(_Strict):
     def alpha(self, name: str | float) -> float:
         """The acceptance rate of a calibration entry, solved from its printed cell.
 
-        It has six digits. A number stands for itself. Raises SpeclibError naming the
-        file and the entry, if there is no such entry or no rate gives the printed
-        number.
+        It has six digits. A number is returned unchanged. Raises SpeclibError naming
+        the file and the entry if there is no such entry, or if no rate gives the
+        printed number.
         """
         if not isinstance(name, str):
             return float(name)

@@ -1,9 +1,9 @@
-"""PEARL's figures that no table of cells can show.
+"""PEARL's figures that do not fit into a table of cells.
 
-These are printed steps that the method's own code takes again, the best draft length at
-each iteration, and the time of a drafting phase over that of a verification. Each runs
-the method's real code on the virtual clock, between models that say what the paper says
-they said, or that agree with a stated probability.
+They are the printed steps, replayed with the method's own code, the best draft length
+at each iteration, and the time of a drafting phase over that of a verification phase.
+Each runs the method's real code on the virtual clock. Its models output the tokens that
+the paper prints, or agree with a given probability.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ DRAFT_OVER_VERIFY = "draft_over_verify"
 # On the virtual clock these are read from one trace instead of a cell's requests.
 FROM_ONE_TRACE = (BEST_LENGTH, DRAFT_OVER_VERIFY)
 
-MOST_ITERATIONS = 60  # of a curve
-REQUESTS = 20  # by which a window is searched for
-TOKENS = 1024  # per request of the runs behind curves and phases
+MOST_ITERATIONS = 60  # in a curve
+REQUESTS = 20  # for the search of a window
+TOKENS = 1024  # per request, in the runs for curves and phases
 
 
 def add_from_one_trace(result: TableResult) -> None:
@@ -57,9 +57,9 @@ def add_from_one_trace(result: TableResult) -> None:
 
 # -- printed steps ---------------------------------------------------------------------
 def replay_steps(table: Table) -> ReplayedSteps:
-    """Runs the table's method on models that draft and answer what its steps print.
+    """Runs the table's method on models that output what its steps print.
 
-    The draft length and the costs are the table's settings.
+    The table's settings give the draft length and the costs.
     """
     vocabulary = _vocabulary(table.steps)
     ids = {token: i for i, token in enumerate(vocabulary)}
@@ -108,7 +108,7 @@ def _latency(settings: dict[str, Any]) -> Latency:
 
 @dataclass(frozen=True)
 class _PrintedLines:
-    """What draft and target say next: text (ids) -> id."""
+    """The next token of draft and target: text (ids) -> id."""
 
     draft: dict[tuple[int, ...], int]
     target: dict[tuple[int, ...], int]
@@ -117,16 +117,17 @@ class _PrintedLines:
 def _printed_lines(
     steps: Sequence[Step], ids: dict[str, int], gamma: int
 ) -> _PrintedLines:
-    """What the steps print of both models.
+    """The printed outputs of both models.
 
-    A step verifies the block of the step before, whose first token is committed
-    already, and drafts what follows the block::
+    A step verifies the previous step's block, whose first token is already committed,
+    and drafts the tokens after the block::
 
         text    a b c
         block       c d e
         draft             f g h
 
-    Printed drafts shorter than gamma go on with the empty token, which is never tested.
+    Printed drafts shorter than gamma are padded with the empty token, which is never
+    tested.
     """
     lines = _PrintedLines({}, {})
     text: tuple[int, ...] = (BOS,)
@@ -147,7 +148,7 @@ def _printed_lines(
 
 
 def _accepted_per_commit(trace: Trace) -> tuple[int, ...]:
-    """Accepted drafts per commit; tested drafts and committed tokens pair off."""
+    """Accepted drafts per commit; tested drafts match committed tokens one to one."""
     tested = []
     for event in trace.operations:
         if event.is_drafting:
@@ -178,7 +179,8 @@ def _step_starts(trace: Trace, latency: Latency) -> tuple[float, ...]:
 def add_steps(result: TableResult) -> None:
     """Adds a row per replayed step, by the engine's own step number or start time.
 
-    So a step that the engine takes elsewhere than the paper meets no printed number.
+    A step that the engine takes at another time than the paper thus has no printed
+    number to compare with.
     """
     table = result.table
     replayed = replay_steps(table)
@@ -213,14 +215,14 @@ def _add_step(
 def best_lengths(
     agrees: Sequence[bool], commits: Sequence[Event], gamma: int | None
 ) -> DraftLengths:
-    """How many drafts the target would accept from each iteration of a run on.
+    """How many drafts the target would accept at each iteration of a run.
 
-    ``agrees`` says where draft and target choose the same token along the committed
-    text. The best length of an iteration is the run of agreements that begins at its
-    first position::
+    ``agrees`` says at which positions of the committed text draft and target choose the
+    same token. An iteration's best length is the length of the run of agreements that
+    begins at its first position::
 
         agrees       y y n y y y y y
-        iterations   1 2   3   4        by commits of 1, 2, 2 and 3 tokens
+        iterations   1 2   3   4        commits of 1, 2, 2 and 3 tokens
         best length  2 1   5   3        the last two end with the output
     """
     disagreements = np.flatnonzero(~np.asarray(agrees))
@@ -235,7 +237,7 @@ def best_lengths(
 
 
 def virtual_lengths(spec: VirtualSpec) -> DraftLengths:
-    """``best_lengths`` of the first request of a virtual cell."""
+    """``best_lengths`` for the first request of a virtual cell."""
     gamma = settle(spec).spec.gamma
     assert gamma is None or isinstance(gamma, int)  # it is settled
     method = METHODS[spec.method]
@@ -274,7 +276,7 @@ def add_lengths(
     source: str,
     note: str,
 ) -> None:
-    """Adds a curve of best draft lengths of one request: a row per iteration."""
+    """Adds the curve of best draft lengths in one request: a row per iteration."""
     result.figure = lengths
     for iteration, length in enumerate(lengths.values, 1):
         full_note = f"{note}; the run's window is {lengths.gamma}"
@@ -295,9 +297,9 @@ def add_lengths(
 
 # -- time per phase --------------------------------------------------------------------
 def _add_phases(result: TableResult, row: str) -> None:
-    """Adds the median time of a drafting phase over that of a verification.
+    """Adds the median time of a drafting phase over that of a verification phase.
 
-    It counts as exact: a phase of the virtual clock lasts what its latency file says.
+    It counts as exact: a phase on the virtual clock takes the latency file's time.
     """
     table = result.table
     for column in table.column_labels:

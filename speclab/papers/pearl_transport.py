@@ -1,4 +1,4 @@
-"""PEARL's table of how long a draft's KV cache takes from device to device."""
+"""PEARL's table of the time to move a draft's KV cache between devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPEATS = 25
 
 
 def add_cache_transport(result: TableResult, values: Sequence[Value]) -> None:
-    """Adds the mean seconds of a move, a column per number of tokens."""
+    """Adds the mean seconds per move, with one column per number of tokens."""
     table = result.table
     (row,) = table.row_labels
     settings = table.settings_of(row, "", "measured")
@@ -38,7 +38,7 @@ def add_cache_transport(result: TableResult, values: Sequence[Value]) -> None:
 
 
 def tokens_of(table: Table) -> tuple[int, ...]:
-    """How many tokens a cache has, column by column."""
+    """The number of tokens in the cache, column by column."""
     (row,) = table.row_labels
     return tuple(
         int(table.settings_of(row, column)["tokens"]) for column in table.column_labels
@@ -46,7 +46,7 @@ def tokens_of(table: Table) -> tuple[int, ...]:
 
 
 def asked_of(settings: Mapping[str, Any], lengths: tuple[int, ...]) -> ValuesStep:
-    """What is measured: so many moves of caches of these lengths."""
+    """The measurement: ``REPEATS`` moves of a cache of each length."""
     return ValuesStep(
         "cache transport", settings["pair"], (("lengths", lengths),), REPEATS
     )

@@ -1,16 +1,16 @@
-"""A speed-up over the best that the same devices can do with plain decoding.
+"""A speed-up over the best plain decoding on the same devices.
 
 A method that reserves several devices is usually compared with plain decoding on one of
-them. Here is the second comparison: with plain decoding on all devices that the method
-reserves, as they do it best, if need be with some of them idle. Of a virtual number
-that is what the stated cost of ``theory.plain_decoding`` says; of a measured one it is
-run, as cells of their own::
+them. This module makes the second comparison: with the fastest plain decoding on all
+devices that the method reserves, even if that leaves some of them idle. For a virtual
+number, the cost model in ``theory.plain_decoding`` gives this baseline; for a measured
+one it is run, as separate cells::
 
     speed-up                   method's speed / plain decoding's on the target's devices
     over the same devices      method's speed / best plain speed on the method's devices
 
-Where a cell is compared with another method than plain decoding, each of the two is
-taken over the best of its own devices.
+If a cell is compared with a method other than plain decoding, each of the two methods
+is first divided by the best plain decoding on its own devices.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from .devices import hardware_of, places_of, reserved_devices
 from .numbers import Number, divide
 from .statistics import number_of
 
-# Statistics that are a speed-up, and the speed that each is a quotient of.
+# Statistics that are speed-ups, and the speed whose quotient each of them is.
 SPEED_OF = {"speedup": "decode_speed", "speedup_e2e": "speed_with_prefill"}
 
-# Statistics of virtual cells: the second number, passes bound by one thing or another.
+# Statistics of virtual cells: the second number, by what bounds a forward pass.
 IF_BOUND: dict[str, Bound] = {
     "speedup_if_bandwidth_bound": "bandwidth",
     "speedup_if_compute_bound": "compute",
 }
 
-ALL_CORES = "all-cores"  # the folder of pairs whose target has every core of a pair
+ALL_CORES = "all-cores"  # folder of pairs whose target has all cores of another pair
 
 
 class SecondNumber(NamedTuple):
     """A speed-up over the same devices, and what it was compared with.
 
-    ``devices`` are those that the method reserves.
+    ``devices`` is how many the method reserves.
     """
 
     number: Number
@@ -64,8 +64,8 @@ def is_speedup(stat: str) -> bool:
 def plain_specs(spec: MeasuredSpec) -> tuple[MeasuredSpec, ...]:
     """Measured cells of plain decoding on all cores of a cell's pair.
 
-    None for a pair whose devices no pair under ``data/pairs/all-cores`` has, as for one
-    with a GPU beside a core.
+    Empty if no pair under ``data/pairs/all-cores`` has exactly these devices, for
+    example if a pair has a GPU and a core.
     """
     pair = load_pair(spec.pair)
     specs = []
@@ -77,7 +77,7 @@ def plain_specs(spec: MeasuredSpec) -> tuple[MeasuredSpec, ...]:
 
 
 def _has_all_places_of(plain_pair: Pair, pair: Pair) -> bool:
-    """Whether the same target stands on just the places that all of ``pair`` has."""
+    """Whether the same target runs on exactly the places that all of ``pair`` uses."""
     one, other = plain_pair.target, pair.target
     if (one.model, one.shape) != (other.model, other.shape):
         return False
@@ -89,9 +89,9 @@ def measured_second_number(
 ) -> SecondNumber | None:
     """A measured speed-up over the fastest plain decoding on the same cores.
 
-    ``plain``: runs of ``plain_specs``, as far as there are any. None where they are
-    needed and there are none, or where the method reserves more cores than they have.
-    That they were not decoded in the same minutes as the method is not accounted for.
+    ``plain``: the available runs of ``plain_specs``. Returns None if they are needed
+    and missing, or if the method reserves more cores than they have. They were not
+    decoded in the same minutes as the method; nothing corrects for that.
     """
     devices = reserved_devices(own.spec, own.settings)
     if devices == 1:
@@ -121,9 +121,9 @@ def virtual_second_number(
 ) -> SecondNumber | None:
     """A virtual speed-up over plain decoding on the same devices.
 
-    Passes are taken to be bound by bandwidth, as they are on GPUs; the note says what
-    the number is if they were bound by arithmetic. None where nobody says what the
-    devices of the latency file are.
+    We assume that forward passes are bound by bandwidth, as they are on GPUs; the note
+    gives the number for passes bound by compute. None if there is no description of the
+    latency file's devices.
     """
     if hardware_of(spec).layers == 0:
         return None
@@ -143,10 +143,11 @@ def _write_devices(devices: int) -> str:
 
 
 def plain_gain(spec: VirtualSpec, chosen: Mapping[str, Any], bound: Bound) -> float:
-    """How much faster plain decoding gets if it has the devices of a virtual run.
+    """How much faster plain decoding gets with the devices of a virtual run.
 
-    Where the run is compared with another method, that one's devices count too: it is
-    the quotient of both gains. ``chosen``: the settings of a choice among several.
+    If the run is compared with another method, that method's devices count too: the
+    result is the quotient of both gains. ``chosen``: the settings picked from a choice
+    among several.
     """
     hardware = hardware_of(spec)
     own = load_latency(spec.latency).target(1)

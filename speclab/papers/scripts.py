@@ -1,8 +1,8 @@
 """Numbers of a table that do not come from running its cells one by one.
 
-The table's file says which: its ``script`` names one of ``SCRIPTS``, a ``stat`` may be
-one that is read from a single trace, and a column may name ``books`` that it is charged
-by. What takes no time is computed here; the rest is read.
+The table's file asks for them: its ``script`` names one of ``SCRIPTS`` or ``READERS``,
+a ``stat`` may be read from a single trace, and a column may name the ``books`` by which
+its time is charged. Quick numbers are computed here; the others are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRIPTS: dict[str, Callable[[TableResult], None]] = {
     "heatmaps": add_heatmaps,
     "layer_groups": add_layer_groups,
 }
-# What reads values that were measured beside the runs.
+# These read values that were measured separately from the runs.
 READERS: dict[str, Callable[[TableResult, Sequence[Value]], None]] = {
     "layer_similarities": add_layer_similarities,
     "cache_transport": add_cache_transport,
@@ -36,9 +36,9 @@ READERS: dict[str, Callable[[TableResult, Sequence[Value]], None]] = {
 def add_scripted_numbers(
     result: TableResult, kinds: Iterable[str], values: Sequence[Value]
 ) -> None:
-    """Adds what a table asks for besides its cells; to most tables nothing.
+    """Adds the numbers that a table's file asks for besides its cells, if any.
 
-    Virtual numbers are added even where ``kinds`` leaves them out: they take no engine.
+    Virtual numbers are added even if ``kinds`` leaves them out: they need no engine.
     """
     table = result.table
     script = str(table.settings.get("script"))

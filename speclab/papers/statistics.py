@@ -1,13 +1,13 @@
-"""What a table's cell asks of its runs: named statistics.
+"""Named statistics, which a table's cells compute from their runs.
 
 A table's ``stat`` or ``metric`` names one of ``STATISTICS``. It is computed from the
-counts of runs, those of what they are compared with on the same requests, the draft
-length and the cost ratio. The counts are those of ``traces.counts``.
+counts of the runs and of their baseline on the same requests (see ``traces.counts``),
+the draft length and the cost ratio.
 
-A statistic is taken of the sums over all requests: tokens of all over seconds of all,
-for instance. What is over plain decoding is, of timed runs, the geometric mean over the
-prompts instead (``OVER_PLAIN``): each prompt's method over the same prompt's plain
-decoding, both of one minute. How sure a number is, ``numbers`` says.
+A statistic is computed from sums over all requests, for example all tokens over all
+seconds. The exception are ratios over plain decoding in timed runs (``OVER_PLAIN``):
+they are the geometric mean over prompts of the method over plain decoding on the same
+prompt, both run within a minute. Confidence intervals are in ``numbers``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .numbers import Number
 
 @dataclass(frozen=True)
 class Totals:
-    """What a statistic is computed from.
+    """The inputs of a statistic.
 
-    ``counts`` are those of the cell's requests, ``plain`` those of plain decoding on
-    the same requests. ``gamma`` is the draft length, ``c`` the cost ratio.
-    ``scaled_tokens`` is the number of tokens that runs of a model are scaled to,
-    ``devices`` how many devices the run reserves.
+    ``counts`` come from the cell's requests, ``plain`` from plain decoding on the same
+    requests. ``gamma`` is the draft length, ``c`` the cost ratio. ``scaled_tokens`` is
+    the number of tokens to which a model's runs are scaled, ``devices`` the number of
+    devices that the run reserves.
     """
 
     counts: Counts
@@ -54,7 +54,7 @@ def _draft_length(run: Totals) -> int:
 
 
 def _lent_share(run: Totals) -> float:
-    """The share in which some device works, but for an exact draft pass per step."""
+    """The share of time with a device at work, less one exact draft pass per step."""
     counts = run.counts
     return (counts.step_busy - counts.step_target / run.c) / counts.step_seconds
 
@@ -73,11 +73,11 @@ def _ttft_over_plain(run: Totals) -> float:
 
 Statistic = Callable[[Totals], float]
 
-# What a table's ``stat`` or ``metric`` may name. "Step" is all that comes after the
-# first commit; of speculative decoding a step is one phase of each model.
+# What a table's ``stat`` or ``metric`` may name. "Step" statistics count everything
+# after the first commit; a step of speculative decoding is one phase of each model.
 STATISTICS: dict[str, Statistic] = {
-    # Tokens per second after the first commit; "e2e" and "with prefill" count the
-    # prefill too, and "published" also the drafts that no pass has tested.
+    # Tokens per second after the first commit; "e2e" and "with prefill" include the
+    # prefill, and "published" also counts drafts that no pass has tested.
     "decode_speed": lambda run: run.counts.decode_speed,
     "speed_with_prefill": lambda run: run.counts.decode_speed_e2e,
     "published_speed": lambda run: run.counts.published_speed,
@@ -93,14 +93,14 @@ STATISTICS: dict[str, Statistic] = {
     # Seconds of all reserved devices per token: a device is reserved from the first
     # token to the last, whether it works or waits.
     DEVICE_SECONDS: lambda run: run.devices * run.counts.tpot,
-    # Seconds per 100 tokens: all, those of the draft model, and those in which the
-    # target works or drafts are compared.
+    # Seconds per 100 tokens: in total, in the draft model, and in the target or in
+    # comparing drafts.
     "seconds": lambda run: run.counts.per_100(run.counts.step_seconds),
     "draft_seconds": lambda run: run.counts.per_100(run.counts.step_draft),
     "verify_seconds": lambda run: run.counts.per_100(
         run.counts.step_target + run.counts.step_verify
     ),
-    # Seconds per step: all, either model, comparing drafts, and nothing of these.
+    # Seconds per step: in total, in either model, in comparing drafts, and in neither.
     "seconds_per_step": lambda run: run.counts.per_step(run.counts.step_seconds),
     "draft_per_step": lambda run: run.counts.per_step(run.counts.step_draft),
     "target_per_step": lambda run: run.counts.per_step(run.counts.step_target),
@@ -109,13 +109,14 @@ STATISTICS: dict[str, Statistic] = {
     "draft_over_verify": lambda run: ratio(
         run.counts.step_draft, run.counts.step_target
     ),
-    # Shares of the time after the first commit: some device works, or the target.
+    # Shares of the time after the first commit in which any device, or the target,
+    # works.
     "busy_share": lambda run: run.counts.step_busy / run.counts.step_seconds,
     "target_share": lambda run: run.counts.step_target / run.counts.step_seconds,
     "lent_share": _lent_share,
-    # Drafts: accepted ones per pass of the target, tokens per pass, accepted over
-    # tested ones, and how deep the target follows a tree or line of gamma levels, or of
-    # those that were drafted. (EAGLE's first round drafts none: it reads the prompt.)
+    # Drafts: accepted ones per target pass, tokens per pass, accepted over tested ones,
+    # and how deep the target follows a tree or line, as a share of gamma levels or of
+    # the drafted levels. (EAGLE's first round drafts none: it reads the prompt.)
     "mat": lambda run: run.counts.mat,
     "tokens_per_pass": lambda run: run.counts.tokens / run.counts.target_runs,
     "acceptance_rate": lambda run: run.counts.acceptance_rate,
@@ -123,13 +124,13 @@ STATISTICS: dict[str, Statistic] = {
         run.counts.accepted / (run.counts.rounds * _draft_length(run))
     ),
     "accepted_of_levels": lambda run: ratio(run.counts.accepted, run.counts.draft_runs),
-    # Accepted drafts from one rejection to the next, and with the token that replaces.
+    # Accepted drafts from one rejection to the next, without and with the replacement.
     "run_length": lambda run: run.counts.run_length,
     "run_tokens": lambda run: ratio(
         run.counts.accepted + run.counts.rejected, run.counts.rejected
     ),
     "drafted_per_round": lambda run: run.counts.drafted_per_round,
-    # Passes of a model, scaled to ``scaled_tokens``, and per second that it works.
+    # Passes of a model, scaled to ``scaled_tokens``, and draft passes per busy second.
     "draft_runs": lambda run: (
         run.counts.draft_runs / run.counts.tokens * run.scaled_tokens
     ),
@@ -142,11 +143,11 @@ STATISTICS: dict[str, Statistic] = {
     "c": lambda run: run.c,
 }
 
-SETTINGS = ("gamma", "c")  # statistics that no request changes
-SIGNED = ("lent_share", "communication_per_step")  # those that are differences
-SPEED_VARIANCE = "speed_variance"  # of the requests' own speeds, not of their sums
+SETTINGS = ("gamma", "c")  # statistics that don't depend on the requests
+SIGNED = ("lent_share", "communication_per_step")  # statistics that are differences
+SPEED_VARIANCE = "speed_variance"  # over the requests' own speeds, not over sums
 
-# Of timed runs the geometric mean over prompts.
+# In timed runs, geometric means over prompts.
 OVER_PLAIN = (
     "speedup",
     "speedup_e2e",
@@ -154,9 +155,9 @@ OVER_PLAIN = (
     "ttft_over_plain",
     "passes",
 )
-MOST_PARTS = 20  # of requests of the virtual clock, which an interval tells apart
+MOST_PARTS = 20  # parts into which virtual requests are grouped for an interval
 
-# What accounting = "as_published" makes of a statistic.
+# The statistics that accounting = "as_published" replaces, and by which.
 PUBLISHED = {"speedup": "published_speedup", "decode_speed": "published_speed"}
 
 
@@ -164,7 +165,7 @@ def apply_accounting(stat: str, accounting: str) -> str:
     """The statistic that a cell with this ``accounting`` reads.
 
     "whole_rounds": the last round of a text drafts as many tokens as any other, as in
-    published code. "as_published": and what it drafts beyond the text counts, too.
+    published code. "as_published": what it drafts beyond the text counts as well.
     """
     if accounting not in ("committed", "whole_rounds", "as_published"):
         raise BadValue(
@@ -178,10 +179,10 @@ def apply_accounting(stat: str, accounting: str) -> str:
 
 # -- of a cell's runs ------------------------------------------------------------------
 def number_of(name: str, runs: CellRuns, scaled_tokens: int = 0) -> Number:
-    """The statistic ``name`` of a cell's runs, and how sure it is.
+    """The statistic ``name`` of a cell's runs, with its confidence interval.
 
     Counts of passes are scaled to ``scaled_tokens``. Raises SpeclibError listing the
-    known statistics, if there is none of that name.
+    known statistics if the name is unknown.
     """
     everything = range(len(runs.stats))
     compute = _geometric_mean if _is_over_plain(name, runs) else _of_sums
@@ -206,10 +207,10 @@ def _is_over_plain(name: str, runs: CellRuns) -> bool:
 
 
 def _parts(runs: CellRuns) -> dict[str, set[int]]:
-    """The requests that are left out together, by a label; each alone if there are few.
+    """The requests that are left out together, by label; if there are few, each alone.
 
-    Many of the virtual clock are some parts, request i in part i * 20 // n: the labels
-    of two cells with as many requests are then the same.
+    More than 20 virtual requests are grouped: of n, request i is in part i * 20 // n.
+    Two cells with equally many requests then have the same labels.
     """
     count = len(runs.stats)
     if runs.spec.kind != "virtual" or count <= MOST_PARTS:

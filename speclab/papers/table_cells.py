@@ -1,4 +1,4 @@
-"""Which cells of a table are to be run, and what is run for each."""
+"""Which cells of a table to run, and the run for each."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .cell_errors import naming_cell
 from .paper_schema import ENGINE_KINDS, Table
 from .pearl_figures import FROM_ONE_TRACE
 
-VIRTUAL_TOKENS = 20_480  # per virtual cell, all its requests together
-# Of a measured cell prompts, and tokens of each; of an emulated one requests.
+VIRTUAL_TOKENS = 20_480  # per virtual cell, over all its requests
+# Prompts of a measured cell, and requests of an emulated one, with the tokens of each.
 PROMPTS, TOKENS = 32, 32
 EMULATED_REQUESTS, EMULATED_TOKENS = 8, 64
 LEAST_MEASURED = 2  # prompts: fewer have no interval
-# Requests for each seat of a batch, so that even a cell's first part fills all seats.
+# Requests per seat of a batch, so that even a cell's first part fills all seats.
 LEAST_OF_A_SEAT = 3
 
 # The settings without which a cell has no number of a kind.
@@ -33,13 +33,13 @@ NEEDED_SETTINGS = {
 
 
 class TableCell(NamedTuple):
-    """A cell of a table that is to be run: where it stands, what is run and read.
+    """A cell of a table to run: where it is, what is run, and what is read.
 
-    ``stat`` is the statistic that is read, of which counts of passes are scaled to
-    ``scaled_tokens``. ``calibrates`` says what the printed cell
-    has set of its own run, the acceptance rate or the clock; it is empty if it has set
-    nothing. ``plain_specs`` are measured cells of plain decoding on all cores of the
-    pair, which a speed-up is compared with as well.
+    ``stat`` is the statistic to read; counts of passes are scaled to
+    ``scaled_tokens``. ``calibrates`` says whether the printed cell sets its own run's
+    acceptance rate or clock; it is empty if it sets neither. ``plain_specs`` are
+    measured cells of plain decoding on all cores of the pair, with which a speed-up is
+    also compared.
     """
 
     row: str
@@ -53,17 +53,17 @@ class TableCell(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Its row, its column and its kind."""
+        """Its row, column and kind."""
         return self.row, self.column, self.kind
 
     @property
     def specs(self) -> tuple[Spec, ...]:
-        """All that is run for the cell: its own run first."""
+        """All runs for the cell, its own first."""
         return (self.spec, *self.plain_specs)
 
 
 def cells_to_run(table: Table, kinds: Iterable[str] = ENGINE_KINDS) -> list[TableCell]:
-    """The cells of ``table`` that are run for ``kinds``, where [fill] allows them."""
+    """The cells of ``table`` that are run for ``kinds``, if [fill] allows them."""
     kinds = [kind for kind in kinds if table.paper.fills(table.item, kind)]
     cells = []
     for row, column in _cells_to_fill(table):
@@ -76,7 +76,7 @@ def cells_to_run(table: Table, kinds: Iterable[str] = ENGINE_KINDS) -> list[Tabl
 
 # -- which cells -----------------------------------------------------------------------
 def _cells_to_fill(table: Table) -> Iterator[tuple[str, str]]:
-    """The printed cells, and those of rows or columns that print none at all."""
+    """The printed cells, and all cells of rows or columns that print none at all."""
     printed_rows = {row for row, _, _ in table.cells}
     printed_columns = {column for _, column, _ in table.cells}
     for row in table.row_labels or ("",):
@@ -87,7 +87,7 @@ def _cells_to_fill(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _is_run(settings: dict[str, Any], kind: str) -> bool:
-    """Whether a cell with these settings is a run of its own."""
+    """Whether a cell with these settings has its own run."""
     if "method" not in settings or "mean_of" in settings or "script" in settings:
         return False
     if not all(name in settings for name in NEEDED_SETTINGS[kind]):
@@ -98,7 +98,7 @@ def _is_run(settings: dict[str, Any], kind: str) -> bool:
 
 
 def _machine_computes(settings: dict[str, Any]) -> bool:
-    """Whether this machine has instructions for the dtype that a cell may ask for."""
+    """Whether this machine has instructions for the cell's dtype, if it sets one."""
     if "dtype" not in settings:
         return True
     place = load_pair(settings["pair"]).place
@@ -190,7 +190,7 @@ def _emulated_spec(table: Table, settings: dict[str, Any]) -> EmulatedSpec:
 
 
 def _clock_and_rate(table: Table, settings: dict[str, Any]) -> dict[str, Any]:
-    """What a spec is told whose passes take a latency file's seconds."""
+    """The fields of a spec whose passes take a latency file's seconds."""
     over = None
     if "over" in settings:
         over = (settings["over"], settings["gamma"])
@@ -204,9 +204,9 @@ def _clock_and_rate(table: Table, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """What every kind of spec is told of the method."""
+    """The fields for the method, which every kind of spec has."""
     method = settings["method"]
-    find(method)  # raises an error that lists the methods, if it is none of them
+    find(method)  # for an unknown method, raises an error that lists the known ones
     of_method = []
     for name in parameters(method):
         if name in settings and name != "gamma":
@@ -220,12 +220,12 @@ def _method_and_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _longest(settings: dict[str, Any]) -> int:
-    """The most tokens that a request of the cell may have."""
+    """The token limit of the cell's requests."""
     return int(settings.get("max_new_tokens", VIRTUAL_TOKENS))
 
 
 def _role(table: Table, row: str, column: str, settings: dict[str, Any]) -> str:
-    """What a printed cell has set of its own run."""
+    """What a printed cell sets for its own run."""
     calibrations = table.paper.calibration
     if settings.get("alpha") in calibrations:
         role = calibrations[settings["alpha"]].role(table.item, row, column)

@@ -1,4 +1,4 @@
-"""What is known of one table: numbers by kind, verdicts on claims, what is missing."""
+"""A table's results: numbers by kind, verdicts on claims, and what is missing."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from .paper_schema import KINDS, Table
 if TYPE_CHECKING:
     import pandas as pd
 
-# Units in which a number of another machine may be compared with the printed one.
+# Units in which a number from another machine can be compared with the printed one.
 COMPARABLE_UNITS = ("x", "tokens", "runs")
 
-# How the note of a number in the ledger begins, or goes on, whose runs were disturbed.
+# In the ledger, part of the note of a number whose runs were disturbed.
 DISTURBED = "disturbed: other programs kept the machine busy"
 
-# What the note of a number has whose method looked up no texts of the user's.
+# In the note of a number whose method looked up our texts, not the user's.
 LOOKS_UP_OURS = "datastore: tasks of ours, put together like the prompts"
 
-Key = tuple[str, str, str]  # of a number: its row, its column and its kind
+Key = tuple[str, str, str]  # a number's row, column and kind
 
 
 @dataclass
 class TableResult:
-    """A table of a paper with everything that is known of it.
+    """A table of a paper with everything that is known about it.
 
-    lines, claims     what the ledger and the list of verdicts get
+    lines, claims     its lines for the ledger and for the list of verdicts
     numbers           the table's numbers by row, column and kind
     over_same_devices
-                      second numbers, of speed-ups: over the best that the same devices
-                      do with plain decoding (see ``same_devices``); plain decoding
-                      itself has 1 there, which is what claims compare with
+                      second numbers of speed-ups: over the best plain decoding on the
+                      same devices (see ``same_devices``); plain decoding itself has 1,
+                      with which claims compare
     claims_over_same_devices
                       verdicts on these
     cost_ratios       c as it was timed, by row and column
-    left_out          cells that are to be run and were not: a claim on them is open
-    machine           that of the timed numbers; "" where there are none
-    are_stand_ins     whether its measured numbers are of other models and hardware than
-                      the paper's
-    figure            what a view needs to render a figure that is no table
-    errors            by the name of a cell why it failed
+    left_out          cells that should be run but were not: claims on them are open
+    machine           the machine of the timed numbers; "" if there are none
+    are_stand_ins     whether the measured numbers come from other models and hardware
+                      than the paper's
+    figure            what a view needs to render a figure that is not a table
+    errors            why a cell failed, by the cell's name
     """
 
     table: Table
@@ -62,13 +62,13 @@ class TableResult:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of number that this table has."""
+        """The kinds of number in this table."""
         present = {kind for _, _, kind in self.numbers}
         return tuple(kind for kind in KINDS if kind in present)
 
     @property
     def values(self) -> dict[str, dict[tuple[str, str], float]]:
-        """The numbers that tables and charts show: by kind, then by row and column."""
+        """The numbers in tables and charts, by kind, then by row and column."""
         values: dict[str, dict[tuple[str, str], float]] = {}
         for (row, column, kind), number in self.numbers.items():
             values.setdefault(kind, {})[row, column] = number.value
@@ -89,11 +89,11 @@ class TableResult:
         note: str = "",
         show: bool = True,
     ) -> None:
-        """Adds a line to the ledger; with ``show`` its number goes to the table, too.
+        """Adds a line to the ledger; with ``show`` also its number to the table.
 
-        The arguments are those of ``LedgerLine``. Metric and unit are those that the
-        table sets for the cell, unless others are given. A number that is undefined,
-        such as the length of a run without a rejection, becomes an empty value.
+        The arguments are the fields of ``LedgerLine``. Metric and unit default to what
+        the table sets for the cell. An undefined number, such as the length of a run
+        without a rejection, becomes an empty value.
         """
         if metric is None or unit is None:
             settings = self.table.settings_of(row, column)
@@ -130,14 +130,14 @@ class TableResult:
             self.numbers[row, column, kind] = number
 
     def setup_of_row(self, row: str, kind: str) -> str:
-        """The setup that the numbers of a row share."""
+        """The setup shared by a row's numbers."""
         for line in self.lines:
             if (line.row, line.kind) == (row, kind):
                 return line.setup
         return ""
 
     def error(self, row: str, column: str, kind: str = "virtual") -> float | None:
-        """The relative error against print; None where either number is missing."""
+        """The relative error against print; None if either number is missing."""
         printed = self.numbers.get((row, column, "paper"))
         computed = self.numbers.get((row, column, kind))
         if printed is None or not printed.value or computed is None:
@@ -147,9 +147,8 @@ class TableResult:
     def frame(self) -> pd.DataFrame:
         """The table as a data frame, with rows and columns as printed, split by kind.
 
-        Beside the kinds stand their errors against print: ``error`` is that of
-        ``virtual``, the others are ``error emulated`` and, where the unit allows it,
-        ``error measured``.
+        Each kind is followed by its error against print: ``error`` for ``virtual``,
+        ``error emulated`` and, if the unit allows the comparison, ``error measured``.
         """
         import pandas as pd
 

@@ -1,13 +1,13 @@
-"""The numbers of the virtual clock, as they are committed: ``data/virtual.csv``.
+"""The committed virtual numbers: ``data/virtual.csv``.
 
-They hang on nothing but the code and ``data``, so they are computed once and kept: a
-report takes them from this file, in no time. ``python -m speclab virtual`` computes
-what the file lacks, or all of it anew. A line is one statistic of one cell::
+They depend only on the code and ``data``, so they are computed once and stored, and a
+report reads them from this file. ``python -m speclab virtual`` computes what the file
+lacks; with ``--anew`` it recomputes everything. A line is one statistic of one cell::
 
-    cell      a hash of the cell's spec: what is asked is in ``name``
-    stat      the statistic, and behind "@" the tokens that counts are scaled to
-    value, n  the number, and of how many requests or parts of them
-    without   the number without each of them, by which an interval is made
+    cell      a hash of the cell's spec; ``name`` describes the cell
+    stat      the statistic, and after "@" the tokens that counts are scaled to
+    value, n  the number, and the number of requests, or parts of them, behind it
+    without   the number without each of them, from which the interval is computed
     gamma, c, how, settings
               the window used, the cost ratio, and what was chosen among several
 """
@@ -47,7 +47,7 @@ COLUMNS = (
     "name",
 )
 DEVICE_SECONDS = "device_seconds_per_token"
-# What a cell's hash is of, in this order; another order would give other hashes.
+# The fields in a cell's hash, in this order; another order would give other hashes.
 HASHED = (
     "kind",
     "method",
@@ -66,14 +66,14 @@ HASHED = (
     "seed",
     "with_tail",
 )
-ANEW = "compute it anew with `python -m speclab virtual`"
+ANEW = "recompute it with `python -m speclab virtual`"
 
-Key = tuple[str, str]  # of a line: its cell and its stat
+Key = tuple[str, str]  # a line's cell and stat
 
 
 @dataclass(frozen=True)
 class VirtualNumber:
-    """A number of the virtual clock, and how its cell was settled."""
+    """A virtual number, and how its cell was settled."""
 
     number: Number
     gamma: int | None
@@ -87,7 +87,7 @@ def file() -> Path:
 
 
 def keys_of(cell: TableCell) -> list[Key]:
-    """The lines that a cell of a table reads."""
+    """The keys of the lines that a table's cell reads."""
     stat = "speedup" if cell.stat in IF_BOUND else cell.stat
     stats = [_stat_key(stat, cell.scaled_tokens)]
     if is_speedup(stat):
@@ -101,7 +101,7 @@ def _stat_key(stat: str, scaled_tokens: int) -> str:
 
 @cache
 def cell_id(spec: Spec) -> str:
-    """A hash of what is asked of a cell, whatever else a spec may come to say."""
+    """A hash of a cell's request; it stays the same if a spec gets more fields."""
     given = spec.model_dump(exclude_defaults=True) | {"kind": spec.kind}
     asked = {name: given[name] for name in HASHED if name in given}
     text = json.dumps(asked, separators=(",", ":"), ensure_ascii=False)
@@ -110,9 +110,9 @@ def cell_id(spec: Spec) -> str:
 
 # -- the file --------------------------------------------------------------------------
 def read() -> dict[Key, VirtualNumber]:
-    """All numbers by cell and stat; none where there is no file.
+    """All numbers by cell and stat; none if the file is missing.
 
-    Raises BadValue naming the file and the line that is damaged.
+    Raises BadValue naming the file and the damaged line.
     """
     return (
         {} if not file().is_file() else dict(_read(file(), file().stat().st_mtime_ns))
@@ -136,7 +136,7 @@ def _read(path: Path, version: int) -> dict[Key, VirtualNumber]:
 
 
 def number_in(line: dict[str, str]) -> VirtualNumber:
-    """The number that a line has. Raises ValueError or KeyError if it is damaged."""
+    """The number in a line. Raises ValueError or KeyError if the line is damaged."""
     if None in line.values():
         raise ValueError("it is cut off")
     texts = line["without"].split()
@@ -151,7 +151,7 @@ def number_in(line: dict[str, str]) -> VirtualNumber:
 
 
 def texts_of(cell: TableCell, runs: CellRuns) -> dict[Key, dict[str, str]]:
-    """The lines of a cell that was run."""
+    """The lines for a cell that was run."""
     lines = {}
     for key in keys_of(cell):
         stat, _, scaled = key[1].partition("@")
@@ -173,7 +173,7 @@ def texts_of(cell: TableCell, runs: CellRuns) -> dict[Key, dict[str, str]]:
 
 
 def read_texts() -> dict[Key, dict[str, str]]:
-    """The file's lines as they are; none where it is missing or of other columns."""
+    """The file's raw lines; none if it is missing or has other columns."""
     if not file().is_file():
         return {}
     reader = csv.DictReader(io.StringIO(file().read_text("utf-8")))
@@ -183,7 +183,7 @@ def read_texts() -> dict[Key, dict[str, str]]:
 
 
 def write(lines: Iterable[dict[str, str]]) -> None:
-    """Writes the file, whole or not at all, in the order of the names."""
+    """Writes the file, whole or not at all, sorted by name."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -1,25 +1,25 @@
-"""Why a measured speed-up of a table is not the printed one, cause by cause.
+"""Why a measured speed-up differs from the printed one, cause by cause.
 
     print(why("pearl", "table-1", "PEARL (ours)", "CodeLlama 7&34B"))
 
-The virtual clock predicts the number from the paper's own inputs. They are replaced,
-one after the other, by what the rows of the measured cell say:
+The virtual clock predicts the number from the paper's own inputs. These inputs are then
+replaced, one after the other, by the values in the measured cell's rows:
 
-    its own tables     other tables of the paper give another number for the cell, or
-                       a limit that it passes
-    beyond its tables  what the paper does not tell, up to our prediction
-    window             the one that was used here
+    its own tables     other tables of the paper give a different number for the cell,
+                       or a limit that it exceeds
+    beyond its tables  the step to our prediction that the paper does not explain
+    window             the window that was used here
     short texts        a text of few tokens ends within a round
-    cost ratio         c, of passes that are made while the other model rests
+    cost ratio         c, from passes made while the other model rests
     acceptance         a round commits as many tokens as here
-    longer passes      a pass over several tokens takes longer than one over one
+    longer passes      a pass over several tokens takes longer than over one
     both at work       draft and target slow each other down
-    uneven passes      a round waits for whichever model is slower this time
+    uneven passes      a round waits for the model that is slower this time
     messages           the time of a round in which no model works
-    not explained      verification, the mean over few prompts, and whatever else
+    not explained      verification, the mean over few prompts, and everything else
 
-A row has the sums of a run, which are all that this takes. What passes take while the
-other model rests is in the rows of speculative decoding on the same prompts.
+It needs only the sums of a run, which are in its row. The time of passes made while the
+other model rests comes from the rows of speculative decoding on the same prompts.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from .table_cells import TableCell, cells_to_run
 from .virtual_numbers import keys_of
 
 BY_TURNS = "speculative"  # the method in which one model rests while the other works
-SHORT_TEXTS = 200  # that are simulated in place of the measured ones
-CONTRADICTIONS = ("conflict", "ceiling")  # errata with another number for a cell
+SHORT_TEXTS = 200  # simulated texts that replace the measured ones
+CONTRADICTIONS = ("conflict", "ceiling")  # errata with a different number for a cell
 
 
 @checked
 def why(
     paper: str, item: str, row: str, column: str, *, known: Known | None = None
 ) -> Reconciled:
-    """The way from the printed number of a cell to the measured one.
+    """Explains a cell's measured number step by step, starting from the printed one.
 
-    known  what numbers are taken from; None: all that is published or was run here
+    known  where numbers come from; None: everything published, and all runs made here
 
     Raises SpeclibError for an unknown paper or table, and BadValue for a cell that is
-    no speed-up over plain decoding, or that lacks a prediction or a measurement.
+    not a speed-up over plain decoding, or that lacks a prediction or a measurement.
     """
     known = known or Known.here()
     table = load_paper(paper).table(item)
@@ -95,7 +95,7 @@ def why(
 
 
 def _is_speedup(cell: TableCell) -> bool:
-    """Whether it is the speed of a method with a window over plain decoding's."""
+    """Whether the cell is a speed-up over plain decoding, by a method with a window."""
     spec = cell.spec
     is_over_plain = isinstance(spec, VirtualSpec) and spec.over is None
     return cell.stat == "speedup" and is_over_plain and takes_gamma(spec.method)
@@ -108,7 +108,7 @@ def _have_same_prompts(one: TableCell, other: TableCell) -> bool:
 def _from_print(
     table: Table, row: str, column: str, predicted: float
 ) -> Iterator[Cause]:
-    """From the printed number to the predicted one, as far as the paper tells."""
+    """The causes between the printed and the predicted number that the paper gives."""
     printed = table.printed(row, column)
     if printed is not None:
         yield Cause("printed", printed)
@@ -125,9 +125,9 @@ def _from_print(
 def _speedups(
     asked: ToySpec, runs: CellRuns, alone: CellRuns
 ) -> Iterator[tuple[str, float]]:
-    """The speed-up on the clock after each cause, once all before it are counted in.
+    """The virtual speed-up after each cause, which includes all earlier causes.
 
-    asked  the predicted cell, with which it begins
+    asked  the predicted cell, which is the starting point
     alone  speculative decoding on the same prompts
     """
     own, plain, by_turns = map(total, (runs.stats, runs.baseline, alone.stats))
@@ -167,14 +167,14 @@ def _speedups(
 
 
 def _run(toys: ToyCell) -> Counts:
-    """What short texts of these toys give together."""
+    """The total counts over short texts by these toy models."""
     return total(run_requests(toys, SHORT_TEXTS))
 
 
 def _speed(run: Counts, tokens: float = 0) -> float:
-    """Tokens a second in the rounds after the first.
+    """Tokens per second in the rounds after the first.
 
-    tokens  that a round commits; 0: as many as in the run
+    tokens  committed per round; 0: as many as in the run
     """
     return (tokens or _tokens_a_round(run)) / run.per_step(run.step_seconds)
 
@@ -191,8 +191,6 @@ def _draft_pass(run: Counts, gamma: int) -> float:
 def _latency(
     draft: float, target: float, longer: Mapping[int, float] = MappingProxyType({})
 ) -> Latency:
-    """Passes of so many seconds; those of the target that are fed more grow to
-    ``longer`` ones.
-    """
+    """Seconds per pass; ``longer`` has the target's seconds by number of tokens fed."""
     points = sorted({1: target, **longer}.items())
     return Latency(Curve(((1, draft),)), Curve(tuple(points)))

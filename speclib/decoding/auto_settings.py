@@ -1,9 +1,9 @@
-"""A method's settings: checked once, and every "auto" made a number.
+"""Checks a method's settings once, and resolves every "auto" to a number.
 
-A user may leave three counts of a method to "auto": its draft length, its lookahead and
-its number of target servers. They follow from c = t_target / t_draft by the papers'
-formulas, with one exception: DSI's lookahead with a single server. Knows no method:
-only their names and what their settings are called.
+Three counts of a method can be "auto": its draft length, its lookahead and its number
+of target servers. They follow from c = t_target / t_draft by the papers' formulas, with
+one exception: DSI's lookahead with a single server. Knows no method: only the names of
+methods and settings.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from speclib.methods import about, find, parameters
 from speclib.worlds.world import World
 
 AUTO: Literal["auto"] = "auto"
-AutoCount: TypeAlias = int | str  # a number, "auto", or of a gamma also "c-2"
+AutoCount: TypeAlias = int | str  # a number, "auto", or for a gamma also "c-2"
 
 COUNTS = {
     "gamma": "a draft length",
     "lookahead": "a lookahead",
     "servers": "a number of target servers",
 }
-MOST = 1000  # a greater count keeps a machine busy for minutes, and helps nobody
+MOST = 1000  # a larger count keeps a machine busy for minutes, to no benefit
 ALLOWED = Whole(least=1, most=MOST)
 
-MOST_SERVERS = 7  # and a drafter: the DSI paper's node of eight GPUs
+MOST_SERVERS = 7  # with a drafter: the DSI paper's node of eight GPUs
 
 
 # -- what a user asks for --------------------------------------------------------------
@@ -40,8 +40,8 @@ MOST_SERVERS = 7  # and a drafter: the DSI paper's node of eight GPUs
 class RequestedSettings:
     """A method and the settings that a user gave it; its counts may still be "auto".
 
-    ``given``: the settings that the method has, in the order they were given in.
-    ``counts``: those of ``COUNTS`` that the method has, "auto" where left out.
+    ``given``: the settings that the method has, in the user's order.
+    ``counts``: the method's settings that are in ``COUNTS``; "auto" if left out.
     """
 
     method: str
@@ -50,20 +50,20 @@ class RequestedSettings:
 
     @property
     def rests_on_c(self) -> bool:
-        """Whether some count follows from c = t_target / t_draft."""
+        """Whether any count follows from c = t_target / t_draft."""
         gamma = self.counts.get("gamma", 1)
         if isinstance(gamma, str):
             return gamma != AUTO or about(self.method).auto_gamma is None
         return AUTO in (self.counts.get("lookahead"), self.counts.get("servers"))
 
     def check_pair(self, pair: Pair) -> None:
-        """Raises BadValue for a pair that lacks what the method drafts with."""
+        """Raises BadValue for a pair whose draft cannot draft for this method."""
         draft = pair.draft
         if about(self.method).needs_head and not (draft.head or draft.is_toy):
             raise BadValue(
                 f"method {self.method!r} drafts with a head on the target's features, "
                 f"and the draft of pair {pair.name!r} is a whole model, "
-                f"{draft.model!r}: give a pair whose draft has head = true, or take "
+                f"{draft.model!r}: give a pair whose draft has head = true, or use "
                 'method="tree"'
             )
         if draft.in_llamacpp and "lp" in parameters(self.method):
@@ -77,10 +77,10 @@ class RequestedSettings:
         self._warn_of_wide_passes(pair)
 
     def _warn_of_wide_passes(self, pair: Pair) -> None:
-        """Warns where the method's passes over many tokens cost more than they save.
+        """Warns if the method's passes over many tokens may cost more than they save.
 
-        On a CPU a pass costs more with every token: eight of them cost llama.cpp five
-        times as much as one. A target in torch has room for a dozen.
+        On a CPU every additional token makes a pass slower: in llama.cpp eight tokens
+        cost five times as much as one. A target in torch can take about a dozen.
         """
         page, target = about(self.method), pair.target
         is_real = not target.is_toy and not target.model.startswith("zoo/")
@@ -89,8 +89,8 @@ class RequestedSettings:
         names = re.findall(r"(\w+)=", page.narrow)
         if page.narrow and is_costly and not self.given.keys() & set(names):
             warnings.warn(
-                f"{page.name} reads many tokens in a pass, which pair {pair.name!r} "
-                "may not be fast enough for: it can be slower than plain decoding. Try "
+                f"{page.name} reads many tokens in a pass, which may be slow with pair "
+                f"{pair.name!r}: it can be slower than plain decoding. Try "
                 f"{page.narrow}",
                 stacklevel=4,
             )
@@ -98,8 +98,8 @@ class RequestedSettings:
     def servers_at(self, c: float, available: int = MOST_SERVERS) -> int:
         """How many target servers the method uses.
 
-        As many as were asked for; else as many as keep up with the drafter, which are
-        ceil(c / lookahead), up to those that are ``available``.
+        The requested number, or with "auto" as many as keep up with the drafter:
+        ceil(c / lookahead), up to the number ``available``.
         """
         servers = self.counts.get("servers", 1)
         if isinstance(servers, int):
@@ -111,18 +111,18 @@ class RequestedSettings:
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.
 
-        gamma = round(c), the optimum of PEARL's Theorem 1, except for the methods whose
-        page names another; lookahead = ceil(c / servers) and servers =
-        ceil(c / lookahead), up to the servers that the world has. If both are "auto",
-        there are servers for a lookahead of 1.
+        gamma = round(c), the optimum of PEARL's Theorem 1, unless the method's ABOUT
+        names another; lookahead = ceil(c / servers) and servers = ceil(c / lookahead),
+        up to the servers that the world has. If both are "auto", there are enough
+        servers for a lookahead of 1.
 
-        Where a message to the target takes longer than one to the draft, gamma grows by
-        the drafts that are made meanwhile.
+        If a message to the target takes longer than one to the draft, gamma grows by
+        the drafts that fit into the difference.
 
         Source: PEARL, section 3; Timor et al. 2024 (DSI), section 3.1.
-        Differences from the papers: messages; and DSI's lookahead with one server. Its
-        formula, ceil(c / 1), would have each block of drafts ready just when the
-        target's pass is over, too late for the next one, so the lookahead is 1.
+        Differences from the papers: messages; and DSI's lookahead with one server. With
+        the paper's formula, ceil(c / 1), each block of drafts would be ready just when
+        the target's pass ends, too late for the next pass, so the lookahead is 1.
         """
         settings = dict(self.given)
         if "gamma" in self.counts:
@@ -167,7 +167,7 @@ class RequestedSettings:
 
 
 def rounds_up(ratio: float) -> int:
-    """ceil(ratio), at least 1; a last digit that rounding added does not count."""
+    """ceil(ratio), at least 1, ignoring rounding errors in the last digits."""
     return max(1, ceil(ratio - 1e-9))
 
 
@@ -177,9 +177,9 @@ def requested_settings(
     settings: Mapping[str, Any],
     caller: Callable[..., object] | None = None,
 ) -> RequestedSettings:
-    """Checks what a user gave ``method``; ``settings`` are all but ``gamma``.
+    """Checks the settings a user gave ``method``; ``settings`` are all but ``gamma``.
 
-    ``caller``: the function that was given them, see ``methods.find``.
+    ``caller``: the function that was given them; see ``methods.find``.
 
     Raises SpeclibError for an unknown method or setting, and for a wrong count.
     """
@@ -200,7 +200,7 @@ def requested_settings(
 
 # -- counts ----------------------------------------------------------------------------
 def check_count(name: str, value: Any) -> AutoCount:
-    """Returns ``value`` if it is a count or "auto"; a gamma may be "c-2", too."""
+    """Returns ``value`` if it is a count or "auto"; a gamma may also be "c-2"."""
     if isinstance(value, str):
         if value == AUTO or (name == "gamma" and offset(value) != 0):
             return value
@@ -216,19 +216,19 @@ def check_count(name: str, value: Any) -> AutoCount:
 
 
 def gamma_at(gamma: AutoCount, c: float) -> int:
-    """What "auto" (round(c)) or "c-2" (round(c) - 2) means, at least 1."""
+    """The number for "auto" (round(c)) or "c-2" (round(c) - 2), at least 1."""
     return max(1, round(c) + offset(gamma))
 
 
 def draft_length(gamma: AutoCount, world: World) -> int:
-    """The number that ``gamma`` means in an open ``world``, whatever the method."""
+    """The number that ``gamma`` means in an open ``world``, for any method."""
     requested = RequestedSettings("", {}, {"gamma": check_count("gamma", gamma)})
     number: int = requested.resolve(world)["gamma"]
     return number
 
 
 def offset(gamma: object) -> int:
-    """How far "c-2" lies from c: -2. 0 for anything else."""
+    """The offset from c: -2 for "c-2"; 0 for anything without one."""
     if not isinstance(gamma, str):
         return 0
     match = re.fullmatch(r"c([+-]\d{1,3})", gamma)

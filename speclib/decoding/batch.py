@@ -1,7 +1,7 @@
 """Several prompts at a time, in lock-step over the same devices.
 
-What each request writes is what it writes alone. What changes is how long it takes:
-a pass that serves many requests lasts longer, and is shared by all of them.
+Each request writes the same text as it would alone. Only the time differs: a pass that
+serves many requests takes longer, and all of them share it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Batch = Annotated[int, Whole(least=1, most=1024)]
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What requests in lock-step gave.
+    """The results of requests that were decoded in lock-step.
 
-    results  of each request, in the order in which they were given
-    seats    how many were decoded at a time
+    results  one for each request, in the order of the prompts
+    seats    how many requests were decoded at a time
     seconds  from the first step to the end of the last
     """
 
@@ -43,7 +43,7 @@ class BatchResult:
 
     @property
     def tokens(self) -> int:
-        """Committed tokens of all requests."""
+        """The committed tokens of all requests."""
         return sum(len(result.tokens) for result in self.results)
 
     @property
@@ -53,14 +53,14 @@ class BatchResult:
 
     @property
     def speed(self) -> float:
-        """Tokens per second of a request: all tokens over the seconds of all."""
+        """Tokens per second of a request: all tokens over the sum of all seconds."""
         return self.tokens / sum(result.stats.seconds for result in self.results)
 
 
 def in_lockstep(
     steps: BatchWorld, requests: int, decode_one: Callable[[Seat, int], Result]
 ) -> BatchResult:
-    """Decodes ``requests`` of them; ``decode_one(seat, number)`` decodes one in a seat.
+    """Decodes all ``requests``; ``decode_one(seat, number)`` decodes one in a seat.
 
     A seat whose request ends takes the next one that waits, or stays empty.
     """
@@ -108,28 +108,29 @@ def decode_batch(
     >>> batch.seats, [len(result.tokens) for result in batch.results]
     (2, [4, 4, 4])
 
-    prompts   a sequence of prompts, each as of ``decode``
-    batch     how many are decoded at a time; None: all. Where there are more prompts, a
-              seat whose request ends takes the next one; where there are none left, it
-              stays empty
-    gamma     "auto" is round(c), of passes that are fed a token of each seat
+    prompts   a sequence of prompts, each as in ``decode``
+    batch     how many are decoded at a time; None: all. If there are more prompts, a
+              seat whose request ends takes the next one; when none is left, it stays
+              empty
+    gamma     "auto" is round(c) of passes that are fed one token per seat
     world     "virtual", "emulated" or "processes" (see ``open_world``), or an open
               ``ProcessBatch``, whose pair and seats are used
-    latency   durations, or a path under data/latency, instead of the pair's own, where
+    latency   durations, or a path under data/latency, instead of the pair's own, if
               the world uses them
 
-    The other arguments are as of ``decode``. Request i writes what
+    The other arguments are the same as in ``decode``. Request i writes what
     ``decode(prompts[i], request=i)`` writes.
 
-    A tree, or branches as SSD's, are read path by path here. So methods that draft
-    trees, and Lookahead and Ouroboros, are exact and slow.
+    Trees, and branches like SSD's, are read path by path here. So methods that draft
+    trees, and Lookahead and Ouroboros, are exact but slow.
 
-    In bfloat16 the target's passes must have one shape, as of ``Pair.with_fixed_rows``.
-    Then greedy output is that of plain decoding with as many requests at a time.
+    In bfloat16 the target's passes must have a fixed shape (``Pair.with_fixed_rows``).
+    Then greedy output equals plain decoding's with the same number of requests at a
+    time.
 
-    Raises SpeclibError naming the value that is wrong: no prompt, a method whose
-    devices do not wait for each other (DSI), a model that is not torch's, more requests
-    at a time than there is memory for.
+    Raises SpeclibError naming the wrong value: no prompt, a method whose devices do not
+    wait for each other (DSI), a model that does not run in torch, more requests at a
+    time than fit into memory.
     """
     requested = requested_settings(method, gamma, settings, decode_batch)
     refuse_servers(requested)
@@ -201,6 +202,6 @@ def refuse_servers(requested: RequestedSettings) -> None:
     """Raises BadValue for a method that has several targets."""
     if "servers" in requested.counts:
         raise BadValue(
-            f"method {requested.method!r} goes on as soon as one of several devices is "
-            "done, and requests in lock-step wait for all: decode them one at a time"
+            f"method {requested.method!r} continues as soon as one of several devices "
+            "is done, but lock-step waits for all: decode the requests one at a time"
         )

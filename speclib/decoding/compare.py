@@ -1,4 +1,4 @@
-"""``compare``: several methods on the same what-if, or on a prompt with real models."""
+"""``compare``: runs several methods on a what-if, or on a prompt with real models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .open_world import open_world
 from .simulate import OF_A_DRAFT, lacks_a_draft, simulate
 
 PLAIN = "autoregressive"
-WARM_UP = 4  # tokens, which every method writes before it is timed
+WARM_UP = 4  # tokens that every method writes before it is timed
 
 
 @checked
@@ -27,7 +27,7 @@ def compare(
     seed: Seed = 0,
     **what: Any,
 ) -> list[Result]:
-    """Plain decoding, speculative decoding and ``methods`` on the same.
+    """Runs plain decoding, speculative decoding and ``methods`` on the same task.
 
     >>> results = speclib.compare("dsi", c=5, alpha=0.8, gamma=5, lookahead=2)
     >>> [result.trace.meta["method"] for result in results]
@@ -35,12 +35,13 @@ def compare(
     >>> f"{results[2].speedup:.2f}"
     '2.67'
 
-    They come in this order; no method is repeated. Without ``methods`` it is the one
-    ``method``, which a slider may set. Each setting goes to the methods that have it,
-    and None leaves it to them; what describes a draft goes to those that have a draft.
+    The results are in this order, without repetitions. Without ``methods`` it uses
+    ``method``, which a slider can set. Each setting goes to the methods that have it;
+    None leaves the method's default. Settings of the draft go to the methods that have
+    a draft.
 
     Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
-    prompt and a ``pair`` its models decode (see ``decode_in_turns``), and further
+    prompt and a ``pair``, its models decode (see ``decode_in_turns``), and further
     keywords are ``decode``'s.
     """
     asked = methods or (method,)
@@ -49,7 +50,7 @@ def compare(
         return decode_in_turns(prompt, pair, names, seed=seed, **what)
     if pair is not None:
         raise BadValue("a pair without a prompt: give the prompt that it should decode")
-    # What was asked for comes first, so that what is wrong is said of it.
+    # The requested methods come first, so that an error names one of them.
     results = {}
     for name in dict.fromkeys((*asked, *names)):
         results[name] = simulate(name, seed=seed, **_taken(name, what))
@@ -72,11 +73,12 @@ def decode_in_turns(
 ) -> list[Result]:
     """Lets every method decode ``prompt`` in one world, right after plain decoding.
 
-    A machine that slows down then slows both. All are warmed up before. The first
-    result is plain decoding's own; each other one has its neighbour as ``baseline``.
+    If the machine slows down, it slows both. All methods are warmed up first. The first
+    result is plain decoding's own; the ``baseline`` of each other result is the plain
+    decoding right before it.
     """
     for method in methods:
-        find(method)  # or it would be missed when the world is open
+        find(method)  # so that an unknown one fails before the world is opened
     described = pair_of(pair)
     results: list[Result] = []
     with open_world(world, described, dtype=dtype, servers=servers) as devices:
@@ -98,7 +100,7 @@ def decode_in_turns(
 
 
 def _taken(method: str, what: dict[str, Any]) -> dict[str, Any]:
-    """The keywords in ``what`` that say something to ``method``."""
+    """The keywords in ``what`` that have an effect on ``method``."""
     if method not in METHODS:
         return what
     idle = settings_of_methods().difference(parameters(method))

@@ -27,13 +27,13 @@ from .text_request import Least, OnCommit, TextOptions, TextRequest, token_texts
 
 @dataclass(repr=False)
 class Result:
-    """What a run gave; printed, it is one line.
+    """The result of a run; it prints as one line.
 
-    ``text`` and ``tokens`` are the new, committed ones. ``trace`` is what every device
-    did, ``stats`` what that adds up to. ``pieces``: token id -> its text, for every
-    token that the trace mentions. ``cost_ratio``: c = t_target / t_draft and how sure
-    it is, where a setting that was "auto" rests on it. ``baseline``: plain decoding
-    that ran right before it, if any (see ``compare``).
+    ``text`` and ``tokens``: what was committed, without the prompt. ``trace``: what
+    every device did. ``stats``: the trace, summed up. ``pieces``: token id -> its text,
+    for every token in the trace. ``cost_ratio``: c = t_target / t_draft and its
+    confidence interval, if an "auto" setting depends on it. ``baseline``: the plain
+    decoding that ran right before, if any (see ``compare``).
     """
 
     text: str
@@ -46,14 +46,17 @@ class Result:
 
     @property
     def speedup(self) -> float:
-        """Times as fast as its ``baseline``, prefill left out; not-a-number without."""
+        """The speed over its ``baseline``'s, without prefill; NaN without a baseline.
+
+        Both speeds count from the first commit on.
+        """
         if self.baseline is None:
             return nan
         return self.stats.decode_speed / self.baseline.stats.decode_speed
 
     @property
     def summary(self) -> str:
-        """The method, its speed and how many times as fast as plain decoding it was."""
+        """The method, its speed, and its speed-up over plain decoding if known."""
         label = about(str(self.trace.meta["method"])).name
         speed = self.stats.decode_speed
         said = f"{label}: {len(self.tokens)} tokens, {speed:.1f} a second"
@@ -66,14 +69,14 @@ class Result:
         return f"<{self.summary}: {shorten(self.text, 60, placeholder=' ...')!r}>"
 
     def _repr_html_(self) -> str:
-        """The text, marked where the target wrote it and not the draft."""
+        """The text, with the words that the target wrote, not the draft, underlined."""
         accepted = self.trace.draft_positions("accepted")
         written, end = "", 0
         for place, token in enumerate(self.tokens, self.trace.prompt_length):
             piece = self.pieces[token].strip()
             start = self.text.find(piece, end)
             if start < 0:
-                continue  # an end token, or part of a character that the next one ends
+                continue  # an end token, or part of a character that the next completes
             part = escape(self.text[end : start + len(piece)])
             end = start + len(piece)
             written += part if place in accepted else f"<u>{part}</u>"
@@ -121,28 +124,28 @@ def decode(
     pair            a Pair, or the name of one under data/pairs
     gamma           the draft length; "auto" is round(c), where c = t_target / t_draft
                     as this world measures it, and "c-2" two less. The result says how
-                    sure c is
+                    certain c is
     temperature     0 is greedy
-    top_k, top_p    see Sampler. None: as the target's generation_config.json says,
-                    else off
+    top_k, top_p    see Sampler. None: the value in the target's
+                    generation_config.json, else off
     repetition_penalty
-                    see Penalties. None: as that file says, else 1 (off)
+                    see Penalties. None: the value in that file, else 1 (off)
     presence_penalty, frequency_penalty
                     see Penalties; 0 is off
-    min_new_tokens  no end token is among the first ones. None: as that file says,
-                    else 0
-    seed, request   key the randomness: the same two draw the same coins
+    min_new_tokens  how many tokens are written before an end token is allowed. None:
+                    the value in that file, else 0
+    seed, request   the key of all random numbers: the same two draw the same coins
     world           "virtual", "emulated", "processes" or "cluster" (see
                     ``open_world``), or an open World, whose pair is used
-    cancel          when work ends that is no longer wanted, see ``open_world``
-    ignore_eos      takes an end token like any other, so that all outputs have the same
-                    length. Else a text ends at the first of the target's end tokens;
-                    a chat model has several
+    cancel          when unwanted work is stopped; see ``open_world``
+    ignore_eos      treats end tokens like any other, so that all outputs have the same
+                    length. Otherwise a text ends at the first of the target's end
+                    tokens; a chat model has several
     on_commit       is called with the tokens of each commit, to stream them
-    settings        go to the method; its ``lookahead`` and ``servers``, too, are "auto"
-                    where they are left out (see ``auto_settings``)
+    settings        go to the method; ``lookahead`` and ``servers``, too, are "auto" if
+                    left out (see ``auto_settings``)
 
-    Raises SpeclibError naming the value that is wrong and what would be right.
+    Raises SpeclibError naming the wrong value and what to give instead.
     """
     requested = requested_settings(method, gamma, settings, decode)
     coins = Coins(seed, request)
@@ -171,7 +174,7 @@ def decode(
         text_request = options.request(prompt, opened, coins)
         return decode_in(world, text_request, requested)
 
-    # What is wrong is said before any worker process is started.
+    # Errors are raised before any worker process is started.
     opened = open_pair(pair_of(pair))
     requested.check_pair(opened.pair)
     text_request = options.request(prompt, opened, coins)
@@ -180,7 +183,7 @@ def decode(
 
 
 def _pair_in(world: World) -> OpenPair:
-    """The pair that an open world was opened for."""
+    """The pair of an open world; raises BadValue if it has none."""
     opened: OpenPair | None = world.opened
     if opened is None:
         raise BadValue(
@@ -193,7 +196,7 @@ def _pair_in(world: World) -> OpenPair:
 def check_settled(
     opened: OpenPair, own_dtype: str, pair: Pair | str | None, dtype: str
 ) -> None:
-    """Raises BadValue for a pair or a dtype that is not the one of an open world."""
+    """Raises BadValue if ``pair`` or ``dtype`` differs from the open world's."""
     if pair is not None and pair_of(pair) != opened.pair:
         raise BadValue(
             f"pair is {pair_of(pair).name!r}, but this world was opened for "

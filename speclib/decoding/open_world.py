@@ -1,4 +1,4 @@
-"""Opening a world by its name."""
+"""Opens a world by its name."""
 
 from __future__ import annotations
 
@@ -43,17 +43,16 @@ def open_world(
 
     ``world`` is one of
 
-    - "virtual": tokens are computed inline and undilated, and operations last as long
-      as the pair's latency file says; where the pair says how many threads a device
-      has, torch takes no more in this process, until another pair is opened;
+    - "virtual": tokens are computed in this process, undilated, and operations take as
+      long as the pair's latency file says. If the pair sets a device's number of
+      threads, torch uses no more in this process until another pair is opened;
     - "emulated": the same tokens and durations, in worker processes that wait;
-    - "processes": one worker process per device, on the wall clock;
+    - "processes": one worker process per device, in wall-clock time;
     - "cluster": the same on the machines of a Ray cluster (see ``Cluster``).
 
     ``latency``: durations, or a path under data/latency, instead of the pair's own.
-    ``cancel``: when work ends that is no longer wanted, see World; None is
-    "immediate" in "virtual" and "after-op" in worker processes. Close the world when
-    you are done.
+    ``cancel``: when unwanted work is stopped, see World; None means "immediate" in
+    "virtual" and "after-op" in worker processes. Close the world when you are done.
     """
     durations = load_latency_for(world, pair, latency)
     return _open(world, open_pair(pair), durations, servers, dtype, cancel)
@@ -66,11 +65,11 @@ def open_for(
     dtype: str,
     cancel: str | None,
 ) -> World:
-    """Opens a world with as many target servers as the method's settings ask for."""
+    """Opens a world with the number of target servers in the method's settings."""
     latency = load_latency_for(world, opened.pair)
     if latency is not None:
         servers = requested.servers_at(latency.c)
-    else:  # real devices: c is known once their workers run
+    else:  # real devices: c is known only once their workers run
         other_cores = 1 if world == "cluster" else (os.cpu_count() or 2) - 1
         servers = requested.servers_at(inf, available=max(1, other_cores))
     return _open(world, opened, latency, servers, dtype, cancel)
@@ -79,9 +78,9 @@ def open_for(
 def load_latency_for(
     world: str, pair: Pair, latency: str | Latency | None = None
 ) -> Latency | None:
-    """The durations that a world simulates; None where they are measured.
+    """The durations that a world simulates; None if it measures them.
 
-    ``latency``: durations, or the name of a file, instead of the pair's own.
+    ``latency``: durations, or a path under data/latency, instead of the pair's own.
     """
     if world not in WORLDS:
         raise unknown_name(
@@ -108,7 +107,7 @@ def _open(
     dtype: str,
     cancel: str | None,
 ) -> World:
-    """Opens the world; ``latency``: as of ``load_latency_for``."""
+    """Opens the world; ``latency``: what ``load_latency_for`` returned."""
     check_dtype(dtype)
     if cancel is None:
         cancel = "immediate" if world == "virtual" else "after-op"

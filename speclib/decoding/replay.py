@@ -1,13 +1,12 @@
-"""A trace run again on the virtual clock: the time its decisions and devices alone
-take.
+"""Replays a trace on the virtual clock: how long its operations alone take.
 
-The same method makes the same decisions, because every model says what the trace says
-it said. Every operation lasts what it lasted, and between operations no time passes. So
-the makespan is what the run would take if orchestration cost nothing, and measured over
-replayed time is what ours costs.
+The method makes the same decisions, because every model repeats its answers from the
+trace. Every operation takes as long as in the trace, and no time passes between
+operations. So the makespan is the run's time without orchestration, and measured time
+over replayed time is the cost of ours.
 
-Knows no model. Decisions of any sampler are replayed, since the target "says" what was
-committed.
+Knows no model. Works with any sampler, since the target's answers are the committed
+tokens.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ WORLDS_META = (
     "limit",
     "eos",
     "mask",
-)  # what a world adds itself
+)  # the keys that a world adds itself
 NEEDED_META = ("prompt", "limit", "eos", "cancel")
 BLAME = (
     "Was it recorded with this method, these settings and this version of the method?"
@@ -50,7 +49,7 @@ def replay(
     *,
     latency: Latency | None = None,
 ) -> Trace:
-    """``trace`` again on the virtual clock.
+    """Runs ``trace`` again on the virtual clock.
 
     >>> run = speclib.simulate("pearl", c=5, alpha=1, tokens=20)
     >>> twice_as_slow = speclib.Latency.ratio(5, 0.2)
@@ -58,13 +57,13 @@ def replay(
     >>> round(again.makespan / run.trace.makespan, 6)
     2.0
 
-    ``method``: a registered name; by default the trace's own. Its settings are those
-    that the trace names. ``latency``: operations last as long as it says, which is the
-    same run on other devices.
+    ``method``: a registered name; by default the trace's own. The settings are the
+    trace's. ``latency``: gives the operations' durations, as if the same run had used
+    other devices.
 
-    Raises SpeclibError where the trace does not say enough, or where the method asks
-    for anything else than the trace has: another method or setting, or a method that
-    decides by time and now meets its results in another order.
+    Raises SpeclibError if the trace lacks information, or if the method submits other
+    operations than the trace has: because it is another method or setting, or because
+    it decides by time and results now arrive in another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
@@ -92,7 +91,7 @@ def replay(
 
 
 def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
-    """The method's arguments, as far as the trace names them."""
+    """The method's arguments that the trace names."""
     _world, *parameters = signature(METHODS[name]).parameters.values()
     needed = list(NEEDED_META)
     needed += [p.name for p in parameters if p.default is Parameter.empty]
@@ -106,13 +105,13 @@ def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
 
 
 class Silent(Model):
-    """Stands where a model would: its operations are answered from a trace."""
+    """Takes the place of a model: its operations are answered from a trace."""
 
     def __init__(self, vocab: int):
         self.vocab = vocab
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Nobody asks: what was said is in the trace."""
+        """Never called: the trace has the answers."""
         raise NotImplementedError
 
     def cut(self, length: int) -> None:
@@ -123,11 +122,12 @@ class Silent(Model):
 
 
 class Replayed(Virtual):
-    """The devices of ``trace``, which answer as they did there.
+    """The devices of ``trace``, which repeat their answers.
 
-    An operation that did not finish there lasts until it is cancelled; one whose device
-    was lost fails as it did there.
-    ``not_asked_for``: id -> event, of the operations that the method is yet to ask for.
+    An operation that did not finish in the trace lasts until it is cancelled; one whose
+    device was lost fails at the same time.
+    ``not_asked_for``: id -> event, for the operations that the method has not submitted
+    yet.
     """
 
     def __init__(self, trace: Trace, latency: Latency | None):
@@ -156,7 +156,7 @@ class Replayed(Virtual):
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """Where a coin chose ``tokens`` (from a ``row``), those that the trace has."""
+        """``tokens`` as drafts; if coins drew them from ``row``, the trace's."""
         if row is not None:
             tokens = self.guessed_in_round.get(self.round, ())
         return super().guess(tokens, row)
@@ -189,12 +189,12 @@ class Replayed(Virtual):
         return self.latency.steps(future.device, future.op, event.kept, event.fed)
 
     def _stop(self, future: Future[Any]) -> None:
-        """A device that was lost before it could stop is lost here too."""
+        """A device that was lost before it could stop is lost here, too."""
         if not isinstance(self._progress[future].error, DeviceLost):
             super()._stop(future)
 
     def _until_now(self, future: Future[Any]) -> Performed:
-        """It had got there as far as the trace says."""
+        """An operation stopped now has done what the trace says."""
         return self._progress[future].done
 
     def _step(self) -> None:
@@ -208,7 +208,7 @@ class Replayed(Virtual):
         super()._step()
 
     def _take_event(self, future: Future[Any]) -> Event:
-        """What the trace has of this operation; an error if it has another."""
+        """The trace's event for this operation; raises BadValue if it is another."""
         event = self.not_asked_for.pop(future.id, None)
         if event is not None and _is_of(event, future):
             return event
@@ -229,11 +229,12 @@ class Replayed(Virtual):
     def target_rows(
         self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
-        """What the target says after ``texts``: what was committed there.
+        """The target's answers after ``texts``: the committed tokens.
 
-        After the last of them it says what was ``likeliest``; where those are
-        ``tested``, only off the committed text. Elsewhere off the committed text, and
-        beyond its end, no decision depends on what it says.
+        After the last texts, one for each of ``likeliest``, it answers those; if they
+        are ``tested``, only after texts that contradict the committed one. After all
+        other such texts, and beyond the committed text's end, no decision depends on
+        the answer.
         """
         first_of_last = len(texts) - len(likeliest)
         said = []
@@ -254,13 +255,13 @@ class Replayed(Virtual):
 
 
 def _had_no_tokens_left(event: Event) -> bool:
-    """Whether it is a drafting that came back empty: there the context ended."""
+    """Whether it is a draft operation that found no room left in the context."""
     has_finished = not event.cancelled and not event.lost
     return event.is_drafting and not event.tokens and has_finished
 
 
 def _is_of(event: Event, future: Future[Any]) -> bool:
-    """Whether ``event`` can be what ``future`` asks for."""
+    """Whether ``event`` can be the operation of ``future``."""
     operation = future.op
     same_source = (event.device, event.round) == (future.device, future.round)
     if not same_source or event.op != operation.name:

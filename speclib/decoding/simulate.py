@@ -1,8 +1,8 @@
-"""What if: any method at any cost ratio and acceptance rate, in milliseconds.
+"""What if: simulates any method at any cost ratio and acceptance rate, in milliseconds.
 
-For lectures and sliders. The target writes a fixed text. At each of its words the draft
-agrees with probability alpha, independently, and says another word otherwise. The
-method's own code runs on the virtual clock, so every number is of the kind "virtual".
+For lectures and sliders. The target writes a fixed text. At each word the draft agrees
+with probability alpha, independently, and otherwise says another word. The method's own
+code runs on the virtual clock, so every number is of the kind "virtual".
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ TEXT = (
     "waiting does . When both work at once nobody waits , and the time of a step is "
     "that of the slower of the two ."
 )
-OF_A_DRAFT = ("alpha", "doubt", "fuzzy")  # arguments that describe one
-TARGET_SECONDS = 0.1  # of a pass, where no latency is given
-CONTEXT = 1 << 14  # tokens of a text of the toys, the prompt's one among them
+OF_A_DRAFT = ("alpha", "doubt", "fuzzy")  # arguments that describe the draft
+TARGET_SECONDS = 0.1  # of a target pass, if no latency is given
+CONTEXT = 1 << 14  # tokens in a toy's text, including one for the prompt
 
 
 class Script(NamedTuple):
     """A text as the toys write it: its different words, and the text as their ids.
 
-    Id 0 is the prompt, which is no word.
+    Id 0 is the prompt, not a word.
     """
 
     words: tuple[str, ...]
@@ -99,29 +99,29 @@ def simulate(
     >>> round(plain.stats.seconds, 2), round(pearl.stats.seconds, 2)
     (2.0, 0.5)
 
-    c         how many times as fast a draft pass is as a target pass of 0.1 s
-    alpha     the probability with which the draft agrees at a word; or a list of them,
-              for the first word that it writes after somebody else's, for the second
-              in a row, and so on; None: 0.9
-    latency   a Latency, or a path under data/latency: passes then last as it says,
-              whatever ``c`` is
-    seed      draws the agreements: the same ones for every method and setting
-    cancel    when work ends that is no longer wanted, see World
-    lost      device name -> the second at which it dies
-    settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (as many
-              targets) are "auto" where they are left out. Further ones, for any method:
+    c         the cost ratio: a target pass takes 0.1 s, a draft pass 0.1 s / c
+    alpha     the probability that the draft agrees at a word; or a list of them, for
+              the first word that the draft writes in a row, the second, and so on;
+              None: 0.9
+    latency   a Latency, or a path under data/latency: gives the durations of passes
+              instead of ``c``
+    seed      draws the agreements, which are the same for every method and setting
+    cancel    when unwanted work is stopped, see World
+    lost      device name -> the time in seconds at which it dies
+    settings  the method's own; ``gamma``, ``lookahead`` and ``servers`` (the number of
+              targets) are "auto" if left out. Further ones, for any method:
 
-              text      what is written
-              doubt     how unevenly sure the draft is of its words, see Toy; 0: as sure
-                        of each
+              text      the text that is written
+              doubt     how much the draft's confidence varies from word to word, see
+                        Toy; 0: not at all
               fuzzy     the share of their agreement that layers on one input keep, see
                         Toy; 1: all
-              target    seconds of a target pass, where ``latency`` does not say it
+              target    seconds of a target pass, if ``latency`` is not given
               network   seconds of a message to or from a target, one way
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
-    ``lost``, for a value that is not of its kind, and for what is said of the draft
-    where a method has none (but plain decoding, with which all others are compared).
+    ``lost``, for a value of the wrong kind, and for a setting of the draft if the
+    method has none (but plain decoding, the baseline of all others, ignores it).
     """
     what_if = _what_if(
         method, c=c, alpha=alpha, tokens=tokens, latency=latency, **settings
@@ -139,17 +139,17 @@ def simulate_batch(
     seed: Seed = 0,
     **what: Any,
 ) -> BatchResult:
-    """The same with ``batch`` requests at a time, in lock-step over the same devices.
+    """``simulate`` with ``batch`` requests at a time, in lock-step on the same devices.
 
     >>> latency = speclib.Latency.ratio(8, 0.1).lengthened(0.01)
     >>> batch = speclib.simulate_batch("pearl", batch=4, tokens=20, latency=latency)
     >>> batch.seats, batch.tokens
     (4, 80)
 
-    requests  how many there are: a seat whose request ends takes the next one, and
-              stays empty if none is left. None: as many as seats. Request i is
-              the one of ``seed`` + i
-    what      what ``simulate`` takes, but for ``cancel`` and ``lost``
+    requests  how many there are in all: a seat whose request ends takes the next one,
+              and stays empty if none is left. None: one per seat. Request i has the
+              seed ``seed`` + i
+    what      the arguments of ``simulate``, without ``cancel`` and ``lost``
 
     Raises SpeclibError as ``simulate`` does, and for a method whose devices do not wait
     for each other (DSI).
@@ -168,9 +168,9 @@ def simulate_batch(
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A method, models that agree as often as they are told, and how long passes last.
+    """What to simulate: a method, toy models, and the durations of passes.
 
-    ``alpha``, ``doubt``, ``fuzzy``: of the draft, as in ``simulate``.
+    ``alpha``, ``doubt``, ``fuzzy``: the draft's, as in ``simulate``.
     """
 
     requested: RequestedSettings
@@ -183,7 +183,7 @@ class WhatIf:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """``alpha`` by place; () where one holds for all places."""
+        """``alpha`` by position; () if one value holds for all positions."""
         return tuple(self.alpha) if isinstance(self.alpha, Sequence) else ()
 
     def models(self, seed: int) -> dict[str, Toy]:
@@ -200,7 +200,7 @@ class WhatIf:
         return models
 
     def run_in(self, world: World, seed: int) -> Result:
-        """Lets the method write in a world that has such models."""
+        """Lets the method write in a world that has these models."""
         method, settings = self.requested.method, self.requested.resolve(world)
         world.begin((BOS,), sampler=Sampler(), coins=Coins(seed), limit=self.tokens)
         METHODS[method](world, **settings)
@@ -239,7 +239,7 @@ def _what_if(
     network: AtLeastZero = 0.0,
     **settings: Any,
 ) -> WhatIf:
-    """What is simulated, checked: see ``simulate``."""
+    """Checks the arguments of ``simulate``."""
     requested = requested_settings(method, gamma, settings, _what_if)
     is_described = alpha is not None or doubt != 0 or fuzzy != 1
     if is_described and lacks_a_draft(method):
@@ -248,7 +248,8 @@ def _what_if(
         )
     if isinstance(alpha, Sequence) and doubt:
         raise BadValue(
-            f"doubt is {doubt:g} with an alpha for each place: leave out one of the two"
+            f"doubt is {doubt:g}, but alpha is a list: leave doubt out, or give one "
+            "alpha"
         )
     script = script_of(text)
     if len(script.words) < 3:  # a draft could not say a wrong word
@@ -264,9 +265,9 @@ def _what_if(
 
 
 def lacks_a_draft(method: str) -> bool:
-    """Whether a draft is not described to ``method``.
+    """Whether the draft's settings are refused for ``method``: it has no draft.
 
-    It is to plain decoding, with which all others are compared.
+    Plain decoding accepts and ignores them, as the baseline of all other methods.
     """
     return method != "autoregressive" and not about(method).uses_draft
 
@@ -293,9 +294,9 @@ class MortalWorld(Virtual):
         future: Future[Any],
         happens: Callable[[Future[Any]], None],
     ) -> None:
-        """What would end after its device has died fails at that moment instead.
+        """Makes a step that would end after its device dies fail at that moment.
 
-        A message that is under way by then still arrives.
+        A message that is already on its way still arrives.
         """
         dies = self._lost.get(future.device, inf)
         if time > dies and happens == self._end_step:

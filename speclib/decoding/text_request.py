@@ -1,7 +1,7 @@
-"""What a world is asked to write: a prompt's token ids, and how the next are chosen.
+"""A request for a text: the prompt's token ids, and how the next ones are chosen.
 
-Knows no world and no method: only a pair's tokenizer, its limits, and what the target's
-files say of sampling.
+Knows no world and no method: only a pair's tokenizer, its limits, and the sampling
+settings in the target's files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OnCommit: TypeAlias = Callable[[tuple[int, ...]], object]
 
 @dataclass(frozen=True)
 class TextRequest:
-    """A prompt's token ids and how the next are chosen; see ``World.begin``."""
+    """A prompt's token ids and how the next ones are chosen; see ``World.begin``."""
 
     prompt: tuple[int, ...]
     sampler: Sampler
@@ -36,9 +36,9 @@ class TextRequest:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What ``decode`` was given of the text that is to be written.
+    """The arguments of ``decode`` that concern the text.
 
-    None: left to the target's generation_config.json.
+    None: use the target's generation_config.json.
     """
 
     max_new_tokens: int
@@ -55,8 +55,8 @@ class TextOptions:
     def request(self, prompt: Any, opened: OpenPair, coins: Coins) -> TextRequest:
         """The request for a text that begins with ``prompt``, a str or chat messages.
 
-        Raises BadValue for a prompt or an option that cannot be used, and where the
-        target's files ask for what is not here.
+        Raises BadValue for a prompt or an option that cannot be used, and if the
+        target's files ask for something that speclib does not have.
         """
         prompt_ids = encode(prompt, opened, self.max_new_tokens)
         return TextRequest(
@@ -98,10 +98,11 @@ def encode(
 ) -> tuple[int, ...]:
     """The token ids of ``prompt`` for both models of an open pair.
 
-    A str is tokenised as it is, chat messages by the tokenizer's chat template. Raises
-    BadValue for a prompt that is empty or neither of the two, for one with a token that
-    the target has no row for (the draft may lack it: see ``models.vocabulary``), and
-    for one that leaves no context for ``max_new_tokens`` more tokens.
+    A str is tokenised as it is, chat messages with the tokenizer's chat template.
+    Raises BadValue for a prompt that is empty or neither of the two, for one with a
+    token that the target has no row for (the draft may lack it: see
+    ``models.vocabulary``), and for one that leaves too little context for
+    ``max_new_tokens`` more tokens.
     """
     if isinstance(prompt, str):
         token_ids = opened.tokenizer.encode(prompt)

@@ -1,10 +1,10 @@
-"""The registry of methods: a new one is a file, an import and a line in METHODS.
+"""The registry of methods: a new one needs a file, an import and a line in METHODS.
 
-What others ask of a method beside running it, its file says as ``ABOUT``.
+A method's ``ABOUT`` holds the facts that timelines, planners, tests and "auto" use.
 
-Methods import ``core``, the types of ``worlds`` and results of ``operations``: never
-time, randomness, torch or models. Being registered, a method is tested for
-losslessness in every variant.
+Methods import ``core``, the types of ``worlds`` and the results of ``operations``:
+never time, randomness, torch or models. Every registered method is tested for
+losslessness in all its variants.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DOOR = (
 
 
 def in_a_world(method: Callable[..., None]) -> Callable[..., None]:
-    """The same method; it raises BadCall where it is called without a World."""
+    """The same method, which raises BadCall if it is called without a World."""
     name = method.__name__
 
     @wraps(method)
@@ -80,7 +80,7 @@ METHODS: dict[str, Callable[..., None]] = {
         eagle,
     )
 }
-globals().update(METHODS)  # `from speclib.methods import pearl` gives the same
+globals().update(METHODS)  # so that `from speclib.methods import pearl` checks, too
 
 
 def find(
@@ -90,9 +90,9 @@ def find(
 ) -> Callable[..., None]:
     """The method registered as ``name``.
 
-    ``settings``: names that it should know; ``gamma`` counts as one of them.
-    ``caller``: the function that was given them, one of whose own arguments may have
-    been meant. Raises SpeclibError listing what is known, for an unknown method or
+    ``settings``: names that the method must know; ``gamma`` is always allowed.
+    ``caller``: the function that was given them; the user may have meant one of its own
+    arguments. Raises SpeclibError, listing the known names, for an unknown method or
     setting.
     """
     if name not in METHODS:
@@ -108,13 +108,13 @@ def find(
 
 
 def _arguments(function: Callable[..., object]) -> list[str]:
-    """The names of a function's arguments, but for the rest that it hands on."""
+    """The names of a function's arguments, without ``**settings`` that it passes on."""
     arguments = signature(function).parameters.values()
     return [each.name for each in arguments if each.kind is not each.VAR_KEYWORD]
 
 
 def about(method: str) -> About:
-    """What the page of a method says of it; of one that has no page, only its name."""
+    """The ``ABOUT`` of a method's source file; only its name if there is none."""
     nothing_said = About(name=method)
     if method not in METHODS:
         return nothing_said
@@ -124,12 +124,12 @@ def about(method: str) -> About:
 
 
 def parameters(method: str) -> list[str]:
-    """What a registered method can be told, besides its world."""
+    """The settings of a registered method: all its parameters but ``world``."""
     return [name for name in signature(METHODS[method]).parameters if name != "world"]
 
 
 def settings_of_methods() -> set[str]:
-    """What some registered method can be told; plain decoding has none of it."""
+    """The settings of all registered methods; plain decoding has none."""
     return {setting for method in METHODS for setting in parameters(method)}
 
 

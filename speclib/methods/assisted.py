@@ -17,26 +17,26 @@ def assisted(
     schedule: str = "constant",
     confidence_threshold: float = 0.4,
 ) -> None:
-    """Drafts until the draft is unsure; then the target tests all, as in SD.
+    """Drafts until the draft is unsure; then the target tests all drafts, as in SD.
 
-    The draft goes on until it has ``num_assistant_tokens``, has written an end token,
-    or was less sure of a token than ``confidence_threshold`` (0: never). That last
-    token is still tested. The draft never writes the last token that may be written:
-    the target gives that one anyway.
+    The draft stops at ``num_assistant_tokens``, at an end token, or at a token whose
+    probability is below ``confidence_threshold`` (0: never). That token is still
+    tested. The draft never writes the last token of the limit: the target gives that
+    one anyway.
 
-    ``schedule="heuristic"``: two more tokens next time if all were accepted, else one
-    fewer, at least one. ``"constant"``: always as many. The defaults are those of
-    transformers 5.23.
+    ``schedule="heuristic"``: two more draft tokens next time if all were accepted, else
+    one fewer, at least one. ``"constant"``: always the same number. The defaults are
+    transformers 5.23's.
 
     Source: Gante 2023, "Assisted Generation: a new direction toward low-latency text
     generation"; transformers 5.23, ``AssistedCandidateGenerator``; confidence: its
     ``ConfidenceCriteria``.
     Differences from transformers: none in tokens or forward passes of a request; in
-    both, each model's first pass is its prefill. Every request starts afresh (there:
-    "heuristic_transient"; its "heuristic" carries the number over to the next request).
-    Where scikit-learn is installed, transformers also moves the threshold along the ROC
-    curve of past tests; here it stays. There, a draft that was rejected feeds two
-    tokens to its next pass; here only those it lacks.
+    both, each model's first pass is its prefill. Every request starts with the initial
+    number (there: "heuristic_transient"; its "heuristic" carries the number over to the
+    next request). If scikit-learn is installed, transformers also moves the threshold
+    along the ROC curve of past tests; here it is fixed. After a rejection, transformers
+    feeds two tokens to the next draft pass; here only those that its KV cache lacks.
     """
     require_one_of("schedule", schedule, ("constant", "heuristic"))
     require_counts(num_assistant_tokens=num_assistant_tokens)

@@ -34,34 +34,36 @@ def dsi(
     test: str = "exact",
     block: int | None = None,
 ) -> None:
-    """Every drafter writes a text of its own; ``servers`` targets score what is there.
+    """Every drafter writes its own text; ``servers`` targets score what is drafted.
 
-    A free target scores the texts that no target has looked at. It does so at once if
-    the committed text is one of them, so plain decoding goes on whatever is drafted;
-    else when ``lookahead`` of them have gathered. A lost device is done without.
+    An idle target scores the texts that no target has scored yet. If the committed text
+    is one of them it starts at once, so plain decoding continues regardless of the
+    drafts; otherwise it waits for ``lookahead`` unscored texts. If a device is lost,
+    the others continue.
 
-    ``servers``: None is all targets. ``test``: "exact" gives plain decoding's own
-    tokens. "ratio" keeps more; it is equal in distribution as long as no draft's time
-    depends on its token, since time decides which draft is tested. ``block``: how many
-    tokens a drafter writes per operation; None is ``lookahead``.
+    ``servers``: None uses all targets. ``test``: "exact" gives plain decoding's own
+    tokens. "ratio" keeps more tokens; it is equal in distribution as long as no draft's
+    time depends on its token, since time decides which draft is tested. ``block``: how
+    many tokens a drafter writes per operation; None means ``lookahead``.
 
-    Whatever ends at the same moment is known before anything is decided there; the
-    paper leaves that order open. (docs/decisions.md says what order and blocks cost.)
+    All results that arrive at the same moment are recorded before the next decision;
+    the paper leaves that order open. (docs/decisions.md gives the cost of order and
+    blocks.)
 
     With ``lookahead`` 1, one server and ``block`` 1 this is AMUSD (McDanel 2024,
-    arXiv:2410.17375): a draft that never waits, and one target that scores whatever
-    has been drafted when it is free. (Its code, github.com/BradMcDanel/AMUSD at
-    c52657a, amusd.py, line 437, has the target wait until two tokens are drafted.)
+    arXiv:2410.17375): a draft that never waits, and one target that, when idle, scores
+    all that has been drafted. (Its code, github.com/BradMcDanel/AMUSD at c52657a,
+    amusd.py, line 437, has the target wait until two tokens are drafted.)
 
     Source: Timor et al. 2024, section 3.1, Algorithm 1; its line 6 gives both drafters
     and targets work, and the lookahead is its "preemption".
-    Differences from the paper: drafters do not continue each other's texts, and those
-    that agree all write on (line 10 would end all but one). A target scores all that
-    has gathered. Line 17 may return an unverified prefix, this does not. Line 8 ends a
-    drafter at the token that a target contradicts. Here a block that was begun after
-    such a token is cancelled, but one that has the token in it is finished, since
-    nobody knows a block's tokens before it is written. ``block=1`` ends it at once, for
-    a message per token.
+    Differences from the paper: drafters do not continue each other's texts, and all
+    that agree keep writing (line 10 would end all but one). A target scores all
+    unscored texts along a draft at once. Line 17 may return an unverified prefix; this
+    does not. Line 8 ends a drafter at the token that a target contradicts. Here a block
+    that starts after such a token is cancelled, but one that contains the token is
+    finished, since its tokens are known only once the block is written. ``block=1``
+    ends it at once, at the cost of a message per token.
     """
     require_one_of("test", test, tuple(TESTS))
     require_counts(lookahead=lookahead, servers=servers, block=block)
@@ -70,13 +72,13 @@ def dsi(
         speculation.keep_drafters_writing()  # line 6, of f_1 ... f_(m-1)
         speculation.give_idle_targets_work()  # line 6, of f_m; section 3.1's lookahead
         for finished in world.earliest(*speculation.running):  # line 4: once any ends
-            speculation.record(finished)  # line 4: its token is there
+            speculation.record(finished)  # line 4: its token is known
         speculation.commit_what_is_verified()  # lines 7, 9 and 11-14
         speculation.cancel_what_cannot_follow()  # line 8
 
 
 class Scoring(NamedTuple):
-    """What a target is busy with: the row after each of ``texts``."""
+    """A target's current work: the row after each of ``texts``."""
 
     target: Device
     texts: list[AnyText]
@@ -85,9 +87,9 @@ class Scoring(NamedTuple):
 class Speculation:
     """What all devices have written and scored beyond the committed text.
 
-    ``drafts``: of each drafter that is not lost, what it has written after that text.
-    ``known_rows``: the target's row by the text that it follows; rows come in any order
-    and wait here until that text is committed.
+    ``drafts``: what each drafter that is not lost has written after that text.
+    ``known_rows``: the target's rows by the text that they follow; they arrive in any
+    order and wait here until that text is committed.
     """
 
     def __init__(
@@ -112,11 +114,11 @@ class Speculation:
 
     @property
     def running(self) -> list[AnyFuture]:
-        """Everything that a device still has to answer."""
+        """All operations that devices still have to answer."""
         return [*self._scoring, *self._writing]
 
     def keep_drafters_writing(self) -> None:
-        """A drafter goes on from its own draft while there is text left to write."""
+        """Each idle drafter continues its own draft while tokens are left to write."""
         busy = set(self._writing.values())
         for drafter, draft in self.drafts.items():
             if drafter not in busy and len(draft) < self.world.left:
@@ -125,7 +127,7 @@ class Speculation:
                 self._writing[future] = drafter
 
     def give_idle_targets_work(self) -> None:
-        """A free target scores the texts along a draft that no target has looked at."""
+        """Each idle target scores the unseen texts along a draft."""
         busy = {scoring.target for scoring in self._scoring.values()}
         for target in self.targets:
             if target in busy:
@@ -136,7 +138,7 @@ class Speculation:
                 self._scoring[future] = Scoring(target, texts)
 
     def _texts_to_score(self) -> list[AnyText]:
-        """The unseen texts along the first draft that has enough of them; or none."""
+        """The unseen texts along the first draft that has enough of them, or []."""
         seen = set(self.known_rows)
         for scoring in self._scoring.values():
             seen.update(scoring.texts)
@@ -149,7 +151,7 @@ class Speculation:
         return []
 
     def record(self, finished: AnyFuture) -> None:
-        """Takes in what a device answered, or that it is lost."""
+        """Records what a device answered, or that it is lost."""
         error = finished.error
         if finished in self._scoring:
             target, texts = self._scoring.pop(finished)
@@ -165,7 +167,7 @@ class Speculation:
                 self.drafts[drafter] = self._extended(self.drafts[drafter], finished)
 
     def _do_without(self, device: Device, error: DeviceLost) -> None:
-        """Asks ``device`` no more; raises ``error`` where no target is left."""
+        """Stops using ``device``; raises ``error`` if no target is left."""
         self.targets = [target for target in self.targets if target is not device]
         self.drafts.pop(device, None)
         if not self.targets:
@@ -174,7 +176,7 @@ class Speculation:
     def _extended(
         self, draft: tuple[Drafted, ...], future: Future[tuple[Drafted, ...]]
     ) -> tuple[Drafted, ...]:
-        """A draft with what was written after it; () where that left the committed
+        """A draft with what was written after it; () unless it continues the committed
         text."""
         committed = self.world.text
         written = future.op.text + ids(future.result())
@@ -184,7 +186,7 @@ class Speculation:
         return (draft + future.result())[-beyond:]
 
     def commit_what_is_verified(self) -> None:
-        """Tests the first draft that there is, as long as its next row is known."""
+        """Tests the first non-empty draft for as long as its next row is known."""
         while self.world.going and self.world.text in self.known_rows:
             draft = next(filter(None, self.drafts.values()), ())
             rows = self._known_rows_along(draft)
@@ -195,8 +197,8 @@ class Speculation:
                 self.drafts[drafter] = remaining_draft(written, committed)
 
     def _known_rows_along(self, draft: tuple[Drafted, ...]) -> list[Row]:
-        """The rows after the committed text and along ``draft``, up to the first
-        unknown."""
+        """The rows after the committed text and along ``draft``, up to the first one
+        that is unknown."""
         rows = []
         for text in texts_along(self.world.text, draft):
             if text not in self.known_rows:
@@ -205,7 +207,7 @@ class Speculation:
         return rows
 
     def cancel_what_cannot_follow(self) -> None:
-        """Drops rows and operations of texts that the committed one has left."""
+        """Drops the rows and operations that the committed text makes useless."""
         committed = self.world.text
         following = {}
         for text, row in self.known_rows.items():
@@ -218,12 +220,12 @@ class Speculation:
 
 
 def texts_along(text: AnyText, draft: tuple[Drafted, ...]) -> list[AnyText]:
-    """``text``, then the same with one drafted token more each."""
+    """``text``, followed by the first 0, 1, 2 ... drafted tokens."""
     return [text + ids(draft[:count]) for count in range(len(draft) + 1)]
 
 
 def first_unseen(texts: list[AnyText], seen: set[AnyText]) -> list[AnyText]:
-    """The first run of ``texts`` that are not ``seen``."""
+    """The first run of consecutive ``texts`` that are not in ``seen``."""
     unseen: list[AnyText] = []
     for text in texts:
         if text not in seen:
@@ -236,7 +238,7 @@ def first_unseen(texts: list[AnyText], seen: set[AnyText]) -> list[AnyText]:
 def remaining_draft(
     draft: tuple[Drafted, ...], committed: Tokens
 ) -> tuple[Drafted, ...]:
-    """What is left of ``draft`` once ``committed`` is; () where it is none of it."""
+    """What is left of ``draft`` after ``committed``; () if it starts otherwise."""
     if ids(draft)[: len(committed)] != committed:
         return ()
     return draft[len(committed) :]

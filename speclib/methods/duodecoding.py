@@ -1,7 +1,7 @@
-"""DuoDecoding: the draft on a CPU writes while the target on a GPU checks.
+"""DuoDecoding: the draft on a CPU writes while the target on a GPU verifies.
 
-Like PEARL's post-verify, but where the draft is not sure it writes several shorter
-sequences, and the target's own next token chooses among them:
+Like PEARL's post-verify, but a draft that is unsure writes several shorter sequences,
+and the target's own next token chooses among them:
 
     target scores     text  w1 w2 w3                 the window, from the round before
     draft writes                      a1 a2          sequence 1
@@ -26,27 +26,28 @@ def duodecoding(
     """Drafts ``gamma`` tokens in all, in one or more sequences, *while* the target
     scores.
 
-    The target scores the ``window``: the tokens of the sequence chosen last that still
-    await it. If all of them pass, the target's own next token chooses among the new
-    sequences. The one that begins with it, if any, is the next window. See
-    ``DraftSequences`` for how many sequences there are.
+    The target scores the ``window``: the tokens that still await it of the sequence
+    chosen last. If all of them pass, the target's own next token chooses among the new
+    sequences: the one that begins with it, if any, becomes the next window. See
+    ``DraftSequences`` for the number of sequences.
 
     A round takes max(gamma * t_draft, t_target), so the paper's gamma is
     c = t_target / t_draft, measured.
 
-    ``k``: always so many sequences; None is as many as the draft's own chances say, at
-    most ``most``. ``first``: the first round's budget, small since no token is out
-    before that round ends (TTFT). ``most`` and ``first`` are the published code's.
+    ``k``: a fixed number of sequences; None: as many as the draft's own probabilities
+    suggest, at most ``most``. ``first``: the first round's budget, small because no
+    token is committed before that round ends (TTFT). ``most`` and ``first`` are the
+    published code's.
 
-    Drafts are greedy at every temperature, and pass when they are what the target draws
-    there itself. So the output is plain decoding's own, token for token.
+    Drafts are greedy at every temperature, and pass if the target itself draws the same
+    token there. So the output is plain decoding's own, token for token.
 
     Source: Lv et al. 2025, section 3, Algorithm 1.
     Differences from the paper: it verifies by speculative sampling, and its code
     handles greedy decoding only; with a draft that is certain of its tokens both rules
-    pass a token x with probability p(x). The published c is typed in; here it is
-    measured. A sequence that the target's token does not choose is dropped, its KV too,
-    except for what the next text shares with it.
+    accept a token x with probability p(x). The published c is typed in; here it is
+    measured. A sequence that is not chosen is dropped, with its KV cache except for
+    what the next text shares with it.
     """
     require_counts(k=k, most=most, first=first)
     window: tuple[Drafted, ...] = ()
@@ -71,8 +72,8 @@ def choose_sequence(
 ) -> tuple[Drafted, ...]:
     """The rest of the sequence that begins with the target's own token; () for none.
 
-    The trace counts this as one test: of the chosen sequence's first token as accepted,
-    or else of the likeliest sequence's first token as rejected.
+    The trace counts this as one test: the chosen sequence's first token is accepted, or
+    else the likeliest sequence's first token is rejected.
     """
     if not sequences:
         return ()

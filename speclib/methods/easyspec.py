@@ -17,36 +17,35 @@ def easyspec(
     budget: int | None = None,
     calibrate: bool = True,
 ) -> None:
-    """Tree SD with a drafter that gives up to ``lp`` (N) layers one and the same input.
+    """Tree SD with a drafter that gives up to ``lp`` (N) layers the same input.
 
-    While a large target is spread over many devices, its small draft runs on one of
-    them and the others wait. Here they take part: the attentions of ``lp`` layers run
-    at once, one on each device, and then their MLPs follow in order. What comes out is
-    *fuzzy*: near the draft's own distribution, in fewer steps. That is allowed, since
-    the target tests it. q is the fuzzy distribution, and the output is the target's own
-    all the same.
+    A large target is spread over many devices, but its small draft runs on one of them
+    while the others wait. Here they take part: the attentions of ``lp`` layers run at
+    once, one on each device, and then their MLPs follow in order. The result is
+    *fuzzy*: close to the draft's own distribution, in fewer steps. That is lossless,
+    since the fuzzy distribution is the q that the target tests against.
 
     *Bonus calibration.* Errors in the draft's KV cache would add up. So after each
-    verification every fuzzy entry is dropped, also those of accepted tokens, and one
-    exact pass over these tokens and the bonus token rebuilds the cache. That pass also
-    yields the first level of the next tree, so no pass is added:
+    verification every fuzzy entry is dropped, even for accepted tokens, and one exact
+    pass over these tokens and the bonus token rebuilds the cache. That pass also gives
+    the first level of the next tree, so it costs no additional pass:
 
         a round    exact pass | fuzzy pass ... fuzzy pass | target pass
                    t_draft    | (gamma - 1) * t_fuzzy     | t_target
 
-    ``calibrate=False``: that pass is fuzzy too, and what fuzzy passes cached stays.
+    ``calibrate=False``: that pass is fuzzy too, and fuzzy cache entries are kept.
 
-    The loop is tree SD's, word for word. What is new lives inside the draft's forward
-    pass (``parallel/layer_parallel.py``). A pair's ``spread = "layers"`` gives the
-    draft several devices; any Llama or Qwen draft can do it on one, at no gain. With
-    ``lp`` 1 every pass is exact, and this is ``tree``.
+    The loop is exactly tree SD's. The new part is inside the draft's forward pass
+    (``parallel/layer_parallel.py``). A pair's ``spread = "layers"`` gives the draft
+    several devices; any Llama or Qwen draft can also do it on one, without a speed-up.
+    With ``lp`` 1 every pass is exact, and this is ``tree``.
 
     Source: Wu et al. 2025, sections 3.1, 3.2, Algorithm 2; Table 6 for which layers
     share an input; figure 4 for calibration's effect.
-    Differences from the paper: none in the drafter. Gamma (5 fits its times, so "auto"
-    is 5), the width of the main results, and how a tree is drafted and tested are not
-    stated there: see ``tree``. The authors' code, named in
-    data/papers/easyspec/paper.toml, was not looked at.
+    Differences from the paper: none in the drafter. The paper does not state gamma (5
+    fits its times, so "auto" is 5), the width in the main results, or how a tree is
+    drafted and tested: see ``tree``. The authors' code, named in
+    data/papers/easyspec/paper.toml, was not consulted.
     """
     require_counts(lp=lp, width=width, budget=budget)
     require_bools(calibrate=calibrate)
@@ -65,8 +64,8 @@ def calibration(calibrate: bool | None) -> str:
     return "not calibrated" if calibrate is False else ""
 
 
-# Its own draft length fits its paper's times: c, which is of exact passes, says too
-# little about a draft whose passes are fuzzy.
+# A fixed draft length that fits the paper's times: c compares exact passes, and says
+# too little about a draft whose passes are fuzzy.
 ABOUT = About(
     name="EasySpec",
     labels={

@@ -1,8 +1,8 @@
 """Lookahead decoding: the target writes ahead of itself and keeps what it wrote.
 
-No draft model runs. Every target pass scores one tree that has two parts: candidates to
-test now, and a window that grows candidates for later. With window = 4 and ngram = 4 it
-is
+There is no draft model. Every target pass scores one tree with two parts: candidates to
+test now, and a window that grows candidates for later. With window = 4 and ngram = 4
+the window is
 
     position     0    1    2    3    4    5    6
     level 0      x    a1   a2   a3                     x is the text's last token
@@ -12,9 +12,8 @@ is
 
 and each diagonal is an n-gram that the target itself might write:
 x b1 c2 d3,  a1 b2 c3 d4,  a2 b3 c4 d5,  a3 b4 c5 d6. They go into a pool. Then the
-window moves on by one position. Level 0 goes, and so does b1: where it stood, the
-text's new last token now stands, whatever that is. The likeliest tokens are the new
-lowest level.
+window moves by one position. Level 0 is dropped, and so is b1: the text's new last
+token takes its position. The likeliest tokens become the new lowest level.
 """
 
 from __future__ import annotations
@@ -42,22 +41,23 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
     begin with the text's last token.
 
     Source: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using
-    Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are those of its
-    README.
+    Lookahead Decoding", section 3, Algorithm 2; the defaults (W, N, G) are its
+    README's.
     Differences from the published code (github.com/hao-ai-lab/LookaheadDecoding, branch
-    main, eed010d): it never credits a full match. Where all tokens of an n-gram are
-    accepted, its count of them ends one too low, so the token that the pass gives after
-    them is thrown away and decoded again; its pull request 68 mends this. And its
-    window begins with random tokens of the prompt, here with the prompt's tokens in
-    order. As a rule the first costs passes; the second costs or saves some, as the text
-    has it. Both are put back in ``speclab/mutants/lookahead_as_published.py``.
-    Differences from the paper: the window begins as said, there at random. N-grams that
-    begin alike are fed once. When sampling, an n-gram is accepted where the target
-    draws it; there each is tried and removed in turn, which accepts as often. The cache
-    keeps the first n-gram's tokens only: others that are accepted are fed again. A pass
-    moves the window by one position, however many tokens are accepted, as published
-    ("ALWAYS_FWD_ONE"), and n-grams of the prompt stay out of the pool. The window is
-    left out once it no longer fits into the models' context.
+    main, eed010d): it never credits a full match. If all tokens of an n-gram are
+    accepted, it counts one too few, so the token that the pass gives after them is
+    thrown away and decoded again; its pull request 68 fixes this. And its window starts
+    with random tokens of the prompt, here with the prompt's tokens in order. The first
+    difference usually costs it passes; the second costs or saves some, depending on the
+    text. ``speclab/mutants/lookahead_as_published.py`` reverts both.
+    Differences from the paper: its window starts at random, ours as said above. N-grams
+    with a common prefix share its tokens in the pass. When sampling, an n-gram is
+    accepted as far as the target draws it; the paper tries and removes one after the
+    other, which accepts as often. The KV cache keeps only the first n-gram's tokens:
+    any others that are accepted are fed again. A pass moves the window by one position,
+    no matter how many tokens are accepted, as in the published code ("ALWAYS_FWD_ONE"),
+    and the prompt's n-grams stay out of the pool. The window is left out once it no
+    longer fits into the models' context.
     """
     require_window(window, ngram, guesses)
     pool = Pool(guesses)
@@ -67,7 +67,7 @@ def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -
 
 
 def require_window(window: int, ngram: int, guesses: int) -> None:
-    """Raises BadValue for a window, an n-gram or a pool that is too small."""
+    """Raises BadValue if the window, the n-gram or the pool is too small."""
     require_counts(window=window, guesses=guesses)
     require_counts(least=3, ngram=ngram)
 
@@ -80,12 +80,12 @@ def window_span(window: int, ngram: int) -> int:
     last: it has a node for each of ``window`` diagonals.
     """
     lowest_level = ngram - 2
-    first_of_lowest = lowest_level  # a level begins at the position of its own number
+    first_of_lowest = lowest_level  # level k begins at position k
     return first_of_lowest + window - 1
 
 
 def write_ahead(world: World, pool: Pool, window: Window) -> Tokens:
-    """One target pass: the tokens that it gives; the pool and the window grow.
+    """Makes one target pass and returns its tokens; the pool and the window grow.
 
     The pass scores the pool's candidates and, as far as the context allows, the window.
     """
@@ -113,8 +113,8 @@ def write_ahead(world: World, pool: Pool, window: Window) -> Tokens:
 class Window:
     """The last levels of a Jacobi iteration; see the picture at the top of this file.
 
-    It begins as one level of ``span`` tokens, the prompt's own repeated. Each pass
-    adds a level, which takes a token from level 0, until there are ``height`` of them.
+    It starts as one level of ``span`` tokens, the prompt's own, repeated. Each pass
+    adds a level and drops the others' first tokens, until there are ``height`` levels.
     """
 
     def __init__(self, prompt: Sequence[int], span: int, height: int):
@@ -138,8 +138,8 @@ class Window:
     def parents(self, first: int) -> tuple[int, ...]:
         """The parents of all nodes, which are numbered from ``first`` on.
 
-        Level 0 is a line after the text. From level 1 down, a node follows the one that
-        stands a position before it in the level above::
+        Level 0 is a line after the text. From level 1 down, a node's parent is the node
+        one position before it in the level above::
 
             text ─┬─ a1 ─┬─ a2 ─┬─ a3 ─┐        nodes      parents if first = 0
                   │      │      │      │        0 1 2      -1  0  1
@@ -164,7 +164,7 @@ class Window:
         yield from zip(first_tokens, *self.levels[1:], likeliest, strict=True)
 
     def move(self, likeliest: Tokens) -> None:
-        """Goes on by one position; ``likeliest`` becomes the lowest level."""
+        """Moves by one position; ``likeliest`` becomes the lowest level."""
         if len(self.levels) == self.height:
             top = self.levels[1][1:]
             self.levels = [top, *self.levels[2:], likeliest]
@@ -181,11 +181,11 @@ class Pool:
         self._tails: dict[int, dict[Tokens, None]] = {}  # as ordered sets, oldest first
 
     def starting_with(self, token: int) -> list[Tokens]:
-        """What followed ``token``, the latest first."""
+        """The rest of each n-gram that begins with ``token``, the latest first."""
         return list(reversed(self._tails.get(token, {})))
 
     def replace(self, ngram: Tokens, better: Tokens) -> None:
-        """Has ``better`` instead of ``ngram``, as the latest of its first token."""
+        """Replaces ``ngram`` by ``better``, as the latest of its first token."""
         first_token, tail = ngram[0], ngram[1:]
         self._tails.get(first_token, {}).pop(tail, None)
         self.add(better)

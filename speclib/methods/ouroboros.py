@@ -1,15 +1,15 @@
 """Ouroboros: speculative decoding that drafts and lengthens its drafts by phrases.
 
-A phrase is a few tokens that once came after some token; a pool keeps phrases by that
-token. Most of them the draft writes ahead of itself, in the window of ``lookahead``.
-Others are the target's answers to drafts that failed. With gamma = 4 a round is
+A phrase is a few tokens that once followed some token; a pool keeps phrases by that
+token. The draft writes most of them ahead of itself, in the window of ``lookahead``.
+The others are the target's answers to rejected drafts. With gamma = 4 a round is
 
-    text ── d1 ── d2 ── d3 ── d4 ─┬─ a1 ── a2 ── a3      phrases that followed d4
-                                  └─ b1 ── b2            before, wherever that was
+    text ── d1 ── d2 ── d3 ── d4 ─┬─ a1 ── a2 ── a3      phrases that once
+                                  └─ b1 ── b2            followed d4
 
-where d1 .. d4 may have taken the draft model fewer than four passes, since it went
-along phrases, too. The target scores all of it in one pass. What it says after the
-tokens that failed makes new phrases, and mends those that were tried.
+where d1 .. d4 may have taken the draft model fewer than four passes, since it uses
+phrases, too. The target scores the whole tree in one pass. Its answers after the
+rejected tokens become new phrases, and correct those that were tried.
 """
 
 from __future__ import annotations
@@ -39,54 +39,54 @@ def ouroboros(
 
     ``gamma``: how many tokens are drafted.
     ``phrases``: how many phrases of the pool are tested after them.
-    ``window``, ``ngram``, ``guesses``: of the lookahead decoding that drafts (see
-    ``lookahead``); the pool keeps ``guesses`` phrases for each token.
+    ``window``, ``ngram``, ``guesses``: settings of the lookahead decoding that drafts
+    (see ``lookahead``); the pool keeps ``guesses`` phrases for each token.
 
-    *Drafting by phrases.* The draft model is decoded by lookahead decoding, with the
-    window and the n-grams of ``lookahead``: a pass drafts one token, and one more for
-    each token of a phrase that the draft itself would have written. With ``window`` 0
-    each pass of the draft writes one token.
+    *Drafting by phrases.* The draft model uses lookahead decoding, with the window and
+    n-grams of ``lookahead``: a pass drafts one token, and one more for each token of a
+    phrase that the draft itself would have written. With ``window`` 0 each pass of the
+    draft writes one token.
 
-    *Lengthening.* The latest ``phrases`` of the pool that once followed the last
-    drafted token stand after it, as a tree. A token x of them is accepted with
-    probability p(x); where siblings fail, p goes on without them. Drafted tokens are
-    tested by the ratio test.
+    *Lengthening.* The pool's latest ``phrases`` that once followed the last drafted
+    token are added after it, as a tree. A token x of a phrase is accepted with
+    probability p(x); siblings that fail are removed from p. Drafted tokens are tested
+    by the ratio test.
 
-    *Phrases from the verification.* From each drafted token on that was not accepted,
-    the target's answers form a phrase, up to and including the first answer that is not
-    the next drafted token. A phrase that was tried is replaced by the target's answers
-    along it. Each answer follows the tried tokens: behind the first answer that is not
-    the tried token, the rest is a guess. The pool keeps the latest phrases for each
-    token, of at most ``ngram`` - 1 tokens.
+    *Phrases from the verification.* From each rejected or untested draft on, the
+    target's answers form a phrase, up to and including the first answer that differs
+    from the next drafted token. A phrase that was tried is replaced by the target's
+    answers along it. Each answer follows the tried tokens, so after the first answer
+    that differs from them, the rest is a guess. The pool keeps the latest phrases for
+    each token, of at most ``ngram`` - 1 tokens.
 
     *Why it is lossless.* A coin belongs to a position of the text and to a purpose,
     such as drafting. In drafting, the pool changes only the number of passes. In
     lengthening, phrases are fixed before the target's pass, and are tested with coins
-    that nobody has read. One danger is left. The pool depends on the drafts that came
-    after a failed one, and the next round reads the draft coins of their positions
-    again. But it drafts the next ``gamma`` positions, which include all of those, and
-    phrases hang on the last drafted token alone, behind them. So no token before such a
-    position has depended on its draft coin. Where the context cuts the draft short, no
-    phrase is added.
+    that were never read before. One danger is left. The pool depends on the drafts
+    after a rejected one, and the next round reads the draft coins of their positions
+    again. But that round drafts the next ``gamma`` positions, which include all of
+    those, and its phrases depend only on the last draft, and follow it. So no token
+    before such a position depends on its draft coin. If the context cuts the draft
+    short, no phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
-    Faster Speculative Decoding"; the defaults are those of ``ouroboros`` in its
-    published code (github.com/thunlp/Ouroboros, 7dac65b, ouroboros/ouroboros.py).
+    Faster Speculative Decoding"; the defaults are ``ouroboros``'s in its published code
+    (github.com/thunlp/Ouroboros, 7dac65b, ouroboros/ouroboros.py).
     Differences from the paper: phrases are not carried over from earlier requests (its
-    warm start); each request stands alone and begins with an empty pool.
+    warm start); each request starts with an empty pool.
     Differences from that code, which
 
-    - is greedy only; here it is lossless with any sampler;
+    - is greedy only; here any sampler is lossless;
     - keeps only whole phrases of the verification; here shorter ones, too;
     - credits a phrase that matches to its end with one token less;
-    - mends tried phrases only where all drafts were accepted: where one failed, line
-      103 counts them before they are joined (line 115 joins them), which gives none for
-      the default three; here they are mended always;
-    - begins its window with random tokens of the prompt; here with them in order;
-    - feeds phrases that begin alike apart; here their common tokens are fed once.
+    - corrects tried phrases only if all drafts were accepted: if one failed, line 103
+      counts them before they are joined (line 115 joins them), which gives none for the
+      default three; here they are always corrected;
+    - starts its window with random tokens of the prompt; here with them in order;
+    - feeds phrases with a common prefix separately; here the prefix is fed once.
 
-    Here, besides, no phrase is added to a draft that has an end token, the window goes
-    on from drafts that fail later and is not moved back, and near the end of the
+    Also, no phrase is added here to a draft that has an end token, the window continues
+    from drafts that are rejected later and is not moved back, and near the end of the
     models' context each pass of the draft writes one token.
     """
     require_counts(least=0, phrases=phrases, window=window)
@@ -125,10 +125,10 @@ def ouroboros(
 def draft_by_phrases(
     world: World, gamma: int, pool: Pool, window: Window | None
 ) -> tuple[Drafted, ...]:
-    """``gamma`` tokens after the world's text; the draft is decoded by lookahead.
+    """Drafts ``gamma`` tokens after the world's text, by lookahead decoding.
 
-    They are those that the draft would write a token a pass, as it does where there is
-    no ``window``. The window's n-grams go into the ``pool``.
+    They are the tokens that the draft would also write one per pass, as it does without
+    a ``window``. The window's n-grams go into the ``pool``.
     """
     if window is None:
         return world.wait(world.draft.propose(world.text, gamma))
@@ -142,7 +142,7 @@ def draft_by_phrases(
         if not window_fits:
             return drafted + world.wait(world.draft.propose(text, left))
 
-        # The last token that is wanted needs no candidate: the pass itself gives it.
+        # The last token needs no candidate: the pass itself gives it.
         last_token = text[-1]
         paths = [tail[: left - 1] for tail in pool.starting_with(last_token)]
         tokens, parents = merged(paths)
@@ -166,7 +166,7 @@ def draft_by_phrases(
 def lengthened(
     world: World, drafted: tuple[Drafted, ...], phrases: Sequence[Tokens]
 ) -> CandidateTree:
-    """The drafted line, and after its last token the ``phrases`` as a tree."""
+    """The drafted line, followed by the ``phrases`` as a tree."""
     tokens_left = min(world.left - 1, world.context - len(world.text)) - len(drafted)
     has_ended = any(draft.token in world.eos for draft in drafted)
     if has_ended or tokens_left < 1:
@@ -192,9 +192,9 @@ class Answers(NamedTuple):
         return self.tokens[node + 1]
 
     def along(self, node: int, phrase: Tokens) -> Tokens:
-        """What it writes after ``node`` and along the ``phrase`` from there.
+        """What the target writes after ``node`` and along the ``phrase`` from there.
 
-        () where none of the phrase's tokens was in the tree.
+        () if none of the phrase's tokens is in the tree.
         """
         written = [self.after(node)]
         for token in phrase:
@@ -210,8 +210,8 @@ class Answers(NamedTuple):
 def answers_after_nodes(tree: CandidateTree, rows: Rows, committed: Tokens) -> Tokens:
     """What the target writes after the text, then after every node.
 
-    Along the way that was followed it is what was ``committed``, elsewhere what the
-    target finds likeliest.
+    Along the accepted path these are the ``committed`` tokens, elsewhere the target's
+    likeliest tokens.
     """
     # The row after a node has the node's number + 1, and that after the text is row 0.
     answers: list[int] = rows.argmax(-1).tolist()
@@ -225,7 +225,7 @@ def answers_after_nodes(tree: CandidateTree, rows: Rows, committed: Tokens) -> T
 
 
 def child_with(tree: CandidateTree, node: int, token: int) -> int | None:
-    """The child of ``node`` that carries ``token``, if there is one."""
+    """The child of ``node`` with this ``token``, or None."""
     for child in tree.children(node):
         if tree.drafted[child].token == token:
             return child
@@ -239,10 +239,10 @@ def learn_from_failed_drafts(
     answers: Answers,
     longest: int,
 ) -> None:
-    """Adds the phrases that the target makes of the drafted tokens that failed.
+    """Adds the target's answers after the drafted tokens that failed, as phrases.
 
-    ``first_failed``: the index of the first one; those after it were not tested. Where
-    all of them were accepted there is none.
+    ``first_failed``: the index of the first one; the tokens after it were not tested.
+    If all drafts were accepted, nothing is added.
     """
     failed_nodes = range(first_failed, len(drafted))
     failed_tokens = ids(drafted[first_failed:])
@@ -254,10 +254,10 @@ def learn_from_failed_drafts(
 def ngrams_of_answers(
     tokens: Tokens, answers: Tokens, longest: int
 ) -> Iterator[Tokens]:
-    """From each of ``tokens`` an n-gram: the token, and what the target wrote after it.
+    """An n-gram for each of ``tokens``: the token, and what the target wrote after it.
 
-    ``answers``: what it wrote after each of the tokens. An n-gram goes on for as long
-    as an answer is the next of the tokens, and for up to ``longest`` answers::
+    ``answers``: what it wrote after each token. An n-gram continues as long as each
+    answer equals the next token, and has up to ``longest`` answers::
 
         tokens     a   b   c   d
         answers    b   x   d   y        gives  a b x,  b x,  c d y,  d y
@@ -282,7 +282,7 @@ def mend_tried_phrases(
 ) -> None:
     """Replaces each phrase that was tried by what the target wrote along it.
 
-    They stood after the last drafted token, which is ``last_token``.
+    The phrases followed the last drafted token, ``last_token``.
     """
     last_drafted = len(drafted) - 1
     for phrase in reversed(tried):  # so that the latest stays the latest

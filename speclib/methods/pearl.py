@@ -1,7 +1,7 @@
 """PEARL: parallel speculative decoding with adaptive draft length.
 
-Draft and target work at the same time. What the target tests was drafted one round
-earlier, except for one token, which it tests while it is being drafted:
+Draft and target work at the same time. The target tests the drafts of the round before,
+and one token that is being drafted meanwhile:
 
     round           1                   2, if d1 passed       3
     draft writes    d1 d2 d3            d4 d5 d6              ...
@@ -21,7 +21,7 @@ from speclib.worlds.world import World
 
 from .page_facts import GAMMA, TEST, About, shows
 
-NO_ROWS: Rows = np.empty((0, 0))  # what a target that idles says
+NO_ROWS: Rows = np.empty((0, 0))  # from an idle target
 
 
 def pearl(
@@ -40,13 +40,13 @@ def pearl(
     gamma is round(c).
 
     ``without``: "pre-verify" or "post-verify" gives that ablation of the paper.
-    ``test``: "ratio", "block" or "exact", as of speculative decoding.
+    ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
     Source: Liu et al. 2025, sections 3.2-3.4, Algorithms 1 and 2, Table 9.
     Differences from the paper: Algorithm 2, line 29, computes p_i after x_i, while
     lines 32 and 39 use it for x_i; so x_1, which has passed already, would be tested
-    again, and line 40 keeps one token too few. The meaning is taken from Table 9, where
-    row i tests x_(i+1).
+    again, and line 40 keeps one token too few. We follow Table 9, where row i tests
+    x_(i+1).
     """
     require_one_of("without", without, (None, *ABLATIONS))
     require_one_of("test", test, tuple(LINE_TESTS))
@@ -69,7 +69,7 @@ def pearl(
 def next_window(
     drafted: tuple[Drafted, ...], verified: Verified
 ) -> tuple[Drafted, ...]:
-    """The drafts that still await the target; () once it wrote a token itself."""
+    """The drafts that still await the target; () if it wrote a token itself."""
     if verified.extra:
         return ()
     return drafted[len(verified.accepted) :]
@@ -78,8 +78,8 @@ def next_window(
 def pearl_without_pre_verify(world: World, gamma: int, test: str = "ratio") -> None:
     """The ablation in which no token is tested before its block is complete.
 
-    With an empty window the target idles. With a window, the target's last row, which
-    would test the first token being drafted, is not asked for.
+    With an empty window the target idles. With a window, the target skips the last row,
+    which would test the first token being drafted.
 
     Source: PEARL section 4.3, Table 4, which name the ablation but give no algorithm.
     Differences from the published code: it never tests x_1; here x_1 is tested in the
@@ -107,7 +107,7 @@ def pearl_without_pre_verify(world: World, gamma: int, test: str = "ratio") -> N
 def pearl_without_post_verify(world: World, gamma: int, test: str = "ratio") -> None:
     """The ablation in which the draft idles while the target scores a window.
 
-    The first token of a block is still tested early. When all of a window pass, the
+    The first token of a block is still tested early. If the whole window passes, the
     last row gives a bonus token.
 
     Source: PEARL section 4.3, Table 4, which name the ablation but give no algorithm.

@@ -1,4 +1,4 @@
-"""Prompt lookup: the draft is the text itself; no draft model runs."""
+"""Prompt lookup: drafts are copied from the text itself, without a draft model."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def prompt_lookup(
 ) -> None:
     """Drafts what followed the first earlier occurrence of the text's last tokens.
 
-    The text's last n tokens are sought in it from its start: n is
-    ``max_matching_ngram_size`` first, then less. Up to ``num_tokens`` tokens after
-    their first occurrence are the draft. It is certain of them (q is one-hot), so a
-    token x is accepted with probability p(x). Without a match, or where one token only
-    is left to write, this is plain decoding. The draft's device idles.
+    The text is searched from its start for its own last n tokens: n is first
+    ``max_matching_ngram_size``, then less. Up to ``num_tokens`` tokens after the first
+    match are the draft. Its q is one-hot, so a token x is accepted with probability
+    p(x). Without a match, or if only one token is left to write, this is plain
+    decoding. The draft's device idles.
 
     Source: Saxena 2023, "Prompt Lookup Decoding"; transformers 5.23,
-    ``PromptLookupCandidateGenerator``, whose defaults these are (its argument
-    ``prompt_lookup_num_tokens`` must be given; its class has 10).
+    ``PromptLookupCandidateGenerator``, which has these defaults (there a user must
+    give ``prompt_lookup_num_tokens``; the class's default is 10).
     Differences from transformers: none in tokens or forward passes. When sampling,
-    transformers draws from p and compares; here p(x) is tested and the residual drawn,
-    which gives the same distribution.
+    transformers draws from p and compares; here the ratio test accepts with p(x), else
+    draws from the residual, which gives the same distribution.
     """
     require_counts(
         num_tokens=num_tokens, max_matching_ngram_size=max_matching_ngram_size
@@ -43,7 +43,7 @@ def prompt_lookup(
 
 def continuation(text: AnyText, length: int, longest: int) -> Tokens:
     """Up to ``length`` tokens after the first occurrence of the text's last tokens."""
-    text = tuple(text)  # of which slices are taken fastest
+    text = tuple(text)  # the fastest to slice
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]
         for start in range(len(text) - size):

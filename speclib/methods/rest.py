@@ -1,6 +1,6 @@
-"""REST: retrieval-based speculative decoding; no draft model runs.
+"""REST: retrieval-based speculative decoding, without a draft model.
 
-What followed the text's last words elsewhere, in a datastore of texts, is the draft.
+The draft is what followed the text's last tokens elsewhere, in a datastore of texts.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from .page_facts import About
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:
-    """Looks the end of the text up in a datastore, and tests what stands after it
-    there.
+    """Looks up the end of the text in a datastore, and tests what follows it there.
 
-    The longest end of the text, of at most ``longest`` tokens, that the world's
-    datastore has is looked up. The ``length`` tokens after each of its occurrences form
-    a tree. Its ``nodes`` most frequent nodes are scored in one pass, and the target's
-    own draws decide how far the tree is followed. Without a datastore the text itself
-    is what there is.
+    The longest suffix of the text that occurs in the world's datastore, of at most
+    ``longest`` tokens, is looked up. The ``length`` tokens after each occurrence form a
+    tree. Its ``nodes`` most frequent nodes are scored in one pass, and the target's own
+    draws decide how far the tree is followed. Without a datastore, the text itself is
+    searched.
 
-    How fast it is depends on what is looked up. A pair names texts of its own by
-    ``datastore``. Without that they are tasks that our generators make, which flatters
-    it with the embedded models: see ``data.retrieval.held_out_text``.
+    The speed depends on the texts that are searched. A pair can name its own as
+    ``datastore``. The default is tasks from our generators, which flatters REST with
+    the embedded models: see ``data.retrieval.held_out_text``.
 
     Source: He et al. 2024, "REST: Retrieval-Based Speculative Decoding", section 3; the
-    published code, whose defaults these are.
-    Differences from the paper: of very many occurrences evenly chosen ones count, there
-    the first 5,000 in alphabetical order. An end of one token counts, there two or
-    more.
-    Where nothing is found nothing is drafted, there an arbitrary token. The rule is the
-    paper's: a token is accepted if it is the one drawn. But when sampling, the
-    published code draws anew for every branch that leads through a node, which prefers
-    what branches carry and is not lossless; here each node draws once. The cache keeps
-    the heaviest branch's tokens only: others that are accepted are fed again.
+    published code, which has these defaults.
+    Differences from the paper: if there are very many occurrences, evenly spaced ones
+    are used; the paper uses the first 5,000 in alphabetical order. A suffix of one
+    token counts; there, only two or more. Without a match nothing is drafted; there, an
+    arbitrary token. The rule is the paper's: a token is accepted if it is the one
+    drawn. But when sampling, the published code draws again for every branch through a
+    node, which prefers tokens that are on branches and is not lossless; here each node
+    draws once. The KV cache keeps only the heaviest branch's tokens: any others that
+    are accepted are fed again.
     """
     require_counts(longest=longest, length=length, nodes=nodes)
     look_up = after_in_text if world.datastore is None else world.datastore.after
@@ -54,11 +53,11 @@ def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> 
 
 
 def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
-    """The ``most`` beginnings that most continuations share, the heaviest branch first.
+    """The ``most`` prefixes that most continuations share, the heaviest branch first.
 
-    A path's weight is the number of continuations that begin with it; it never exceeds
-    that of the path's own beginnings, so these paths form a tree. The order is
-    depth first: each branch stands whole, and a heavier one before a lighter one.
+    A path's weight is the number of continuations that begin with it; its own prefixes
+    weigh at least as much, so these paths form a tree. The order is depth first:
+    branches are not split, and a heavier one comes before a lighter one.
     """
     weight: Counter[Tokens] = Counter()
     for continuation in continuations:
@@ -68,15 +67,15 @@ def heaviest_paths(continuations: Iterable[Tokens], most: int) -> list[Tokens]:
     ranked = sorted(weight, key=lambda path: (-weight[path], len(path), path))
 
     def depth_first_key(path: Tokens) -> list[tuple[int, int]]:
-        """(weight, token) of every step on the way: sorts depth first."""
+        """(-weight, token) of every step along the path: sorts depth first."""
         return [(-weight[path[:end]], path[end - 1]) for end in range(1, len(path) + 1)]
 
     return sorted(ranked[:most], key=depth_first_key)
 
 
 def after_in_text(text: AnyText, longest: int, length: int) -> list[Tokens]:
-    """As ``Datastore.after``, of earlier occurrences in the text itself."""
-    text = tuple(text)  # of which slices are taken fastest
+    """Like ``Datastore.after``, for earlier occurrences in the text itself."""
+    text = tuple(text)  # the fastest to slice
     for size in range(min(longest, len(text) - 1), 0, -1):
         last_tokens = text[-size:]
         continuations = []

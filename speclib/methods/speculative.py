@@ -1,4 +1,4 @@
-"""SD: speculative decoding, where draft and target take turns."""
+"""SD: speculative decoding, in which draft and target take turns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from .page_facts import GAMMA, TEST, About
 def speculative(world: World, gamma: int, test: str = "ratio") -> None:
     """Drafts ``gamma`` tokens, then tests them all in one target pass.
 
-    The target waits while the draft writes, and the draft waits while the target scores
-    gamma + 1 rows. All drafts before the first that fails are committed, and one more:
-    its replacement, or a bonus from the last row when all were accepted. So a round
-    commits 1 to gamma + 1 tokens and takes gamma * t_draft + t_target.
+    The target waits while the draft writes, and the draft waits while the target
+    computes gamma + 1 distributions. All drafts before the first rejection are
+    committed, and one more token: its replacement, or a bonus from the last
+    distribution if all were accepted. So a round commits 1 to gamma + 1 tokens and
+    takes gamma * t_draft + t_target.
 
-    ``test``: "ratio" tests draft by draft, "block" all of them together, which keeps no
-    fewer, and "exact" gives plain decoding's own tokens.
+    ``test``: "ratio" tests draft by draft; "block" tests all together, and on average
+    accepts no fewer; "exact" gives plain decoding's own tokens.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2.
     Differences from the paper: none.

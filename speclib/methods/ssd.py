@@ -1,15 +1,15 @@
 """SSD: speculative speculative decoding, with a draft ready for every likely outcome.
 
-PEARL's draft goes on from the outcome that it hopes for, and begins anew after any
-other. Here the draft takes a guess at every outcome of the test that is under way, and
-drafts on from all of them at once:
+PEARL's draft continues from the outcome that it hopes for, and starts over after any
+other. Here the draft guesses the likeliest outcomes of the current test, and continues
+from all of them at once:
 
     target tests      text  w1 w2                    the window, from the round before
     draft writes      a1 a2     b1 b2     e1 e2      for the outcomes (0, a), (1, b),
-                                                     (2, e): so many accepted, and then
-                                                     this token
+                                                     (2, e): number of accepted tokens,
+                                                     and the token that follows
     outcome (1, b):   b1 b2 is the next window       a hit: nothing is left to draft
-    outcome (1, x):   none of them is                a miss: the draft begins anew
+    outcome (1, x):   none of them is                a miss: the draft starts over
 """
 
 from __future__ import annotations
@@ -48,37 +48,37 @@ def ssd(
     scale: float = 1.0,
     scaled: int | None = None,
 ) -> None:
-    """Drafts ``gamma`` tokens for each likely outcome of a test, *while* it is made.
+    """Drafts ``gamma`` tokens for each likely outcome of a test, *while* it runs.
 
     The target scores the ``window``: the drafted tokens that await it. Meanwhile the
-    draft guesses, after each number of tokens that may be accepted, the ``fan`` tokens
-    that are likeliest to follow, and drafts on from each (see ``Fork``). What the
-    target then says is looked up among the guesses. On a hit the next window is there.
-    On a miss the target waits until the draft has written one (``backup`` "draft"),
-    scores tokens that are drawn at random ("random"), or the bare text ("none").
+    draft guesses, for each number of tokens that may be accepted, the ``fan`` tokens
+    that are likeliest to follow, and continues from each (see ``Fork``). The target's
+    outcome is then looked up among the guesses. On a hit, the next window is ready. On
+    a miss, the target waits until the draft has written one (``backup`` "draft"),
+    scores tokens drawn at random ("random"), or the bare text ("none").
 
-    A round that follows a hit takes max(t_fork, t_target), where t_fork is a pass over
-    the window and gamma passes that are as wide as there are guesses. One that follows
-    a miss takes gamma * t_draft more. Each commits 1 to gamma + 1 tokens. So
-    gamma="auto" is round(c - 1).
+    A round after a hit takes max(t_fork, t_target), where t_fork is a pass over the
+    window and gamma passes as wide as the number of guesses. A round after a miss takes
+    gamma * t_draft more. Each commits 1 to gamma + 1 tokens. So gamma="auto" is
+    round(c - 1).
 
-    ``fan``: a count, or one for each number of accepted drafts from 0 on, whose last
-    one stands for all further ones. ``fan_after_miss``: that of the rounds after a
-    miss, where it is another; so the paper has it. ``allotted_fan`` gives the paper's
-    allocation. ``test``: "ratio", "block" or "exact", as of speculative decoding.
+    ``fan``: a count, or a list of counts by the number of accepted drafts, from 0; the
+    last one also holds for all larger numbers. ``fan_after_miss``: the fan of rounds
+    after a miss, if it differs, as in the paper. ``allotted_fan`` gives the paper's
+    allocation. ``test``: "ratio", "block" or "exact", as in ``speculative``.
 
-    ``scale``: the paper's C. Below 1 the draft's likeliest tokens are drafted less
-    often than they are likely, so that the target's own token is one of them where it
-    rejects a draft. ``scaled``: how many tokens that are; None: the largest fan and one
-    more, as in the published code; the paper's text has one less.
+    ``scale``: the paper's C. Below 1, the draft's likeliest tokens are drafted less
+    often than their probability says, so that the target's own token is more often
+    among the guesses after a rejection. ``scaled``: how many tokens are scaled; None:
+    the largest fan plus one, as in the published code; the paper's text has one less.
 
     Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding" (SSD, Saguaro),
     arXiv:2603.03251.
-    Differences from the paper: the first round has an empty window, so that its target
-    pass tests nothing, and the first token is out as early as in plain decoding.
-    Backups are drafted with the draft's own q, also where ``scale`` is below 1. Random
-    tokens are tested as what they are, drafts of a uniform q, and so lose nothing; the
-    published code keeps them by another rule, which does.
+    Differences from the paper: the first round has an empty window, so its target pass
+    tests nothing, and the first token comes as early as in plain decoding. Backups are
+    drafted with the draft's own q, even if ``scale`` is below 1. Random tokens are
+    tested as drafts with a uniform q, which is lossless; the published code accepts
+    them by another rule, which is not.
     """
     require_one_of("backup", backup, BACKUPS)
     require_one_of("test", test, tuple(LINE_TESTS))
@@ -93,7 +93,7 @@ def ssd(
     window: tuple[Drafted, ...] = ()
     was_hit = True
     while world.going:
-        # A round drafts up to twice: each time with new coins, if the test needs them.
+        # A round drafts up to twice, each time with new coins if the test needs them.
         coins_of_backup = drafting_attempt(test, 2 * world.round)
         coins_of_fork = drafting_attempt(test, 2 * world.round + 1)
         if not was_hit and backup == "draft":
@@ -114,7 +114,7 @@ def ssd(
 
 
 def look_up(branches: Branches, verified: Verified) -> tuple[Drafted, ...] | None:
-    """What was drafted for this outcome; None where nobody guessed it."""
+    """What was drafted for this outcome; None if it was not guessed."""
     if not verified.extra:
         return None
     outcome = Outcome(len(verified.accepted), verified.extra[0])
@@ -122,9 +122,9 @@ def look_up(branches: Branches, verified: Verified) -> tuple[Drafted, ...] | Non
 
 
 def random_window(world: World, gamma: int, attempt: int) -> tuple[Drafted, ...]:
-    """Drafts that no model made: any token but an end token is as likely as another.
+    """Drafts without a model: all tokens but end tokens are equally likely.
 
-    An end token would cut the window, so that its length would tell a token.
+    An end token would cut the window, so that its length would reveal a token.
     """
     row = np.ones(world.vocab)
     row[list(world.eos)] = 0
@@ -138,13 +138,13 @@ def random_window(world: World, gamma: int, attempt: int) -> tuple[Drafted, ...]
 
 # -- how many guesses ------------------------------------------------------------------
 def widened(counts: tuple[int, ...], positions: int) -> tuple[int, ...]:
-    """One count for each of so many ``positions``; the last one is used again."""
+    """One count for each of the ``positions``; the last count is repeated."""
     missing = positions - len(counts)
     return (counts + counts[-1:] * missing)[:positions]
 
 
 def checked_fan(name: str, fan: Fan) -> tuple[int, ...]:
-    """``fan`` as counts; raises BadValue where it is no count, or a list without any.
+    """``fan`` as counts; raises BadValue if it is neither a count nor a list of some.
 
     A count may be 0: then nothing is guessed there.
     """
@@ -158,19 +158,19 @@ def checked_fan(name: str, fan: Fan) -> tuple[int, ...]:
 
 
 def check_size(gamma: int, widest: int) -> None:
-    """Raises BadValue where a round would draft more than anybody can wait for."""
+    """Raises BadValue if a round would draft more than ``MOST_DRAFTED`` tokens."""
     most = widest * (gamma + 1) * gamma
     if most > MOST_DRAFTED:
         raise BadValue(
             f"gamma {gamma} and a fan of {widest} ask for up to {most:,} drafts in a "
-            f"round, of {MOST_DRAFTED:,} that are allowed: give a smaller gamma or fan"
+            f"round, but the limit is {MOST_DRAFTED:,}: give a smaller gamma or fan"
         )
 
 
 def checked_scale(scale: float, scaled: int | None, widest: int) -> int:
-    """How many likeliest tokens ``scale`` is applied to; raises BadValue.
+    """How many of the likeliest tokens are scaled.
 
-    ``widest``: the largest fan.
+    ``widest``: the largest fan. Raises BadValue for a wrong ``scale`` or ``scaled``.
     """
     is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
     if not is_number or not 0 < scale <= 1:
@@ -184,13 +184,13 @@ def allotted_fan(
 ) -> tuple[int, ...]:
     """The paper's fan: ``budget`` guesses over gamma + 1 outcomes, fewer the later.
 
-    A guess is missed with probability F^-power, F being how many there are (the paper's
-    r). Then the fewest misses come of F_k proportional to alpha^(k / (1 + power)), and
-    of (1 - alpha)^(-1 / (1 + power)) times that where all are accepted: there the token
-    is no replacement.
+    With F guesses the token is missed with probability F^-power (the paper's r). Then
+    misses are rarest with F_k proportional to alpha^(k / (1 + power)), multiplied by
+    (1 - alpha)^(-1 / (1 + power)) if all are accepted: that token is not a replacement.
 
-    Fractions are rounded down, and what is left goes to the largest of them. Raises
-    BadValue for a budget below 1, an alpha not between 0 and 1, or a power not above 0.
+    Counts are rounded down, and the rest of the budget goes to the largest fractions.
+    Raises BadValue for a budget below 1, an alpha not between 0 and 1, or a power not
+    above 0.
 
     Source: arXiv:2603.03251, theorem on the capped geometric fan-out.
     """
@@ -213,7 +213,7 @@ def allotted_fan(
     return tuple(counts)
 
 
-# -- of the page -----------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------
 def fan_in_words(fan: Fan | None) -> str:
     """How a timeline writes ``fan``."""
     if fan is None:

@@ -1,5 +1,4 @@
-"""Tree SD: speculative decoding that offers the target several candidates at every
-position."""
+"""Tree SD: speculative decoding with several candidates at every position."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
     """Drafts a tree of candidates, scores it in one target pass, and follows it.
 
     The draft makes a tree of ``gamma`` levels, one pass each, with at most ``width``
-    nodes a level and ``budget`` in all (see ``DraftTree``). In the target's pass a node
-    attends to the text and to its own path. Then the tree is followed from the text as
-    far as candidates are accepted:
+    nodes per level and ``budget`` in all (see ``DraftTree``). In the target's pass a
+    node attends to the text and to its own path. Then the tree is followed from the
+    text as far as candidates are accepted:
 
         text ──┬── a  failed: p becomes norm(max(0, p - q_a))
                ├── b  accepted ──┬── c  failed
-               └── e             └── d  failed: the token comes from what is left of p
+               └── e             └── d  failed: draw the token from what is left of p
 
     At a position the candidates x are tried in order, and x is accepted with
     probability min(1, p(x) / q(x)). With ``width`` 1 this is speculative decoding. A
@@ -30,9 +29,9 @@ def tree(world: World, gamma: int, width: int = 8, budget: int | None = None) ->
     replacement: Jeon et al. 2024, "Recursive Speculative Decoding"; removal after a
     rejection: Yang et al. 2024, "Multi-Candidate Speculative Decoding".
     Differences from the papers: candidates are drawn without replacement, not
-    independently; the tree's shape is ours (EasySpec gives none). The caches keep the
-    line of first candidates only: others that are accepted are fed again, in the next
-    pass.
+    independently; the tree's shape is ours (EasySpec gives none). The KV caches keep
+    only the line of first candidates: any other accepted candidate is fed again in the
+    next pass.
     """
     require_counts(width=width, budget=budget)
     while world.going:

@@ -1,11 +1,11 @@
-"""A checkpoint is found, checked and described once, and then handed to its loader.
+"""Finds, checks and describes a checkpoint once, for all loaders.
 
     ModelSpec  ->  find  ->  Checkpoint  ->  a loader  ->  a model
 
-A checkpoint is embedded (``zoo/<name>``), a folder, or an id of the hub. Of the hub's
-the small files are downloaded when it is found, and the weights when they are loaded.
-Weights are in one file of safetensors, or in several *shards* that an index names. No
-other format is read, and no code of a checkpoint is run. Importing this module imports
+A checkpoint is embedded (``zoo/<name>``), a folder, or a hub id. For a hub id the small
+files are downloaded when the checkpoint is found, and the weights when they are loaded.
+Weights are one safetensors file, or several *shards* that an index lists. No other
+format is read, and no code from a checkpoint is run. Importing this module imports
 neither torch nor transformers.
 """
 
@@ -47,15 +47,15 @@ SMALL_FILES = ("*.json", "*.jinja", "*.model", "*.tiktoken", "*.txt")
 
 NEXT_STEP = (
     "Copy or download the checkpoint again, or give another one; speclib runs no code "
-    "that comes with one"
+    "from a checkpoint"
 )
 
-# What has a tokenizer's words; tokenizer_config.json only says how they are used.
+# Files with a tokenizer's words; tokenizer_config.json only says how they are used.
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")
 
 
 class StoredWeight(NamedTuple):
-    """Where a weight is, and how many numbers it has in each dimension."""
+    """The file that has a weight, and the weight's shape."""
 
     path: Path
     shape: tuple[int, ...]
@@ -65,11 +65,11 @@ class StoredWeight(NamedTuple):
 class Checkpoint:
     """One model of a pair, as its files describe it.
 
-    spec     what the pair says of it
+    spec     what the pair says about it
     folder   where its files are
-    config   its configuration; of a multimodal model, that of the whole
-    vocab    how many tokens it can be fed, and can write
-    context  the longest text that it can serve, in tokens
+    config   its configuration; for a multimodal model, of the whole model
+    vocab    how many tokens it can read and write
+    context  the longest text that it can handle, in tokens
     """
 
     spec: ModelSpec
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @property
     def undilated(self) -> Checkpoint:
-        """The same model at the cost that it was trained at."""
+        """The same model at the cost of the model as trained."""
         return replace(self, spec=self.spec.undilated)
 
     @property
@@ -104,9 +104,9 @@ class Checkpoint:
             raise BadValue(  # transformers would make one without words
                 f"model {self.model!r} has no tokenizer in {self.folder}: copy "
                 "tokenizer.json and tokenizer_config.json there, from the model that "
-                "it was made of"
+                "it was made from"
             )
-        # AutoTokenizer cuts any Qwen2's words as the original does, not as its file.
+        # AutoTokenizer splits any Qwen2's text as the original does, ignoring its file.
         is_embedded = self.model.startswith("zoo/")
         loader = PreTrainedTokenizerFast if is_embedded else AutoTokenizer
         loaded: PreTrainedTokenizerBase = self.read(loader, "tokenizer")
@@ -114,17 +114,17 @@ class Checkpoint:
 
     @cached_property
     def words(self) -> dict[int, str]:
-        """Its tokens by their id, as its tokenizer spells them."""
+        """Token id -> the token as its tokenizer spells it."""
         return {token: word for word, token in self.tokenizer.get_vocab().items()}
 
     @cached_property
     def end_tokens(self) -> frozenset[int]:
-        """The tokens that each end a text; there may be none.
+        """The tokens that each end a text; may be empty.
 
-        Those of generation_config.json, else of config.json, else the tokenizer's.
+        From generation_config.json, else config.json, else the tokenizer.
 
-        Source: transformers' ``generate``. Differences: there a first file without any
-        ends nothing, and the tokenizer is not asked.
+        Source: transformers' ``generate``. Differences: ``generate`` reads only the
+        first of these files, even if it names no end token, and never the tokenizer.
         """
         for config in (self._generation_config, self.config, self.text_config):
             ends = end_tokens_in(config, self.model)
@@ -142,12 +142,12 @@ class Checkpoint:
 
     @cached_property
     def generation_settings(self) -> GenerationSettings:
-        """What its files say of how tokens are chosen."""
+        """How its files say that tokens are chosen."""
         return settings_in(self._generation_config, self.model)
 
     @cached_property
     def _generation_config(self) -> GenerationConfig:
-        """That of generation_config.json; without that file, of config.json."""
+        """From generation_config.json, or from config.json if that file is missing."""
         from transformers import GenerationConfig
 
         name = GENERATION_CONFIG
@@ -160,21 +160,21 @@ class Checkpoint:
 
     # -- files -------------------------------------------------------------------------
     def read(self, loader: Any, what: str, **options: Any) -> Any:
-        """Loads the part ``what`` with a class of transformers.
+        """Loads the part called ``what`` with a transformers class.
 
         Raises BadValue, with the model and the part, if it cannot be loaded.
         """
         return _read(self.model, self.folder, loader, what, **options)
 
     def check_weights(self) -> None:
-        """Raises BadValue for weights that are neither here nor to be downloaded."""
+        """Raises BadValue if weights are missing and cannot be downloaded."""
         from huggingface_hub import is_offline_mode
 
         if not self._is_on_hub or is_offline_mode():
             self._refuse_missing_weights()
 
     def weight_files(self) -> list[Path]:
-        """Its files of weights; what the hub's cache lacks is downloaded.
+        """Its weight files; downloads those that the hub's cache lacks.
 
         Raises BadValue for a file that is missing or out of reach.
         """
@@ -190,8 +190,8 @@ class Checkpoint:
             raise BadValue(
                 f"model {self.model!r} lacks {len(missing)} of its files of weights in "
                 f"{self.folder}: {', '.join(missing[:3])}. Copy or download them; "
-                "weights in other formats than safetensors, such as .bin, must be "
-                "saved anew by transformers' save_pretrained"
+                "convert weights in formats other than safetensors, such as .bin, with "
+                "transformers' save_pretrained"
             )
 
     @property
@@ -199,24 +199,24 @@ class Checkpoint:
         return not self.model.startswith("zoo/") and not Path(self.model).is_dir()
 
     def stored_weights(self) -> dict[str, StoredWeight]:
-        """Each weight -> the file that it is in, and its shape.
+        """Each weight -> its file and shape.
 
-        Raises BadValue for a file that is missing, not whole or out of reach.
+        Raises BadValue for a file that is missing, incomplete or out of reach.
         """
         weights = {}
         for path in self.weight_files():
             with opened(path) as file:
-                for name in file.keys():  # noqa: SIM118, it is no dict
+                for name in file.keys():  # noqa: SIM118, it is not a dict
                     shape = tuple(file.get_slice(name).get_shape())
                     weights[name] = StoredWeight(path, shape)
         return weights
 
 
 def find(spec: ModelSpec) -> Checkpoint:
-    """Finds and checks the checkpoint of ``spec``; its weights are not read.
+    """Finds and checks the checkpoint of ``spec`` without reading its weights.
 
-    Raises BadValue, with the model and the reason, for one that is missing or damaged,
-    or that no method can run (see ``configuration``).
+    Raises BadValue, with the model and the reason, if it is missing or damaged, or if
+    no method can run it (see ``configuration``).
     """
     from transformers import AutoConfig
 
@@ -229,13 +229,13 @@ def find(spec: ModelSpec) -> Checkpoint:
         return Checkpoint(spec, folder, config, real_rows(text), longest_text(text))
     except AttributeError as error:
         raise BadValue(
-            f"the configuration of model {model!r} does not say its vocabulary or its "
-            f"longest text ({error}): give a decoder of text, such as a Llama or Qwen"
+            f"the configuration of model {model!r} does not state its vocabulary or "
+            f"its longest text ({error}): give a text decoder, such as a Llama or Qwen"
         ) from error
 
 
 def _folder_of(model: str) -> Path:
-    """The folder of a checkpoint, into which the hub's small files are downloaded."""
+    """The folder of a checkpoint; downloads a hub checkpoint's small files first."""
     if model.startswith("zoo/"):
         return zoo.locate(model)
     path = Path(model)
@@ -244,16 +244,16 @@ def _folder_of(model: str) -> Path:
     if path.parent == FETCHED:
         raise BadValue(
             f"the model {path.name} is not here yet: `python -m speclib fetch "
-            f"{path.name}` gets it"
+            f"{path.name}` downloads it"
         )
     return _download(model, SMALL_FILES)
 
 
 def _read(model: str, folder: Path, loader: Any, what: str, **options: Any) -> Any:
-    """As of ``Checkpoint.read``."""
+    """See ``Checkpoint.read``."""
     try:
         return loader.from_pretrained(folder, trust_remote_code=False, **options)
-    except Exception as error:  # a damaged file makes its reader raise anything
+    except Exception as error:  # readers of damaged files raise errors of any type
         reason = f"{one_line(error)}. {NEXT_STEP}"
         if not (folder / CONFIG).is_file():
             reason = (
@@ -266,32 +266,32 @@ def _read(model: str, folder: Path, loader: Any, what: str, **options: Any) -> A
 
 
 def _download(model: str, files: Sequence[str], revision: str | None = None) -> Path:
-    """Downloads files of the hub that its cache lacks; the folder that they are in."""
+    """Downloads hub files that the cache lacks; returns their folder."""
     from huggingface_hub import constants, snapshot_download
 
     try:
         return Path(
             snapshot_download(model, revision=revision, allow_patterns=list(files))
         )
-    except Exception as error:  # of many kinds, and of its libraries'
+    except Exception as error:  # of many types, also from the hub's own dependencies
         raise BadValue(
             f"cannot load model {model!r}: there is no folder "
             f"{os.path.abspath(model)}, it is not in the cache, "
             f"{constants.HF_HUB_CACHE}, and "
-            f"{constants.ENDPOINT} does not give it ({one_line(error)}). Check the "
-            "name; if the model is gated, accept its licence there and log in by "
-            "`hf auth login`; connect this machine, and unset HF_HUB_OFFLINE; or give "
-            "the folder of a transformers checkpoint"
+            f"{constants.ENDPOINT} does not serve it ({one_line(error)}). Check the "
+            "name; if the model is gated, accept its licence there and log in with "
+            "`hf auth login`; connect to the network, and unset HF_HUB_OFFLINE; or "
+            "give the folder of a transformers checkpoint"
         ) from error
 
 
 def missing_weights(folder: Path) -> list[str]:
-    """The names of the files of weights that a folder lacks."""
+    """The names of the weight files that a folder lacks."""
     return [name for name in weight_names(folder) if not (folder / name).is_file()]
 
 
 def weight_names(folder: Path) -> list[str]:
-    """The names that files of weights have in a folder: one, or those of its shards.
+    """The names of a folder's weight files: one file, or its shards.
 
     Raises BadValue for an index that cannot be read.
     """
@@ -310,16 +310,16 @@ def weight_names(folder: Path) -> list[str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """A file of safetensors, whose weights and their slices can be read in here.
+    """An open safetensors file, for reading weights and slices of them.
 
-    What was read stays in memory as long as the file is open, if it was not copied.
-    Raises BadValue for a file that is not whole.
+    Unless copied, what was read stays in memory until the file is closed. Raises
+    BadValue for an incomplete file.
     """
     from safetensors import safe_open
 
     try:
         file = safe_open(path, framework="pt")
-    except Exception as error:  # of safetensors' own, or of the system
+    except Exception as error:  # from safetensors, or from the operating system
         size = path.stat().st_size if path.exists() else 0
         raise BadValue(
             f"{path}, of {size:,} bytes, is cut off or damaged, or a Git LFS pointer "
@@ -330,6 +330,6 @@ def opened(path: Path) -> Iterator[Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error of a library says, in one line."""
+    """A library's error message on one line."""
     said = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__}: {said}"

@@ -1,8 +1,8 @@
-"""What a checkpoint's configuration says of it, before any of its weights are read.
+"""What a checkpoint's configuration says about it, before its weights are read.
 
-That is enough to refuse a model that no method can run. Every method goes back after a
-rejection, and some test a tree of drafts. So a model must cache keys and values for
-each token of a text, and must be told where a token stands::
+That is enough to refuse a model that no method can run. Every method rolls back after a
+rejection, and some verify a tree of drafts. So a model must cache keys and values for
+each token of a text, and must accept position ids::
 
     runs        full attention      a token sees all tokens before it
                 sliding attention   it sees itself and the ``window`` - 1 before it
@@ -12,10 +12,10 @@ each token of a text, and must be told where a token stands::
                                     be taken back to an earlier token
                 shared caches       a layer reads keys that another layer has cached
                 no positions        ALiBi: distances are counted along the cache, where
-                                    the nodes of a tree stand side by side
+                                    the nodes of a tree lie side by side
                 encoder, decoder    T5: the text is read by another network
 
-In a multimodal checkpoint the part that writes text has a configuration of its own.
+In a multimodal checkpoint the part that writes text has its own configuration.
 
 Importing this module imports neither torch nor transformers.
 """
@@ -29,13 +29,13 @@ from speclib.errors import BadValue
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-# The kinds of attention that methods can go back in, as transformers calls them.
+# The kinds of attention that allow a rollback, by transformers' names.
 FULL = "full_attention"
 SLIDING = "sliding_attention"
 
-ALIBI = ("bloom", "mpt")  # architectures that always count distances so
+ALIBI = ("bloom", "mpt")  # architectures that always use ALiBi
 ADVICE = (
-    "Give a decoder of text with attention in all its layers, such as a Llama, Qwen, "
+    "Give a text decoder with attention in all its layers, such as a Llama, Qwen, "
     "Mistral or Gemma"
 )
 
@@ -45,8 +45,8 @@ def check_config(model: str, config: PretrainedConfig) -> None:
     """Raises BadValue, with the model and the reason, if no method can run it."""
     _check_it_writes_text(model, config)
     text = config.get_text_config(decoder=True)
-    if isinstance(text, dict):  # an architecture without parts does not read it
-        raise refusal(model, config, "its text_config is not of this architecture")
+    if isinstance(text, dict):  # an architecture without parts leaves it unread
+        raise refusal(model, config, "its text_config is from another architecture")
     _check_attention(model, text)
 
 
@@ -59,13 +59,11 @@ def _check_it_writes_text(model: str, config: PretrainedConfig) -> None:
             model, config, "it reads a text with one network and writes with another"
         )
     if config.model_type not in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
-        raise refusal(
-            model, config, "transformers has no network for it that writes text alone"
-        )
+        raise refusal(model, config, "transformers has no text-only network for it")
 
 
 def _check_attention(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue for layers that don't cache every token, or know no positions."""
+    """Raises BadValue for layers that don't cache every token, or ignore positions."""
     for kind in attention_windows(config):
         if kind not in (FULL, SLIDING):
             raise refusal(
@@ -87,17 +85,17 @@ def _check_attention(model: str, config: PretrainedConfig) -> None:
 
 
 def _shares_caches(config: PretrainedConfig) -> bool:
-    """Whether some layers read the cache of another one, as transformers says it."""
+    """Whether some layers read another layer's cache, according to transformers."""
     try:
         modes = getattr(config, "kv_sharing_modes", None) or ()
-    except ValueError:  # of layers for which no layer here fills a cache
+    except ValueError:  # some layers read a cache that no layer fills
         return True
     layers = getattr(config, "num_kv_shared_layers", None) or 0  # before 5.23
     return "reuse" in modes or layers > 0
 
 
 def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
-    """The error that says why no method can run ``model``, and what can be run."""
+    """The error that says why no method can run ``model``, and what to run instead."""
     return BadValue(
         f"model {model!r} ({config.model_type}) cannot be used: {reason}. {ADVICE}"
     )
@@ -105,10 +103,10 @@ def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
 
 # -- what a configuration says ---------------------------------------------------------
 def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
-    """How many tokens a token sees, itself included, by the kind of attention.
+    """Kind of attention -> how many tokens a token sees, itself included.
 
-    None: all that are before it. ``config``: of a model's text part. It names a kind
-    for each layer, or else all layers have its window, if it has one.
+    None: all tokens before it. ``config``: of a model's text part. If it names no kind
+    for each layer, all layers have its window, if any.
     """
     window = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)
@@ -122,7 +120,7 @@ def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
 
 
 def layer_windows(config: PretrainedConfig) -> list[int | None]:
-    """The same for each layer, in their order."""
+    """The window of each layer, in order."""
     windows = attention_windows(config)
     kinds = getattr(config, "layer_types", None)
     if not kinds:
@@ -132,12 +130,12 @@ def layer_windows(config: PretrainedConfig) -> list[int | None]:
 
 
 def real_rows(config: PretrainedConfig) -> int:
-    """How many tokens a model can be fed, and can write.
+    """How many tokens a model can read and write.
 
-    ``config``: of a model's text part. Of a dilated one the rows that dilation added
-    are banned: they are zeros, whose logit of 0 can be the largest.
+    ``config``: of a model's text part. Tokens that dilation added are banned: their
+    weights are zeros, whose logit of 0 can be the largest.
 
-    Raises AttributeError where the configuration does not say it.
+    Raises AttributeError if the configuration does not state it.
     """
     real: int | None = getattr(config, "real_vocab", None)
     rows: int = config.vocab_size
@@ -145,20 +143,20 @@ def real_rows(config: PretrainedConfig) -> int:
 
 
 def longest_text(config: PretrainedConfig) -> int:
-    """The most tokens of a text that a cache of the model can serve.
+    """The longest text, in tokens, for which the model's KV cache stays valid.
 
-    ``config``: of a model's text part. With "longrope" that is the length before its
-    extension. As soon as a text is longer, all positions turn at other rates, so that
-    no key that was cached before is right any more.
+    ``config``: of a model's text part. With "longrope" this is the length before its
+    extension: a longer text rotates all positions at other rates, which makes every
+    cached key wrong.
 
-    Raises AttributeError where the configuration does not say it.
+    Raises AttributeError if the configuration does not state it.
     """
     extended: int = config.max_position_embeddings
     return _length_before_longrope(config) or extended
 
 
 def _length_before_longrope(config: PretrainedConfig) -> int | None:
-    """The longest text before "longrope" extends it; None where nothing does."""
+    """The longest text before "longrope" extends it; None without such extension."""
     extended: int = config.max_position_embeddings
     for rotation in _rotations(config):
         before: int | None = rotation.get("original_max_position_embeddings")
@@ -168,7 +166,7 @@ def _length_before_longrope(config: PretrainedConfig) -> int | None:
 
 
 def _rotations(config: PretrainedConfig) -> list[dict[str, Any]]:
-    """The settings of the rotary positions: one, or one for each kind of attention."""
+    """The settings of rotary embeddings: one, or one per kind of attention."""
     settings = getattr(config, "rope_parameters", None) or {}
     of_kinds = [value for value in settings.values() if isinstance(value, dict)]
     return of_kinds or [settings]

@@ -1,9 +1,8 @@
-"""Brings the embedded models, which a wheel does not have, from the files of a release.
+"""Downloads the embedded models from a release; a wheel does not contain them.
 
-All of them are one archive. ``SHA256SUMS``, which came with the package, says what each
-file in it must be: so it does not matter who hands out the archive. A file is compared
-with its checksum before it gets its name, and files that are there and right are left
-alone.
+They come in one archive. The package's ``SHA256SUMS`` has the checksum of every file,
+so the archive may come from any server. A file is checked before it gets its name;
+correct files are left alone.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ from speclib.version import VERSION
 from . import zoo
 
 ARCHIVE = f"speclib-models-{VERSION}.zip"
-PATIENCE = 60.0  # seconds in which a server must say something
+PATIENCE = 60.0  # seconds within which a server must respond
 MB = 1e6  # bytes
 
 
 def fetch(source: str | None = None, say: Callable[[str], object] = print) -> list[str]:
-    """Brings the files of the embedded models that are missing, or not as they must be.
+    """Downloads the files of the embedded models that are missing or damaged.
 
-    source: the archive, as a path or an address; None: the one of this release.
-    say: is told what is done.
+    source: the archive, as a path or an address; None: this release's.
+    say: receives progress messages.
 
-    Returns the names of the files that were brought. Raises SpeclibError where there is
-    no archive, where it lacks a file or has another one, and where nothing can be
-    written; what was brought until then stays.
+    Returns the names of the new files. Raises SpeclibError if there is no archive, if a
+    file in it is missing or wrong, or if a file cannot be written; files written before
+    the error stay.
     """
     wanted = _files_to_bring()
     if not wanted:
         say(f"all embedded models are in {zoo.ZOO}")
         return []
     archive = source or _address_of_release()
-    say(f"{len(wanted)} files are missing in {zoo.ZOO}; they come from {archive}")
+    say(f"{len(wanted)} files are missing or damaged in {zoo.ZOO}; getting {archive}")
     try:
         zoo.ZOO.mkdir(parents=True, exist_ok=True)
         with TemporaryFile() as file:
@@ -56,12 +55,12 @@ def fetch(source: str | None = None, say: Callable[[str], object] = print) -> li
         raise cannot_write(zoo.ZOO, error) from error
 
     size = sum((zoo.ZOO / name).stat().st_size for name in wanted)
-    say(f"brought {len(wanted)} files, {size / MB:.1f} MB, all as their checksums say")
+    say(f"wrote {len(wanted)} files, {size / MB:.1f} MB; all checksums match")
     return wanted
 
 
 def _files_to_bring() -> list[str]:
-    """The files that are missing or differ; weights last, as a model counts by them."""
+    """Missing or differing files; weights last, since they make a model present."""
     wanted = []
     for name, checksum in zoo.checksums().items():
         path = zoo.ZOO / name
@@ -71,9 +70,9 @@ def _files_to_bring() -> list[str]:
 
 
 def _address_of_release() -> str:
-    """Where the archive of this version is published.
+    """Where this version's archive is published.
 
-    Raises BadValue where this version does not say at which address its repository is.
+    Raises BadValue if this version does not state its repository's address.
     """
     repository = ""
     if CITATION.is_file():
@@ -81,7 +80,7 @@ def _address_of_release() -> str:
     if not repository:
         raise BadValue(
             f"this version of speclib states no public address. Download {ARCHIVE} "
-            "from where you have speclib from, and give its path or its address: "
+            "from where you got speclib, and give its path or address: "
             f"`python -m speclib fetch --from {ARCHIVE}`"
         )
     repository = repository.removesuffix("/").removesuffix(".git")
@@ -98,13 +97,13 @@ def _download(source: str, file: BinaryIO) -> None:
             shutil.copyfileobj(answer, file)
     except (OSError, HTTPException, ValueError) as error:
         raise SpeclibError(
-            f"{source} does not come ({getattr(error, 'reason', error)}): run the same "
-            f"again, or download {ARCHIVE} in another way and give its path by --from"
+            f"cannot download {source} ({getattr(error, 'reason', error)}): try "
+            f"again, or download {ARCHIVE} in another way and give its path with --from"
         ) from error
 
 
 def _unpack(file: BinaryIO, source: str, wanted: Iterable[str]) -> None:
-    """Puts each wanted file where it belongs, once it is what its checksum says."""
+    """Writes each wanted file to its place, after comparing its checksum."""
     checksums = zoo.checksums()
     try:
         with zipfile.ZipFile(file) as archive:
@@ -113,7 +112,7 @@ def _unpack(file: BinaryIO, source: str, wanted: Iterable[str]) -> None:
                 if hashlib.sha256(content).hexdigest() != checksums[name]:
                     raise BadValue(
                         f"{name} in {source} does not match SHA256SUMS of version "
-                        f"{VERSION}: the archive is damaged, or of another version"
+                        f"{VERSION}: the archive is damaged, or from another version"
                     )
                 path = zoo.ZOO / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,6 +120,6 @@ def _unpack(file: BinaryIO, source: str, wanted: Iterable[str]) -> None:
                     whole.write(content)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
         raise BadValue(
-            f"{source} cannot be unpacked ({error}): it is damaged, or no {ARCHIVE}. "
-            "Fetch it again"
+            f"{source} cannot be unpacked ({error}): it is damaged, or is not "
+            f"{ARCHIVE}. Download it again"
         ) from error

@@ -1,9 +1,9 @@
-"""What a target's generation_config.json says of how its tokens are chosen.
+"""How a target's generation_config.json says that its tokens are chosen.
 
-transformers obeys that file in every ``generate``, and so does ``decode``: its
-penalties and bans always, its top_k and top_p where a temperature is given. What would
-change the text and is not here is refused by name. Whether to sample, how hot, and how
-many tokens is for the caller to say, as in ``generate(do_sample=False)``.
+transformers' ``generate`` obeys that file, and so does ``decode``: its penalties and
+bans always, its top_k and top_p only with a temperature. A setting that would change
+the text and is not implemented is refused by name. The caller decides whether to
+sample, the temperature and the number of tokens, as in ``generate(do_sample=False)``.
 
 Importing this module imports neither torch nor transformers.
 """
@@ -26,7 +26,7 @@ GENERATION_CONFIG = "generation_config.json"
 
 Natural: TypeAlias = Annotated[int, Whole(least=0)]
 
-# What changes a text and is not here: name -> the values that change nothing.
+# Settings that change a text and are not implemented: name -> values without effect.
 NOT_HERE: Mapping[str, Collection[Any]] = {
     "no_repeat_ngram_size": (0,),
     "encoder_repetition_penalty": (1.0,),
@@ -58,10 +58,10 @@ NOT_HERE_WHEN_SAMPLING: Mapping[str, Collection[Any]] = {
 
 
 class GenerationSettings(BaseModel):
-    """What the file says, as transformers names it; what it leaves out is off.
+    """The file's settings, by transformers' names; those that it leaves out are off.
 
-    ``refused``: what it says that is not here, as "name=value".
-    ``refused_when_sampling``: the same, of what matters only then.
+    ``refused``: settings that are not implemented, as "name=value".
+    ``refused_when_sampling``: the same, for settings that matter only when sampling.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,29 +75,29 @@ class GenerationSettings(BaseModel):
     refused_when_sampling: tuple[str, ...] = ()
 
     def shortest(self, prompt_length: int, min_new_tokens: int | None) -> int:
-        """The tokens of the shortest text, prompt included.
+        """The length of the shortest text in tokens, prompt included.
 
-        ``min_new_tokens``: what the caller says, before the file's. As in transformers,
-        ``min_length`` counts only where neither says it.
+        ``min_new_tokens``: the caller's, which overrides the file's. As in
+        transformers, ``min_length`` counts only if neither sets it.
         """
         least = self.min_new_tokens if min_new_tokens is None else min_new_tokens
         return self.min_length if least is None else prompt_length + least
 
     def check(self, model: str, sampling: bool) -> None:
-        """Raises BadValue for what the file says and no method here obeys."""
+        """Raises BadValue for the file's settings that are not implemented."""
         refused = self.refused + (self.refused_when_sampling if sampling else ())
         if refused:
             raise BadValue(
                 f"the generation_config.json of {model!r} sets {', '.join(refused)}, "
-                "which would change the text and is not obeyed here: take it out, in a "
-                "copy of the folder"
+                "which would change the text and is not implemented: copy the folder, "
+                "and remove the setting there"
             )
 
 
 def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
-    """What a file of ``model`` says.
+    """The settings in a file of ``model``.
 
-    Raises BadValue for a value of another kind.
+    Raises BadValue for a value of the wrong type.
     """
     stated = {
         "refused": _set_in(config, NOT_HERE),
@@ -117,10 +117,10 @@ def settings_in(config: GenerationConfig, model: str) -> GenerationSettings:
 def end_tokens_in(
     config: GenerationConfig | PretrainedConfig, model: str
 ) -> frozenset[int] | None:
-    """The end tokens that a file of ``model`` states; None if it says nothing of them.
+    """The end tokens that a file of ``model`` states; None if it states none.
 
-    Chat models often name several: the end of a text and the end of a turn. An empty
-    list says that nothing ends a text. Raises BadValue for an end that is no token.
+    Chat models often have several: the end of a text and the end of a turn. With an
+    empty list nothing ends a text. Raises BadValue for an end that is not a token.
     """
     stated: Any = getattr(config, "eos_token_id", None)
     if stated is None:
@@ -129,7 +129,7 @@ def end_tokens_in(
     if not all(Whole(least=0).allows(end) for end in ends):
         raise BadValue(
             f"model {model!r} has eos_token_id = {shown(stated)} in its files: give "
-            "the number of a token, a list of such numbers, or null"
+            "the id of a token, a list of ids, or null"
         )
     return end_token_set(ends)
 
@@ -137,7 +137,7 @@ def end_tokens_in(
 def _set_in(
     config: GenerationConfig, settings: Mapping[str, Collection[Any]]
 ) -> tuple[str, ...]:
-    """Those of ``settings`` that the file sets to something that has an effect."""
+    """The ``settings`` that the file sets to a value with an effect."""
     found = []
     for name, without_effect in settings.items():
         value = getattr(config, name, None)

@@ -12,10 +12,9 @@ CUDNN_ATTENTION = "SPECLIB_CUDNN_ATTENTION"  # "1" asks for it
 
 @cache
 def count() -> int:
-    """Counts the GPUs: 0 where torch is not installed, or was built without CUDA.
+    """Counts the GPUs: 0 if torch is not installed, or was built without CUDA.
 
-    torch asks NVML, which leaves CUDA itself untouched, so that a process which has
-    counted may still fork.
+    torch asks NVML, which does not initialise CUDA, so the process may still fork.
     """
     try:
         import torch
@@ -25,18 +24,17 @@ def count() -> int:
 
 
 def available() -> str:
-    """What torch can use, as the end of a sentence that says what it cannot."""
+    """What torch can use, as the end of an error message."""
     return f"torch can use {count()} GPUs here"
 
 
 # -- how they are used -----------------------------------------------------------------
 def prepare_environment() -> None:
-    """Says to CUDA, before it begins in this process or a later one, what we rely on.
+    """Sets environment variables before CUDA starts, for this process and its children.
 
-    GPUs are numbered as nvidia-smi numbers them, which is whom we ask what is free on
-    ``cuda:1``; CUDA's own order has the fastest first. And whether there is a GPU is
-    asked of the driver's library of management, after which a process may still fork.
-    What the user has set stays.
+    GPUs get nvidia-smi's numbers, because we ask it for the free memory of ``cuda:1``;
+    CUDA by default puts the fastest first. torch looks for GPUs through NVML, after
+    which a process may still fork. Variables that the user has set stay.
     """
     os.environ.setdefault(ORDER, "PCI_BUS_ID")
     os.environ.setdefault(NVML_CHECK, "1")
@@ -45,10 +43,10 @@ def prepare_environment() -> None:
 def settle_attention() -> None:
     """Turns cuDNN's attention off in this process, unless the environment asks for it.
 
-    Torch prefers it on some GPUs (of compute capability 9.0 and 10.0). It makes a plan
-    for each pair of lengths, of what is fed and of the whole text, which takes tens of
-    milliseconds; and every pass of ours has another such pair. Then whoever makes the
-    more kinds of pass is the slower, whatever the method is worth.
+    torch prefers it on some GPUs (compute capability 9.0 and 10.0). For each pair of
+    input length and text length it builds a plan, which takes tens of milliseconds, and
+    each of our passes has a new pair. A method with more kinds of pass would then be
+    slower, whatever its merit.
 
     Source: torch, aten/src/ATen/native/cudnn/MHA.cpp (the key of a plan) and
     transformers/cuda/sdp_utils.cpp (the order of kernels).

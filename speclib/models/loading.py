@@ -1,4 +1,4 @@
-"""What a loader is told: which model to build, where, and in which numbers.
+"""What a loader needs to know: which model to build, where, and in which dtype.
 
 Every loader takes one ``Loading``. Importing this module imports no torch.
 """
@@ -25,17 +25,17 @@ TORCH_NAMES = {
     "float64": "float64",
     "bfloat16": "bfloat16",
     "float16": "float16",
-}  # what a caller may ask for -> torch's name of it
+}  # the name that a caller gives -> torch's name
 
 
 def check_dtype(dtype: str) -> None:
-    """Raises SpeclibError for a number format that is not known."""
+    """Raises SpeclibError for an unknown dtype."""
     if dtype not in TORCH_NAMES:
         raise unknown_name(f"unknown dtype {dtype!r}", dtype, TORCH_NAMES)
 
 
 def torch_dtype(dtype: str) -> torch.dtype:
-    """torch's dtype of this name; raises SpeclibError if it is not known."""
+    """torch's dtype with this name; raises SpeclibError if it is unknown."""
     import torch
 
     check_dtype(dtype)
@@ -44,17 +44,17 @@ def torch_dtype(dtype: str) -> torch.dtype:
 
 
 class RankLost(SpeclibError):
-    """One of a device's processes ended, or hangs; its message names the rank.
+    """One of a device's processes ended, or hangs; the message names the rank.
 
-    What else goes wrong on a rank is an error of what it computes.
+    Any other failure on a rank is an error in what it computes.
     """
 
 
 class Rank(NamedTuple):
-    """One of the ``size`` processes that compute a device's model together.
+    """One of the ``size`` processes that together run a device's model.
 
-    The first has ``pipes`` to the others. All wait ``patience`` seconds for one that is
-    late.
+    The first has ``pipes`` to the others. Each waits up to ``patience`` seconds for a
+    late one.
     """
 
     number: int
@@ -64,21 +64,20 @@ class Rank(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"rank {self.number} of {self.size}"
 
 
 @dataclass(frozen=True)
 class Loading:
-    """A model that is to be built in torch.
+    """A model to build in torch.
 
     checkpoint  its files
-    vocab       how many rows its distributions have: those of the pair's target
+    vocab       the length of its distributions: the vocabulary of the pair's target
     dtype       of its weights, a key of ``TORCH_NAMES``
     places      such as "core:0", "cpu" or "cuda:0"
-    packed      linear layers as ``packed_linear`` makes them, not as transformers
-                leaves them
-    rank        this process among those of the places; None: it builds the whole model
+    packed      whether ``packed_linear`` replaces transformers' linear layers
+    rank        which of the places this process has; None: it builds the whole model
     """
 
     checkpoint: Checkpoint
@@ -90,12 +89,12 @@ class Loading:
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """Its dtype; raises SpeclibError if it is not known."""
+        """Its dtype; raises SpeclibError if it is unknown."""
         return torch_dtype(self.dtype)
 
     @property
     def gpus(self) -> list[str]:
-        """The GPUs of this process, such as "cuda:0"; empty on the CPU."""
+        """This process's GPUs, such as "cuda:0"; empty on the CPU."""
         places = self.places
         if self.rank is not None:
             places = places[self.rank.number : self.rank.number + 1]
@@ -103,7 +102,7 @@ class Loading:
 
     @property
     def device(self) -> torch.device:
-        """The first GPU of this process, or the CPU."""
+        """This process's first GPU, or the CPU."""
         import torch
 
         return torch.device(self.gpus[0] if self.gpus else "cpu")

@@ -1,12 +1,11 @@
-"""A pair that is opened: what its two models share, and how each of them is built.
+"""An open pair: what its two models share, and how each of them is built.
 
     Pair (describes)  ->  OpenPair, once  ->  a world  ->  a method
 
-A ``Pair`` is a description that was read from a file. Opened, it has two checkpoints,
-a tokenizer, limits and a datastore, and models on the places that this machine has.
-Each of these is read when it is first asked for, and once. What is heavy (torch,
-transformers, llama.cpp) is imported only when it is needed. Knows no world and no
-method.
+A ``Pair`` is a description read from a file. An open pair has two checkpoints, a
+tokenizer, limits, a datastore, and models on the devices of this machine. Each of these
+is read once, on first use. Heavy libraries (torch, transformers, llama.cpp) are
+imported only when needed. This module knows no world and no method.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ LOSSLESS = ("auto", "float32", "float64")
 
 
 class OpenPair:
-    """``pair``, and what its models' files say.
+    """``pair``, with what its models' files say.
 
-    Raises BadValue where it is asked for what cannot be: two vocabularies that differ,
-    a model that no method can run.
+    Its members raise BadValue for what cannot work, such as two different vocabularies
+    or a model that no method can run.
     """
 
     def __init__(self, pair: Pair):
@@ -52,19 +51,19 @@ class OpenPair:
     # -- the two models' files ---------------------------------------------------------
     @cached_property
     def target(self) -> Checkpoint:
-        """The target's files; it is no toy."""
+        """The target's files. A toy has none."""
         spec = self.pair.target
         if spec.is_gguf:
             raise BadValue(
                 f"the target {spec.model} is a GGUF file, and torch needs a "
                 f"checkpoint: `python -m speclib fetch {spec.model}` makes the folder "
-                f"{spec.model.removesuffix('.gguf')} of it. The draft may be a .gguf"
+                f"{spec.model.removesuffix('.gguf')} from it. A draft may be a .gguf"
             )
         return find(spec)
 
     @cached_property
     def draft(self) -> Checkpoint | Card:
-        """The draft's files; it is no toy."""
+        """The draft's files. A toy has none."""
         spec = self.pair.draft
         if not spec.is_gguf:
             return find(spec)
@@ -73,13 +72,13 @@ class OpenPair:
         return describe(spec.model)
 
     def files(self, role: Role) -> Checkpoint | Card:
-        """Those of one of them."""
+        """The files of one of the two models."""
         return self.draft if role == "draft" else self.target
 
     # -- what both models share --------------------------------------------------------
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase | ToyTokenizer:
-        """The target's tokenizer; raises BadValue if the draft has another one."""
+        """The target's tokenizer; raises BadValue if the draft's differs."""
         if self.is_toy:
             return ToyTokenizer(self.pair.target.vocab)
         target, draft = self.target, self.draft
@@ -89,10 +88,11 @@ class OpenPair:
 
     @cached_property
     def vocab(self) -> int:
-        """How many rows all distributions of the pair have: the target's own.
+        """The length of every distribution in the pair: the target's vocabulary.
 
-        So plain decoding can write whatever the target can. A draft may have more rows
-        or fewer: see ``vocabulary``. Raises BadValue for a mask that it has no row for.
+        So every method can write all tokens that the target can. A draft may know more
+        tokens or fewer: see ``vocabulary``. Raises BadValue if the draft does not know
+        the pair's mask token.
         """
         if self.is_toy:
             return self.pair.target.vocab
@@ -100,8 +100,8 @@ class OpenPair:
         if mask is not None and mask >= self.draft.vocab:
             raise BadValue(
                 f"draft.mask is {mask}, but {self.pair.draft.model!r} knows "
-                f"{self.draft.vocab:,} tokens: give the id of the one that it has "
-                "learnt to read as a mask"
+                f"{self.draft.vocab:,} tokens: give the id of the token that it was "
+                "trained to read as a mask"
             )
         return self.target.vocab
 
@@ -114,20 +114,20 @@ class OpenPair:
 
     @property
     def end_tokens(self) -> frozenset[int]:
-        """The tokens of which any one ends a text: the target's. A toy has none."""
+        """The target's end tokens; each ends a text. A toy has none."""
         return frozenset() if self.is_toy else self.target.end_tokens
 
     @property
     def generation_settings(self) -> GenerationSettings:
-        """What the target's files say of how tokens are chosen; of a toy nothing."""
+        """How the target's files say that tokens are chosen; empty for a toy."""
         return GenerationSettings() if self.is_toy else self.target.generation_settings
 
     @cached_property
     def datastore(self) -> Datastore | None:
-        """What REST looks up: the texts that the pair names, else tasks of ours.
+        """The texts that REST searches: the pair's, or else our held-out tasks.
 
-        None for toys: there REST looks up their own text. Raises BadValue where there
-        are no such texts.
+        None for toys, where REST searches their own text. Raises BadValue if the texts
+        are missing.
         """
         if self.is_toy:
             return None
@@ -135,23 +135,23 @@ class OpenPair:
             return own_text(self.tokenizer, self.pair.datastore)
         return held_out_text(self.tokenizer)
 
-    # -- where the models are computed, and by what ------------------------------------
+    # -- where the models run, and in which library ------------------------------------
     @cached_property
     def place(self) -> Place:
-        """Where the pair is computed here: of alternatives, the first that there is."""
+        """Where the pair runs here: the first alternative that this machine has."""
         place = self.pair.place
         if not place.has_alternatives:
-            return place  # nobody needs to ask torch how many GPUs there are
+            return place  # torch need not count the GPUs
         return place.on_machine_with(gpus.count())
 
     def ranks(self, role: Role, index: int = 0) -> int:
-        """How many processes compute the model of one device of ``role`` together."""
+        """How many processes together run the model of one device of ``role``."""
         if self.pair.model(role).spread == "blocks":
             return 1
         return len(self.place.of(role, index))
 
     def runtime(self, role: Role) -> str:
-        """What computes a model here: "toy", "torch" or, say, "llama.cpp Q5_K_M"."""
+        """The library that runs a model: "toy", "torch" or, say, "llama.cpp Q5_K_M"."""
         spec = self.pair.model(role)
         if spec.is_toy:
             return "toy"
@@ -162,14 +162,13 @@ class OpenPair:
         return f"llama.cpp {kept.quantization}"
 
     def set_threads(self) -> None:
-        """Sets how many threads torch takes in this process to compute the models.
+        """Sets how many threads torch uses in this process to run the models.
 
-        By itself it takes one for each core, and each waits for the others in a loop
-        that keeps its core busy. Where another program has a core, a pass of a small
-        model then takes more than ten times as long (see docs/decisions.md). A
-        pair that says how many threads a device has gets no more of them, and any other
-        pair as many as torch took at first. Call it when the models are loaded, since
-        they bring torch.
+        By default it uses one per core, and each waits for the others in a busy loop.
+        If another program occupies a core, a forward pass of a small model then takes
+        more than ten times as long (see docs/decisions.md). A pair that states threads
+        per device gets at most that many; any other pair gets torch's default. Call it
+        after loading the models, which import torch.
         """
         if "torch" not in sys.modules or self.is_toy:
             return
@@ -195,11 +194,11 @@ class OpenPair:
         obeys the first.
 
         ``dtype``: auto (float32), float32, float64, bfloat16 or float16.
-        ``dilated=False`` gives the same logits at the cost that the model was trained
-        at. ``packed=False`` leaves torch's own linear layers. These three are torch's:
-        in llama.cpp the quantised weights are those of the shape, which it keeps, and a
-        toy has none. ``rank``: the Rank whose part is wanted; None builds the whole
-        model in this process.
+        ``dilated=False`` gives the same logits at the cost of the model as trained.
+        ``packed=False`` keeps torch's own linear layers. These three apply to torch
+        only: llama.cpp keeps its quantised weights in their shape, and a toy has no
+        weights. ``rank``: the Rank whose part to build; None builds the whole model in
+        this process.
         """
         check_dtype(dtype)
         spec = self.pair.model(role)
@@ -233,10 +232,10 @@ class OpenPair:
         dilated: bool,
         ask: Callable[[SharedNetwork, Feed], Any],
     ) -> list[Model]:
-        """Builds the models of ``seats`` requests over the same weights.
+        """Builds models for ``seats`` requests that share their weights.
 
-        ``ask(network, feed)`` gives the logits of a pass of the network that they
-        share. Raises BadValue as ``check_seats`` does.
+        ``ask(network, feed)`` returns the logits of a forward pass of the shared
+        network. Raises BadValue as ``check_seats`` does.
         """
         self.check_seats(dtype)
         if self.is_toy:
@@ -249,18 +248,17 @@ class OpenPair:
     def check_seats(self, dtype: str) -> None:
         """Raises BadValue for a pair that cannot serve several requests at a time.
 
-        That is one with a model that is not torch's on one place, and a dtype in which
-        a text would depend on the other requests, unless the target's passes have one
-        shape.
+        Each model must run in torch, on one place. In a reduced-precision dtype a text
+        would depend on the other requests, unless the target's passes have one shape.
         """
         check_dtype(dtype)
         if self.is_toy:
             return
         if dtype not in LOSSLESS and self.pair.target.fixed_rows is None:
             raise BadValue(
-                f"dtype is {dtype!r}: in it a text's logits depend on the shape of a "
+                f"dtype is {dtype!r}: its logits depend on the shape of a forward "
                 "pass, which changes with the other requests. Give 'float32', or a "
-                "pair with passes of one shape, as load_pair(name).with_fixed_rows(16)"
+                "pair with passes of one shape: load_pair(name).with_fixed_rows(16)"
             )
         for role in ROLES:
             spec = self.pair.model(role)
@@ -268,18 +266,18 @@ class OpenPair:
             if spec.in_llamacpp or spec.head or spec.recorded or is_spread:
                 raise BadValue(
                     f"the {role} of pair {self.pair.name!r} serves one request at a "
-                    "time: several need models in torch, each on one place, that are "
-                    "no EAGLE heads and whose passes are not recorded"
+                    "time: for several, give models that run in torch on one place "
+                    "each, without EAGLE heads or recorded passes"
                 )
 
 
 def open_pair(pair: Pair | OpenPair) -> OpenPair:
-    """``pair`` opened; one that is open already stays as it is."""
+    """Opens ``pair``; returns an OpenPair unchanged."""
     return pair if isinstance(pair, OpenPair) else OpenPair(pair)
 
 
 def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
-    """Raises BadValue if an id that both models know is not the same word in both."""
+    """Raises BadValue if an id that both models know is a different word in each."""
     words, draft_words = target.words, draft.words
     for token in sorted(words.keys() & draft_words.keys()):
         if words[token] != draft_words[token]:
@@ -287,13 +285,13 @@ def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
                 f"target {target.model!r} and draft {draft.model!r} have different "
                 f"tokenizers: id {token} is {words[token]!r} and "
                 f"{draft_words[token]!r}. Speculative decoding needs one vocabulary: "
-                "choose models of one family"
+                "choose models from one family"
             )
 
 
 @cache
 def own_threads_of_torch() -> int:
-    """How many threads torch took before anybody here set them."""
+    """torch's default number of threads, before we set it."""
     threads: int = sys.modules["torch"].get_num_threads()
     return threads
 
@@ -304,7 +302,7 @@ def _toy(spec: ModelSpec, role: Role) -> Toy:
 
 
 def _load(loading: Loading, role: Role) -> Any:
-    """Loads a checkpoint into torch, in the way that its pair asks for."""
+    """Loads a checkpoint into torch, as its pair asks for."""
     spec = loading.checkpoint.spec
     if spec.head:
         from . import eagle_head
@@ -315,7 +313,7 @@ def _load(loading: Loading, role: Role) -> Any:
 
         return fixed_rows.load(loading)
 
-    # A draft in one piece can give one input to several of its layers: it is loaded so.
+    # A draft in one piece loads layer-parallel: its layers can then share an input.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel
 

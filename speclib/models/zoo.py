@@ -1,7 +1,7 @@
-"""The embedded checkpoints: where they are, and whether they are whole.
+"""The embedded checkpoints: where they are, and whether they are intact.
 
-Their files are compared with their checksums before anything of them is loaded. A wheel
-has the checksums, and not the checkpoints, which ``fetch`` brings.
+Their files are compared with checksums before anything is loaded. A wheel has the
+checksums but not the checkpoints, which ``fetch`` downloads.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from speclib.errors import BadValue, unknown_name
 from speclib.paths import DATA, MODELS
 
 ZOO = MODELS  # where the embedded checkpoints are
-CHECKSUMS = DATA / "models" / "SHA256SUMS"  # what each of their files must be
+CHECKSUMS = DATA / "models" / "SHA256SUMS"
 WEIGHTS = "model.safetensors"
 HOW_TO_GET = (
-    "bring it by `python -m speclib fetch`, or let SPECLIB_HOME name a checkout; in a "
-    "checkout restore it, or train it by `make models`, which rewrites the checksums"
+    "run `python -m speclib fetch`, or let SPECLIB_HOME name a checkout; in a checkout "
+    "restore it, or train it with `make models`, which rewrites the checksums"
 )
 
 
 def locate(model: str) -> Path:
     """The folder of the embedded model ``zoo/<name>``.
 
-    Raises BadValue for one that is missing, or whose files do not match SHA256SUMS.
+    Raises BadValue if it is missing, or its files do not match SHA256SUMS.
     """
     folder = ZOO / model.removeprefix("zoo/")
     if not (folder / WEIGHTS).exists():
@@ -42,7 +42,7 @@ def _check_files(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         expected = all_checksums.get(path.relative_to(ZOO).as_posix())
         if expected is None and path.name != WEIGHTS:
-            continue  # a file of the system's, or the user's
+            continue  # from the operating system or the user
         if checksum_of(path) != expected:
             raise BadValue(
                 f"embedded model file {path} does not match data/models/SHA256SUMS: "
@@ -57,7 +57,7 @@ def checksum_of(path: Path) -> str:
 
 
 def checksums() -> dict[str, str]:
-    """Each file's path within the zoo -> its SHA-256, as SHA256SUMS states them."""
+    """Each file's path within the zoo -> its SHA-256, from SHA256SUMS."""
     checksum_of_file = {}
     try:
         for line in CHECKSUMS.read_text("utf-8").splitlines():

@@ -101,7 +101,7 @@ def test_quantised_weights_are_refused_by_their_quantisation(folder):
 def test_a_model_with_code_of_its_own_is_said_not_to_be_run(folder):
     code = {"AutoConfig": "configuration_x.XConfig"}
     change_config(folder, auto_map=code, model_type="x")
-    assert "speclib runs no code that comes with one" in error_of(str(folder))
+    assert "speclib runs no code from a checkpoint" in error_of(str(folder))
 
 
 # -- files that are missing, or not what they are called -------------------------------
@@ -146,7 +146,7 @@ def remove(name: str) -> Callable[[Path], None]:
         (replace_shard, "{}/model-00001-of-00001.safetensors, of 70 bytes, is cut off"),
         (lose_shard, "lacks 1 of its files of weights in {}: model-00001-of-00001"),
         (remove("model.safetensors"), "lacks 1 of its files of weights in {}: model.s"),
-        (keep_only_bin, "weights in other formats than safetensors, such as .bin"),
+        (keep_only_bin, "convert weights in formats other than safetensors"),
     ],
 )
 def test_a_file_that_is_missing_or_damaged_is_named_in_one_line(folder, damage, says):

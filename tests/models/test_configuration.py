@@ -53,7 +53,7 @@ REFUSED = [
     ("FalconConfig", {"alibi": True}, "falcon.* has no positions"),
     ("GPTNeoConfig", {}, "gpt_neo.* local layers count a window along the cache"),
     ("Gemma3nTextConfig", GEMMA3N, "gemma3n_text.* read the cache of another layer"),
-    ("Qwen2VLConfig", {}, "qwen2_vl.* no network for it that writes text alone"),
+    ("Qwen2VLConfig", {}, "qwen2_vl.* no text-only network for it"),
 ]
 
 

@@ -225,4 +225,4 @@ def test_offline_the_message_says_where_it_looked_and_what_helps(no_worker):
     message = str(caught.value)
     assert f"not in the cache, {constants.HF_HUB_CACHE}" in message
     assert "unset HF_HUB_OFFLINE" in message
-    assert "accept its licence there and log in by `hf auth login`" in message
+    assert "accept its licence there and log in with `hf auth login`" in message

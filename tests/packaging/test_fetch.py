@@ -136,8 +136,8 @@ def test_a_damaged_archive_leaves_no_half_files(models, archive, damage):
 @pytest.mark.parametrize(
     "source, message",
     [
-        ("no-such.zip", "does not come .unknown url type"),
-        ("file:///no/such.zip", "does not come"),
+        ("no-such.zip", "cannot download no-such.zip .unknown url type"),
+        ("file:///no/such.zip", "cannot download"),
     ],
 )
 def test_what_cannot_be_had_is_said_in_one_line(models, source, message):

@@ -153,7 +153,7 @@ def test_a_model_that_is_missing_says_how_to_get_it_and_then_it_is_there(
 ):
     ended = python(site, "-c", FIND, home=tmp_path)
     assert re.search(
-        "'zoo/draft-qwen' is missing in .*: bring it by `python -m speclib fetch`",
+        "'zoo/draft-qwen' is missing in .*: run `python -m speclib fetch`",
         ended.stderr.splitlines()[-1],
     )
 

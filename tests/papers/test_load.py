@@ -96,5 +96,5 @@ def test_unknown_papers_items_and_calibrations_list_the_known(pearl):
         load_paper("perl")
     with pytest.raises(SpeclibError, match="no 'table-99'; known: figure-2a"):
         pearl.table("table-99")
-    with pytest.raises(SpeclibError, match="no entry 'gpt'; of 50 known the nearest"):
+    with pytest.raises(SpeclibError, match="no entry 'gpt'; the nearest of 50 known"):
         pearl.alpha("gpt")

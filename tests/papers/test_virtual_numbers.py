@@ -141,7 +141,7 @@ def test_a_damaged_line_is_named_with_what_to_do(own_file, old, new, says):
     text = own_file.read_text()
     assert old in text
     own_file.write_text(text.replace(old, new, 1) + "\n")
-    with pytest.raises(BadValue, match=f"virtual.csv.*{says}.*compute it anew with"):
+    with pytest.raises(BadValue, match=f"virtual.csv.*{says}.*recompute it with"):
         virtual_numbers.read()
 
 

@@ -159,7 +159,7 @@ def row_files(home: Path) -> list[Path]:
 def test_an_interrupted_run_says_how_to_go_on(stopped_runs):
     _, (_, interrupted) = stopped_runs
     assert interrupted.code == 130, interrupted.printed
-    assert "run again to go on" in interrupted.printed
+    assert "run again to continue" in interrupted.printed
 
 
 def test_what_stopped_runs_measured_stays_and_the_next_goes_on(

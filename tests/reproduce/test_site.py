@@ -60,7 +60,12 @@ def site(tmp_path_factory) -> Path:
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
     pages = {page: Addresses(page) for page in site.rglob("*.html")}
     names = {page.relative_to(site).as_posix() for page in pages}
-    for pattern in ("docs/*.md", "reports/*.md", "notebooks/learn/*.ipynb"):
+    for pattern in (
+        "docs/*.md",
+        "reports/*.md",
+        "reports/pearl/*.md",
+        "notebooks/learn/*.ipynb",
+    ):
         for source in ROOT.glob(pattern):
             page = source.relative_to(ROOT).with_suffix(".html")
             assert page.as_posix() in names

@@ -159,9 +159,13 @@ def _of_claims(count: Count) -> str:
     if count.judged == 1:
         return f"its claim about the order {'holds' if count.held else 'does not hold'}"
     if count.held == count.judged:
-        return f"all {count.judged} claims about orders and bounds hold"
+        return f"{_all(count)} claims about orders and bounds hold"
     held = f"{count.held or 'none'} of {count.judged}"
     return f"{held} claims about orders and bounds hold"
+
+
+def _all(count: Count) -> str:
+    return "both" if count.judged == 2 else f"all {count.judged}"
 
 
 def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
@@ -195,7 +199,7 @@ def _about_claims(count: Count, how: str) -> str:
     if count.judged == 1:
         return f"{how} its claim {'holds' if count.held else 'does not hold'}."
     if count.held == count.judged:
-        return f"{how} all {count.judged} claims about orders and bounds hold."
+        return f"{how} {_all(count)} claims about orders and bounds hold."
     held = f"{count.held or 'none'} of {count.judged}"
     return f"{how} {held} claims about orders and bounds hold."
 

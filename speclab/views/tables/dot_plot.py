@@ -17,8 +17,8 @@ import plotly.graph_objects as go
 from .main_quantity import Point
 from .written import write_number, write_percent
 
-WIDTH = 100  # characters of the plot as text
-LONGEST_LABEL = 34
+WIDTH = 86  # characters of the plot as text
+LONGEST_LABEL = 32
 MOST_STEPS = 6  # of the axis
 SIGNS = {"ceiling": "^", "measured": "x", "virtual": "○", "paper": "●"}
 NAMES = {
@@ -119,7 +119,7 @@ def as_text(plot: DotPlot) -> str:
         shortened = label if len(label) <= left else f"{label[: left - 1]}…"
         lines.append("  ".join([shortened.ljust(left), drawn, *cells]).rstrip())
     legend = [f"{SIGNS[kind]} {NAMES[kind]}" for kind in plot.kinds]
-    lines.append(" " * (left + 2) + "   ".join(legend))
+    lines.append("   ".join(legend))
     return "\n".join(lines)
 
 
