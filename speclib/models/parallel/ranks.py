@@ -80,7 +80,7 @@ ALONE = Alone()
 class Ranks:
     """One of several ranks, connected to the others.
 
-    rank: this rank.
+    rank: this process among them.
     store: where the ranks find each other.
     device: where this rank's tensors are.
     take_turns: one rank computes at a time, and the others wait for its output.

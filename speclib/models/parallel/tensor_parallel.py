@@ -139,7 +139,7 @@ def _style(network: PreTrainedModel, name: str) -> str | None:
 def own_units(units: int, number: int, size: int) -> range:
     """The consecutive units of rank ``number`` when ``size`` ranks share ``units``.
 
-    No rank has over one unit more than another.
+    Any two ranks differ by at most one unit.
     """
     return range(number * units // size, (number + 1) * units // size)
 
