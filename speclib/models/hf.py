@@ -406,7 +406,7 @@ def check_numbers(largest: Row) -> None:
 
 
 def decoder_layers(network: PreTrainedModel) -> Any:
-    """The decoder's layers, by any architecture's name; empty if there are none.
+    """The decoder's layers, whatever the architecture calls them; may be empty.
 
     The network's own ModuleList: assigning to an entry replaces a layer. In a
     multimodal network only the part that writes text is searched.

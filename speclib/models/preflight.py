@@ -66,8 +66,8 @@ def check(
     """Raises BadValue, with the reason, for a pair that cannot be loaded here.
 
     targets: the number of target devices. in_one_process: whether they share one
-    process. cached: how many tokens each model caches; 0 checks only models that may be
-    large. roles: the models to load.
+    process. cached: how many tokens each model caches; with 0, memory is checked only
+    if a model may be large. roles: the models to load.
     """
     check_gpus(opened, targets, roles)
     if opened.is_toy:

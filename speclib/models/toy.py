@@ -302,12 +302,12 @@ class Toy(Uncached):
 
     def _place_after(self, text: Sequence[int], position: int) -> int:
         """The number in a row of the token that it writes after ``position``."""
-        goes_on = (
+        is_in_row = (
             position > 0
             and self._place[position - 1] > 0
             and text[position] == self._choice[position - 1]
         )
-        return int(self._place[position - 1]) + 1 if goes_on else 1
+        return int(self._place[position - 1]) + 1 if is_in_row else 1
 
     @cached_property
     def _one_hot(self) -> np.ndarray:
