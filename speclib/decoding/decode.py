@@ -165,7 +165,7 @@ def decode(
         if cancel not in (None, world.cancel_policy):
             raise BadValue(
                 f"cancel is {cancel!r}, but this world was opened with "
-                f"{world.cancel_policy!r}: open it with the other, or leave it out"
+                f"{world.cancel_policy!r}: leave cancel out, or open a world with it"
             )
         requested.check_pair(opened.pair)
         text_request = options.request(prompt, opened, coins)
@@ -197,7 +197,7 @@ def check_settled(
     if pair is not None and pair_of(pair) != opened.pair:
         raise BadValue(
             f"pair is {pair_of(pair).name!r}, but this world was opened for "
-            f"{opened.pair.name!r}, which is another: leave pair out, or open a world "
+            f"{opened.pair.name!r}, a different pair: leave pair out, or open a world "
             "for it"
         )
     if dtype != "auto":

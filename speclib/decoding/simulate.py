@@ -304,6 +304,6 @@ class MortalWorld(Virtual):
             progress = self._progress[future]
             progress.done = NOTHING
             progress.error = DeviceLost(
-                f"{future.device} died at {dies:g} s, as this what-if has it"
+                f"{future.device} died at {dies:g} s in this what-if"
             )
         super()._schedule(time, future, happens)

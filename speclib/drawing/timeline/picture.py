@@ -463,7 +463,7 @@ def axis_title(runs: Sequence[TimelineRun], axis: TimeAxis) -> str:
     kinds = ", ".join(dict.fromkeys(run.kind for run in runs))
     longest = max(run.seconds for run in runs)
     is_cut_off = longest > axis.span * (1 + 1e-9)
-    warning = "; cut off here, the figures beside it are of whole runs"
+    warning = "; cut off here, but the figures are for whole runs"
     return f"time in {axis.unit.name} ({kinds}{warning if is_cut_off else ''})"
 
 
