@@ -3,7 +3,7 @@
 A file under ``data/latency`` has the sections ``draft`` and ``target``. Each has
 ``forward = [[tokens, seconds], ...]``, linear between entries and constant beyond them,
 and optionally ``prefill``: the seconds of the pass that starts a text, regardless of
-its length. For a paper that prints one speed, it is a constant with prefill 0.
+its length. For a paper that prints one speed, ``forward`` is constant and prefill 0.
 
 Three more keys describe costs that depend on a batch: ``per_token``, seconds for each
 token that a pass is fed; ``per_kept``, seconds for each cached token that it reads; and
@@ -13,9 +13,10 @@ token that a pass is fed; ``per_kept``, seconds for each cached token that it re
 The optional section ``fuzzy`` describes draft passes that give several layers one
 input, in groups of ``lp_size`` of the draft's ``layers``.
 
-The optional section ``shared`` says that the draft runs on the target's devices. The
-target is computed in ``stages``, one device after the other. ``move`` is
-[[tokens, seconds], ...] for moving the draft's KV cache from one device to another.
+The optional section ``shared`` says that the draft runs on the target's devices.
+``stages`` is the number of these devices, which compute the target one after the other.
+``move`` is [[tokens, seconds], ...] for moving the draft's KV cache from one device to
+another.
 
 The optional section ``message`` gives the one-way seconds of a message between the
 controller and the ``draft``, and a ``target``, for devices on several machines with a

@@ -124,13 +124,13 @@ class ModelSpec(BaseModel):
             idle = OF_WEIGHTS
         elif self.is_gguf:
             idle = OF_TOYS | OF_WEIGHTS
-            if self.runtime == "torch":  # if set; the default is not in the fields set
+            if self.runtime == "torch":  # refused only if given, see below
                 idle = idle | {"runtime"}
         elif self.runtime == "torch":
             idle = OF_TOYS | {"quantization"}
         else:
             idle = OF_TOYS | OF_TORCH
-        idle = idle & self.model_fields_set
+        idle = idle & self.model_fields_set  # without the defaults
         if idle:
             raise ValueError(
                 f"{', '.join(sorted(idle))} would have no effect on {self.model!r}: "

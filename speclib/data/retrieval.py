@@ -58,7 +58,7 @@ class Datastore:
         while size < min(longest, len(text)):
             longer_end = tuple(text[len(text) - size - 1 :])
             found = self._occurrences(longer_end)
-            if not found or not self._goes_on(found, size + 1):
+            if not found or not self._is_continued(found, size + 1):
                 break
             occurrences, size = found, size + 1
 
@@ -79,7 +79,7 @@ class Datastore:
         last = bisect_right(self.order, query, key=beginning)
         return range(first, last)
 
-    def _goes_on(self, occurrences: range, size: int) -> bool:
+    def _is_continued(self, occurrences: range, size: int) -> bool:
         """Whether a token follows the first ``size`` tokens at any of ``occurrences``.
 
         END is the smallest token, so the last in order ends a document only if all do.
