@@ -1,4 +1,4 @@
-"""A pair: does its draft write with a KV cache what it writes without one?"""
+"""A pair: does its draft write the same with its KV cache as without?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOKENS = 48
 
 @pytest.fixture(scope="module")
 def models():
-    """The embedded target and its draft, at the size that they were trained at."""
+    """The embedded target and its draft, at their trained size."""
     opened = open_pair(speclib.load_pair("embedded/llama-7b-70b"))
     draft = opened.build("draft", dilated=False)
     target = opened.build("target", dilated=False)
@@ -35,7 +35,7 @@ def checked(models, **settings):
 
 
 def cut_by(tokens_more):
-    """``HFModel.cut`` that takes off more tokens than it should; below 0: fewer."""
+    """``HFModel.cut`` that removes too many tokens; below 0: too few."""
 
     def cut(self, length):
         for layer in self.cache.layers:
@@ -47,7 +47,7 @@ def cut_by(tokens_more):
     return cut
 
 
-def test_a_draft_of_ours_writes_the_same_without_its_cache(models):
+def test_our_draft_writes_the_same_without_its_cache(models):
     answer = checked(models)
     assert answer, answer
     assert answer.fed == answer.needed
@@ -115,7 +115,7 @@ def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
         ("embedded/once", {"put_back": True}, "put_back is for candidates and trees"),
     ],
 )
-def test_what_cannot_be_asked_of_a_pair_is_told(pair, settings, says):
+def test_an_impossible_question_about_a_pair_is_refused(pair, settings, says):
     with pytest.raises(SpeclibError, match=says):
         check(pair, **settings)
 
