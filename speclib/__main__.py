@@ -97,7 +97,10 @@ def _race(asked: Namespace) -> None:
         prompt = [{"role": "user", "content": prompt}]
     pair = asked.pair or real_pair()
     if not asked.pair and pair != "smollm2":
-        _note(f"{pair} writes simple text: `python -m speclib fetch smollm2` for more")
+        _note(
+            f"{pair} writes only simple text: for English, "
+            "`python -m speclib fetch smollm2`"
+        )
     with warnings.catch_warnings():
         warnings.showwarning = _note
         results = compare(
@@ -107,9 +110,9 @@ def _race(asked: Namespace) -> None:
     for result in results:
         print(result.summary)
     if all(result.tokens == results[0].tokens for result in results):
-        print(f"All wrote the same, on {pair}")
+        print(f"All methods wrote the same text on {pair}")
     else:
-        print(f"They wrote different texts on {pair}, which must not be")
+        print(f"The methods wrote different texts on {pair}: please report this bug")
     if asked.save:
         from speclib.drawing.timeline.widget import timeline
 

@@ -47,7 +47,7 @@ def whole_files(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Makes a system error in here name ``path`` and say what became of it."""
+    """Turns a system error into a SpeclibError that names ``path``."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """Trees of candidates: several possible continuations of one text, scored together.
 
-A tree stands after a text. Its nodes are tokens in a fixed order; ``parents`` gives for
-every node the number of the node before it, or -1 where that is the text itself. A
-parent always comes before its children:
+A tree follows a text. Its nodes are tokens in a fixed order; ``parents`` has the number
+of each node's parent, or -1 if that is the text itself. A parent always comes before
+its children:
 
     text ── a(0) ── b(1) ── c(2)        tokens   a   b   c   d   e
              │       └───── d(3)        parents -1   0   1   1   0
@@ -53,7 +53,7 @@ class CandidateTree(NamedTuple):
 
 
 def ancestry(parents: Sequence[int]) -> np.ndarray:
-    """[n, n] booleans: whether the column's node is on the path to the row's."""
+    """[n, n] booleans: whether the column's node is on the path to the row's node."""
     on_path = np.eye(len(parents), dtype=bool)
     for node, parent in enumerate(parents):
         if parent >= 0:
@@ -77,7 +77,7 @@ def paths(text: Sequence[int], parents: Sequence[int]) -> tuple[AnyText, ...]:
     """
     start = len(text) - len(parents)
     bare_text = first_tokens(as_text(text), start)
-    # The path of node i is at i + 1; that of the bare text at 0.
+    # Node i has its path at index i + 1, the bare text at 0.
     paths_of_rows = [bare_text]
     for parent, token in zip(parents, text[start:], strict=True):
         paths_of_rows.append(paths_of_rows[parent + 1] + (token,))
@@ -93,8 +93,7 @@ def stem(parents: Sequence[int]) -> int:
 
 
 def merged(paths: Iterable[Tokens]) -> tuple[Tokens, tuple[int, ...]]:
-    """(tokens, parents) of the tree of ``paths``; what they begin with in common stands
-    once."""
+    """(tokens, parents) of the tree of ``paths``, which share common prefixes."""
     node_of_path: dict[Tokens, int] = {(): -1}
     for path in paths:
         for end in range(1, len(path) + 1):

@@ -1,10 +1,10 @@
-"""Distributions that are each certain of one token, without a number for every token.
+"""One-hot distributions that store only their token, not a number for every token.
 
-A GPU gives only the tokens of greedy rows. To write a row with one 1 and 150,000 zeros,
-and to look for the 1 again, takes longer than to bring the token from the GPU.
-So these rows know their tokens, and become arrays only in calculations.
+For greedy decoding a GPU returns only tokens. Writing a row with one 1 and 150,000
+zeros, and finding the 1 again, takes longer than copying the token from the GPU. So
+these rows store their tokens, and become arrays only in calculations.
 
-They read as the numpy arrays that they stand for. Know no device.
+They behave like the numpy arrays that they represent. Know no device.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .sampling import certain
 
 
 class CertainRows(NDArrayOperatorsMixin):
-    """Distributions [n, vocab], each certain of one of ``tokens`` [n].
+    """One-hot distributions [n, vocab], one for each of ``tokens`` [n].
 
-    Of one token alone it is one distribution, [vocab].
+    For a single token it is one distribution, [vocab].
     """
 
     def __init__(self, tokens: npt.ArrayLike, vocab: int):
@@ -61,14 +61,13 @@ class CertainRows(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*arrays, **options)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what numpy looks for before it calls __array__
+        if name.startswith("_"):  # numpy looks for these before it calls __array__
             raise AttributeError(name)
         return getattr(np.asarray(self), name)
 
 
 def stacked(rows: Sequence[Any], vocab: int) -> Any:
-    """Distributions [vocab] as rows [n, vocab], still without numbers if all are
-    certain."""
+    """Distributions [vocab] as rows [n, vocab]; CertainRows if all of them are."""
     if not rows:
         return np.empty((0, vocab))
     if all(isinstance(row, CertainRows) for row in rows):

@@ -1,8 +1,8 @@
-"""What a target model says of tokens beyond their rows, for drafters that read it.
+"""The target's hidden states, for drafters that read them.
 
-A *feature* is what the target's LM head reads after a token: the hidden state after the
-last norm. A pass of the target gives those of the tokens that it feeds. A drafter reads
-each together with the token that follows it::
+A *feature* is the input of the target's LM head after a token: the hidden state after
+the last norm. A target pass gives the features of the tokens that it is fed. A drafter
+reads each one together with the next token::
 
     position in the text  0      1      2      3
     token                 t0     t1     t2     t3
@@ -22,9 +22,9 @@ from speclib.errors import SpeclibError
 
 
 class Features(NamedTuple):
-    """The features of tokens that follow one another.
+    """The features of consecutive tokens.
 
-    ``start``: the position of the first of them. ``values``: [tokens, width].
+    ``start``: the position of the first one. ``values``: [tokens, width].
     """
 
     start: int
@@ -32,29 +32,31 @@ class Features(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position after the last of them."""
+        """The position after the last one."""
         return self.start + len(self.values)
 
     def of_path(self, length: int, nodes: Sequence[int]) -> Features:
-        """Those of a text of ``length`` tokens, and of a path down the tree after it.
+        """The features of a text of ``length`` tokens and a path down the tree after
+        it.
 
-        These features are of the text's last tokens and then of all nodes of the tree.
+        ``self`` has the features of the text's last tokens and of all nodes of the
+        tree.
         """
         positions = list(range(self.start, length))
         positions += [length + node for node in nodes]
         return Features(self.start, self.values[[p - self.start for p in positions]])
 
     def before(self, kept: int, length: int) -> np.ndarray:
-        """What is read at positions ``kept`` ... ``length`` - 1: [positions, width].
+        """The features read at positions ``kept`` ... ``length`` - 1.
 
-        At position 0 these are zeros. Raises SpeclibError where one is missing.
+        [positions, width]; zeros at position 0. Raises SpeclibError if one is missing.
         """
         first = max(kept, 1)
         if first <= self.start or length - 1 > self.end:
             raise SpeclibError(
                 f"the draft needs the features of tokens {first - 1} to {length - 2}, "
-                f"but was given those of {self.start} to {self.end - 1}: it must be "
-                "asked after every pass of the target, or be given more of them"
+                f"but got only {self.start} to {self.end - 1}: let it draft after "
+                "every pass of the target, or give it more features"
             )
         values = self.values[first - 1 - self.start : length - 1 - self.start]
         if kept > 0:

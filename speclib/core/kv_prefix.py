@@ -1,7 +1,7 @@
 """Which tokens a KV cache holds, and how much of it a new text can reuse.
 
-Every world counts with this one class, real models and simulated ones alike, so that
-all of them charge the same prefill and the same catching up. Knows no model.
+All worlds use this class, with real and with simulated models, so all charge the same
+prefill and the same tokens for catching up. Knows no model.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from .text import Text
 
 
 class Prefix:
-    """The tokens in a KV cache: exactly those that were fed, in their order.
+    """The tokens in a KV cache: exactly the tokens that were fed, in order.
 
     ``fed``: the tokens cached now. ``count``: how many tokens were ever fed.
 
-    Of texts that share a log (see ``core.text``) it remembers how far the log and the
-    cache are known to agree, and compares only what is beyond that. So a match takes as
-    long as there are new tokens, however long the text is. Whoever changes ``fed``
-    itself, other than by adding to its end, says so with ``doubt``.
+    For texts that share a log (see ``core.text``) it remembers how far the log and the
+    cache are known to agree, and compares only the rest. So the time of a match depends
+    on the number of new tokens, not on the text's length. Code that changes ``fed``
+    directly, except by appending, must call ``doubt``.
     """
 
     def __init__(self) -> None:
         self.fed: list[int] = []
         self.count = 0
         self._log: list[int] | None = None
-        self._agreed = 0  # so many first tokens of the log are the first of ``fed``
+        self._agreed = 0  # how many tokens at the start of the log and ``fed`` agree
 
     def keep(self, text: Sequence[int], last: int = 0) -> int:
-        """How many cached tokens can serve ``text``.
+        """How many cached tokens can be reused for ``text``.
 
-        ``last``: how many rows are wanted before that of the whole text. A row exists
-        only for a token that is fed, so the last ``last`` + 1 tokens never count.
+        ``last``: how many rows are wanted in addition to the one after the whole text.
+        A token has a row only if it is fed, so the last ``last`` + 1 tokens never
+        count.
         """
         longest = min(len(self.fed), len(text) - last - 1)
         known = self._known_of(text)
@@ -48,40 +49,40 @@ class Prefix:
         return kept
 
     def move(self, text: Sequence[int], kept: int) -> None:
-        """The cache now holds all of ``text``; the first ``kept`` are from before."""
+        """Notes that the cache holds all of ``text``; ``kept`` tokens were reused."""
         self.count += len(text) - kept
         self._replace(text, kept, len(text))
 
     def hold(self, text: Sequence[int], length: int) -> None:
-        """The cache now holds the first ``length`` tokens of ``text``.
+        """Notes that the cache holds the first ``length`` tokens of ``text``.
 
-        They do not count as fed by this.
+        They do not count as fed.
         """
         self._replace(text, min(self._known_of(text), length), length)
 
     def cut(self, length: int) -> None:
-        """Forgets all but the first ``length`` tokens."""
+        """Forgets all tokens but the first ``length``."""
         self.doubt(length)
         del self.fed[length:]
 
     def doubt(self, length: int) -> None:
-        """Only the first ``length`` tokens are sure to be what they were."""
+        """Notes that only the first ``length`` tokens are certain to be unchanged."""
         self._agreed = min(self._agreed, length)
 
     def _replace(self, text: Sequence[int], kept: int, length: int) -> None:
-        """Only ``kept`` tokens stay; then come those of ``text``, up to ``length``."""
+        """Replaces all but ``kept`` tokens by ``text``'s, up to ``length``."""
         self.doubt(kept)
         self.fed[kept:] = text[kept:length]
         self._note(text, length)
 
     def _known_of(self, text: Sequence[int]) -> int:
-        """How many first tokens of ``text`` are known to be the cache's."""
+        """How many tokens at the start of ``text`` are known to be in the cache."""
         if type(text) is Text and text.log is self._log:
             return min(self._agreed, text.shared)
         return 0
 
     def _note(self, text: Sequence[int], length: int) -> None:
-        """The first ``length`` tokens of ``text`` are the cache's."""
+        """Notes that the first ``length`` tokens of ``text`` are in the cache."""
         if type(text) is not Text:
             return
         if text.log is not self._log:
@@ -91,9 +92,9 @@ class Prefix:
 
 
 def first_difference(cached: Sequence[int], wanted: Sequence[int]) -> int:
-    """The first index at which two lists of one length differ; their length if none.
+    """The first index at which two lists of equal length differ; the length if none.
 
-    By bisection: to compare slices is fast.
+    By bisection, since comparing slices is fast.
     """
     shortest = 0
     longest = len(wanted)

@@ -1,8 +1,8 @@
-"""Penalties and bans: what makes tokens less likely because of the text before them.
+"""Penalties and bans: make tokens less likely because of the text before them.
 
-All of them are pure functions of the text before a position. So a row is the same
-whichever pass computes it: of one token or of a window, with drafts that are accepted
-later or never. Nothing is counted along the way, and nothing has to be taken back.
+All of them are pure functions of the text before a position. So a row is the same in
+every pass that computes it: over one token or a window, with drafts that are accepted
+later or never. No counts are kept between passes, so nothing has to be undone.
 
 Knows no model and no method.
 """
@@ -28,16 +28,16 @@ Logits = npt.NDArray[np.floating[Any]]
 class Penalties:
     """Changes logits before the temperature does.
 
-    repetition       logits of tokens that the text has, prompt included, are divided by
-                     this where positive, else multiplied; 1: off
-    presence         is subtracted for tokens that the new text has; 0: off
-    frequency        is subtracted once for each time that the new text has them; 0: off
+    repetition       the logits of tokens in the text, prompt included, are divided by
+                     this if positive, else multiplied; 1: off
+    presence         is subtracted for tokens in the new text; 0: off
+    frequency        is subtracted for each occurrence in the new text; 0: off
     prompt_length    where the new text begins
     shortest         no token of ``ends`` follows a text of fewer tokens
     suppressed       tokens that are never written
 
-    Source: repetition: Keskar et al. 2019, "CTRL", section 4.1, as transformers has it;
-    presence, frequency: OpenAI's API, as vLLM has it. They come in this order, then
+    Source: repetition: Keskar et al. 2019, "CTRL", section 4.1, as in transformers;
+    presence, frequency: OpenAI's API, as in vLLM. They are applied in this order, then
     the bans, as in both.
     """
 
@@ -55,14 +55,13 @@ class Penalties:
         require_number("frequency_penalty", self.frequency, Number())
 
     def __bool__(self) -> bool:
-        """Whether they change anything."""
+        """Whether any penalty or ban is on."""
         is_penalty = self.repetition != 1 or self.presence != 0 or self.frequency != 0
         has_bans = bool(self.suppressed or (self.ends and self.shortest))
         return is_penalty or has_bans
 
     def applied(self, logits: Logits, texts: Iterable[AnyText]) -> Logits:
-        """``logits`` [n, V] after each of ``texts``, changed; the given stay as they
-        are."""
+        """A changed copy of ``logits`` [n, V]; row i follows the i-th of ``texts``."""
         changed = logits.copy()
         for row, text in zip(changed, texts, strict=True):
             self._change(row, text)

@@ -1,4 +1,4 @@
-"""Samplers, coins and drafted tokens: everything here that chance decides.
+"""Samplers, coins and drafted tokens: everything that chance decides.
 
 Symbols, spelled once for every method:
   p        the target's distribution of the next token, shape [V]
@@ -10,8 +10,8 @@ Symbols, spelled once for every method:
 
 Randomness is keyed, not streamed. The only door is ``coins.choose``: it inverts the
 distribution's cumulative sum at a number u that depends on (seed, request, position,
-role, index) alone. Nobody else sees u. So a test can hold u as an interval instead of a
-number and walk every outcome of a method exactly (``speclib.worlds.enumerator``).
+role, index) alone. No other code sees u. So a test can hold u as an interval instead of
+a number and enumerate every outcome exactly (``speclib.worlds.enumerator``).
 
 Knows no time, device or model.
 """
@@ -36,13 +36,13 @@ from .text import Tokens as Tokens
 Row: TypeAlias = npt.NDArray[np.floating[Any]]  # one distribution, shape [V]
 Rows: TypeAlias = npt.NDArray[np.floating[Any]]  # distributions, shape [n, V]
 
-ENTRIES_AT_ONCE = 1 << 16  # of logits that are shaped together
-# What is tried one after the other: shares of the largest mass, in the search for a
-# nucleus, and distances from the best score, in the search for the top_k-th.
+ENTRIES_AT_ONCE = 1 << 16  # logits that are shaped together
+# Tried one after the other: shares of the largest mass, to find the nucleus, and
+# distances from the best score, to find the top_k-th.
 THRESHOLDS = (*(2.0**-power for power in range(2, 26, 2)), 0.0)
 DISTANCES = (2, 4, 8, 16, 32)
 
-LARGE_VOCAB = 8192  # tokens from which on a distribution is summed by blocks
+LARGE_VOCAB = 8192  # tokens; from this size on a distribution is summed by blocks
 BLOCK = 1024  # tokens
 
 
@@ -50,12 +50,12 @@ BLOCK = 1024  # tokens
 class Sampler:
     """Turns logits into a distribution.
 
-    Greedy decoding is a distribution too, one that is certain of its token (one-hot).
-    So nothing that tests or draws tokens has to ask which mode it is in.
+    Greedy decoding is a distribution too, a one-hot one. So code that tests or draws
+    tokens never has to ask for the mode.
 
     ``temperature``: 0 (greedy) or more. ``top_k``: 0 (off) or more. ``top_p``: above 0,
-    up to 1 (off). They are applied in this order, as transformers does, and to the
-    draft's logits exactly as to the target's. ``penalties`` come before them.
+    up to 1 (off). They are applied in this order, as in transformers, and to the
+    draft's logits exactly as to the target's. ``penalties`` are applied before them.
     """
 
     temperature: float = 0.0
@@ -70,18 +70,18 @@ class Sampler:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is always taken."""
+        """Whether it always takes the likeliest token."""
         return self.temperature == 0
 
     def __call__(
         self, logits: Rows, texts: Callable[[], Sequence[AnyText]] | None = None
     ) -> Rows:
-        """Probabilities [n, V] of ``logits`` [n, V], of the same dtype.
+        """Probabilities [n, V] of ``logits`` [n, V], with the same dtype.
 
-        ``texts``: gives the text that each row follows. Only penalties need them.
+        ``texts``: returns the text that each row follows. Only penalties need it.
 
-        Rows of a large vocabulary are shaped a few at a time: what was just written is
-        then still in the processor's cache when it is read.
+        With a large vocabulary only a few rows are shaped at a time, so that the values
+        just written are still in the processor's cache when they are read.
         """
         if self.penalties:
             assert texts is not None, "penalties depend on the text before a row"
@@ -110,7 +110,7 @@ class Sampler:
                 _keep_nucleus(row, self.top_p)
 
     def _temper(self, logits: Rows, scores: Rows) -> None:
-        """Writes logits over the temperature, moved so that each row's largest is 0."""
+        """Writes logits over the temperature, with each row's largest shifted to 0."""
         smallest = np.finfo(logits.dtype).tiny  # below it, division would give 0 / 0
         temperature = max(float(self.temperature), float(smallest))
         with np.errstate(over="ignore"):
@@ -122,7 +122,7 @@ class Sampler:
 def _ban_all_but_top_k(row: Row, top_k: int) -> None:
     """Bans every score below the ``top_k``-th best; ties with it stay.
 
-    The best score is 0. Only scores near it are searched, if they are enough.
+    The best score is 0. If enough scores are near it, only these are searched.
     """
     candidates = row
     for distance in DISTANCES:
@@ -137,7 +137,7 @@ def _ban_all_but_top_k(row: Row, top_k: int) -> None:
 def _keep_nucleus(row: Row, top_p: float) -> None:
     """Keeps the fewest likeliest tokens whose mass reaches ``top_p``, renormalised.
 
-    Of tokens that are equally likely those of the smallest ids stay.
+    Among equally likely tokens, the smallest ids stay.
     """
     masses = _nucleus_masses(row, top_p)
     smallest = masses[-1]
@@ -154,26 +154,26 @@ def _keep_nucleus(row: Row, top_p: float) -> None:
 def _nucleus_masses(row: Row, top_p: float) -> Row:
     """The masses of the tokens that ``top_p`` keeps of ``row`` [V], in falling order.
 
-    In that order a token stays if the mass of those before it is below ``top_p``.
+    In that order a token stays if the mass before it is below ``top_p``.
 
-    Only the masses above a threshold are sorted. It falls until the last of them does
-    not stay any more, or until they are all that there are. The result is that of
-    sorting the whole row, to the last bit:
+    Only the masses above a threshold are sorted. The threshold is lowered until the
+    last of them does not stay, or until they are all masses. The result is the same as
+    from sorting the whole row, to the last bit:
 
-    - What is above the threshold comes before everything else. So it is the beginning
-      of the whole order. And its sums, of which each adds one mass to the sum before,
-      are the beginning of the whole row's sums.
-    - Along the order the sums never fall and the masses never rise. So a sum less its
-      own mass never falls either: rounding never turns the order of two numbers round.
-      Once a token does not stay, none after it does.
-    - Which of several equally likely tokens comes first changes no sum.
+    - Masses above the threshold come before all others. So they are the beginning of
+      the whole order, and since each cumulative sum adds one mass to the one before,
+      their sums are the beginning of the whole row's sums.
+    - Along the order the sums never fall and the masses never rise. So a sum minus its
+      own mass never falls either: rounding never reverses the order of two numbers.
+      After the first token that does not stay, no other stays.
+    - The order of equally likely tokens changes no sum.
     """
     largest = row.max()
     for share in THRESHOLDS:
         masses = np.compress(row > largest * share, row)
         is_all = share == 0
         if masses.sum() < top_p and not is_all:
-            continue  # no use in sorting these
+            continue  # too few: sorting them is useless
 
         falling = np.sort(masses)[::-1]
         mass_before = np.cumsum(falling) - falling
@@ -184,7 +184,7 @@ def _nucleus_masses(row: Row, top_p: float) -> Row:
 
 
 class CoinTosser(Protocol):
-    """What methods see of randomness: real coins, or a test's."""
+    """The randomness that methods see: real coins, or a test's."""
 
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
         """Draws a token from ``dist``; see ``Coins.choose``."""
@@ -193,7 +193,7 @@ class CoinTosser(Protocol):
 
 @dataclass(frozen=True)
 class Coins:
-    """Keyed randomness of one request.
+    """The keyed randomness of one request.
 
     The same key gives the same answer in any process, at any time and in any order.
     """
@@ -204,9 +204,9 @@ class Coins:
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
         """Draws a token from ``dist`` [V], which sums to one.
 
-        ``position``: where in the text the token will stand. ``role``: "draft",
-        "accept", "residual" or "target". ``index`` tells siblings apart (candidates,
-        sequences, drafters): two decisions never share a key.
+        ``position``: the token's position in the text. ``role``: "draft", "accept",
+        "residual" or "target". ``index`` distinguishes siblings (candidates, sequences,
+        drafters): two decisions never share a key.
         """
         likeliest = int(dist.argmax())
         if dist[likeliest] == 1:  # only one outcome: no coin is needed
@@ -224,8 +224,8 @@ class Coins:
 def invert(dist: Row, u: float) -> int:
     """The first token whose cumulative mass exceeds ``u``; never one without mass.
 
-    ``dist``: [V], none of it negative. The cumulative sum is taken in float64, token by
-    token. A long one is not summed like that, but its token is the one that this gives.
+    ``dist``: [V], not negative. The cumulative sum is computed in float64, token by
+    token. A long one is summed by blocks, with the same token as result.
     """
     if len(dist) >= LARGE_VOCAB:
         token = _invert_by_blocks(dist, u)
@@ -240,15 +240,15 @@ def invert(dist: Row, u: float) -> int:
 
 
 def _invert_by_blocks(dist: Row, u: float) -> int | None:
-    """As ``invert``; None where that depends on how sums are rounded.
+    """Like ``invert``; None if the result depends on how sums are rounded.
 
-    Sums are taken of whole blocks, and token by token in the one block that matters.
+    It sums whole blocks, and token by token only in the block with the result.
 
     A float64 sum of V numbers that are not negative is off by at most V * 2**-53 of
-    their sum, in whatever order they are added. So an edge between two tokens here and
-    in ``invert`` differs by at most twice that. ``u`` times the whole sum differs by
-    the same and a little rounding. Where ``u`` is farther than 8 * V * 2**-53 from both
-    edges of a token, both agree. Nearly always it is: at V = 152,000 that is 1e-10.
+    the sum, in any order of addition. So an edge between two tokens here and in
+    ``invert`` differs by at most twice that. ``u`` times the whole sum differs by the
+    same plus a little rounding. If ``u`` is farther than 8 * V * 2**-53 from both edges
+    of a token, both agree. It nearly always is: with V = 152,000 that is 1e-10.
     """
     starts = np.arange(0, len(dist), BLOCK)
     until_block = np.cumsum(np.add.reduceat(dist, starts, dtype=np.float64))
@@ -275,8 +275,8 @@ def _invert_by_blocks(dist: Row, u: float) -> int | None:
 class Drafted(NamedTuple):
     """A drafted token, and the exact q it was drawn from.
 
-    ``operation`` and ``nth`` say where the trace shows it: the id of the event, and
-    which of the event's tokens it is, counted from 0.
+    ``operation`` and ``nth`` say where it is in the trace: the id of the event, and its
+    index among the event's tokens.
     """
 
     token: int
@@ -291,14 +291,14 @@ def ids(drafted: Iterable[Drafted]) -> Tokens:
 
 
 def certain(tokens: Sequence[int] | npt.NDArray[np.integer[Any]], vocab: int) -> Rows:
-    """The q [n, V] of tokens that were not drawn but taken from somewhere: one-hot."""
+    """One-hot distributions [n, V]: the q of tokens that were not drawn."""
     rows = np.zeros((len(tokens), vocab), np.float32)
     rows[np.arange(len(tokens)), list(tokens)] = 1
     return rows
 
 
 def residual(p: Row, q: Row) -> Row:
-    """norm(max(0, p - q)) [V], or p itself where that sum underflows.
+    """norm(max(0, p - q)) [V], or p itself if that sum underflows.
 
     Source: Leviathan et al. 2023; PEARL section 2.
     """
@@ -312,10 +312,9 @@ def residual(p: Row, q: Row) -> Row:
 
 
 def scaled(row: Row, likeliest: int, factor: float) -> Row:
-    """``row`` [V] with its ``likeliest`` tokens ``factor`` times as likely, summing to
-    one again.
+    """``row`` [V] with its ``likeliest`` tokens scaled by ``factor``, renormalised.
 
-    Of tokens that are equally likely those of the smallest ids come first.
+    Among equally likely tokens, the smallest ids come first.
     """
     if factor == 1 or likeliest == 0:
         return row

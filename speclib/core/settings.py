@@ -1,4 +1,4 @@
-"""Settings that a user gives: their names, and checks with one wording for all."""
+"""Checks of a user's settings, with the same wording for all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from speclib.errors import BadValue
 
 Role: TypeAlias = Literal["draft", "target"]  # of a model, and of a device
 ROLES: tuple[Role, ...] = get_args(Role)
-EndTokens: TypeAlias = int | Iterable[int]  # that end a text: one, or several
+EndTokens: TypeAlias = int | Iterable[int]  # one or several tokens that end a text
 
 
 def require_counts(least: int = 1, **counts: int | None) -> None:
-    """Raises BadValue for a count below ``least`` or not whole. None is a default."""
+    """Raises BadValue for a count below ``least`` or not whole; None is allowed."""
     for name, value in counts.items():
         if value is not None and not Whole(least=least).allows(value):
             raise BadValue(
@@ -23,7 +23,7 @@ def require_counts(least: int = 1, **counts: int | None) -> None:
 
 
 def require_number(name: str, value: object, kind: Number) -> None:
-    """Raises BadValue for a value that is no number of this ``kind``."""
+    """Raises BadValue for a value that is not a number of this ``kind``."""
     if not kind.allows(value):
         raise BadValue(f"{name} is {value!r}: {kind.advice}")
 
@@ -36,7 +36,7 @@ def require_bools(**choices: object) -> None:
 
 
 def require_one_of(name: str, value: object, known: tuple[object, ...]) -> None:
-    """Raises BadValue for a value that is not ``known``."""
+    """Raises BadValue for a value that is not among the ``known``."""
     if value not in known:
         listed = [repr(choice) for choice in known]
         choices = ", ".join(listed[:-1]) + f" or {listed[-1]}"
@@ -44,10 +44,7 @@ def require_one_of(name: str, value: object, known: tuple[object, ...]) -> None:
 
 
 def end_token_set(eos: EndTokens) -> frozenset[int]:
-    """The tokens that end a text, of which one or several were given.
-
-    Raises BadValue for anything but token ids.
-    """
+    """The tokens that end a text, as a set; raises BadValue if one is no token id."""
     tokens = [eos] if isinstance(eos, int) else list(eos)
     for token in tokens:
         require_counts(0, eos=token)

@@ -1,15 +1,15 @@
-"""A request's text, held once however often it is named, and sent once.
+"""A request's text, stored once and sent once, even if many operations carry it.
 
-A method names the text in every operation: the committed tokens, then what is drafted.
-The committed tokens only ever grow, so all these texts can share one list of them, the
-*log*, and each keeps only its own end, the *tail*::
+Every operation carries its whole text: the committed tokens, then the drafted ones. The
+committed tokens only grow, so all these texts share one list of them, the *log*, and
+each stores only its own end, the *tail*::
 
     log     t0 t1 t2 t3 t4 t5 t6 ...      grows by commits, and is never changed
             |-- shared --|
     tail                  d1 d2           this text: t0 t1 t2 t3 d1 d2
 
-So a longer text costs no more to name, to compare with another text of the same
-request, or to send to a process that has the beginning of the log already.
+So a longer text costs no more to create, to compare with another text of the same
+request, or to send to a process that already has the beginning of the log.
 
 Knows no model, no method and no process.
 """
@@ -30,11 +30,11 @@ Tokens: TypeAlias = tuple[int, ...]  # token ids, in the order of the text
 class Text(Sequence[int]):
     """The first ``shared`` tokens of ``log``, then ``tail``.
 
-    It can be used as the tuple of its tokens: it is equal to that tuple and has its
-    hash; a slice of it is a tuple. ``log`` may grow, but what it holds never changes.
+    It can be used like the tuple of its tokens: it is equal to that tuple and has the
+    same hash; a slice is a tuple. ``log`` may grow, but its tokens never change.
 
-    Nothing inherits from it, so ``type(text) is Text`` says whether a text is one. With
-    isinstance that takes four times as long, since Sequence is an abstract class.
+    It has no subclasses, so ``type(text) is Text`` is enough to recognise one.
+    isinstance takes four times as long, since Sequence is an abstract class.
     """
 
     __slots__ = ("log", "shared", "tail")
@@ -68,7 +68,7 @@ class Text(Sequence[int]):
         return self.tail[position - self.shared]
 
     def _between(self, start: int, stop: int) -> Tokens:
-        """The tokens from ``start`` up to ``stop``, neither of them negative."""
+        """The tokens from ``start`` up to ``stop``; neither is negative."""
         if start >= self.shared:
             return self.tail[start - self.shared : max(0, stop - self.shared)]
         of_log = tuple(self.log[start : min(stop, self.shared)])
@@ -104,7 +104,7 @@ class Text(Sequence[int]):
         return np.array(self.whole(), dtype)
 
     def __reduce__(self) -> tuple[type[tuple[int, ...]], tuple[Tokens]]:
-        """Pickled, it is a tuple: no other process has its log (see ``TextSender``)."""
+        """Pickles as a tuple: no other process has its log (see ``TextSender``)."""
         return tuple, (self.whole(),)
 
 
@@ -128,7 +128,7 @@ def first_tokens(text: AnyText, length: int) -> AnyText:
 def begins_with(text: AnyText, start: AnyText) -> bool:
     """Whether ``text`` begins with ``start``.
 
-    Of two texts of one request only what is beyond their common log is compared.
+    If both are of one request, only the tokens beyond their common log are compared.
     """
     known = 0
     if type(text) is Text and type(start) is Text and text.log is start.log:
@@ -138,10 +138,10 @@ def begins_with(text: AnyText, start: AnyText) -> bool:
 
 # -- sending texts ---------------------------------------------------------------------
 class TextMessage(NamedTuple):
-    """A text, as far as its receiver lacks it.
+    """The part of a text that its receiver lacks.
 
-    ``start``: how many tokens of the log the receiver has; 0: it begins another log.
-    ``new``: those that follow there. ``shared``, ``tail``: as of Text.
+    ``start``: how many tokens of the log the receiver has; 0: it starts another log.
+    ``new``: the next tokens of the log. ``shared``, ``tail``: the Text's.
     """
 
     start: int
@@ -151,9 +151,9 @@ class TextMessage(NamedTuple):
 
 
 class TextSender:
-    """What one receiver has of the log, so that only the rest is sent to it.
+    """Keeps track of one receiver's part of the log, so that only the rest is sent.
 
-    A log never changes, so the number of its first tokens says which tokens they are.
+    A log's tokens never change, so their number is enough.
     """
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class TextSender:
         self._sent = 0
 
     def pack(self, text: AnyText) -> TextMessage:
-        """What is to be sent for ``text``. Nothing is noted before ``note_sent``."""
+        """The message to send for ``text``. Call ``note_sent`` once it is sent."""
         if type(text) is not Text:
             text = Text([], 0, text)
         start = self._sent if text.log is self._log else 0
@@ -169,13 +169,13 @@ class TextSender:
         return TextMessage(start, new, text.shared, text.tail)
 
     def note_sent(self, text: AnyText, message: TextMessage) -> None:
-        """Notes that the receiver was sent ``message``, made of ``text``."""
+        """Notes that ``message``, made from ``text``, was sent to the receiver."""
         self._log = text.log if type(text) is Text else None
         self._sent = message.start + len(message.new)
 
 
 class TextReceiver:
-    """The log as far as it has come here."""
+    """The receiver's copy of the log, as far as it has arrived."""
 
     def __init__(self) -> None:
         self._log: list[int] = []
@@ -183,14 +183,14 @@ class TextReceiver:
     def unpack(self, message: TextMessage) -> Text:
         """The text of ``message``.
 
-        Raises SpeclibError where it does not go on from what has come here.
+        Raises SpeclibError if it does not continue the log that has arrived.
         """
         if message.start == 0:
             self._log = []
         if message.start != len(self._log):
             raise SpeclibError(
-                f"a message goes on after {message.start} tokens, but "
-                f"{len(self._log)} have come here: one was lost; begin a new request"
+                f"a message continues after {message.start} tokens, but "
+                f"{len(self._log)} have arrived: one was lost; begin a new request"
             )
         self._log.extend(message.new)
         return Text(self._log, message.shared, message.tail)

@@ -1,15 +1,15 @@
 """How drafted tokens are tested against the target's distributions.
 
-There are three rules. Two of them come for drafts in a line and for drafts in a tree:
+There are three rules. Two of them exist for drafts in a line and for drafts in a tree:
 
                     a line          a tree
     ratio test      verify          verify_tree   draft by draft; equal in distribution
     block test      verify_block    -             keeps most; equal in distribution
     exact match     match           match_tree    the target's own draws
 
-Row i of ``rows`` is p after the committed text and i drafted tokens; of a tree, row 0
-follows the text and row i + 1 node i. ``world`` lends its text, its coins and the marks
-that tell the trace what became of each draft.
+Row i of ``rows`` is p after the committed text and i drafted tokens; in a tree, row 0
+follows the text and row i + 1 follows node i. ``world`` provides its text, its coins
+and the marks that record in the trace what became of each draft.
 
 Knows no model and no time.
 """
@@ -27,15 +27,15 @@ from .sampling import CoinTosser, Drafted, Row, Rows, Tokens, ids, residual
 from .text import AnyText
 
 ACCEPT = 0  # the outcome of a coin that accepts a drafted token
-TEXT = -1  # where a walk down a tree begins: the parent of its first nodes
+TEXT = -1  # the parent of a tree's first nodes: the text itself
 
 
 class Verified(NamedTuple):
-    """What a test of drafted tokens gave.
+    """The result of testing drafted tokens.
 
-    ``accepted``: the drafted tokens that passed the test. ``extra``: one more token, or
-    none. After a rejection it is the replacement; when all were accepted and a row was
-    left over it is the target's own next token (the bonus).
+    ``accepted``: the drafted tokens that passed. ``extra``: one more token, or none.
+    After a rejection it is the replacement; if all were accepted and a row is left, it
+    is the target's own next token (the bonus).
     """
 
     accepted: Tokens
@@ -43,31 +43,32 @@ class Verified(NamedTuple):
 
     @property
     def tokens(self) -> Tokens:
-        """All that may be committed."""
+        """All tokens that may be committed."""
         return self.accepted + self.extra
 
 
 class Outcome(NamedTuple):
-    """What a test may say of drafts: how many it accepts, and its own next token."""
+    """A possible outcome of a test: the number of accepted drafts, and the next
+    token."""
 
     accepted: int
     token: int
 
 
 class Writing(Protocol):
-    """What a test needs of a world: the text, its coins, and marks for the trace."""
+    """What a test needs from a world: its text, its coins, and marks for the trace."""
 
     @property
     def text(self) -> AnyText: ...
     @property
     def coins(self) -> CoinTosser: ...
     def mark(self, drafted: Drafted, outcome: str) -> None:
-        """Says what became of a drafted token: "accepted" or "rejected"."""
+        """Records the outcome of a drafted token: "accepted" or "rejected"."""
         ...
 
 
 class TakesGuesses(Protocol):
-    """What an offer of candidates needs of a world."""
+    """What ``offer`` needs from a world."""
 
     @property
     def eos(self) -> frozenset[int]: ...
@@ -76,7 +77,7 @@ class TakesGuesses(Protocol):
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` as drafts that no model made."""
+        """``tokens`` as drafts without a draft model."""
         ...
 
 
@@ -84,12 +85,12 @@ class TakesGuesses(Protocol):
 def verify(
     world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
-    """Tests ``drafted`` in order by the ratio test until one fails or either runs out.
+    """Tests ``drafted`` in order by the ratio test, as far as there are rows.
 
-    A token x is accepted when a coin falls under min(1, p(x)/q(x)), strictly. The first
-    that fails is replaced by a draw from norm(max(0, p - q)). If all were accepted and
-    a row is left, the next token is drawn from it: with nothing drafted, this is plain
-    decoding.
+    A token x is accepted if its coin is below min(1, p(x)/q(x)), strictly. The test
+    stops at the first rejection, and a draw from norm(max(0, p - q)) replaces that
+    token. If all are accepted and a row is left, the next token is drawn from it: with
+    nothing drafted, this is plain decoding.
 
     Source: Leviathan et al. 2023, Algorithm 1; PEARL section 2, equation 1.
     """
@@ -110,23 +111,24 @@ def verify(
 def verify_block(
     world: Writing, drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> Verified:
-    """Tests ``drafted`` as one block: all are looked at before anything is decided.
+    """Tests ``drafted`` as one block: it reads all drafts before it decides.
 
-    The weight of a beginning is the product of its ratios p(x)/q(x), cut at 1 after
-    each. The longest beginning that comes up is kept. All of them come up with their
-    weight; a shorter one with S / (S + 1 - weight), where S is the sum of
-    max(0, weight * p - q) over the tokens that may follow it. What follows a beginning
-    that is not all is drawn from norm(max(0, weight * p - q)). A draft that the ratio
-    test would reject may be kept so, for the sake of those after it: no fewer tokens
-    than by the ratio test in the mean, and no rule keeps more.
+    The weight of a prefix is the product of its ratios p(x)/q(x), capped at 1 after
+    each. Each prefix passes or fails by itself, and the longest one that passes is
+    kept. The whole block passes with probability weight; a shorter prefix with
+    S / (S + 1 - weight), where S is the sum of max(0, weight * p - q) over the tokens
+    that may follow it. After a shorter prefix the next token is drawn from
+    norm(max(0, weight * p - q)). So a draft that the ratio test would reject can be
+    kept because of the drafts after it: on average it accepts no fewer tokens than the
+    ratio test, and no rule accepts more.
 
-    All drafts have a say in what is kept. So a position that is drafted again needs a
-    coin that was not tossed before: its first draft was looked at (see
-    ``drafting_attempt``). For the same reason one coin decides the length, that of the
-    first position, which is never tested again.
+    Every draft affects what is kept. So a position that is drafted again needs a coin
+    that was not used before, since its first draft was read (see ``drafting_attempt``).
+    For the same reason a single coin decides the length: the first position's, which is
+    never tested again.
 
     Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding",
-    Algorithm 2; its coins for each beginning are one choice here, with the same odds.
+    Algorithm 2; its coins for each prefix are one choice here, with the same odds.
     """
     tested = min(len(drafted), len(rows))
     weights = beginning_weights(drafted[:tested], rows)
@@ -149,7 +151,7 @@ def verify_block(
 def beginning_weights(
     drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> list[float]:
-    """The product of p(x)/q(x) over the first 0, 1, 2 ... drafts, cut at 1 each."""
+    """The product of p(x)/q(x) over the first 0, 1, 2 ... drafts, capped at 1 each."""
     weights = [1.0]
     for draft, p in zip(drafted, rows, strict=False):
         ratio = float(p[draft.token]) / float(draft.q[draft.token])
@@ -160,9 +162,9 @@ def beginning_weights(
 def beginning_chances(
     weights: Sequence[float], drafted: Sequence[Drafted], rows: Rows | Sequence[Row]
 ) -> list[float]:
-    """How probable it is that the first 0, 1, 2 ... drafts come up, each for itself.
+    """The probabilities that the first 0, 1, 2 ... drafts pass, each by itself.
 
-    Nothing at all always does.
+    The empty prefix always passes.
     """
     chances = [1.0]
     for length in range(1, len(weights)):
@@ -172,13 +174,13 @@ def beginning_chances(
             continue
         lacking = weight * rows[length] - drafted[length].q
         mass = float(np.maximum(lacking, 0).sum())
-        # In this order: 1 is lost beside a mass that is rounding, and weight may be 1.
+        # Not (mass + 1) - weight: if weight is 1, a tiny mass would be rounded away.
         chances.append(mass / (mass + (1 - weight)) if mass > 0 else 0.0)
     return chances
 
 
 def _lengths_kept(chances: Sequence[float]) -> Row:
-    """How probable it is that the first 0, 1, 2 ... drafts are the longest to do so."""
+    """The probabilities that the first 0, 1, 2 ... drafts are the longest to pass."""
     lengths = np.zeros(len(chances))
     none_longer = 1.0
     for length in reversed(range(len(chances))):
@@ -192,10 +194,9 @@ def match(
 ) -> Verified:
     """Tests ``drafted`` in order against the target's own draws.
 
-    A drafted token is accepted when it is the one that the target draws there itself,
-    with plain decoding's own coin. So the output is plain decoding's, token for token,
-    at any temperature and under any timing. Fewer tokens are accepted than by the ratio
-    test.
+    A drafted token is accepted if the target draws the same token there, with plain
+    decoding's own coin. So the output is plain decoding's, token for token, at any
+    temperature and under any timing. The ratio test accepts more tokens.
 
     Source: Timor et al. 2024 (DSI), section 3.1, Algorithm 1, lines 8-9.
     """
@@ -230,16 +231,16 @@ def _bonus(world: Writing, accepted: Tokens, rows: Rows | Sequence[Row]) -> Toke
     return (world.coins.choose(rows[len(accepted)], position, "target"),)
 
 
-# What a method may be told as its test of drafts in a line.
+# The tests of drafts in a line that a method can use.
 LINE_TESTS = {"ratio": verify, "block": verify_block, "exact": match}
 
 
 def drafting_attempt(test: str, round_number: int) -> int:
-    """Which of a position's coins its draft is drawn with, in a round.
+    """The index of the coins that a round's drafts are drawn with.
 
-    By the ratio test and by exact match no draft after a rejected one is looked at, so
-    a position that is drafted again may use its coin again. By the block test it may
-    not.
+    The ratio test and exact match never read a draft after a rejected one, so a
+    position that is drafted again may use its coin again. The block test does read
+    them, so every round needs new coins.
     """
     return round_number if test == "block" else 0
 
@@ -248,13 +249,13 @@ def drafting_attempt(test: str, round_number: int) -> int:
 def verify_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """The ratio test down a tree, by removal and renormalisation.
 
-    At each position the candidates are tried in their order. x is accepted with
-    probability min(1, p(x)/q(x)), strictly. After each that fails, p becomes
-    norm(max(0, p - q)). Where all fail the token is drawn from what is left of p; where
-    there are no candidates, from p itself.
+    At each position the candidates are tried in order. x is accepted with probability
+    min(1, p(x)/q(x)), strictly. After each rejection, p becomes norm(max(0, p - q)). If
+    all fail, the token is drawn from what is left of p; if there are no candidates,
+    from p itself.
 
     Lossless if each q is the distribution that its token was drawn from, given its
-    elder siblings; several independent draws from one q qualify, too. In the trace a
+    earlier siblings; several independent draws from one q qualify, too. In the trace a
     position counts once, as in ``match_tree``.
 
     Source: Yang et al. 2024, "Multi-Candidate Speculative Decoding"; Jeon et al. 2024,
@@ -287,11 +288,11 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
     """Exact match down a tree.
 
     At each position the target draws its token with plain decoding's own coin, and the
-    candidate that carries this token is accepted. The output is plain decoding's, token
-    for token, at any temperature.
+    candidate with this token is accepted. The output is plain decoding's, token for
+    token, at any temperature.
 
-    In the trace a position counts once: the candidate that was accepted, or where none
-    was the first one as rejected. Its siblings were never needed.
+    In the trace a position counts once: with the accepted candidate, or else with the
+    first one as rejected. Its siblings were never needed.
     """
     accepted: Tokens = ()
     node = TEXT
@@ -314,18 +315,17 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
 
 
 def _mark_rejected(world: Writing, tree: CandidateTree, candidates: list[int]) -> None:
-    """The first of several candidates at one position, all of which failed, stands
-    for all."""
+    """Marks the first candidate of a position as rejected, on behalf of them all."""
     if candidates:
         world.mark(tree.drafted[candidates[0]], "rejected")
 
 
 def offer(world: TakesGuesses, paths: Iterable[Tokens]) -> CandidateTree:
-    """The tree of ``paths``, as candidates after the world's text that no model
-    drafted.
+    """The tree of ``paths`` as candidates after the world's text, without a draft
+    model.
 
-    Each path goes as far as the next end token, and no further than the text may: the
-    last token that may still be written is left to the target.
+    Each path is cut before its first end token, and before the last token of the
+    limit, which is left to the target.
     """
     fitting = [_fitting(world, path) for path in paths]
     tokens, parents = merged(fitting)

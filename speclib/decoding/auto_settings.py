@@ -82,16 +82,16 @@ class RequestedSettings:
         On a CPU every additional token makes a pass slower: in llama.cpp eight tokens
         cost five times as much as one. A target in torch can take about a dozen.
         """
-        page, target = about(self.method), pair.target
+        facts, target = about(self.method), pair.target
         is_real = not target.is_toy and not target.model.startswith("zoo/")
         on_cpu = is_real and not any("cuda" in place for place in pair.place.target)
-        is_costly = pair.draft.in_llamacpp if page.uses_draft else on_cpu
-        names = re.findall(r"(\w+)=", page.narrow)
-        if page.narrow and is_costly and not self.given.keys() & set(names):
+        is_costly = pair.draft.in_llamacpp if facts.uses_draft else on_cpu
+        names = re.findall(r"(\w+)=", facts.narrow)
+        if facts.narrow and is_costly and not self.given.keys() & set(names):
             warnings.warn(
-                f"{page.name} reads many tokens in a pass, which may be slow with pair "
-                f"{pair.name!r}: it can be slower than plain decoding. Try "
-                f"{page.narrow}",
+                f"{facts.name} reads many tokens in a pass, which may be slow with "
+                f"pair {pair.name!r}: it can be slower than plain decoding. Try "
+                f"{facts.narrow}",
                 stacklevel=4,
             )
 

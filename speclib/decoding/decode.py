@@ -27,13 +27,13 @@ from .text_request import Least, OnCommit, TextOptions, TextRequest, token_texts
 
 @dataclass(repr=False)
 class Result:
-    """The result of a run; it prints as one line.
+    """The result of a run; prints as one line.
 
     ``text`` and ``tokens``: what was committed, without the prompt. ``trace``: what
     every device did. ``stats``: the trace, summed up. ``pieces``: token id -> its text,
-    for every token in the trace. ``cost_ratio``: c = t_target / t_draft and its
-    confidence interval, if an "auto" setting depends on it. ``baseline``: the plain
-    decoding that ran right before, if any (see ``compare``).
+    for every token in the trace. ``cost_ratio``: c = t_target / t_draft and how certain
+    it is, if an "auto" setting depends on it. ``baseline``: the plain decoding that ran
+    right before, if any (see ``compare``).
     """
 
     text: str
@@ -46,10 +46,7 @@ class Result:
 
     @property
     def speedup(self) -> float:
-        """The speed over its ``baseline``'s, without prefill; NaN without a baseline.
-
-        Both speeds count from the first commit on.
-        """
+        """The speed over the ``baseline``, without prefill; NaN without a baseline."""
         if self.baseline is None:
             return nan
         return self.stats.decode_speed / self.baseline.stats.decode_speed
@@ -168,7 +165,7 @@ def decode(
         if cancel not in (None, world.cancel_policy):
             raise BadValue(
                 f"cancel is {cancel!r}, but this world was opened with "
-                f"{world.cancel_policy!r}: open it with the other, or leave it out"
+                f"{world.cancel_policy!r}: leave cancel out, or open a world with it"
             )
         requested.check_pair(opened.pair)
         text_request = options.request(prompt, opened, coins)
@@ -200,7 +197,7 @@ def check_settled(
     if pair is not None and pair_of(pair) != opened.pair:
         raise BadValue(
             f"pair is {pair_of(pair).name!r}, but this world was opened for "
-            f"{opened.pair.name!r}, which is another: leave pair out, or open a world "
+            f"{opened.pair.name!r}, a different pair: leave pair out, or open a world "
             "for it"
         )
     if dtype != "auto":

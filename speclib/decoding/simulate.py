@@ -99,7 +99,7 @@ def simulate(
     >>> round(plain.stats.seconds, 2), round(pearl.stats.seconds, 2)
     (2.0, 0.5)
 
-    c         the cost ratio: a target pass takes 0.1 s, a draft pass 0.1 s / c
+    c         the cost ratio: a draft pass takes 1 / c of a target pass of 0.1 s
     alpha     the probability that the draft agrees at a word; or a list of them, for
               the first word that the draft writes in a row, the second, and so on;
               None: 0.9
@@ -121,7 +121,7 @@ def simulate(
 
     Raises SpeclibError for an unknown method, setting, latency file or device in
     ``lost``, for a value of the wrong kind, and for a setting of the draft if the
-    method has none (but plain decoding, the baseline of all others, ignores it).
+    method has none. Plain decoding, the baseline of all others, ignores such a setting.
     """
     what_if = _what_if(
         method, c=c, alpha=alpha, tokens=tokens, latency=latency, **settings
@@ -304,6 +304,6 @@ class MortalWorld(Virtual):
             progress = self._progress[future]
             progress.done = NOTHING
             progress.error = DeviceLost(
-                f"{future.device} died at {dies:g} s, as this what-if has it"
+                f"{future.device} died at {dies:g} s in this what-if"
             )
         super()._schedule(time, future, happens)

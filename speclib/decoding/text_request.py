@@ -75,7 +75,7 @@ class TextOptions:
         if least is not None and least > self.max_new_tokens:
             raise BadValue(
                 f"min_new_tokens is {least}, more than max_new_tokens="
-                f"{self.max_new_tokens}: give at most as many"
+                f"{self.max_new_tokens}: give at most that many"
             )
         repetition = self.repetition_penalty
         penalties = Penalties(
@@ -148,9 +148,8 @@ def _encode_chat(messages: Any, opened: OpenPair) -> list[int]:
         )
     except Exception as error:  # a template is a program of the model's author
         raise BadValue(
-            f"the chat template of pair {opened.pair.name!r} does not take these "
-            f"messages ({type(error).__name__}: {error}): give others, or the prompt "
-            "as a str"
+            f"the chat template of pair {opened.pair.name!r} rejects these messages "
+            f"({type(error).__name__}: {error}): give others, or the prompt as a str"
         ) from error
     return token_ids
 

@@ -1,10 +1,10 @@
-"""How a picture gets out of Python: as PNG bytes, and as what a notebook displays.
+"""Turns a picture into PNG bytes, and into the forms that a notebook displays.
 
 resvg converts SVG to PNG, without a browser. It draws text with the fonts that it is
-given or finds on the machine, and where there is none it leaves the text out without a
-word. So the font comes with a package (font-source-sans-pro) on which speclib depends.
-Characters that this font lacks (it has Latin, Greek and Cyrillic) are drawn with the
-machine's fonts; only then can the bytes of two machines differ.
+given or finds on the machine; without a font it silently leaves out the text. So the
+font comes with a package (font-source-sans-pro) that speclib depends on. Characters
+that this font lacks (it has Latin, Greek and Cyrillic) are drawn with the machine's
+fonts; only then can the bytes differ between machines.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from speclib.errors import naming_extras
 from .text_in_pictures import font_files
 
 SCALE = 2  # pixels of a PNG per pixel of its SVG: sharp when projected
-NOTEBOOK_SCALE = 1  # the same in a notebook, which stores every PNG that it displays
+NOTEBOOK_SCALE = 1  # smaller in a notebook, which stores every PNG that it displays
 
-# Text that the font has: Latin, Greek, Cyrillic, and punctuation.
+# The characters that the font has: Latin, Greek, Cyrillic, and punctuation.
 COVERED = re.compile("[\u0000-\u052f\u1e00-\u22ff]*")
 
-# What a notebook displays by MIME type, and metadata by MIME type.
+# What a notebook displays, and its metadata, both by MIME type.
 MimeBundle: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -42,10 +42,10 @@ def png(svg: str, scale: float = SCALE) -> bytes:
 
 
 def notebook_forms(svg: str, size: tuple[int, int], text: str) -> MimeBundle:
-    """What a notebook displays of a picture: its MIME forms, and their metadata.
+    """The MIME forms of a picture in a notebook, and their metadata.
 
-    The forms are a PNG and, where no picture can be displayed, ``text``. ``size``:
-    width and height at which the PNG is displayed, pixels.
+    The forms are a PNG and, if no picture can be displayed, ``text``. ``size``: width
+    and height at which the PNG is displayed, pixels.
     """
     width, height = size
     image = b64encode(png(svg, NOTEBOOK_SCALE)).decode()
@@ -55,16 +55,16 @@ def notebook_forms(svg: str, size: tuple[int, int], text: str) -> MimeBundle:
 
 
 class NotebookView:
-    """A widget that can also be displayed as a still picture or as words.
+    """A widget that can also be displayed as a still picture or as text.
 
-    A saved notebook loses its widgets, and a notebook that is not trusted shows none.
-    So the notebook gets three forms at once, the widget, a PNG and plain text, and
-    displays the richest one that it can.
+    A saved notebook loses its widgets, and an untrusted notebook shows none. So the
+    notebook gets three forms at once, the widget, a PNG and plain text, and displays
+    the richest one that it can.
 
-    A subclass is a widget too, and defines ``size``, ``picture()`` and ``text()``.
+    A subclass is also a widget, and defines ``size``, ``picture()`` and ``text()``.
     """
 
-    model_id: str  # the widget's, by which the notebook finds it
+    model_id: str  # the id by which the notebook finds the widget
 
     @property
     def size(self) -> tuple[int, int]:
@@ -72,7 +72,7 @@ class NotebookView:
         raise NotImplementedError
 
     def picture(self) -> str:
-        """SVG of what is displayed where no widget can run."""
+        """The SVG to display if no widget can run."""
         raise NotImplementedError
 
     def text(self) -> str:

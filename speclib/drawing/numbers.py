@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
-DASH = "–"  # stands where there is no value
+DASH = "–"  # written for a missing value
 
 
 class Unit(NamedTuple):
@@ -20,7 +20,7 @@ SECONDS = Unit("s", 1.0)
 
 
 def number(value: float, digits: int = 3) -> str:
-    """``value`` with ``digits`` significant digits, or a dash where it is not finite.
+    """``value`` with ``digits`` significant digits, or a dash if it is not finite.
 
     A value below 1 gets ``digits - 1`` decimals, so it has fewer significant digits.
     """
@@ -35,7 +35,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1 as "63 %", or a dash where it is not finite."""
+    """A share of 1 as "63 %", or a dash if it is not finite."""
     if not isfinite(share):
         return DASH
     return f"{round(100 * share)} %"

@@ -1,11 +1,11 @@
-// What pictures need of the page around them: how wide it is, names for its sliders, and the whole
-// screen. Python puts this before the scripts of the widgets.
+// What pictures need from the page around them: its width, names for its sliders, and full screen.
+// Python puts this before the scripts of the widgets.
 
-const LEAST_CHANGE = 8;               // pixels of width for which a picture is laid out again
-const REST = 120;                     // milliseconds after which a window is at rest
+const LEAST_CHANGE = 8;               // pixels: a smaller change in width causes no new layout
+const REST = 120;                     // milliseconds without a change until the page is settled
 
-// Calls `tell` with the pixels that `element` has for a picture, and again when the window
-// has changed and come to rest. Returns a function that ends it.
+// Calls `tell` with the width in pixels that `element` has for a picture, and again when the window
+// has changed and settled. Returns a function that stops this.
 function measureWidth(element, tell) {
   let told = 0;
   let timer = null;
@@ -25,8 +25,8 @@ function measureWidth(element, tell) {
   };
 }
 
-// Does `work` now and after each change of the page, once it has come to rest. All pictures of a
-// page share one watch of this name.
+// Does `work` now and after each change of the page, once it has settled. All pictures on a page
+// share one watch with this name.
 function watchPage(name, work) {
   work();
   const watches = (window.speclibWatches ??= {});
@@ -39,7 +39,7 @@ function watchPage(name, work) {
   watches[name].observe(document.body, { childList: true, subtree: true });
 }
 
-// Gives every slider of the page the name that stands beside it, for screen readers.
+// Names every slider on the page by its label, for screen readers.
 function nameSliders() {
   watchPage("sliders", () => {
     for (const handle of document.querySelectorAll(".widget-slider [role=slider]")) {
@@ -50,9 +50,8 @@ function nameSliders() {
   });
 }
 
-// For a projector: puts a button into `parent` that lets the picture `root`, with the sliders that
-// belong to it, fill the screen, and calls `tell` with whether it does. Returns a function that ends
-// it.
+// For a projector: adds a button to `parent` that lets the picture `root` and its sliders fill the
+// screen, and calls `tell` with whether they do. Returns a function that stops listening.
 function addLargeButton(parent, root, tell = () => {}) {
   if (!document.fullscreenEnabled) return () => {};
   const stage = () => root.closest(".widget-vbox") ?? root;

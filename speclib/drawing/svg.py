@@ -1,9 +1,9 @@
-"""The elements that every SVG picture is made of, and the card on which it stands.
+"""The elements of every SVG picture, and the card behind it.
 
-A picture is complete in itself: colours and fonts are attributes, and tooltips are
+A picture is self-contained: colours and fonts are attributes, and tooltips are
 ``<title>`` elements. Coordinates are pixels from the card's upper left corner, y
-downwards. An element's ``kind`` becomes its class, by which tests and style sheets find
-it. Knows no data.
+downwards. An element's ``kind`` becomes its class, which tests and style sheets use.
+Knows no data.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from zlib import crc32
 
 from .text_in_pictures import FONT_SIZE
 
-# The first of these that a reader's machine has is used; PNGs have Source Sans Pro.
+# A browser uses the first of these that it finds; PNGs have Source Sans Pro.
 FONT_FAMILIES = (
     "'Source Sans Pro','Source Sans 3','Helvetica Neue',Arial,'Noto Sans',sans-serif"
 )
-NAMESPACE = "http://www.w3.org/2000/svg"  # by which a file is known to be SVG
-PAD = 16  # between a card's edge and what stands on it
-INK = "#1a1a1a"  # what is to be read
-QUIET = "#5a5a5a"  # what stands beside it
+NAMESPACE = "http://www.w3.org/2000/svg"  # marks a file as SVG
+PAD = 16  # pixels between a card's edge and its content
+INK = "#1a1a1a"  # main text
+QUIET = "#5a5a5a"  # secondary text
 
-# Colours of a timeline's boxes and what belongs to them, by kind. They are Okabe and
-# Ito's, which colour-blind readers can tell apart.
+# Colours of a timeline's boxes by kind. They are Okabe and Ito's, which colour-blind
+# readers can tell apart.
 KIND_COLOURS = {
     "accepted": "#009E73",
     "rejected": "#D55E00",
@@ -36,12 +36,12 @@ KIND_COLOURS = {
     "idle": "#f3f3f3",
     "lost": "#4d4d4d",
 }
-# Colours of text, by the model that wrote it; "cut" stands for text that was left out.
+# Colours of text, by the model that wrote it; "cut" marks text that is left out.
 WRITER_COLOURS = {"draft": "#00795a", "target": "#0072B2", "cut": QUIET}
 # The same without colour: the target's own words are underlined.
 WRITER_MARKS = {"target": {"text_decoration": "underline"}}
 
-# Outlines of boxes that are too pale to be told from the white card without one.
+# Outlines of boxes that are too pale to see on the white card without one.
 OUTLINES = {
     "discarded": "#8a7f00",
     "dropped": "#8a7f00",
@@ -60,7 +60,7 @@ def coordinate(value: float) -> str:
 def tag(name: str, inner: str = "", **attributes: object) -> str:
     """One element: ``tag("text", "hello", font_size=14)``.
 
-    ``inner`` is SVG. Underscores in attributes' names become hyphens, ``cls`` becomes
+    ``inner`` is SVG. Underscores in attribute names become hyphens, ``cls`` becomes
     ``class``, floats get at most two decimals, and texts are escaped.
     """
     opening = name
@@ -83,7 +83,7 @@ def text_at(text: str, x: float, y: float, **attributes: object) -> str:
 
 
 def shape(name: str, *, kind: str = "", tip: str = "", **attributes: object) -> str:
-    """An element that is no text; its ``tip`` appears under the pointer."""
+    """An element other than text; its ``tip`` appears under the pointer."""
     classes = {"cls": kind} if kind else {}
     tooltip = tag("title", escape(tip)) if tip else ""
     return tag(name, tooltip, **classes, **attributes)
@@ -92,22 +92,22 @@ def shape(name: str, *, kind: str = "", tip: str = "", **attributes: object) -> 
 def rectangle(
     x: float, y: float, width: float, height: float, **attributes: Any
 ) -> str:
-    """A rectangle with upper left corner (x, y); attributes are as of ``shape``."""
+    """A rectangle with upper left corner (x, y); for attributes see ``shape``."""
     return shape("rect", x=x, y=y, width=width, height=height, **attributes)
 
 
 def horizontal_line(y: float, left: float, right: float, **attributes: Any) -> str:
-    """A line; attributes are as of ``shape``."""
+    """A line; for attributes see ``shape``."""
     return shape("line", x1=left, x2=right, y1=y, y2=y, **attributes)
 
 
 def vertical_line(x: float, top: float, bottom: float, **attributes: Any) -> str:
-    """A line; attributes are as of ``shape``."""
+    """A line; for attributes see ``shape``."""
     return shape("line", x1=x, x2=x, y1=top, y2=bottom, **attributes)
 
 
 def card(body: str, width: float, height: float, definitions: str = "") -> str:
-    """SVG of a white card, as wide as the page at most, with ``body`` on it.
+    """The SVG of a white card with ``body`` on it, at most as wide as the page.
 
     ``definitions`` are patterns that the body refers to by name.
     """
@@ -127,9 +127,10 @@ def card(body: str, width: float, height: float, definitions: str = "") -> str:
 
 
 def unique_name(prefix: str, content: object) -> str:
-    """A name for a picture's patterns that no other picture on the same page has.
+    """A name for a picture's patterns that is unique on its page.
 
-    The names of ``content``'s fields count: if one is renamed, stored pictures change.
+    It depends on the names of ``content``'s fields: renaming one changes stored
+    pictures.
     """
     return f"{prefix}{crc32(repr(content).encode()):08x}"
 
@@ -137,9 +138,9 @@ def unique_name(prefix: str, content: object) -> str:
 def hatch_patterns(name: str) -> str:
     """The definitions of the hatched fills: ``{name}-idle`` and so on.
 
-    They tell apart without colour what became of a draft: accepted drafts are plain,
-    rejected ones have white stripes that fall, discarded ones dark stripes that rise.
-    Waiting is hatched in light grey. Two pictures on one page need different names.
+    They show a draft's outcome without colour: accepted drafts are plain, rejected ones
+    have white falling stripes, discarded ones dark rising stripes. Waiting is hatched
+    in light grey. Two pictures on one page need different names.
     """
     idle = hatch(f"{name}-idle", KIND_COLOURS["idle"], "#d0d0d0", 12)
     discarded = hatch(f"{name}-discarded", KIND_COLOURS["discarded"], "#b3a400", 6)
@@ -163,5 +164,5 @@ def hatch(name: str, ground: str, stripe: str, size: int, angle: int = 45) -> st
 
 
 def rejected_hatch(name: str, size: int = 6) -> str:
-    """The fill of what was rejected: white stripes that fall."""
+    """The fill of rejected drafts: white falling stripes."""
     return hatch(name, KIND_COLOURS["rejected"], "#fff", size, angle=-45)

@@ -1,4 +1,4 @@
-"""Text in pictures: its font, the width that it takes, and how a token is written.
+"""Text in pictures: its font, its width, and how a token is written.
 
 Knows no markup and no notebook.
 """
@@ -13,28 +13,28 @@ from typing import NamedTuple
 
 from fontTools.ttLib import TTFont
 
-FONT_SIZE = 14  # pixels, of tokens; headings are larger, nothing is below 13
+FONT_SIZE = 14  # pixels, for tokens; headings are larger, nothing is smaller than 13
 FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 JOINERS = "\u200c\u200d"  # not printable, but Indic scripts need them
 
-# Where a browser lacks Source Sans Pro, it takes the next font of svg.FONT_FAMILIES, so
-# a text gets the width that it needs in any of them: that in Source Sans Pro times
-# a safety factor. Arial (as wide as Helvetica) and Noto Sans have lowercase letters
-# about 1.1 times as wide at most, capitals up to 1.3 times. With these factors no word
-# in this repository is more than 2 pixels wider than estimated. A browser that has none
-# of the fonts may choose a wider one; a zoomable timeline then measures its labels when
-# it is first moved.
+# A browser without Source Sans Pro uses the next font in svg.FONT_FAMILIES. So a text
+# gets the width that it needs in any of them: its width in Source Sans Pro times a
+# safety factor. Arial (as wide as Helvetica) and Noto Sans have lowercase letters at
+# most about 1.1 times as wide, capitals up to 1.3 times. With these factors no word in
+# this repository is more than 2 pixels wider than estimated. A browser with none of the
+# fonts may choose a wider one; a zoomable timeline then measures its labels when it is
+# first moved.
 LOWERCASE_SAFETY = 1.12
-SAFETY = 1.25  # of capitals, digits and signs
-# What Arial or Noto Sans make much wider than that, in shares of the font size.
+SAFETY = 1.25  # for capitals, digits and signs
+# Characters that are even wider in Arial or Noto Sans, in shares of the font size.
 WIDER_ELSEWHERE = {" ": 0.28, "\u00a0": 0.28, "|": 0.56, "¦": 0.56}
-# The same for letters that Source Sans Pro lacks: wide ones (Chinese) and others.
+# Letters that Source Sans Pro lacks: wide ones (Chinese) and others.
 WIDE_LETTER = 1.0
 OTHER_LETTER = 0.6
 
 
 class TextPart(NamedTuple):
-    """A stretch of text that is written in one style; ``kind`` says which."""
+    """A piece of text in one style; ``kind`` says which."""
 
     kind: str
     text: str
@@ -62,13 +62,13 @@ def advance_widths() -> dict[str, float]:
 
 @lru_cache(maxsize=1 << 14)
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """Pixels that a text takes at most, whichever font of the list a browser has."""
+    """The most pixels that a text takes in any font of the list."""
     return sum(letter_width(letter) for letter in text) * size
 
 
 @lru_cache(maxsize=1 << 10)
 def letter_width(letter: str) -> float:
-    """The width that a letter takes at most, as a share of the font size."""
+    """The most width that a letter takes, as a share of the font size."""
     if letter in WIDER_ELSEWHERE:
         return WIDER_ELSEWHERE[letter]
     if letter in advance_widths():
@@ -84,8 +84,8 @@ def letter_width(letter: str) -> float:
 def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart]:
     """The end of a text that fits into ``most_width`` pixels, after dots if cut.
 
-    A part is shown or left out as a whole. The dots are of kind "cut"; where not even
-    they fit, nothing is left.
+    Each part is shown whole or left out. The dots have the kind "cut"; if not even they
+    fit, the result is empty.
     """
     whole_text = "".join(part.text for part in parts)
     if text_width(whole_text) <= most_width:
@@ -108,7 +108,7 @@ def end_that_fits(parts: Sequence[TextPart], most_width: float) -> list[TextPart
 def one_line(text: str) -> str:
     """A token's text on one line.
 
-    Line ends and tabs are spelled out, blanks stay, and control characters become
+    Newlines and tabs are spelled out, spaces stay, and control characters become
     replacement characters.
     """
     text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
@@ -117,12 +117,12 @@ def one_line(text: str) -> str:
 
 def printable(letter: str) -> str:
     if letter.isspace():
-        return "\u00a0"  # SVG would join several blanks into one
+        return "\u00a0"  # SVG would collapse several spaces into one
     if letter.isprintable() or letter in JOINERS:
         return letter
     return "\ufffd"
 
 
 def token_label(text: str) -> str:
-    """What a cell shows: the token without its blanks, or dots if it is all blanks."""
+    """A cell's label: the token without its spaces, or dots if it is only spaces."""
     return one_line(text.strip(" ") or "·" * min(len(text), 4))

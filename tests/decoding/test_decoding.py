@@ -98,7 +98,7 @@ def test_a_pair_of_the_same_name_that_is_another_one_is_told_apart():
     )
     with (
         speclib.open_world("virtual", toy) as world,
-        pytest.raises(SpeclibError, match="opened for 'toy', which is another"),
+        pytest.raises(SpeclibError, match="opened for 'toy', a different pair"),
     ):
         speclib.decode("x", world=world, pair=other)
 

@@ -1,5 +1,5 @@
 """The timeline: what every device did, and when.
 
-``run`` is a trace with its words, ``lanes`` and ``sayings`` say what is shown of it,
-``picture`` puts it all in its place along the ``axis``, and ``widget`` shows it.
+``run`` is a trace with its labels, ``lanes`` and ``sayings`` choose what to show of it,
+``picture`` lays it out along the ``axis``, and ``widget`` shows it.
 """

@@ -1,4 +1,4 @@
-"""The time axis of a timeline: where a moment stands, and how a time is written."""
+"""The time axis of a timeline: the position of a moment, and how a time is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from speclib.drawing.svg import PAD
 GUTTER = 62  # pixels left of the axis, for the names of lanes
 SIDE = 222  # pixels right of it, for the facts
 LEAST_WIDTH = 860  # pixels of a picture, so that the facts leave room for the axis
-TICK_DISTANCE = 64  # pixels between two labels of the axis, at least
+TICK_DISTANCE = 64  # least pixels between two labels of the axis
 
 
 class Tick(NamedTuple):
@@ -47,11 +47,11 @@ class TimeAxis:
 
     @property
     def unit(self) -> Unit:
-        """The unit in which times on this axis are written."""
+        """The unit of times on this axis."""
         return MILLISECONDS if self.span < 2 else SECONDS
 
     def x(self, seconds: float) -> float:
-        """Where a time stands, or how wide a duration is: pixels."""
+        """The position of a time, or the width of a duration, in pixels."""
         return seconds / self.span * self.plot
 
     def time(self, seconds: float) -> str:
@@ -59,7 +59,7 @@ class TimeAxis:
         return duration(seconds, self.unit)
 
     def ticks(self, zoom: int = 1) -> list[Tick]:
-        """Round times, at least ``TICK_DISTANCE`` apart when stretched ``zoom`` times.
+        """Round times, at least ``TICK_DISTANCE`` apart at this ``zoom``.
 
         They are 1, 2 or 5 times a power of ten apart.
         """

@@ -1,6 +1,6 @@
-"""What stands in a timeline's lanes: operations and messages, and waiting between them.
+"""The content of a timeline's lanes: operations, messages, and waiting between them.
 
-A target pass is one cell. What was drafted is a row of cells, one a token::
+A target pass is one cell. Drafts are a row of cells, one per token::
 
     a line        | d1 | d2 | d3 | d4 |
 
@@ -10,9 +10,9 @@ A target pass is one cell. What was drafted is a row of cells, one a token::
     sequences     | a1 | a2 | a3 |          the likeliest on top
                   | b1 | b2 | b3 |
 
-Cells are in shares of their operation's time; boxes have their place on the time axis.
-Where messages take their time, that is drawn too: the device waits for a question that
-is under way. Knows no operation by name, and no markup.
+Cells are measured in shares of their operation's time; boxes have positions on the time
+axis. Messages are drawn if they take time: the device waits for a question under way.
+Knows no operation by name, and no markup.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from speclib.trace.events import Event
 from .axis import TimeAxis
 from .run import TimelineRun
 
-LEAST_MESSAGE = 0.002  # of the axis: what a message takes to be drawn
+LEAST_MESSAGE = 0.002  # share of the axis: shorter messages are not drawn
 LEAST_WAIT = 1e-6  # the same for waiting
 
 
 class Cell(NamedTuple):
     """A part of an operation.
 
-    ``kind``: accepted, rejected, discarded, dropped (of a sequence or a tree that went
-    another way), score, unused. It begins after ``start`` of the operation's time and
-    takes ``share`` of it. It stands in ``row`` of the ``rows`` that share the lane's
-    height. ``tip``: lines that say what it is.
+    ``kind``: accepted, rejected, discarded, dropped (in a sequence or a tree branch
+    that was not followed), score, unused. It begins at ``start`` and takes ``share``,
+    both shares of the operation's time. It is in ``row`` of the ``rows`` that share the
+    lane's height. ``tip``: lines that explain it.
     """
 
     kind: str
@@ -51,8 +51,8 @@ class Cell(NamedTuple):
 class Box(NamedTuple):
     """A rectangle in a lane: a cell, a wait, or a message; pixels.
 
-    ``kind``: that of a cell, or message, idle or lost; it decides the colour. ``label``
-    is written on it, and ``tip`` appears under the pointer.
+    ``kind``: a cell's kind, or message, idle or lost; it sets the colour. ``label`` is
+    written on it, and ``tip`` appears under the pointer.
     """
 
     kind: str
@@ -65,9 +65,9 @@ class Box(NamedTuple):
 
 
 def boxes_of(run: TimelineRun, device: str, axis: TimeAxis) -> list[Box]:
-    """What a device did and, in between, its waiting.
+    """A device's operations and the waiting between them.
 
-    It reaches up to the run's end, or to the moment at which the device was lost.
+    They end with the run, or when the device was lost.
     """
     end = run.lost.get(device, run.seconds)
     useless = run.passes_without_use(device)
@@ -99,7 +99,7 @@ def boxes_of(run: TimelineRun, device: str, axis: TimeAxis) -> list[Box]:
 
 
 def _waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]:
-    """The rectangle of an idle device; none where it waits too shortly to be seen."""
+    """The rectangle of an idle device; [] if the wait is too short to see."""
     if end - start <= axis.span * LEAST_WAIT:
         return []
     tip = f"{device} waits {axis.time(end - start)}\nfrom {axis.time(start)}"
@@ -109,7 +109,7 @@ def _waiting(device: str, start: float, end: float, axis: TimeAxis) -> list[Box]
 def _message(
     event: Event, name: str, start: float | None, end: float | None, axis: TimeAxis
 ) -> list[Box]:
-    """The rectangle of a question or an answer; none where it is too short to see."""
+    """The rectangle of a question or an answer; [] if it is too short to see."""
     if start is None or end is None or end - start < axis.span * LEAST_MESSAGE:
         return []
     tip = (
@@ -136,7 +136,7 @@ def _box_of(cell: Cell, event: Event, axis: TimeAxis) -> Box:
 
 # -- the cells of an operation ---------------------------------------------------------
 def row_count(event: Event) -> int:
-    """How many rows of cells the operation takes."""
+    """How many rows of cells the operation needs."""
     return 2 if _is_tree(event) else max(1, len(event.sequences))
 
 
@@ -156,7 +156,7 @@ def cells_of(event: Event, run: TimelineRun) -> list[Cell]:
 
 
 def _is_tree(event: Event) -> bool:
-    """Whether a token of one sequence has others beside it."""
+    """Whether a level has more than one token."""
     levels = 1 + max(event.depths, default=-1)
     return len(event.sequences) == 1 and len(event.tokens) > levels
 
@@ -164,7 +164,7 @@ def _is_tree(event: Event) -> bool:
 def _target_pass(event: Event, run: TimelineRun) -> Cell:
     """One cell, labelled with the drafted text that the pass tests.
 
-    A tree that has several ways is no text: only the number of its candidates fits.
+    A tree with several branches is not one text: the label is its number of candidates.
     """
     count = event.tested
     tested = event.tokens[len(event.tokens) - count :]
@@ -181,7 +181,7 @@ def _target_pass(event: Event, run: TimelineRun) -> Cell:
 def _line(
     tokens: Sequence[int], outcomes: Sequence[str], run: TimelineRun
 ) -> list[Cell]:
-    """One cell a token, an equal share of the duration each."""
+    """One cell per token, each with an equal share of the duration."""
     cells = []
     count = len(tokens)
     for number, (token, outcome) in enumerate(zip(tokens, outcomes, strict=True)):
@@ -191,10 +191,10 @@ def _line(
 
 
 def _tree(event: Event, run: TimelineRun) -> list[Cell]:
-    """A cell per level, with the node that was tested, or else with the first one.
+    """A cell per level, with the tested node, or else with the first one.
 
-    Below it stands how many other nodes the level has. All levels get an equal share of
-    the duration, since nothing tells them apart.
+    Below it is the number of the level's other nodes. All levels get an equal share of
+    the duration, since the trace has only the total.
     """
     cells: list[Cell] = []
     levels = 1 + max(event.depths)
@@ -219,8 +219,8 @@ def _tree(event: Event, run: TimelineRun) -> list[Cell]:
 def _sequences(event: Event, run: TimelineRun) -> list[Cell]:
     """A row of cells per sequence, the likeliest on top.
 
-    All sequences share the duration, since nothing says in which order they were
-    written. Those that the target did not choose are ``dropped``.
+    Each sequence spans the whole duration, since the trace does not say in which order
+    they were written. Sequences that the target did not choose are ``dropped``.
     """
     count = len(event.sequences)
     length = len(event.tokens) // count

@@ -1,4 +1,4 @@
-"""The picture of a timeline: where everything stands in it, as SVG.
+"""The picture of a timeline: its layout, as SVG.
 
 A timeline has one time axis and, stacked above it, one panel per run::
 
@@ -14,11 +14,11 @@ A timeline has one time axis and, stacked above it, one panel per run::
 Outcomes differ in pattern as well as in colour, and tooltips are ``<title>`` elements.
 
 This is the only layout: ``timeline.js`` stretches the picture along its time axis, and
-each element says how. ``data-gap`` are the pixels by which a box is narrower than its
-time. ``data-from`` and ``data-until`` are the zooms between which an element is seen:
-labels that are too wide at first, lines that are too dense, and the growing text and
-the axis's labels, which are there once for each of ``ZOOM_LEVELS``. Hidden, too, is
-the player's cursor. The same traces give the same bytes.
+attributes of each element say how. ``data-gap``: by how many pixels a box is narrower
+than its time. ``data-from`` and ``data-until``: the zooms between which an element is
+visible. This hides labels that are too wide at first and lines that are too dense; the
+growing text and the axis's labels exist once for each of ``ZOOM_LEVELS``. The player's
+cursor is hidden, too. The same traces give the same bytes.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ ZOOM_LEVELS = (1, 3, 9, 27)  # each three times as large as the one before
 # Pixels along the time axis.
 PLOT_LEFT = svg.PAD + GUTTER  # where it begins
 NAME_GAP = 8  # between a lane's name and the lane
-DENSE = 4  # between two lines of a kind, at least
-LABEL_MARGIN = 3  # of a box, which its label leaves free
+DENSE = 4  # least distance of two lines of a kind
+LABEL_MARGIN = 3  # of a box that its label leaves free
 MOST_GAP, GAP_SHARE = 1.5, 0.15  # white after a box, and the same as a share of it
-ROUNDING = 1e-6  # by which a mark may stand right of the axis
+ROUNDING = 1e-6  # by which a mark may be right of the axis
 TEXT_GAP = 5  # between two pieces of the growing text
-PATIENCE = 200  # of text row after which dense text is cut
+PATIENCE = 200  # of the text row, after which dense text is cut
 
 # Heights in pixels.
 HEAD_HEIGHT = 25  # of a panel's label, above its lanes
 LANE_HEIGHT = 28
 LANE_GAP = 4
 SEQUENCE_HEIGHT = 19  # of a row in a lane that shows several sequences
-MOST_SEQUENCES = 4  # rows that make a lane higher; further ones make all rows lower
+MOST_SEQUENCES = 4  # rows that make a lane higher; with more, all rows get lower
 TEXT_ROW_HEIGHT = 27
 FACT_HEIGHT = 20
 PANEL_GAP = 16
@@ -71,13 +71,13 @@ AXIS_HEIGHT = 44
 LEGEND_GAP = 10  # above the legend
 LEGEND_ROW_HEIGHT = 24
 
-TITLE_SIZE = 17  # of the letters of a run's name and of its headline
+TITLE_SIZE = 17  # font size of a run's name and headline
 TITLE: Attributes = {"font_size": TITLE_SIZE, "font_weight": "600", "fill": svg.INK}
-TAIL_LETTERS = 70  # of the text so far that a commit's tooltip repeats
+TAIL_LETTERS = 70  # how much of the text so far a commit's tooltip repeats
 NEVER_LABELLED = ("idle", "lost")
 HATCHED = ("idle", "discarded", "rejected")  # kinds of boxes that have a pattern
 
-# What the legend says of each kind of box, and of the text by the model that wrote it.
+# The legend's words for each kind of box, and for the text of each model.
 MEANINGS = {
     "accepted": "draft: accepted",
     "rejected": "rejected",
@@ -91,15 +91,18 @@ MEANINGS = {
     "draft": "text by the draft model",
     "target": "text by the target model",
 }
-RARE_KINDS = ("dropped", "unused", "message", "lost")  # named only if they are there
+RARE_KINDS = ("dropped", "unused", "message", "lost")  # in the legend only if drawn
 KEY_WIDTH = 20  # of the legend
 KEY_GAP = 6
 ENTRY_GAP = 18
 
 
 class LineKind(NamedTuple):
-    """How a vertical line is drawn: from ``above`` an edge of a panel's lanes, which is
-    the upper one if it ``crosses`` them, to ``below`` their lower edge; pixels."""
+    """How a vertical line is drawn; pixels.
+
+    It starts ``above`` the lanes' upper edge if it ``crosses`` them, else ``above``
+    their lower edge, and ends ``below`` their lower edge.
+    """
 
     crosses: bool
     above: float
@@ -107,7 +110,7 @@ class LineKind(NamedTuple):
     style: Attributes
 
 
-# Where a round starts, a text was committed (and may be pointed at), and is complete.
+# A round starts; tokens are committed; the spot for a commit's tooltip; the text ends.
 LINE_KINDS = {
     "round": LineKind(
         True,
@@ -124,7 +127,7 @@ LINE_KINDS = {
 
 
 class Picture(NamedTuple):
-    """A drawn timeline; width and height in pixels, ``unit`` that of its axis."""
+    """A drawn timeline; width and height in pixels, ``unit``: its axis's."""
 
     svg: str
     width: float
@@ -145,9 +148,9 @@ class Lane(NamedTuple):
 class Panel:
     """One run in the timeline, from ``y`` down.
 
-    ``facts``: the lines beside the lanes, the first of them larger. ``top`` and
-    ``bottom``: edges of all lanes together.
-    ``text_height``: that of the growing text; 0 if it is left out.
+    ``facts``: the lines next to the lanes, the first one larger. ``top`` and
+    ``bottom``: the edges of all lanes together. ``text_height``: the growing text's
+    height; 0 if it is left out.
     """
 
     run: TimelineRun
@@ -175,8 +178,8 @@ def draw_timeline(
 ) -> Picture:
     """The timeline of ``runs``, ``width`` pixels wide.
 
-    ``until``: seconds that the axis shows, at most the longest makespan, which is also
-    the default. ``compact``, for a projector: only labels, headlines and lanes.
+    ``until``: where the axis ends, in seconds; at most, and by default, the longest
+    makespan. ``compact``, for a projector: only labels, headlines and lanes.
     """
     axis = TimeAxis(width, span_of(runs, until))
     if len({run.kind for run in runs}) > 1:
@@ -205,7 +208,7 @@ def draw_timeline(
 
 
 def span_of(runs: Sequence[TimelineRun], until: float | None) -> float:
-    """Seconds of the axis: those of the longest run, ``until`` at most."""
+    """The seconds on the axis: the longest run's, but at most ``until``."""
     longest = max(run.seconds for run in runs)
     return min(until or longest, longest) or 1.0
 
@@ -223,27 +226,27 @@ def lay_out_panel(
         height = max(LANE_HEIGHT, SEQUENCE_HEIGHT * rows)
         lanes.append(Lane(device, bottom, height, boxes_of(run, device, axis)))
         bottom += height + LANE_GAP
-    bottom = max(bottom, top + LANE_HEIGHT + LANE_GAP)  # also where there is no lane
+    bottom = max(bottom, top + LANE_HEIGHT + LANE_GAP)  # even without lanes
     return Panel(run, axis, facts, lanes, y, top, bottom)
 
 
 def seen_from(zoom: float) -> Attributes:
-    """The attributes of an element that is hidden below a zoom."""
+    """The attributes of an element that is hidden below this zoom."""
     zoom = round(zoom, 2)
     return {"data_from": zoom, "display": "none"} if zoom > 1 else {}
 
 
 def levels(name: str, bodies: Sequence[str]) -> str:
-    """A group for each zoom level, of which one is seen at a time."""
+    """A group for each zoom level; one is visible at a time."""
     groups = ""
     for zoom, body in zip(ZOOM_LEVELS, bodies, strict=True):
         groups += svg.tag("g", body, cls=name, data_until=3 * zoom, **seen_from(zoom))
     return groups
 
 
-# -- beside the plot -------------------------------------------------------------------
+# -- left and right of the plot --------------------------------------------------------
 def draw_captions(panel: Panel) -> str:
-    """The run's name, the names of its lanes and, under them, where its devices are."""
+    """The run's name, and the names of its lanes with the places of their devices."""
     run = panel.run
     name = escape(run.label)
     if run.note:
@@ -266,7 +269,7 @@ def draw_captions(panel: Panel) -> str:
 
 
 def draw_facts(panel: Panel) -> str:
-    """The facts right of the plot: a headline, and lines under it."""
+    """The facts to the right of the plot: a headline, and lines below it."""
     headline, *lines = panel.facts
     left = PLOT_LEFT + panel.axis.plot + 18
     facts = svg.text_at(headline, left, panel.y + 15, **TITLE)
@@ -280,7 +283,7 @@ def draw_facts(panel: Panel) -> str:
 def draw_plot(
     panels: Sequence[Panel], axis: TimeAxis, height: float, patterns: str
 ) -> str:
-    """All that stands along the time axis; what zooming moves past it is cut off."""
+    """All elements along the time axis; what zooming moves outside is clipped."""
     body = ""
     for panel in panels:
         lanes = [draw_lane(lane, patterns) for lane in panel.lanes]
@@ -308,16 +311,16 @@ def draw_lane(lane: Lane, patterns: str) -> str:
 
 
 def zoom_of_label(box: Box) -> float:
-    """The zoom at which a box's label fits into it."""
+    """The zoom from which a box's label fits into it."""
     if not box.label or not box.width:
         return inf
     return (text_width(box.label) + LABEL_MARGIN) / box.width
 
 
 def zoom_of_labels(lane: Lane) -> float:
-    """The zoom at which labels fit into half of a lane's boxes.
+    """The zoom from which labels fit into half of a lane's boxes.
 
-    Fewer would be stray words.
+    Fewer labels would be stray words.
     """
     boxes = [box for box in lane.boxes if box.kind not in NEVER_LABELLED]
     zooms = sorted(map(zoom_of_label, boxes))
@@ -325,7 +328,7 @@ def zoom_of_labels(lane: Lane) -> float:
 
 
 def draw_box(box: Box, lane: Lane, patterns: str, least_zoom: float) -> str:
-    """A rectangle and its label, if that fits at some zoom."""
+    """A rectangle and its label, if the label fits at any zoom."""
     height = lane.height / box.rows
     top = lane.y + height * box.row
     gap = min(MOST_GAP, GAP_SHARE * box.width)
@@ -367,12 +370,12 @@ def style_of(kind: str, patterns: str) -> Attributes:
 
 
 def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
-    """Lines where rounds start and text is committed, and where it is complete.
+    """Lines where rounds start, where text is committed, and where it is complete.
 
-    A commit's tooltip has the text until then. Work may go on after the last one.
+    A commit's tooltip has the text so far. Devices may still work after the last one.
     """
     axis, run = panel.axis, panel.run
-    commit_gap = axis.x(run.seconds) / max(1, len(committed))  # in the mean
+    commit_gap = axis.x(run.seconds) / max(1, len(committed))  # on average
     starts: dict[int, float] = {}
     for event in run.trace.operations:
         starts[event.round] = min(event.ts, starts.get(event.round, event.ts))
@@ -399,7 +402,7 @@ def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
 def draw_line(
     panel: Panel, kind: str, x: float, gap: float = inf, tip: str = ""
 ) -> str:
-    """A line, ``gap`` pixels from the next one of its kind; hidden if that is dense."""
+    """A line, ``gap`` pixels from the next one of its kind; hidden if too dense."""
     if x > panel.axis.plot + ROUNDING or not gap:
         return ""
     line = LINE_KINDS[kind]
@@ -415,9 +418,9 @@ def draw_growing_text(
 ) -> str:
     """The committed text at a zoom level, each piece ending where it was committed.
 
-    Commits closer together than their text is wide are joined to the next one, so
-    nothing appears before its own time. Where the text is still too dense after
-    ``PATIENCE`` pixels, its latest words stand for all of it.
+    A commit whose text is wider than the space before it is joined to the next one, so
+    nothing appears before its time. If the text is still too dense after ``PATIENCE``
+    pixels, only its last words are shown.
     """
     axis = panel.axis
     if not panel.text_height:
@@ -430,7 +433,7 @@ def draw_growing_text(
 
     pieces = ""
     waiting: list[TextPart] = []
-    width = 0.0  # of what is waiting
+    width = 0.0  # of the waiting text
     free = 0.0  # where the last piece ended
     for number, (x, parts) in enumerate(visible, 1):
         new_parts = [TextPart(part.kind, one_line(part.text)) for part in parts]
@@ -447,7 +450,7 @@ def draw_growing_text(
 
 
 def draw_text_end(parts: Sequence[TextPart], x: float, y: float) -> str:
-    """A piece of text that ends at ``x``, marked by who wrote it; "" for no text."""
+    """A piece of text that ends at ``x``, styled by its writer; "" for no text."""
     spans = ""
     for part in parts:
         spans += svg.tag("tspan", escape(part.text), **style_of_writer(part.kind))
@@ -456,16 +459,16 @@ def draw_text_end(parts: Sequence[TextPart], x: float, y: float) -> str:
 
 # -- below the panels ------------------------------------------------------------------
 def axis_title(runs: Sequence[TimelineRun], axis: TimeAxis) -> str:
-    """The unit and the kind of number; kinds never share an axis unnamed."""
+    """The unit and the kind of number; several kinds on one axis are always named."""
     kinds = ", ".join(dict.fromkeys(run.kind for run in runs))
     longest = max(run.seconds for run in runs)
     is_cut_off = longest > axis.span * (1 + 1e-9)
-    warning = "; cut off here, the figures beside it are of whole runs"
+    warning = "; cut off here, but the figures are for whole runs"
     return f"time in {axis.unit.name} ({kinds}{warning if is_cut_off else ''})"
 
 
 def draw_axis(axis: TimeAxis, title: str, top: float) -> str:
-    """The axis with its labels, and under it what it measures."""
+    """The axis with its labels, and its title below."""
     labels = []
     for zoom in ZOOM_LEVELS:
         ticks = ""
@@ -484,7 +487,7 @@ def draw_axis(axis: TimeAxis, title: str, top: float) -> str:
 def draw_legend(
     panels: Sequence[Panel], top: float, patterns: str
 ) -> tuple[str, float]:
-    """What the colours of boxes and of the growing text mean, and its height."""
+    """The legend of colours, for boxes and the growing text, and its height."""
     lanes = [lane for panel in panels for lane in panel.lanes]
     kinds = {box.kind for lane in lanes for box in lane.boxes}
     most_width = panels[0].axis.width - svg.PAD
@@ -515,5 +518,5 @@ def draw_legend_entry(
 
 
 def style_of_writer(kind: str) -> Attributes:
-    """The colour of text by who wrote it, and what tells it apart without colour."""
+    """The colour of a writer's text, and a mark to recognise it without colour."""
     return {"fill": svg.WRITER_COLOURS[kind], **svg.WRITER_MARKS.get(kind, {})}

@@ -1,7 +1,7 @@
-"""A run as views show it: its trace, what it is called, and who wrote which token.
+"""A run as views show it: its trace, its name, and who wrote which token.
 
-Reads a trace and the text of its tokens. Asks a method's page what it is called. Knows
-no picture, clock or notebook.
+Reads a trace and the text of its tokens, and the method's name from its ABOUT. Knows no
+picture, clock or notebook.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class CommittedText(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineRun:
-    """One trace to show, and the words for it.
+    """One trace to show, and its labels.
 
     ``note`` follows the label. ``pieces`` maps token ids to their text, and ``places``
-    maps devices to where they are.
+    maps devices to their places.
     """
 
     label: str
@@ -41,7 +41,7 @@ class TimelineRun:
 
     @property
     def clock_error(self) -> float:
-        """Seconds by which times of several machines may be off; 0 on one machine."""
+        """The error of times across several machines, in seconds; 0 on one machine."""
         errors: dict[str, float] = self.trace.meta.get("clock_error", {})
         return max(errors.values(), default=0.0)
 
@@ -81,19 +81,19 @@ class TimelineRun:
 
     @property
     def lost(self) -> dict[str, float]:
-        """Device -> the second at which it was lost, of those that were."""
+        """Device -> the time in seconds at which it was lost, for lost devices."""
         return {
             event.device: event.end for event in self.trace.operations if event.lost
         }
 
     def idle_share(self, device: str) -> float:
-        """Share of the makespan in which ``device`` waits."""
+        """The share of the makespan that ``device`` waits."""
         if not self.seconds:
             return float("nan")
         return 1 - self.trace.busy(device) / self.seconds
 
     def piece(self, token: int) -> str:
-        """The token's text, or its id where the text is not known."""
+        """The token's text, or its id if the text is unknown."""
         return self.pieces.get(token, f" {token}")
 
     def label_of(self, token: int) -> str:
@@ -101,22 +101,22 @@ class TimelineRun:
         return token_label(self.piece(token))
 
     def spelled(self, tokens: Sequence[int]) -> str:
-        """All of the tokens' text, on one line."""
+        """The text of all tokens, on one line."""
         return one_line("".join(map(self.piece, tokens)))
 
     def operations_of(self, device: str) -> list[Event]:
-        """What one device did, in the order of beginning."""
+        """One device's operations, by their start."""
         events = [event for event in self.trace.operations if event.device == device]
         return sorted(events, key=lambda event: event.ts)
 
     def passes_without_use(self, device: str) -> set[int]:
-        """Ids of ``device``'s target passes whose rows nobody used.
+        """The ids of ``device``'s target passes whose rows were not used.
 
-        They failed or were cancelled, ended after the last commit, or were of a text
-        that was not to be: what stands before the drafts that they test is not what was
-        committed later. An operation keeps the first tokens of its device's KV cache
-        and adds the tokens that it is fed, so the cache always holds the whole text
-        that the operation reads::
+        They failed or were cancelled, ended after the last commit, or read a text that
+        did not come true: the tokens before their tested drafts were not committed. An
+        operation keeps the first tokens of its device's KV cache and adds the tokens
+        that it is fed, so the cache always holds the whole text that the operation
+        reads::
 
             prompt ...  | committed, or drafted earlier | drafts that are tested
                         ^ prompt_length                 ^ the last event.tested
@@ -140,7 +140,7 @@ class TimelineRun:
         return useless
 
     def committed_texts(self) -> list[CommittedText]:
-        """Every commit with the text of its tokens, and which model wrote each."""
+        """Every commit with its tokens' text and the model that wrote each one."""
         accepted = self.trace.draft_positions("accepted")
         position = self.trace.prompt_length
         texts = []
@@ -159,9 +159,9 @@ def timeline_run(
 ) -> TimelineRun:
     """What a timeline shows of ``item``.
 
-    ``item``: a Trace, or anything with a ``trace`` and, for the words, ``pieces``.
-    ``label``: in place of the method's name and settings. Raises SpeclibError for
-    anything else.
+    ``item``: a Trace, or anything with a ``trace`` and, for the text, ``pieces``.
+    ``label``: replaces the method's name and settings. Raises SpeclibError for any
+    other item.
     """
     trace = getattr(item, "trace", item)
     if not isinstance(trace, Trace):

@@ -1,10 +1,9 @@
 """What a timeline says about its runs in words: facts, a summary, and the story.
 
-Every ratio is one of ``trace.metrics.Stats``; shares of idle time are of the makespan.
-The speed beside a panel is that of what the panel shows: all tokens over the time until
-the last of them, so that it agrees with the length of the bars. Tables also have the
-speed after the first commit, which is what papers compare. Knows no picture, method,
-clock or notebook.
+Every ratio comes from ``trace.metrics.Stats``; idle time is a share of the makespan.
+The speed next to a panel is all tokens over the time until the last one, so that it
+agrees with the length of the bars. Tables also have the speed after the first commit,
+which papers compare. Knows no picture, method, clock or notebook.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from .run import CommittedText, TimelineRun
 def speedup_as_drawn(
     run: TimelineRun, runs: Sequence[TimelineRun], base: str = "autoregressive"
 ) -> float:
-    """Speed of ``run`` over that of the method ``base``, both from the request on.
+    """The speed-up of ``run`` over the method ``base``, both from the request on.
 
-    Where both write equally many tokens, it is how many times as long the bars of
-    ``base`` are. Not-a-number where ``runs`` has no such run of ``base``.
+    If both write the same number of tokens, it is the ratio of the bars' lengths. NaN
+    if ``runs`` has no run of ``base`` of the same kind.
     """
     for other in runs:
         if other.trace.meta.get("method") == base and other.kind == run.kind:
@@ -36,7 +35,7 @@ def speedup_as_drawn(
 def idle_shares(run: TimelineRun) -> str:
     """How long the draft's device and the target's wait: "draft 12 %, target 40 %".
 
-    Several servers of the target count as one, by their mean.
+    Several target servers are averaged.
     """
     shares_by_role: dict[str, list[float]] = {}
     for device in run.devices:
@@ -50,7 +49,7 @@ def idle_shares(run: TimelineRun) -> str:
 
 
 def fact_lines(run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit) -> list[str]:
-    """The lines beside a run's panel; the first is the headline."""
+    """The lines next to a run's panel; the first is the headline."""
     stats = run.stats
     headline = f"{number(stats.decode_speed_e2e)} tok/s"
     ratio = speedup_as_drawn(run, runs)
@@ -70,7 +69,7 @@ def fact_lines(run: TimelineRun, runs: Sequence[TimelineRun], unit: Unit) -> lis
 
 
 def summary(runs: Sequence[TimelineRun], unit: Unit) -> str:
-    """All runs in plain text, the same for the same traces: what a terminal shows."""
+    """All runs in plain text, for a terminal; the same for the same traces."""
     plural = "" if len(runs) == 1 else "s"
     lines = [f"timeline of {len(runs)} run{plural}"]
     for run in runs:
@@ -81,7 +80,7 @@ def summary(runs: Sequence[TimelineRun], unit: Unit) -> str:
 
 # -- the story -------------------------------------------------------------------------
 class Moment(NamedTuple):
-    """A commit: its second, the whole text since the prompt, and what happened."""
+    """A commit: its time in seconds, the text after the prompt, and what happened."""
 
     seconds: float
     text: str
@@ -89,7 +88,7 @@ class Moment(NamedTuple):
 
 
 def story_of(run: TimelineRun) -> list[Moment]:
-    """What a player tells of a run: a moment for each commit, in their order."""
+    """What the player tells about a run: a moment for each commit, in order."""
     rejected = run.trace.draft_positions("rejected")
     position = run.trace.prompt_length
     text = ""
@@ -104,7 +103,7 @@ def story_of(run: TimelineRun) -> list[Moment]:
 
 
 def _what_happened(committed: CommittedText, position: int, rejected: set[int]) -> str:
-    """One commit in words; ``position`` is that of its first token."""
+    """One commit in words; ``position`` is its first token's."""
     phrases = []
     drafts = [part.kind for part in committed.parts].count("draft")
     if drafts:

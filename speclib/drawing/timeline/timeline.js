@@ -1,9 +1,9 @@
 // Zooms, plays and explains a timeline.
 //
-// Python lays the picture out and writes all that it says (see picture.py); this file moves and
-// hides what is there. All x are pixels along the time axis, from its left end, as Python wrote
-// them. A view is { zoom, start }: how many times the axis is stretched, and the x at the left end
-// of what is visible. Python puts room.js before this file, also in a saved page.
+// Python lays out the picture and writes all its text (see picture.py); this file only moves and
+// hides elements. All x are pixels along the time axis, from its left end, as Python wrote them. A
+// view is { zoom, start }: how many times the axis is stretched, and the x at the left end of the
+// visible part. Python puts room.js before this file, also in a saved page.
 
 const MOST_ZOOM = 40;
 const ZOOM_STEP = 1.5;                // of the keys + and -
@@ -32,8 +32,8 @@ function addButton(parent, label, action) {
   return button;
 }
 
-// A timeline in `root`: `show(svg, story)` shows a picture and what a player tells of it. A reader's
-// zoom and place stay when another picture is shown.
+// A timeline in `root`: `show(svg, story)` shows a picture and the story that its player tells. A
+// reader's zoom and position stay when another picture is shown.
 export function makeTimeline(root) {
   const view = { zoom: 1, start: 0 };
   let plot = null;                              // what moves along the time axis
@@ -42,7 +42,7 @@ export function makeTimeline(root) {
   addElement(root, "div", "speclib-hint", HINT);
   root.tabIndex = 0;
   root.dataset.lmSuppressShortcuts = "true";    // or JupyterLab would take the keys
-  root.setAttribute("role", "application");     // so that its keys come to it
+  root.setAttribute("role", "application");     // so that screen readers pass the keys on
   root.setAttribute("aria-roledescription", "timeline");
 
   function moveTo(zoom, start) {
@@ -52,7 +52,7 @@ export function makeTimeline(root) {
     tooltip.follow();
     player.follow();
   }
-  const zoomBy = (factor, share) => {           // what stands at this share of the plot stays there
+  const zoomBy = (factor, share) => {           // the point at this share of the plot does not move
     const zoom = clamp(view.zoom * factor, 1, MOST_ZOOM);
     moveTo(zoom, view.start + share / view.zoom - share / zoom);
   };
@@ -100,7 +100,7 @@ export function makeTimeline(root) {
 
 // -- the parts of the picture that zooming moves --------------------------------------------
 
-// The time axis and what stands along it; `stretch` shows it at another zoom.
+// The time axis and all elements along it; `stretch` shows them at another zoom.
 function findPlot(svg) {
   const plot = svg.querySelector("svg.plot");
   const width = numberOf(plot, "width");
@@ -150,13 +150,13 @@ function moveLine(line, x) {
 
 // -- tooltips -------------------------------------------------------------------------------
 
-// Explains what the pointer is on, and else the box that a key has asked about.
+// Explains the element under the pointer, or else the box that was selected with the keys.
 function makeTooltip(root) {
   const tooltip = addElement(root, "div", "speclib-tip");
   tooltip.setAttribute("role", "status");       // read aloud when a key asks for it
   tooltip.hidden = true;
   const texts = new WeakMap();
-  let explained = null;                         // the box that a key has asked about
+  let explained = null;                         // the box that was selected with the keys
   let filled = null;
 
   const textOf = (element) => {
@@ -198,7 +198,7 @@ function makeTooltip(root) {
       if (saysSomething) showBeside(event.target, event.clientX);
       else follow();
     },
-    // Explains the box after the present one, or the one before; the x of its middle.
+    // Explains the next or the previous box, and returns the x of its middle.
     explainNext(plot, direction) {
       const boxes = [...plot.querySelectorAll(".lane rect")].filter(textOf);
       const before = direction > 0 ? -1 : 0;    // from here the first or the last box follows
@@ -259,8 +259,8 @@ function listenToKeys(root, actions) {
 
 // -- the player -----------------------------------------------------------------------------
 
-// A cursor that moves along the axis, the text of each run until then, and a sentence on what
-// happened last. What lies ahead of the cursor is faded.
+// A cursor that moves along the axis, the text of each run so far, and a sentence on what happened
+// last. The part after the cursor is faded.
 //
 // A story has runs, each with a label and moments of [share of the axis, text so far, sentence].
 function makePlayer(root, plotNow) {
@@ -277,9 +277,9 @@ function makePlayer(root, plotNow) {
   const texts = addElement(root, "div");
 
   let runs = [];
-  let shares = [];                              // of all moments, in their order
-  let now = null;                               // the share at which the cursor stands
-  let frame = null;                             // of the animation that plays
+  let shares = [];                              // of all moments, in order
+  let now = null;                               // the cursor's position, as a share of the axis
+  let frame = null;                             // of the running animation
 
   function tell(story) {
     runs = story.runs;
@@ -289,7 +289,7 @@ function makePlayer(root, plotNow) {
     for (const { label } of runs) {
       const line = addElement(texts, "div", "speclib-text");
       addElement(line, "div", "speclib-text-name", label);
-      addElement(line, "code");                 // letters of one width stand in the same columns
+      addElement(line, "code");                 // monospaced, so that the runs' columns line up
     }
     follow();
   }

@@ -49,21 +49,21 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     """What every device did and when, for one or more runs on one time axis.
 
     ``results``: what ``speclib.decode`` returns, or traces. ``labels``: one per result,
-    in place of the method's name. ``until``: seconds of the axis, to look at the
-    beginning. ``width``: pixels of the still picture. ``places``: device -> where it
-    is, to stand under its name.
+    instead of the method's name. ``until``: where the axis ends, in seconds, to look at
+    the beginning. ``width``: pixels of the still picture. ``places``: device -> its
+    place, shown under its name.
 
-    In a notebook the page says how wide it is (``page_width``), and the picture is laid
-    out for it, so that its letters keep their size; only where there is no room for the
-    facts it shrinks. On a projector, where it fills the screen, it is compact and its
-    letters are larger.
+    In a notebook the page reports its width (``page_width``), and the picture is laid
+    out for it, so that its letters keep their size; it shrinks only if there is no room
+    for the facts. On a projector it fills the screen, is compact and has larger
+    letters.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     story = traitlets.Dict().tag(sync=True)  # what the player tells
-    page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 if unknown
     is_large = traitlets.Bool(False).tag(sync=True)  # whether it fills the screen
 
     @checked
@@ -105,7 +105,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self._draw()
 
     def _draw(self, _change: object = None) -> None:
-        """Draws the runs as wide as the page, and tells the player of them."""
+        """Draws the runs as wide as the page, and gives the player their story."""
         self.story = self._player_story()
         if not self.page_width:
             self.svg = self.picture()
@@ -117,7 +117,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         self.svg = draw_timeline(self.runs, width, self.until, self.is_large).svg
 
     def _player_story(self) -> dict[str, Any]:
-        """The runs as the player tells them: times as shares of the axis."""
+        """The runs for the player, with times as shares of the axis."""
         span = span_of(self.runs, self.until)
         runs = []
         for run in self.runs:
@@ -130,7 +130,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     @property
     def _still_picture(self) -> Picture:
-        """The still picture; made when it is asked for."""
+        """The still picture, drawn on first use."""
         if self._still is None:
             self._still = draw_timeline(self.runs, self.still_width, self.until)
         return self._still
@@ -149,7 +149,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
         return summary(self.runs, self._still_picture.unit)
 
     def html(self) -> str:
-        """A page with zoom, player and tooltips that loads nothing from anywhere."""
+        """A self-contained page with zoom, player and tooltips."""
         title = "Timeline: " + ", ".join(run.label for run in self.runs)
         return PAGE.format(
             title=escape(title),
@@ -161,10 +161,10 @@ class Timeline(NotebookView, anywidget.AnyWidget):
 
     @checked
     def save(self, path: str | Path) -> Path:
-        """Writes ``path``, whose ending is the format: .svg, .png, or .html.
+        """Writes ``path`` in the format of its ending: .svg, .png, or .html.
 
-        Only a page is interactive. Raises SpeclibError where it cannot be written, on a
-        full disk for instance; an earlier file is then as it was.
+        Only a page is interactive. Raises SpeclibError if it cannot be written, for
+        example on a full disk; an existing file is then unchanged.
         """
         path = Path(path).expanduser()
         if path.suffix == ".png":
