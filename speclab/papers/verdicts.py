@@ -244,7 +244,7 @@ def _compare(
 ) -> Question:
     """Compares two numbers in a line: by their quotient if positive, or by difference.
 
-    Exact numbers are compared by their difference, which does not round.
+    Exact numbers are compared by their difference, which is free of rounding errors.
     """
     first, second = line.numbers[high], line.numbers[low]
     are_exact = first.is_exact and second.is_exact
@@ -290,9 +290,9 @@ def _over_neighbour(claim: Claim, cell: Cell, numbers: _Noted) -> Number | None:
     number = numbers.number(cell)
     if not claim.by:
         return number
-    beside = str(claim.by)
+    label = str(claim.by)
     is_row = claim.over == "column"
-    below = cell._replace(row=beside) if is_row else cell._replace(column=beside)
+    below = cell._replace(row=label) if is_row else cell._replace(column=label)
     other = numbers.number(below)
     if number is None or other is None or other.value == 0:
         return None

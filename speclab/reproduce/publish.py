@@ -126,7 +126,7 @@ def _further_pages() -> list[str]:
     """The index's lines for existing pages that don't belong to a paper."""
     lines = {
         "smollm2.md": "[A real model](smollm2.md): every method on SmolLM2, measured.",
-        "audit.md": "[The audit](audit.md): what papers and codes claim, tried here.",
+        "audit.md": "[The audit](audit.md): what papers and code claim, checked.",
         "ledger.csv": "[All numbers](ledger.csv), [all claims](claims.csv): as tables.",
     }
     return [

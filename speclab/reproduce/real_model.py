@@ -61,19 +61,19 @@ SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("transformers-prompt-lookup", None, {}),
 )
 
-ABOUT = """# SmolLM2 by every method
+ABOUT = """# SmolLM2 with every method
 
 SmolLM2-135M-Instruct, a real language model, answers chats. Its draft is itself in four
-bits, in llama.cpp: quantised self-drafting. This is no paper's reproduction. Both are
-one model, so the draft is nearly always right, and nothing here says what a small draft
-model would reach.
+bits, in llama.cpp: quantised self-drafting. This reproduces no paper. Both are the same
+model, so the draft is nearly always right, and these numbers do not tell what a small
+draft model would achieve.
 
-`speed-up` is over plain decoding, which ran in turns with the method on the same
-prompts: the geometric mean, with its 95 % interval. `virtual` is our code of the method
-on a simulated clock, at the c and the acceptance rate that were measured; a pass over
-many tokens costs no more there than one over a single token. On a CPU it does cost
-more, which is what separates the two columns. Outputs are exact unless the last column
-says otherwise. `python -m speclab real` measures it on your machine.
+`speed-up` is over plain decoding, which took turns with the method on the same prompts:
+a geometric mean, with its 95 % interval. `virtual` is our code of the method on a
+simulated clock, with the measured c and acceptance rate; there, a pass over many tokens
+costs no more than one over a single token. On a CPU it does cost more, which explains
+the difference between the two columns. Outputs are exact unless the last column says
+otherwise. `python -m speclab real` measures all of it on your machine.
 
 transformers' own decoding runs on the same weights. Its assisted generation is missing:
 it needs a draft in torch with the same tokens, and this model comes in one size.

@@ -232,5 +232,5 @@ def test_a_vector_that_has_no_rates_is_refused(wrong):
 
 
 def test_a_vector_and_doubt_exclude_each_other():
-    with pytest.raises(BadValue, match="leave out one"):
+    with pytest.raises(BadValue, match="leave doubt out"):
         speclib.simulate(alpha=[0.9, 0.5], doubt=0.5)
