@@ -1,4 +1,4 @@
-"""Readers of the project's own files: pairs, places, latencies, prompts, retrieval."""
+"""Reads the project's data files: pairs, places, latencies, prompts, retrieval."""
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (

@@ -1,26 +1,26 @@
 """Latency files: seconds of a forward pass, by model and by tokens fed.
 
-A file under ``data/latency`` has a part for ``draft`` and one for ``target``. Each has
+A file under ``data/latency`` has the sections ``draft`` and ``target``. Each has
 ``forward = [[tokens, seconds], ...]``, linear between entries and constant beyond them,
-and optionally ``prefill``: the seconds of the pass that starts a text, whatever its
-length. A paper that prints one speed gives a constant and prefill 0.
+and optionally ``prefill``: the seconds of the pass that starts a text, regardless of
+its length. For a paper that prints one speed, it is a constant with prefill 0.
 
-Three more keys make a part of costs that depend on a batch: ``per_token``, seconds for
-each token that a pass is fed, ``per_kept``, seconds for each cached token that it
-reads, and ``once``, seconds of an operation however many passes it takes. They come on
-top of ``forward``.
+Three more keys describe costs that depend on a batch: ``per_token``, seconds for each
+token that a pass is fed; ``per_kept``, seconds for each cached token that it reads; and
+``once``, seconds per operation regardless of its number of passes. They are added to
+``forward``.
 
-The part ``fuzzy``, where there is one, is of the draft's passes that give one input to
-several layers: those in groups of ``lp_size`` of its ``layers``.
+The optional section ``fuzzy`` describes draft passes that give several layers one
+input, in groups of ``lp_size`` of the draft's ``layers``.
 
-The part ``shared``, where there is one, says that the draft stands on devices of the
-target, which is computed in so many ``stages``, one device after the other. ``move`` is
-[[tokens, seconds], ...] of moving the draft's KV cache from one device to another.
+The optional section ``shared`` says that the draft runs on the target's devices. The
+target is computed in ``stages``, one device after the other. ``move`` is
+[[tokens, seconds], ...] for moving the draft's KV cache from one device to another.
 
-The part ``message``, where there is one, says how many seconds a message takes one way
-between the controller and the ``draft``, and a ``target``: where devices are on several
-machines, and the network between them counts. It is for the virtual clock. Where real
-processes are emulated, messages are real and take what they take.
+The optional section ``message`` gives the one-way seconds of a message between the
+controller and the ``draft``, and a ``target``, for devices on several machines with a
+slow network between them. Only the virtual clock uses it. Emulated processes send real
+messages, which take their own time.
 
 Knows no clock and no model.
 """
@@ -50,12 +50,12 @@ MANY = 1 << 20  # tokens; no pass is fed more
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a pass by the tokens it is fed, and by those it finds cached.
+    """Seconds of a pass by the numbers of tokens that it is fed and finds cached.
 
-    ``forward``: (tokens, seconds), tokens rising. ``prefill``: seconds of the first
-    pass of a text; None: as of any other. On top of ``forward`` come ``per_token``
+    ``forward``: (tokens, seconds), tokens rising. ``prefill``: seconds of a text's
+    first pass; None: the same as any other. Added to ``forward`` are ``per_token``
     seconds for each token fed and ``per_kept`` for each cached one; an operation takes
-    ``once`` besides its passes.
+    ``once`` in addition to its passes.
     """
 
     forward: tuple[tuple[int, float], ...]
@@ -77,11 +77,11 @@ class Curve:
         return alike + self.per_kept * growth
 
     def of_tokens(self, tokens: int) -> float:
-        """Seconds of an operation whose one pass is fed so many tokens."""
+        """Seconds of an operation with one pass, which is fed ``tokens`` tokens."""
         return self(tokens) + self.once
 
     def _forward(self, fed: float) -> float:
-        """What ``forward`` says, linear between its points."""
+        """The seconds in ``forward``, interpolated linearly between its points."""
         points = self.forward
         if len(points) == 1 or fed <= points[0][0]:
             return points[0][1]
@@ -103,13 +103,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Fuzzy:
-    """Layer-parallel passes of a draft, as measured in groups of one size.
+    """Layer-parallel passes of a draft, measured at one group size.
 
-    ``curve`` is of groups of up to ``lp_size`` of the draft's ``layers``. In groups of
-    any other size, each layer that joins one is taken to save as much: an assumption,
-    as one measured size says no more.
+    ``curve`` is for groups of up to ``lp_size`` of the draft's ``layers``. For other
+    sizes we assume that each layer that joins a group saves the same time, since only
+    one size was measured.
 
-    Source: EasySpec, equation 5, with T_add in what a layer saves.
+    Source: EasySpec, equation 5, with T_add included in a layer's saving.
     """
 
     curve: Curve
@@ -122,16 +122,15 @@ class Fuzzy:
         return exact(fed) - share * (exact(fed) - self.curve(fed))
 
     def _joined(self, lp: int) -> int:
-        """How many layers share an input with one before them."""
+        """How many layers share the input of an earlier layer."""
         return self.layers - len(group_layers(self.layers, lp))
 
 
 class Step(NamedTuple):
-    """A part of an operation that keeps one device busy for so many ``seconds``.
+    """A part of an operation that keeps one device busy for ``seconds``.
 
-    ``stage``: the device, by the target's stage that stands on it; while another
-    operation computes there, the step waits. None: on a device of its own, or no device
-    computes.
+    ``stage``: the target's stage on that device; the step waits while another operation
+    computes there. None: the operation has its own device, or no device computes.
     """
 
     seconds: float
@@ -142,24 +141,24 @@ class Step(NamedTuple):
 class Shared:
     """A draft on the devices of a target that is computed stage by stage.
 
-    A target pass takes an equal share of its time on each of the ``stages``. The draft
-    has a replica on the last device and one on the first. Of the passes that draft a
-    block, the first half, rounded up, is made on the last device, while the target
-    begins on the first; then the KV cache is moved, and the others are made on the
-    first device, while the target ends on the last. At the end the cache is moved back.
+    A target pass spends an equal share of its time in each of the ``stages``. The draft
+    has a replica on the last device and one on the first. The first half of the passes
+    that draft a block, rounded up, runs on the last device, while the target starts on
+    the first. Then the KV cache is moved, and the other passes run on the first device,
+    while the target ends on the last. At the end the cache is moved back.
 
-    ``move``: seconds of moving the cache of so many tokens.
+    ``move``: seconds of moving the cache, by its tokens.
 
     Source: PEARL, Appendix G.
-    Differences from the paper: it does not say how the last device comes by the cache
-    of the tokens that were fed on the first; here that is moved back.
+    Differences from the paper: it does not say how the last device gets the cache of
+    the tokens that were fed on the first; here that is moved back.
     """
 
     stages: int
     move: Curve
 
     def target_steps(self, passes: Sequence[float]) -> list[Step]:
-        """The steps of target passes that take so many seconds each."""
+        """The steps of target passes; ``passes``: the seconds of each."""
         steps = []
         for seconds in passes:
             for stage in range(self.stages):
@@ -167,8 +166,9 @@ class Shared:
         return steps
 
     def draft_steps(self, passes: Sequence[float], tokens: int) -> list[Step]:
-        """The steps of draft passes that take so many seconds each, after which the
-        cache holds ``tokens``.
+        """The steps of draft passes, after which the cache holds ``tokens``.
+
+        ``passes``: the seconds of each.
         """
         on_the_last = ceil(len(passes) / 2)
         steps = [Step(seconds, self.stages - 1) for seconds in passes[:on_the_last]]
@@ -182,7 +182,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Message:
-    """Seconds that a message takes one way between the controller and a device."""
+    """One-way seconds of a message between the controller and a device."""
 
     draft: float = 0.0
     target: float = 0.0
@@ -193,16 +193,15 @@ NO_TIME = Message()
 
 @dataclass(frozen=True)
 class Latency:
-    """How long the operations of a pair last.
+    """How long the operations of a pair take.
 
     >>> latency = speclib.Latency.ratio(c=5, target=0.1)
     >>> latency.over_network(draft=0, target=0.02).message.target
     0.02
 
-    ``fuzzy``: of the draft's passes in which layers share an input; without it they
-    take as long as exact ones. ``shared``: how draft and target share devices; None:
-    they have devices of their own. ``message``: what the network takes. ``name``: of
-    the file.
+    ``fuzzy``: draft passes in which layers share an input; None: they take as long as
+    exact ones. ``shared``: how draft and target share devices; None: each has its own.
+    ``message``: the network's delay. ``name``: the file's.
     """
 
     draft: Curve
@@ -215,7 +214,7 @@ class Latency:
     @classmethod
     @checked
     def ratio(cls, c: Ratio, target: Seconds = 1.0) -> Latency:
-        """The same seconds for every pass, prefill too; t_target / t_draft = c."""
+        """The same seconds for every pass, prefill included; t_target / t_draft = c."""
         draft_seconds = target / c
         return cls(
             draft=Curve(((1, draft_seconds),)),
@@ -225,16 +224,17 @@ class Latency:
 
     @checked
     def sharing(self, stages: Annotated[int, Whole(least=2, most=64)]) -> Latency:
-        """The same with the draft on devices of a target of so many ``stages``.
+        """The same with the draft on the devices of a target with ``stages`` stages.
 
-        Moving the KV cache takes as long as before, or no time.
+        Moving the KV cache takes as long as before, or no time if devices were not
+        shared.
         """
         move = self.shared.move if self.shared else Curve(((1, 0.0),))
         return replace(self, shared=Shared(stages, move))
 
     @checked
     def over_network(self, draft: Wait, target: Wait) -> Latency:
-        """The same where a message to the draft, and to a target, takes so long."""
+        """The same with these seconds for a message to the draft, and to a target."""
         return replace(self, message=Message(draft, target))
 
     @checked
@@ -254,17 +254,17 @@ class Latency:
 
     @property
     def c(self) -> float:
-        """t_target / t_draft, of passes that are fed one token."""
+        """t_target / t_draft for passes that are fed one token."""
         return self.c_of_batch(1)
 
     def c_of_batch(self, batch: int) -> float:
-        """The same of passes that are fed a token of each of so many requests."""
+        """t_target / t_draft for passes that are fed one token per request."""
         return self.target.of_tokens(batch) / self.draft.of_tokens(batch)
 
     def drafts_beside_a_pass(self, batch: int = 1) -> float:
-        """How many drafts take as long as a target pass, with the messages of both.
+        """How many draft passes take as long as a target pass, including messages.
 
-        ``batch``: each pass is fed a token of this many requests.
+        ``batch``: the number of requests; a pass is fed one token of each.
         """
         longer = 2 * (self.message.target - self.message.draft)
         return self.c_of_batch(batch) + longer / self.draft.of_tokens(batch)
@@ -275,9 +275,9 @@ class Latency:
         return self.message.draft if is_draft else self.message.target
 
     def seconds(self, device: str, op: Operation, kept: int, fed: int) -> float:
-        """Seconds of an operation that kept and fed so many tokens.
+        """Seconds of an operation that kept and fed these numbers of tokens.
 
-        Where devices are shared, it may wait for others besides.
+        If devices are shared, it may also have to wait for others.
         """
         if self.shared:
             return sum(step.seconds for step in self.steps(device, op, kept, fed))
@@ -290,21 +290,21 @@ class Latency:
     def seconds_together(
         self, device: str, operations: Sequence[Sequence[Pass]]
     ) -> float:
-        """Seconds of operations of several requests that a device does in one go.
+        """Seconds of several requests' operations that a device runs together.
 
-        The first passes of all are one pass, which is fed as many tokens as all of them
-        and finds as many cached; so are the second passes, and so on. An operation that
-        has fewer takes no part in the later ones. Where a text starts, the pass takes
-        no less than ``prefill``.
+        All first passes become one pass, which is fed all their tokens and finds all
+        their cached ones; so do all second passes, and so on. An operation with fewer
+        passes takes no part in the later ones. If a text starts, the pass takes no less
+        than ``prefill``.
 
-        operations: of each request the passes of its operation.
+        operations: the passes of each request's operation.
 
-        Raises BadValue where draft and target share devices.
+        Raises BadValue if draft and target share devices.
         """
         if self.shared:
             raise BadValue(
-                "draft and target share devices here: several requests at a time are "
-                "not modelled there"
+                "draft and target share devices in this latency: several requests at a "
+                "time are not modelled for that; decode them one at a time"
             )
         exact = self._curve_of(device)
         queues = [chain.from_iterable(p.each() for p in own) for own in operations]
@@ -316,7 +316,7 @@ class Latency:
         return total
 
     def _seconds_of_merged(self, exact: Curve, passes: Sequence[Pass]) -> float:
-        """Seconds of one pass that is all of these."""
+        """Seconds of one pass that combines these."""
         later = [each for each in passes if each.kept]
         seconds = 0.0
         if later:
@@ -331,7 +331,7 @@ class Latency:
         return self.draft if device.startswith("draft") else self.target
 
     def steps(self, device: str, op: Operation, kept: int, fed: int) -> list[Step]:
-        """The operation that ``seconds`` is of, step by step; at least one step."""
+        """The operation's steps, which take ``seconds`` in all; at least one."""
         if self.shared is None:
             return [Step(self.seconds(device, op, kept, fed))]
 
@@ -347,7 +347,7 @@ class Latency:
         return self.shared.target_steps(passes)
 
     def _seconds_of(self, exact: Curve, forward: Pass) -> float:
-        """Seconds of passes of a model whose exact passes take as ``exact`` says."""
+        """Seconds of a model's passes; ``exact``: the curve of its exact ones."""
         if self.fuzzy and forward.lp:
             each = self.fuzzy.seconds(exact, forward.lp, forward.fed)
             return forward.times * each
@@ -366,12 +366,12 @@ FORMAT = (
 
 @checked
 def load_latency(name: str) -> Latency:
-    """Reads ``data/latency/<name>.toml``, or the file of your own that ``name`` is.
+    """Reads ``data/latency/<name>.toml``, or your own file at the path ``name``.
 
     >>> round(speclib.load_latency("pearl/llama2-7-70").c, 2)
     5.42
 
-    A file of your own ends with .toml, as those that `make gpu-check` writes.
+    Your own file's path ends with .toml, like the files that `make gpu-check` writes.
     """
     folder = DATA / "latency"
     own = Path(name)
@@ -392,21 +392,21 @@ def load_latency(name: str) -> Latency:
 
 
 def _read_fuzzy(layers: int, lp_size: int, **curve: Any) -> Fuzzy:
-    """The part [fuzzy] of a latency file."""
+    """The section [fuzzy] of a latency file."""
     if len(group_layers(layers, lp_size)) == layers:
         raise ValueError(f"lp_size {lp_size} joins none of {layers} layers")
     return Fuzzy(_read_curve(**curve), layers, lp_size)
 
 
 def _read_shared(stages: int, move: list[list[float]]) -> Shared:
-    """The part [shared] of a latency file."""
+    """The section [shared] of a latency file."""
     if not Whole(least=2).allows(stages):
         raise ValueError(f"stages {stages!r}")
     return Shared(stages, _read_curve(move))
 
 
 def _read_message(draft: float, target: float) -> Message:
-    """The part [message] of a latency file."""
+    """The section [message] of a latency file."""
     if not (0 <= draft < inf and 0 <= target < inf):
         raise ValueError(f"message {draft}, {target}")
     return Message(float(draft), float(target))
@@ -415,7 +415,7 @@ def _read_message(draft: float, target: float) -> Message:
 def _read_curve(
     forward: list[list[float]], model: str = "", printed: Any = None, **costs: float
 ) -> Curve:
-    """A part of a latency file, checked; ``model`` and ``printed`` are for readers."""
+    """A section of a latency file, checked; ``model`` and ``printed`` are unused."""
     points = tuple((int(tokens), float(seconds)) for tokens, seconds in forward)
     counts = [tokens for tokens, _ in points]
     if not points or counts != sorted(set(counts)):

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-LayerGroup = range  # numbers of consecutive layers, the first of which is layer 0
+LayerGroup = range  # consecutive layers by number, counted from 0
 
 
 def group_layers(layers: int, size: int) -> tuple[LayerGroup, ...]:
-    """The groups, in order, of ``layers`` layers if up to ``size`` share an input.
+    """Groups ``layers`` layers, in order, so that up to ``size`` share an input.
 
-    The first layer stands alone, since embeddings say little about what it makes of
-    them. A first group of min(size, 3) follows, then groups of ``size``, and what is
-    left of one. The last layer stands alone::
+    The first layer is alone, since its output differs much from the embeddings that it
+    reads. A first group of min(size, 3) follows, then groups of ``size``, the last of
+    which may be smaller. The last layer is alone::
 
         group_layers(10, 4)     0 | 1 2 3 | 4 5 6 7 | 8 | 9
 
-    Source: EasySpec, Table 6, of which all five rows follow this rule.
+    Source: EasySpec, Table 6; all its five rows follow this rule.
     """
-    starts = range(1 + min(size, 3), layers - 1, size)  # of the groups after the first
+    starts = range(1 + min(size, 3), layers - 1, size)  # after the first group
     ends = sorted({0, 1, *starts, max(1, layers - 1), layers})
     return tuple(range(start, end) for start, end in pairwise(ends))

@@ -1,9 +1,10 @@
-"""Pairs: a target, a draft, and where they are computed. Files under ``data/pairs``.
+"""Pairs: a target, a draft, and the devices they run on. Files under ``data/pairs``.
 
-A model is ``zoo/<name>`` (embedded), ``fetched/<name>`` (which `speclib fetch` brings),
-``toy``, a folder, a hub id, or a .gguf. A ``shape`` dilates it: the same logits at the
-compute of a larger architecture. ``like`` does so with the exact shape of a published
-model. ``runtime`` says what computes it. This describes; ``models.open_pair`` builds.
+A model is ``zoo/<name>`` (embedded), ``fetched/<name>`` (from `speclib fetch`),
+``toy``, a folder, a hub id, or a .gguf. A ``shape`` dilates it: it has the same logits
+at the cost of a larger architecture. ``like`` dilates it to the exact shape of a
+published model. ``runtime`` says what computes it. This module describes models;
+``models.open_pair`` builds them.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ from .placement import Place
 from .shapes import Dilation, load_shape
 from .toml_files import names_under, read_toml, toml_path
 
-# A pass of more rows than this would cost more than it could ever save.
+# A pass over more tokens than this would cost more than it could ever save.
 FixedRows: TypeAlias = Annotated[int, Whole(least=1, most=4096)]
 
-# How many slots a cache has at first: no fewer than without this setting.
+# How many slots a cache has at first; at least the default.
 FirstRoom: TypeAlias = Annotated[int, Whole(least=256, most=1 << 20)]
 
 EXTRA = ("llama_cpp", "gguf")  # what the extra llamacpp installs
 
-OF_FETCHED = "fetched/"  # how a pair names a model that `speclib fetch` brings
+OF_FETCHED = "fetched/"  # how a pair names a model from `speclib fetch`
 
-# Settings of a ModelSpec that say something to some kinds of model alone.
+# Settings of a ModelSpec that have an effect on only some kinds of model.
 OF_TOYS = {"alpha", "vocab", "seed", "words", "context"}
 OF_TORCH = {"like", "spread", "fixed_rows", "recorded", "first_room", "head"}
 OF_WEIGHTS = OF_TORCH | {"shape", "quantization"}
 
 
 def _as_text(value: object) -> object:
-    """A path as text, absolute, so that it is no hub id; "~" is the user's folder."""
+    """A path as absolute text, so that it is no hub id; "~" is the home folder."""
     if isinstance(value, Path):
         return str(value.expanduser().absolute())
     if isinstance(value, str) and value.startswith("~"):
@@ -58,7 +59,7 @@ def _as_text(value: object) -> object:
     return value
 
 
-# A path, or what stands for a model without being one.
+# A path, a hub id, or another name of a model.
 Name: TypeAlias = Annotated[str, Field(min_length=1), BeforeValidator(_as_text)]
 
 
@@ -67,35 +68,35 @@ class ModelSpec(BaseModel):
 
     model         see the top of this file
     shape         layers, width, heads and ffn of the architecture it is dilated to
-    like          instead of a shape: the name of a file under data/shapes, to whose
-                  shape it is dilated
-    runtime       "torch", "llamacpp" (on the CPU), or "auto": llama.cpp where the
-                  extra is installed, else torch. A .gguf is always llama.cpp's
-    quantization  of the weights in llama.cpp; a .gguf is quantised as it is
-    spread        what several places share: "blocks" of layers, one GPU after the
-                  other; "tensors", all of them computing each layer (see
+    like          instead of a shape: the name of a file under data/shapes with the
+                  shape it is dilated to
+    runtime       "torch", "llamacpp" (on the CPU), or "auto": llama.cpp if the extra is
+                  installed, else torch. A .gguf always runs in llama.cpp
+    quantization  of the weights in llama.cpp; a .gguf keeps its own
+    spread        how several places share the model: "blocks" of layers, one GPU after
+                  the other; "tensors", each layer computed by all (see
                   models.parallel.tensor_parallel); "layers", several layers at once
                   (see models.parallel.layer_parallel); "stages", blocks of layers in
                   processes, one place after the other (see models.parallel.pipeline);
-                  "replicas", all of it on each, where it drafts in turns (see
+                  "replicas", a whole copy on each, which draft in turns (see
                   models.parallel.replicas)
-    fixed_rows    how many tokens every pass feeds, however few are new: then the same
-                  text has the same bits in every method (see models.fixed_rows);
-                  None: as many as are new
-    recorded      of fixed_rows on a GPU: a pass is recorded once and then repeated by
-                  the GPU alone (see models.recorded_pass). It is asked for by name: an
-                  H100 and an H200 have shown that it is exact there, no other GPU has
-    first_room    of fixed_rows: how many slots of the cache every pass looks at, until
-                  a text needs more; None: 256. Where a text outgrows them, its passes
-                  are recorded anew, so give as many as most texts will have. A multiple
-                  of 8 suits the kernels
-    head          of a draft: not the model itself, but its EAGLE head (see
-                  models.eagle_head), which lies in its folder; the shape is the head's
-    mask          of a draft that has learnt to write all its tokens in one pass: the
-                  token (its id) that stands for each of them until it is written, as
-                  PARD's (see operations.propose)
+    fixed_rows    how many tokens every pass is fed, even if fewer are new: then the
+                  same text has the same bits in every method (see models.fixed_rows);
+                  None: only the new ones
+    recorded      with fixed_rows on a GPU: a pass is recorded once and then repeated by
+                  the GPU alone (see models.recorded_pass). Off by default: only an H100
+                  and an H200 have shown so far that it is exact
+    first_room    with fixed_rows: how many slots of the cache every pass reads, until a
+                  text needs more; None: 256. When a text outgrows them, its passes are
+                  recorded again, so give enough for most texts. A multiple of 8 suits
+                  the kernels
+    head          for a draft: use the model's EAGLE head (see models.eagle_head) from
+                  its folder instead of the model itself; the shape is the head's
+    mask          for a draft trained to write all its tokens in one pass, like PARD's:
+                  the id of the token that takes the place of each one until it is
+                  written (see operations.propose)
     alpha, vocab, seed, words, context
-                  are a toy's, see Toy
+                  for a toy, see Toy
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -118,12 +119,12 @@ class ModelSpec(BaseModel):
 
     @model_validator(mode="after")
     def _check_that_all_counts(self) -> Self:
-        """What would have no effect on such a model is not said of it."""
+        """Raises ValueError for settings without effect on this kind of model."""
         if self.is_toy:
             idle = OF_WEIGHTS
         elif self.is_gguf:
             idle = OF_TOYS | OF_WEIGHTS
-            if self.runtime == "torch":  # that is not only the default
+            if self.runtime == "torch":  # if set; the default is not in the fields set
                 idle = idle | {"runtime"}
         elif self.runtime == "torch":
             idle = OF_TOYS | {"quantization"}
@@ -132,34 +133,34 @@ class ModelSpec(BaseModel):
         idle = idle & self.model_fields_set
         if idle:
             raise ValueError(
-                f"{', '.join(sorted(idle))} beside {self.model!r} would have no "
-                "effect: leave it out"
+                f"{', '.join(sorted(idle))} would have no effect on {self.model!r}: "
+                "leave it out"
             )
         return self
 
     @model_validator(mode="after")
     def _check_that_all_fits(self) -> Self:
-        """What is said of a model goes together."""
+        """Raises ValueError for settings that contradict each other."""
         for name in ("recorded", "first_room"):
             if getattr(self, name) and self.fixed_rows is None:
                 raise ValueError(
-                    f"{name} beside {self.model!r} without fixed_rows: only passes of "
-                    "one shape have it; give fixed_rows, too, such as 16"
+                    f"{name} for {self.model!r} needs fixed_rows: it works only with "
+                    "passes of one shape; give fixed_rows, too, such as 16"
                 )
         is_whole = self.spread == "blocks" and not self.head
         if self.fixed_rows is not None and not is_whole:
             raise ValueError(
-                f"fixed_rows beside {self.model!r}: only a whole checkpoint has passes "
+                f"fixed_rows for {self.model!r}: only a whole checkpoint has passes "
                 "of one shape; leave it out, or leave out spread and head"
             )
         if self.head and self.spread != "blocks":
-            raise ValueError("head = true beside a spread: a head is in one place")
+            raise ValueError("head = true with a spread: a head is in one place")
         if self.like is not None:
             if self.shape is not None or self.head:
                 raise ValueError(
-                    f"like is {self.like!r} beside a shape or a head: give one of them"
+                    f"like is {self.like!r} with a shape or a head: give one of them"
                 )
-            load_shape(self.like)  # or it would be missed in a worker
+            load_shape(self.like)  # fails here, and not later in a worker
         for word in self.words:
             if word >= self.vocab:
                 raise ValueError(
@@ -170,17 +171,17 @@ class ModelSpec(BaseModel):
 
     @property
     def is_toy(self) -> bool:
-        """Whether it is a toy, which has no weights."""
+        """Whether it is a toy without weights."""
         return self.model == "toy"
 
     @property
     def is_gguf(self) -> bool:
-        """Whether it is a file of llama.cpp's."""
+        """Whether it is a llama.cpp file."""
         return self.model.endswith(".gguf")
 
     @property
     def dilation(self) -> Dilation | None:
-        """What it is dilated to; None if it is computed as it is."""
+        """The shape it is dilated to; None if it is not dilated."""
         if self.like is not None:
             return load_shape(self.like).dilation
         if self.shape is not None:
@@ -189,7 +190,7 @@ class ModelSpec(BaseModel):
 
     @property
     def undilated(self) -> ModelSpec:
-        """The same model at the cost that it was trained at."""
+        """The same model without dilation, at its own cost."""
         return self.model_copy(update={"shape": None, "like": None})
 
     @property
@@ -201,17 +202,17 @@ class ModelSpec(BaseModel):
 
 
 class Pair(BaseModel):
-    """A target and a draft, whose common tokens mean the same.
+    """A target and a draft; a token id that both have means the same in both.
 
-    Either may have more tokens than the other: see ``models.vocabulary``.
+    Either may have tokens that the other lacks: see ``models.vocabulary``.
 
-    ``latency`` names the file of durations for virtual and emulated runs.
-    ``stands_for`` says which models of a paper the pair stands for. ``datastore`` is a
-    text file, or a folder of them, that REST looks up (see ``data.retrieval``); None:
-    tasks of ours.
+    ``latency``: the latency file for virtual and emulated runs. ``stands_for``: the
+    models in a paper that the pair is a stand-in for. ``datastore``: a text file, or a
+    folder of them, that REST searches (see ``data.retrieval``); None: our own tasks.
 
-    ``fitted``: `python -m speclab fit` may size the draft for a machine, so that c is
-    that of ``latency``. The name of a pair: the draft has that one's size.
+    ``fitted``: whether `python -m speclab fit` may choose the draft's size on a
+    machine so that c equals that of ``latency``. If it is the name of a pair, the draft
+    has the size fitted for that pair.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -227,11 +228,11 @@ class Pair(BaseModel):
 
     @model_validator(mode="after")
     def _check_toys(self) -> Self:
-        """Toys are a pair only among themselves, with one vocabulary and no texts."""
+        """A toy's partner must be a toy, with the same vocabulary and no datastore."""
         if self.target.is_toy != self.draft.is_toy:
             raise ValueError(
                 f"the target is {self.target.model!r} and the draft "
-                f"{self.draft.model!r}: a toy makes a pair with a toy only"
+                f"{self.draft.model!r}: a toy makes a pair only with another toy"
             )
         if self.target.is_toy and self.target.vocab != self.draft.vocab:
             raise ValueError(
@@ -240,14 +241,14 @@ class Pair(BaseModel):
             )
         if self.datastore is not None and self.target.is_toy:
             raise ValueError(
-                f"datastore is {self.datastore!r} beside toys, which read no texts: "
-                "leave it out, and REST looks up what they have written"
+                f"datastore is {self.datastore!r}, but toys read no texts: leave it "
+                "out, and REST searches what they have written"
             )
         return self
 
     @model_validator(mode="after")
     def _check_how_the_draft_writes(self) -> Self:
-        """With masks or with a head, and a head for the target that it has learnt."""
+        """Only a draft may have a mask or a head, not both, and its own target's."""
         target, draft = self.target, self.draft
         if target.mask is not None or target.head:
             raise ValueError(
@@ -273,7 +274,7 @@ class Pair(BaseModel):
         return self.model_copy(update={"draft": draft})
 
     def model(self, role: Role) -> ModelSpec:
-        """What describes the model of ``role``."""
+        """The description of the model with this ``role``."""
         return self.draft if role == "draft" else self.target
 
     @checked
@@ -286,17 +287,17 @@ class Pair(BaseModel):
     ) -> Pair:
         """The same, with a target that is fed ``count`` tokens in every pass.
 
-        Then greedy outputs of all methods are equal in bfloat16, too. ``draft``: how
-        many tokens every pass of the draft is fed; None leaves it as it is, for what it
-        writes may differ in a last bit, and is tested anyway. With 1 a prompt is read
-        token by token.
+        Then the greedy outputs of all methods are equal in bfloat16, too. ``draft``:
+        how many tokens every draft pass is fed; None leaves it as it is, since a draft
+        may differ in the last bit: it is tested anyway. With 1 a prompt is read token
+        by token.
 
-        ``recorded``: a GPU records these passes and repeats them alone. Without that
-        it waits for the CPU, which launches a pass kernel by kernel; and if only one of
-        the two models waits, c = t_target / t_draft says nothing of the models.
+        ``recorded``: a GPU records these passes and repeats them alone. Otherwise it
+        waits for the CPU, which launches a pass kernel by kernel; and if only one of
+        the two models waits, c = t_target / t_draft says nothing about the models.
 
-        ``first_room``: how many tokens a text and one pass more may have before passes
-        of these models are recorded anew; None: 256.
+        ``first_room``: how many tokens a text plus one pass may have before passes of
+        these models are recorded again; None: 256.
         """
         shape: dict[str, Any] = {"fixed_rows": count, "recorded": recorded}
         if first_room is not None:
@@ -308,7 +309,7 @@ class Pair(BaseModel):
         return self.model_copy(update=changed)
 
     def _changed(self, spec: ModelSpec, changes: dict[str, Any]) -> ModelSpec:
-        """``spec`` with ``changes``; raises BadValue where they do not fit it."""
+        """``spec`` with ``changes``; raises BadValue if they do not fit it."""
         settings = spec.model_dump(exclude_unset=True) | changes
         try:
             return ModelSpec.model_validate(settings)
@@ -326,11 +327,11 @@ def load_pair(name: str) -> Pair:
     'zoo/target'
     """
     folder = DATA / "pairs"
-    advice = "For models of your own: speclib.pair(target=..., draft=...)"
+    advice = "For your own models: speclib.pair(target=..., draft=...)"
     keys = read_toml(folder, name, f"no pair {shown(name)}", advice)
     path = toml_path(folder, name)
     if "name" in keys:
-        raise BadValue(f"{path}: unknown key 'name': a pair is called as its file is")
+        raise BadValue(f"{path}: unknown key 'name': a pair has its file's name")
     try:
         return Pair(**keys, name=name)
     except ValidationError as error:
@@ -341,7 +342,7 @@ def pair_of(pair: Pair | str | None) -> Pair:
     """The pair that a user named or described."""
     if pair is None:
         raise BadValue(
-            "no pair given: pair='embedded/llama-7b-70b', for instance, or "
+            "no pair given: give one, for example pair='embedded/llama-7b-70b' or "
             "speclib.pair(target=..., draft=...)"
         )
     return load_pair(pair) if isinstance(pair, str) else pair
@@ -357,12 +358,12 @@ def pairs() -> dict[str, str]:
 
 
 def real_pair() -> str:
-    """The name of a pair that writes real text, if it is here; else an embedded one."""
+    """The name of a pair that writes real text, if fetched; else an embedded one."""
     return "smollm2" if (FETCHED / "smollm2").is_dir() else "embedded/llama-7b-70b"
 
 
 def _writes(pair: Pair) -> str:
-    """What a pair can write, and what it needs for that."""
+    """What a pair can write, and what is needed for it."""
     model = pair.target.model
     if pair.target.is_toy:
         return "numbers: it has no weights"
@@ -383,17 +384,16 @@ def pair(
     name: str | None = None,
     **settings: Any,
 ) -> Pair:
-    """A pair of your own.
+    """Describes a pair of your own models.
 
     >>> own = speclib.pair("path/of/a/target", {"model": "a/draft", "mask": 128256})
     >>> own.draft.mask
     128256
 
-    ``target`` and ``draft``: folders, as texts or Paths, or hub ids, or dicts of all
-    that a pair file may say of a model, as {"model": ..., "spread": "tensors"}. Of
-    their tokenizers one may have tokens that the other lacks; an id that both have
-    means the same in both.
-    ``settings``: what else a pair has, as ``place`` and ``latency``.
+    ``target`` and ``draft``: folders (str or Path), hub ids, or dicts with the keys of
+    a model in a pair file, such as {"model": ..., "spread": "tensors"}. One tokenizer
+    may have tokens that the other lacks; an id that both have must mean the same in
+    both. ``settings``: the other keys of a pair, such as ``place`` and ``latency``.
     """
     target_keys = target if isinstance(target, dict) else {"model": target}
     draft_keys = draft if isinstance(draft, dict) else {"model": draft}

@@ -1,4 +1,4 @@
-"""Where the models of a pair are computed: cores and GPUs, by role.
+"""The places where a pair's models run: cores and GPUs, by role.
 
 Knows no model and no pair.
 """
@@ -15,12 +15,12 @@ from speclib.errors import BadValue
 
 
 def _check_places(places: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns ``places``. Raises ValueError where one of them is none."""
+    """Returns ``places``; raises ValueError for a malformed one."""
     alternatives = "|".join(places).split("|")
     for place in alternatives:
         if not re.fullmatch(r"cpu|core:\d+|cuda:\d+", place):
             raise ValueError(
-                "give core:N, cpu or cuda:N each, or alternatives as cuda:0|core:1"
+                "give core:N, cpu or cuda:N each, or alternatives like cuda:0|core:1"
             )
     return places
 
@@ -31,10 +31,10 @@ Places: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_check_places)]
 class Place(BaseModel):
     """The places of each role's devices, and the CPU threads of each device.
 
-    A place is ``core:N`` (a process pinned to it), ``cpu`` or ``cuda:N``; or
-    alternatives, of which the first that a machine has counts: ``cuda:0|core:1``.
-    ``servers`` are the places of target-2, target-3, ...; left out, they take the cores
-    after the target's, and begin again with the first when there are no more.
+    A place is ``core:N`` (a process pinned to that core), ``cpu`` or ``cuda:N``; or
+    alternatives, of which the machine's first available one is used: ``cuda:0|core:1``.
+    ``servers`` are the places of target-2, target-3, ...; by default they take the
+    cores after the target's, and start over with the first when there are no more.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,14 +45,14 @@ class Place(BaseModel):
 
     @property
     def has_alternatives(self) -> bool:
-        """Whether some place depends on how many GPUs a machine has."""
+        """Whether any place depends on the number of GPUs."""
         for places in (self.draft, self.target, *self.servers):
             if any("|" in place for place in places):
                 return True
         return False
 
     def on_machine_with(self, gpus: int) -> Place:
-        """The same without alternatives, for a machine that has ``gpus`` GPUs."""
+        """The same with all alternatives decided, for a machine with ``gpus`` GPUs."""
         return Place(
             draft=_first_available(self.draft, gpus),
             target=_first_available(self.target, gpus),
@@ -61,7 +61,7 @@ class Place(BaseModel):
         )
 
     def of(self, role: str, index: int = 0) -> tuple[str, ...]:
-        """The places of the ``index``-th device of ``role``, as they are written."""
+        """The places of the ``index``-th device of ``role``, alternatives included."""
         if role == "draft":
             return self.draft
         if index == 0:
@@ -71,12 +71,12 @@ class Place(BaseModel):
         return self._after_the_targets(index)
 
     def _after_the_targets(self, index: int) -> tuple[str, ...]:
-        """Where the ``index``-th target goes that ``servers`` does not name."""
+        """The places of the ``index``-th target if ``servers`` does not name them."""
         if any(place.startswith("cuda") for place in self.target):
             raise BadValue(
                 f"target-{index + 1} has no place: place.servers names "
                 f"{len(self.servers)} besides the target's {self.target}; give "
-                'each further target GPUs of its own, [["cuda:2"], ...]'
+                'each further target its own GPUs, [["cuda:2"], ...]'
             )
         cores = [place for place in self.target if place.startswith("core:")]
         if not cores:
@@ -91,7 +91,7 @@ def _first_available(places: tuple[str, ...], gpus: int) -> tuple[str, ...]:
 
 
 def _choose(alternatives: list[str], gpus: int) -> str:
-    """The first alternative that is no GPU or a GPU that is there; else the last."""
+    """The first alternative that is no GPU or an existing one; else the last."""
     *others, last = alternatives
     for place in others:
         if not place.startswith("cuda") or int(place.removeprefix("cuda:")) < gpus:

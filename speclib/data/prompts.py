@@ -1,4 +1,4 @@
-"""Prompts of every task: ours by name, and the official benchmark files from a folder.
+"""Prompts of all tasks: our own by name, or the official benchmark files in a folder.
 
 The official formats are
 
@@ -40,7 +40,7 @@ MT_BENCH = (
     "humanities",
 )
 SPEC_BENCH = ("translation", "summarization", "qa", "rag")
-MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part, which ours does not have
+MATH_REASONING = "math_reasoning"  # Spec-Bench's GSM8K part; we have no prompts for it
 OFFICIAL_FILES = {"humaneval": "HumanEval.jsonl.gz", "gsm8k": "gsm8k_test.jsonl"}
 SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # which has MT-bench's questions, too
 
@@ -49,8 +49,8 @@ SPEC_BENCH_FILE = "spec_bench_question.jsonl"  # which has MT-bench's questions,
 class Prompt:
     """One prompt of ``task``: raw ``text`` for code, else the user's ``turns``.
 
-    ``reference`` is the official answer where there is one. ``facts`` are the other
-    official fields (of HumanEval ``entry_point`` and ``test``).
+    ``reference`` is the official answer, if any. ``facts`` are the other official
+    fields (HumanEval's ``entry_point`` and ``test``).
     """
 
     task: str
@@ -66,7 +66,7 @@ class Prompt:
         return self.text if self.text is not None else self.after()
 
     def after(self, *replies: str) -> list[dict[str, str]]:
-        """The chat up to the question after ``replies``, which the model gave."""
+        """The chat up to the question after the model's ``replies``."""
         messages = []
         for question, reply in zip(self.turns, replies, strict=False):
             messages.append({"role": "user", "content": question})
@@ -76,7 +76,7 @@ class Prompt:
 
 
 def tasks() -> tuple[str, ...]:
-    """The names of all tasks with prompts of ours.
+    """The names of all tasks that we have prompts for.
 
     ``mt_bench`` is its eight categories together.
     """
@@ -89,8 +89,8 @@ def load(
 ) -> tuple[Prompt, ...]:
     """The first ``n`` prompts (None: all) of a task.
 
-    ``folder`` holds the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl,
-    mgsm/mgsm_<lang>.tsv, spec_bench_question.jsonl); without it a task means ours.
+    ``folder`` has the official files (HumanEval.jsonl.gz, gsm8k_test.jsonl,
+    mgsm/mgsm_<lang>.tsv, spec_bench_question.jsonl); without it, our own are read.
     Raises SpeclibError for an unknown name, a missing file, a malformed line (with its
     number), or fewer than ``n`` prompts.
     """
@@ -108,7 +108,7 @@ def load(
 
 # -- files -----------------------------------------------------------------------------
 def path_of(task: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """The file of a task: ours, or the official one in ``folder``."""
+    """The file of a task: our own, or the official one in ``folder``."""
     if task not in (*tasks(), MATH_REASONING):
         raise unknown_name(f"unknown task {task!r}", task, tasks())
     is_mgsm = task.startswith("mgsm")
@@ -122,7 +122,7 @@ def path_of(task: str, folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def _read(path: Path) -> Iterator[Prompt]:
-    """All prompts of a file, whose ending says in which format it is."""
+    """All prompts of a file; its ending tells the format."""
     open_file: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
@@ -150,7 +150,7 @@ def _read(path: Path) -> Iterator[Prompt]:
 def _prompt_of_tsv(path: Path, number: int, line: str) -> Prompt:
     """One line of MGSM: the question, a tab, a number such as -1,234.5."""
     question, answer = line.rstrip("\n").split("\t")
-    float(answer.replace(",", ""))  # raises ValueError if it is none
+    float(answer.replace(",", ""))  # raises ValueError if it is not a number
     name = f"{path.stem}/{number}"
     return Prompt(path.stem, name, turns=(question,), reference=answer)
 

@@ -1,7 +1,7 @@
-"""What REST looks up: where some tokens occur in a text, by a suffix array.
+"""The datastore of REST: finds where tokens occur in a text, with a suffix array.
 
-A datastore is made of a user's own text files, or of the tasks under
-``data/datastore``. Knows no method, no model and no random numbers.
+A datastore holds a user's own text files, or the tasks under ``data/datastore``. Knows
+no method, no model and no random numbers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from speclib.errors import BadValue
 from speclib.paths import DATA
 
 HELD_OUT_TASKS = DATA / "datastore" / "tasks.jsonl.xz"
-END = -1  # follows every document: no occurrence and no continuation crosses it
-MOST = 500  # continuations given at once
+END = -1  # after every document: no occurrence and no continuation crosses it
+MOST = 500  # continuations per look-up
 
 
 class Datastore:
-    """Documents (token ids), read and sorted when something is first looked up."""
+    """Documents (token ids), read and sorted at the first look-up."""
 
     def __init__(self, documents: Iterable[Iterable[int]]):
         self._documents = documents
@@ -42,7 +42,7 @@ class Datastore:
 
     @cached_property
     def order(self) -> list[int]:
-        """The positions of ``tokens``, in the order of what begins there."""
+        """The positions in ``tokens``, sorted by the suffixes that start there."""
         return sorted_suffixes(self.tokens)
 
     def after(
@@ -50,9 +50,9 @@ class Datastore:
     ) -> list[tuple[int, ...]]:
         """What follows the end of ``text`` wherever it occurs in the documents.
 
-        The end of the text that is looked up is the longest one, of at most ``longest``
-        tokens, after which any document goes on. After each of its occurrences up to
-        ``length`` tokens are given; of more than ``MOST``, evenly chosen ones count.
+        It looks up the longest suffix of the text, of at most ``longest`` tokens, that
+        some document continues. Each occurrence gives up to ``length`` tokens; if there
+        are more than ``MOST`` occurrences, evenly spaced ones are used.
         """
         occurrences, size = range(0), 0
         while size < min(longest, len(text)):
@@ -70,7 +70,7 @@ class Datastore:
         return continuations
 
     def _occurrences(self, query: tuple[int, ...]) -> range:
-        """Where in ``order`` the suffixes stand that begin with ``query``."""
+        """The part of ``order`` whose suffixes begin with ``query``."""
 
         def beginning(start: int) -> tuple[int, ...]:
             return self.tokens[start : start + len(query)]
@@ -80,26 +80,24 @@ class Datastore:
         return range(first, last)
 
     def _goes_on(self, occurrences: range, size: int) -> bool:
-        """Whether a token follows ``size`` tokens at any of ``occurrences``.
+        """Whether a token follows the first ``size`` tokens at any of ``occurrences``.
 
         END is the smallest token, so the last in order ends a document only if all do.
         """
         return self.tokens[self.order[occurrences[-1]] + size] != END
 
     def _until_end(self, start: int, length: int) -> tuple[int, ...]:
-        """Up to ``length`` tokens from ``start`` on, none of a further document."""
+        """Up to ``length`` tokens from ``start`` on, within the document."""
         tokens = self.tokens[start : start + length]
         return tokens[: tokens.index(END)] if END in tokens else tokens
 
 
 def sorted_suffixes(tokens: Sequence[int]) -> list[int]:
-    """The positions of ``tokens`` in the order of what begins there: by prefix
-    doubling.
+    """The positions in ``tokens``, sorted by the suffixes that start there.
 
-    Source: Manber and Myers 1993.
+    By prefix doubling. Source: Manber and Myers 1993.
     """
-    # rank[i]: how many of all tokens[j : j + step] come before tokens[i : i + step],
-    # where alike ones count as one.
+    # rank[i]: how many different tokens[j : j + step] come before tokens[i : i + step].
     rank = np.unique(np.array(tokens, int), return_inverse=True)[1]
     step = 1
     while step < len(rank) and rank.max() + 1 < len(rank):
@@ -112,9 +110,9 @@ def sorted_suffixes(tokens: Sequence[int]) -> list[int]:
 
 # -- a user's own texts ----------------------------------------------------------------
 def text_files(path: str) -> list[Path]:
-    """A file, or all files of a folder and of those in it, in the order of their names.
+    """A file, or all files in a folder and its subfolders, sorted by path.
 
-    Hidden ones are left out. Raises BadValue where there is none.
+    Hidden files are left out. Raises BadValue if there are no files.
     """
     root = Path(path)
     if root.is_file():
@@ -127,17 +125,17 @@ def text_files(path: str) -> list[Path]:
             files.append(file)
     if not files:
         raise BadValue(
-            f"datastore is {path!r}, where no file is: give the path of a text file, "
+            f"datastore is {path!r}, which has no files: give the path of a text file, "
             "or of a folder of text files"
         )
     return files
 
 
 def own_text(tokenizer: Any, path: str) -> Datastore:
-    """The text files of a user, a document each: as of ``text_files``.
+    """A datastore of a user's text files (see ``text_files``), one document each.
 
-    They are read as plain UTF-8 when something is first looked up. Raises BadValue
-    naming the file that is no such text.
+    They are read as UTF-8 at the first look-up. Raises BadValue, naming the file, for
+    one that is not UTF-8 text.
     """
     files = text_files(path)
 
@@ -148,26 +146,27 @@ def own_text(tokenizer: Any, path: str) -> Datastore:
             except (OSError, UnicodeDecodeError) as error:
                 raise BadValue(
                     f"{file}, of datastore {path!r}, cannot be read as UTF-8 text "
-                    f"({error}): mend it, or move it out of there"
+                    f"({error}): fix it, or move it elsewhere"
                 ) from error
             yield tokenizer.encode(text, add_special_tokens=False)
 
     return Datastore(documents())
 
 
-# -- text of the embedded models' own kinds --------------------------------------------
+# -- our own tasks ---------------------------------------------------------------------
 def held_out_text(tokenizer: Any) -> Datastore:
     """About 2,000 tasks of the kinds that the embedded models were trained on.
 
-    They were trained on none of these, and none is a shipped prompt. It stands for what
-    REST's paper looks up: public text of the kind that is asked for, The Stack's Python
-    for a model of code and the dialogues of UltraChat for a model of dialogues.
+    The models were trained on none of these, and none is a shipped prompt. They are the
+    stand-in for the datastore of REST's paper: public text of the same kind as the
+    prompts, The Stack's Python for a code model and UltraChat's dialogues for a chat
+    model.
 
-    It still flatters REST. Our tasks are put together from few templates, so that whole
-    sentences and loops of an answer are found here with other words in them. On the
-    virtual clock of Llama 2 7&70B REST is 8.2 times as fast as plain decoding on our
-    HumanEval with this text, and 1.5 times with code of the standard library, which has
-    no templates.
+    They still flatter REST. Our tasks are built from a few templates, so whole
+    sentences and loops of an answer occur here with other words in them. On the virtual
+    clock of Llama 2 7&70B, REST is 8.2 times as fast as plain decoding on our HumanEval
+    with this text, but 1.5 times with code from the standard library, which has no
+    templates.
     """
 
     def documents() -> Iterator[list[int]]:
@@ -181,8 +180,8 @@ def held_out_text(tokenizer: Any) -> Datastore:
 def document(tokenizer: Any, turns: list[tuple[str, str]], raw: bool) -> list[int]:
     """The token ids of a task: ``turns`` of prompt and answer.
 
-    A ``raw`` task, of code, is written as it is, and so is every task where the
-    tokenizer has no chat template; all others are chats.
+    A ``raw`` task (code) is tokenised as it is, and so is every task if the tokenizer
+    has no chat template; all others are chats.
     """
     if raw or not tokenizer.chat_template:
         return _plain_document(tokenizer, turns)
@@ -198,7 +197,7 @@ def document(tokenizer: Any, turns: list[tuple[str, str]], raw: bool) -> list[in
 
 
 def _plain_document(tokenizer: Any, turns: list[tuple[str, str]]) -> list[int]:
-    """All texts of a task one after another; only the first has a start token."""
+    """All texts of a task joined; only the first has a start token."""
     first_text, *further_texts = chain.from_iterable(turns)
     ids: list[int] = tokenizer.encode(first_text)
     for text in further_texts:

@@ -1,9 +1,9 @@
 """The exact shapes of published models, without weights. Files under ``data/shapes``.
 
-A file has the values of a ``config.json`` that decide how many weights there are and
-how large a KV cache is, and the hub ids of the models that have this shape. From that
-alone a model's memory is known, and an embedded model can be dilated to the shape.
-Knows no weights and no library that would load them.
+A file has the values of a ``config.json`` that determine the number of weights and the
+size of the KV cache, and the hub ids of the models with this shape. That is enough to
+compute a model's memory, and to dilate an embedded model to the shape. Knows no weights
+and no library that loads them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Size = bool | Count
 
 
 class Dilation(NamedTuple):
-    """What a model is dilated to; arguments of ``models.dilate.dilate``.
+    """The sizes a model is dilated to: arguments of ``models.dilate.dilate``.
 
-    shape: layers, width, heads and ffn. None: as ``dilate`` has it by itself.
+    shape: layers, width, heads and ffn. None: the default of ``dilate``.
     """
 
     shape: tuple[int, int, int, int]
@@ -35,7 +35,7 @@ class Dilation(NamedTuple):
 
 
 class PublishedModel(BaseModel):
-    """A model of the hub, as far as it differs from others of its shape.
+    """A model on the hub: its differences from others of its shape.
 
     context: the longest text that it accepts, in tokens.
     gated: whether the hub asks for a licence to be accepted first.
@@ -49,7 +49,7 @@ class PublishedModel(BaseModel):
 class Shape(BaseModel):
     """The sizes of an architecture.
 
-    model_type, config: as in a config.json of transformers.
+    model_type, config: as in transformers' config.json.
     models: the hub ids of the models that have these sizes.
     source: where the sizes are printed.
     """
@@ -64,9 +64,9 @@ class Shape(BaseModel):
 
     @property
     def dilation(self) -> Dilation:
-        """What an embedded model has to be dilated to for this shape.
+        """The dilation that gives an embedded model this shape.
 
-        Raises BadValue for an architecture that dilation does not know.
+        Raises BadValue for an architecture that dilation does not support.
         """
         layers = self._size("num_hidden_layers")
         width = self._size("hidden_size")
@@ -102,7 +102,7 @@ def load_shape(name: str) -> Shape:
 
 
 def shape_of(model: str) -> Shape | None:
-    """The shape of the model with this hub id; None where no file has it."""
+    """The shape of the model with this hub id; None if no file has it."""
     return _shapes_by_model().get(model)
 
 
@@ -117,7 +117,7 @@ def _shapes_by_model() -> dict[str, Shape]:
 
 
 def published_config(model: str) -> tuple[str, dict[str, Any]] | None:
-    """transformers' model type and configuration values of a hub id, where known."""
+    """transformers' model type and configuration for a hub id; None if unknown."""
     shape = shape_of(model)
     if shape is None:
         return None

@@ -1,6 +1,6 @@
 """Named TOML files: found by their path under a folder, and read with clear errors.
 
-Knows nothing of what they say.
+Knows nothing about their content.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from speclib.errors import BadValue, unknown_name
 def read_toml(
     folder: Path, name: str, problem: str, advice: str = ""
 ) -> dict[str, Any]:
-    """What ``<folder>/<name>.toml`` says.
+    """The content of ``<folder>/<name>.toml``.
 
-    Raises UnknownName, which says ``problem``, the known names and ``advice``, if there
-    is no such file; BadValue with its path if it is not TOML.
+    If there is no such file, raises UnknownName with the ``problem``, the known names
+    and ``advice``. If it is not TOML, raises BadValue with its path.
     """
     path = toml_path(folder, name)
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadValue(f"{path} is not TOML in UTF-8: {error}") from error
-    except (OSError, ValueError) as error:  # ValueError: no path can be called so
+    except (OSError, ValueError) as error:  # ValueError: not a possible path
         raise unknown_name(problem, name, names_under(folder), advice) from error
 
 

@@ -234,7 +234,7 @@ def test_the_smallest_text_comes_first_with_its_probability():
 def test_a_rule_for_greedy_decoding_is_told_from_one_for_sampling():
     answer = check(likeliest)
     assert answer.is_lossless_greedy
-    assert "sure of their tokens it is lossless" in repr(answer)
+    assert "With deterministic models it is lossless" in repr(answer)
     assert not check(ratio_upside_down).is_lossless_greedy
 
 
@@ -277,12 +277,12 @@ def own_chance(replaces_rightly=True):
     return rule
 
 
-def test_a_rule_with_random_numbers_of_its_own_is_sampled():
+def test_a_rule_with_its_own_random_numbers_is_sampled():
     answer = check(own_chance(), runs=4000)
     assert (answer.how, answer.is_lossless, answer.problem) == ("sampled", None, "")
     assert not answer
     assert 0 < answer.would_find < 0.3
-    assert repr(answer).startswith("No error was found, by sampling.\nIt draws random")
+    assert repr(answer).startswith("No error was found, by sampling.\nIt draws its")
 
     answer = check(own_chance(replaces_rightly=False))
     assert (answer.how, answer.is_lossless) == ("sampled", False)
@@ -404,7 +404,7 @@ def test_nan_is_named_with_its_line():
 
 
 def test_a_rule_that_takes_p_before_q_is_told_so():
-    with pytest.raises(SpeclibError, match="is given q before p"):
+    with pytest.raises(SpeclibError, match="check passes q before p"):
         check(lambda drafted, p, q, coin: [0])
     with pytest.raises(SpeclibError, match="fits no shape"):
         check(lambda a, b, c, d, e: [0])
@@ -477,7 +477,7 @@ def test_a_candidate_is_drawn_again_where_it_was_put_back(put_back):
 
 def test_candidates_of_trees_may_be_put_back():
     assert check(down_the_tree, put_back=True)
-    with pytest.raises(SpeclibError, match="put_back is of candidates and trees"):
+    with pytest.raises(SpeclibError, match="put_back is for candidates and trees"):
         check(token_by_token, put_back=True)
 
 

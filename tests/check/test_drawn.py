@@ -151,7 +151,7 @@ def test_another_way_is_refused_with_those_that_there_are(drawn):
 
 
 def test_a_method_chooses_its_drafts_itself():
-    with pytest.raises(SpeclibError, match="drawn is of a rule; this is a method"):
+    with pytest.raises(SpeclibError, match="drawn is for a rule; this is a method"):
         check("pearl", drawn="argmax")
 
 

@@ -62,7 +62,7 @@ def ends_too_soon(drafted, q, p, coin, end=None):
 def test_a_rule_that_stops_at_the_end_is_lossless_and_told_so(rule):
     answer = check(rule)
     assert answer
-    assert "Nothing is committed behind an end token." in repr(answer)
+    assert "Nothing is committed after an end token." in repr(answer)
 
 
 @pytest.mark.parametrize("rule", [stops_drafting, ignores_it])
@@ -93,7 +93,7 @@ def test_an_end_that_is_not_committed_is_told():
 def test_a_rule_that_is_sampled_is_told_of_no_end_and_says_so():
     answer = check(ignores_it, gamma=8, vocab=50, runs=500)
     assert (answer.how, answer.problem) == ("sampled", "")
-    assert "It was not told of an end token." in repr(answer)
+    assert "It was not tried with an end token." in repr(answer)
 
 
 def test_a_path_in_a_tree_ends_there_too():
@@ -133,7 +133,7 @@ def rounds(world, gamma, commit):
 def test_a_method_that_is_wrong_at_an_end_is_found(commit):
     answer = check(lambda world, gamma: rounds(world, gamma, commit), "method")
     assert answer.is_lossless is False
-    assert answer.problem.startswith("Where 1 ends a text: ")
+    assert answer.problem.startswith("If 1 ends a text: ")
 
 
 def test_a_method_that_waits_for_the_limit_never_ends(monkeypatch):
@@ -146,7 +146,7 @@ def test_a_method_that_waits_for_the_limit_never_ends(monkeypatch):
 
     answer = check(until_the_limit)
     assert answer.is_lossless is None
-    assert "Where 1 ends a text: it does not end" in answer.problem
+    assert "If 1 ends a text: it does not end" in answer.problem
 
 
 def test_a_method_that_goes_on_after_the_end_is_told_so():
@@ -158,7 +158,7 @@ def test_a_method_that_goes_on_after_the_end_is_told_so():
 
     answer = check(two_in_a_round)
     assert answer
-    assert "It goes on after an end token" in repr(answer)
+    assert "It continues after an end token" in repr(answer)
 
 
 @pytest.mark.slow

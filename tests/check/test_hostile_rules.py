@@ -29,7 +29,7 @@ def right(drafted, q, p, coin):
         (lambda: [True], "gives [True]: give a list of tokens"),
         (lambda: [float("nan")], "gives [nan]: give a list of tokens"),
         (lambda: ([0], 1), "gives ([0], 1): give a list of tokens"),
-        (lambda: asyncio.sleep(0), "write `def` and no `async def`"),
+        (lambda: asyncio.sleep(0), "write `def` instead of `async def`"),
     ],
 )
 def test_what_is_no_list_of_tokens_is_told_at_once(given, says):
@@ -160,7 +160,7 @@ def test_a_rule_that_is_async_is_refused(rule):
     ],
 )
 def test_names_that_show_the_wrong_order_are_noticed(rule):
-    with pytest.raises(SpeclibError, match="is given q before p"):
+    with pytest.raises(SpeclibError, match="check passes q before p"):
         check(rule)
 
 
@@ -189,7 +189,7 @@ def test_a_rule_that_keeps_something_is_not_said_to_draw_random_numbers():
 
     answer = check(rule, runs=2000)
     assert (answer.how, answer.is_lossless) == ("sampled", False)
-    assert "or keep something from one call to the next?" in answer.scope
+    assert "or keep state from one call to the next?" in answer.scope
 
 
 def test_a_method_that_asks_no_model_is_judged():
@@ -265,9 +265,7 @@ def test_greedy_rules_are_right_where_models_are_sure_in_every_shape():
     for rule in (line, tree, candidates):
         answer = check(rule)
         assert (answer.is_lossless, answer.is_lossless_greedy) == (False, True)
-        assert "With models that are sure of their tokens it is lossless." in repr(
-            answer
-        )
+        assert "With deterministic models it is lossless." in repr(answer)
 
 
 # -- modules ---------------------------------------------------------------------------

@@ -53,8 +53,10 @@ def test_a_draft_of_ours_writes_the_same_without_its_cache(models):
     assert answer.fed == answer.needed
     assert len(answer.acceptance) == 4
     assert all(0 < share <= 1 for share in answer.acceptance)
-    assert repr(answer).startswith("The draft writes with its cache what it writes")
-    assert "Accepted of the tested drafts, in each quarter of the text: 0." in repr(
+    assert repr(answer).startswith(
+        "The draft writes the same with its cache as without"
+    )
+    assert "Share of tested drafts accepted, in each quarter of the text: 0." in repr(
         answer
     )
 
@@ -67,7 +69,7 @@ def test_a_cache_that_is_cut_too_far_or_too_little_is_found(
     monkeypatch.setattr(draft, "cut", cut_by(tokens_more).__get__(draft))
     answer = checked(models)
     assert answer.is_lossless is False
-    assert "and without a cache with" in answer.problem
+    assert "; without a cache it is" in answer.problem
     assert repr(answer).startswith("The draft's cache is cut wrongly.")
 
 
@@ -86,7 +88,7 @@ def test_a_cache_that_keeps_too_little_costs_passes_and_is_found(models, monkeyp
     answer = checked(models)
     assert answer.is_lossless is False
     assert answer.fed > 2 * answer.needed
-    assert "That costs time and no token." in answer.problem
+    assert "This costs time, not tokens." in answer.problem
 
 
 @pytest.mark.slow
@@ -94,7 +96,7 @@ def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
     command = [sys.executable, "-m", "speclab", "check", "embedded/once"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("The draft writes with its cache what it writes")
+    assert ran.stdout.startswith("The draft writes the same with its cache as without")
     assert "in each quarter of the text" in ran.stdout
 
 
@@ -102,15 +104,15 @@ def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
     "pair, settings, says",
     [
         ("toy", {}, "a toy has no KV cache"),
-        ("embedded/eagle", {}, "EAGLE's head is no model"),
-        ("embedded/nope", {}, "no method 'embedded/nope'.*a pair has a name as"),
+        ("embedded/eagle", {}, "EAGLE is only a head"),
+        ("embedded/nope", {}, "no method 'embedded/nope'.*a pair has a name like"),
         (
             "embedded/once",
             {"gamma": 3},
-            "gamma and vocab are of a line; this is a pair",
+            "gamma and vocab are for a line; this is a pair",
         ),
-        ("embedded/once", {"drawn": "argmax"}, "drawn is of a rule; this is a pair"),
-        ("embedded/once", {"put_back": True}, "put_back is of candidates and trees"),
+        ("embedded/once", {"drawn": "argmax"}, "drawn is for a rule; this is a pair"),
+        ("embedded/once", {"put_back": True}, "put_back is for candidates and trees"),
     ],
 )
 def test_what_cannot_be_asked_of_a_pair_is_told(pair, settings, says):

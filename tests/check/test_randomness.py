@@ -137,7 +137,7 @@ def test_a_method_that_draws_seldom_is_not_called_lossless(number):
 
     answer = check(method)
     assert answer.is_lossless is None
-    assert "draws random numbers of its own" in answer.problem
+    assert "draws its own random numbers" in answer.problem
 
 
 TORCH_FIRST = """

@@ -48,7 +48,7 @@ def test_every_pair_of_ours_can_be_read_and_sent(name):
     [
         (TOYS.encode("utf-16"), "is not TOML in UTF-8"),
         (TOYS + "target = 3", "is not TOML"),
-        (TOYS + "name = 'me'", "unknown key 'name': a pair is called as its file is"),
+        (TOYS + "name = 'me'", "unknown key 'name': a pair has its file's name"),
         (TOYS + "speed = 3", "unknown key 'speed'; known: target, draft, place"),
         (TOYS + "place = {treads = 2}", "'place.treads'.*Did you mean 'threads'"),
         (TOYS + "place = {draft = ['gpu']}", r"place.draft is .*gpu.*: give core:N"),
@@ -170,9 +170,9 @@ def test_a_latency_file_of_ones_own_is_named_by_its_path(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "spec, says",
     [
-        ({"model": "zoo/x", "quantization": "Q8_0"}, "quantization beside 'zoo/x'"),
-        ({"model": "zoo/x", "alpha": 0.5, "seed": 3}, "alpha, seed beside 'zoo/x'"),
-        ({"model": "toy", "shape": (1, 8, 1, 8)}, "shape beside 'toy'"),
+        ({"model": "zoo/x", "quantization": "Q8_0"}, "quantization would .*'zoo/x'"),
+        ({"model": "zoo/x", "alpha": 0.5, "seed": 3}, "alpha, seed would .*'zoo/x'"),
+        ({"model": "toy", "shape": (1, 8, 1, 8)}, "shape would have no .*'toy'"),
     ],
     ids=str,
 )

@@ -210,7 +210,7 @@ HEAD = {"model": "zoo/target", "head": True}
         (
             "toy",
             {"model": "toy", "head": True},
-            "head beside 'toy' would have no effect",
+            "head would have no effect on 'toy'",
         ),
     ],
 )

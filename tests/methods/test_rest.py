@@ -252,12 +252,12 @@ def test_texts_that_are_not_there_or_no_texts_are_named(embedded_pair, tmp_path)
         pair = embedded_pair.model_copy(update={"datastore": str(path)})
         return open_pair(pair).datastore
 
-    with pytest.raises(SpeclibError, match="nowhere.*no file is.*give the path"):
+    with pytest.raises(SpeclibError, match="nowhere.*has no files.*give the path"):
         store(tmp_path / "nowhere")
-    with pytest.raises(SpeclibError, match="where no file is"):
+    with pytest.raises(SpeclibError, match="which has no files"):
         store(tmp_path)
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff")
-    with pytest.raises(SpeclibError, match="picture.png.*UTF-8.*move it out"):
+    with pytest.raises(SpeclibError, match="picture.png.*UTF-8.*move it elsewhere"):
         _ = store(tmp_path).tokens
 
 

@@ -84,15 +84,17 @@ def test_a_first_room_is_that_of_the_models_with_fixed_rows():
     assert open_pair(fixed).build("target", dilated=False).room == 256
     with pytest.raises(BadValue, match="first_room"):
         pair.with_fixed_rows(16, first_room=255)
-    with pytest.raises(SpeclibError, match="first_room beside .* without fixed_rows"):
+    with pytest.raises(SpeclibError, match="first_room for .* needs fixed_rows"):
         speclib.pair({"model": "zoo/target", "first_room": 512}, "zoo/draft-good")
 
 
 def test_what_cannot_be_recorded_is_refused_by_name():
-    with pytest.raises(SpeclibError, match="recorded beside .* without fixed_rows"):
+    with pytest.raises(SpeclibError, match="recorded for .* needs fixed_rows"):
         speclib.pair({"model": "zoo/target", "recorded": True}, "zoo/draft-good")
     pair = speclib.load_pair(PAIR).with_fixed_rows(16, recorded=True)
-    with pytest.raises(BadValue, match="'zoo/target' on the CPU: only a GPU records"):
+    with pytest.raises(
+        BadValue, match="'zoo/target' on the CPU: only a GPU can record"
+    ):
         open_pair(pair).build("target", dilated=False)
 
 

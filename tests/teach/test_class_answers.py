@@ -64,12 +64,16 @@ def test_a_wrong_answer_without_a_name_is_wrong_all_the_same(exercise, answer):
 
 
 def each_named_answer():
-    """Each exercise with each answer that makes a mistake with a name."""
+    """Each exercise with each answer that makes a mistake with a name.
+
+    Further answers that make the same mistake are left to the thorough tests.
+    """
     for exercise, by_name in named_answers().items():
         for name, answers in by_name.items():
-            for answer in answers:
+            for number, answer in enumerate(answers):
                 label = f"{exercise}: {answer.__name__}"
-                yield pytest.param(exercise, answer, name, id=label)
+                marks = [pytest.mark.thorough] if number > 0 else []
+                yield pytest.param(exercise, answer, name, id=label, marks=marks)
 
 
 @pytest.mark.parametrize("exercise, answer, name", list(each_named_answer()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.class_answers import named_answers
 
 from speclab import teach
 from speclab.check import candidate_mistakes, line_mistakes
@@ -41,10 +42,17 @@ for name, exercise in methods_to_write.EXERCISES.items():
 
 
 def every_mistake():
-    """Each check with each of the mistakes that it knows."""
+    """Each check with each of the mistakes that it knows.
+
+    Mistakes that an answer of a class makes (``test_class_answers``) are left to the
+    thorough tests.
+    """
     for exercise, (check, mistakes) in CHECKS.items():
+        made_by_a_class = named_answers().get(exercise, {})
         for mistake in mistakes:
-            yield pytest.param(check, mistake, id=f"{exercise}: {mistake.name}")
+            marks = [pytest.mark.thorough] if mistake.name in made_by_a_class else []
+            label = f"{exercise}: {mistake.name}"
+            yield pytest.param(check, mistake, id=label, marks=marks)
 
 
 @pytest.mark.slow
