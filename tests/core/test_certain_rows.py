@@ -12,7 +12,7 @@ TOKENS, VOCAB = (3, 0, 3, 5), 7
 ARRAY = np.eye(VOCAB, dtype=np.float32)[list(TOKENS)]
 
 
-def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
+def test_they_answer_every_question_as_the_arrays_do():
     rows = CertainRows(TOKENS, VOCAB)
     assert rows.shape == ARRAY.shape
     assert len(rows) == len(ARRAY)
@@ -31,13 +31,13 @@ def test_whatever_is_asked_of_them_the_answer_is_the_arrays():
 
 
 @pytest.mark.parametrize("role", ["draft", "target"])
-def test_a_coin_draws_their_token_without_the_numbers(role, monkeypatch):
+def test_a_coin_draws_their_token_without_building_the_array(role, monkeypatch):
     row = CertainRows(5, VOCAB)
     monkeypatch.setattr(CertainRows, "__array__", None)
     assert Coins(seed=1).choose(row, 0, role) == 5
 
 
-def test_stacked_they_stay_as_they_are_and_among_others_they_are_numbers():
+def test_stacks_of_them_stay_certain_and_mixed_stacks_become_arrays():
     certain_rows = [CertainRows(token, VOCAB) for token in TOKENS]
     together = stacked(certain_rows, VOCAB)
     assert isinstance(together, CertainRows)

@@ -25,7 +25,7 @@ def logits():
 
 # -- one row ---------------------------------------------------------------------------
 @pytest.mark.parametrize("penalty", [1.3, 0.7, 1.05, 100.0])
-def test_the_repetition_penalty_is_that_of_transformers(logits, penalty):
+def test_the_repetition_penalty_matches_transformers(logits, penalty):
     torch = pytest.importorskip("torch")
     from transformers import RepetitionPenaltyLogitsProcessor
 
@@ -36,7 +36,7 @@ def test_the_repetition_penalty_is_that_of_transformers(logits, penalty):
         assert ours.tolist() == expected[0].tolist()
 
 
-def test_bans_are_those_of_transformers(logits):
+def test_bans_match_transformers(logits):
     torch = pytest.importorskip("torch")
     from transformers import (
         MinNewTokensLengthLogitsProcessor,
@@ -63,13 +63,13 @@ def test_presence_counts_once_and_frequency_each_time_in_the_new_text_alone():
     assert row.tolist() == [0, -1.25, -0.75, 0, 0, 0]
 
 
-def test_the_logits_that_are_given_stay_as_they_are(logits):
+def test_the_given_logits_are_not_modified(logits):
     before = logits.copy()
     Sampler(1.0, penalties=Penalties(2.0))(logits, lambda: TEXTS)
     assert (logits == before).all()
 
 
-def test_a_text_that_grows_in_a_log_is_read_as_its_tokens():
+def test_a_growing_text_is_penalized_as_its_tokens():
     text = Text([1, 2, 3, 9, 9], 3, (4,))
     penalties = Penalties(frequency=1.0)
     zeros = np.zeros((1, 12))
@@ -77,7 +77,7 @@ def test_a_text_that_grows_in_a_log_is_read_as_its_tokens():
     assert from_log.tolist() == penalties.applied(zeros, [(1, 2, 3, 4)]).tolist()
 
 
-def test_tokens_beyond_the_rows_are_no_error():
+def test_tokens_outside_the_rows_are_ignored():
     penalties = Penalties(
         shortest=9, ends=frozenset({3, 400}), suppressed=frozenset({500})
     )
@@ -94,7 +94,7 @@ END = frozenset({1})
 
 
 def test_no_method_loses_a_penalty(case):
-    """Exactly: every outcome of every coin is walked."""
+    """Exactly, over every outcome of every coin."""
     rules = Penalties(1.7, 0.5, 0.4, prompt_length=1, shortest=3, ends=END)
     models = pair_of(3, 4)
     sampler = Sampler(1.0, penalties=rules)
@@ -109,7 +109,7 @@ def test_no_method_loses_a_penalty(case):
 
 
 class CountsSteps(Random):
-    """Counts as public codes did: by passes, and drafts whether accepted or not."""
+    """Counts as public code did: by passes, and drafts whether accepted or not."""
 
     def __init__(self, mistake: str, *args):
         self.mistake = mistake
@@ -134,8 +134,8 @@ class CountsSteps(Random):
     "mistake",
     ["a step in place of a token", "rejected drafts too", "accepted drafts twice"],
 )
-def test_a_count_that_is_not_the_texts_own_is_found(mistake):
-    """Five public codes counted so this year; each would fail the test above."""
+def test_a_wrong_count_is_found(mistake):
+    """Five public projects had such a bug this year; each fails the test above."""
     from speclib.methods import METHODS
 
     sampler = Sampler(1.0, penalties=Penalties(frequency=0.9, prompt_length=1))

@@ -1,4 +1,4 @@
-"""Texts that share a log: they are tuples to everyone, and cost what is new of them."""
+"""Texts that share a log behave as tuples, at the cost of their new tokens alone."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SOME_TOKENS = st.lists(st.integers(0, 2), max_size=6)
 
 @st.composite
 def texts(draw) -> Text:
-    """A text of a log that may have gone on since."""
+    """A text of a log that may have grown since."""
     log = draw(SOME_TOKENS)
     shared = draw(st.integers(0, len(log)))
     return Text(log, shared, tuple(draw(SOME_TOKENS)))
 
 
 class CountedLog(list):
-    """A log that counts how many of its tokens are read."""
+    """A log that counts its reads of tokens."""
 
     read = 0
 
@@ -47,7 +47,7 @@ class CountedLog(list):
 
 # -- a text is the tuple of its tokens -------------------------------------------------
 @given(texts(), st.integers(-15, 15), st.integers(-15, 15), st.sampled_from([1, 2, -1]))
-def test_a_text_does_what_the_tuple_of_its_tokens_does(text, start, stop, step):
+def test_a_text_behaves_as_the_tuple_of_its_tokens(text, start, stop, step):
     whole = (*text.log[: text.shared], *text.tail)
     assert tuple(text) == whole
     assert len(text) == len(whole)
@@ -98,7 +98,7 @@ def test_the_first_tokens_of_a_text_share_its_log(text, data):
     assert first_tokens(tuple(text), length) == tuple(text)[:length]
 
 
-def test_a_text_stays_what_it_was_when_its_log_grows():
+def test_a_text_does_not_change_when_its_log_grows():
     log = [1, 2, 3]
     text = Text(log, 3, (4,))
     log += [5, 6]
@@ -115,7 +115,7 @@ def random_tokens(dice: random.Random, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_cache_keeps_the_same_of_a_text_as_of_its_tuple(seed):
+def test_a_cache_keeps_as_much_of_a_text_as_of_its_tuple(seed):
     """Texts of several logs, in any order, cut and held in between.
 
     What is kept is told from the tokens themselves.
@@ -151,7 +151,7 @@ def test_a_cache_keeps_the_same_of_a_text_as_of_its_tuple(seed):
             assert prefix.fed == list(text)[:length]
 
 
-def test_a_match_reads_what_is_new_however_long_the_text_is():
+def test_a_match_reads_only_new_tokens_however_long_the_text():
     log = CountedLog(range(LONG))
     prefix = Prefix()
     prefix.move(Text(log, LONG, (1, 2)), 0)
@@ -183,7 +183,7 @@ def test_texts_arrive_as_they_were_sent_in_any_order():
         assert receiver.unpack(message) == text
 
 
-def test_a_message_is_as_long_as_what_is_new():
+def test_a_message_contains_only_new_tokens():
     sizes = []
     for length in (100, LONG):
         log = list(range(length))
@@ -198,7 +198,7 @@ def test_a_message_is_as_long_as_what_is_new():
     assert sizes[1] <= sizes[0] + 8  # the numbers in it are larger
 
 
-def test_what_was_not_sent_is_sent_with_the_next_message():
+def test_unsent_tokens_go_with_the_next_message():
     log = [1, 2, 3]
     sender, receiver = TextSender(), TextReceiver()
     sender.pack(Text(log, 3))  # and then the pipe was broken

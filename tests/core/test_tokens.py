@@ -76,7 +76,7 @@ def test_a_nucleus_is_the_fewest_tokens_that_reach_top_p(top_p, kept):
     np.testing.assert_allclose(Sampler(1.0, 0, top_p)(logits), [kept], atol=1e-15)
 
 
-def test_banned_tokens_get_no_mass_whatever_the_sampler():
+def test_banned_tokens_get_no_mass_under_any_sampler():
     logits = np.array([[1.0, -np.inf, 0.5, -np.inf]])
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)):
         (probabilities,) = sampler(logits)
@@ -180,7 +180,7 @@ def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
 
 
 @pytest.mark.parametrize("length", [3, LARGE_VOCAB + 1])
-def test_inverting_the_least_mass_there_is_gives_the_token_that_has_it(length):
+def test_inverting_the_smallest_possible_mass_gives_its_token(length):
     """Below 2**-1022 a product is rounded so coarsely that u times the mass is all of
     it. Any greater mass times the largest u is less than the mass, also in float64."""
     dist = np.zeros(length)
@@ -196,7 +196,7 @@ def test_inverting_follows_the_cumulative_sum():
         assert invert(dist, u) == token
 
 
-def test_the_residual_is_what_p_has_more_than_q():
+def test_the_residual_is_the_excess_of_p_over_q():
     p = np.array([0.6, 0.1, 0.3])
     q = np.array([0.2, 0.7, 0.1])
     left = [2 / 3, 0, 1 / 3]
@@ -207,8 +207,8 @@ def test_the_residual_is_what_p_has_more_than_q():
 
 
 @pytest.mark.parametrize("mass", [1e-6, 1e-9, 2.0**-50])
-def test_a_residual_is_what_is_left_however_tiny_its_mass(mass):
-    """All that p has more than q is at token 0, so the replacement is token 0."""
+def test_a_residual_keeps_even_a_tiny_mass(mass):
+    """p exceeds q only at token 0, so the replacement is token 0."""
     p = np.array([0.5 + mass, 0.5 - mass])
     assert residual(p, np.array([0.5, 0.5])).tolist() == [1.0, 0.0]
 
@@ -221,7 +221,7 @@ def test_a_residual_that_underflows_is_p():
 
 # -- large vocabularies ----------------------------------------------------------------
 def whole_row_nucleus(row: np.ndarray, top_p: float) -> np.ndarray:
-    """The nucleus by its definition: the whole row is sorted, then summed in order."""
+    """The nucleus by its definition: sort the whole row, then sum it in order."""
     order = np.lexsort((np.arange(len(row)), -row))
     ranked = row[order]
     mass_before = np.cumsum(ranked) - ranked
@@ -238,7 +238,7 @@ def whole_softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def logits_of_many_kinds(vocab: int) -> dict[str, np.ndarray]:
-    """Rows of logits as models have them, and as no model has them."""
+    """Rows of logits, realistic and extreme."""
     random = np.random.default_rng(vocab)
     return {
         "peaked": random.normal(0, 5, vocab),
@@ -246,14 +246,14 @@ def logits_of_many_kinds(vocab: int) -> dict[str, np.ndarray]:
         "nearly flat": random.normal(0, 0.1, vocab),
         "all equal": np.zeros(vocab),
         "equal in groups": random.integers(0, 4, vocab).astype(float),
-        "mostly banned": np.where(np.arange(vocab) % 97, -np.inf, 1.0),
+        "largely banned": np.where(np.arange(vocab) % 97, -np.inf, 1.0),
         "one token": np.where(np.arange(vocab) == vocab // 2, 50.0, 0.0),
     }
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("vocab", [7, 1000, 40_000])
-def test_a_nucleus_is_that_of_sorting_the_whole_row_to_the_last_bit(vocab, dtype):
+def test_a_nucleus_equals_a_full_sorts_to_the_last_bit(vocab, dtype):
     for kind, logits in logits_of_many_kinds(vocab).items():
         row = logits.astype(dtype)[None]
         probabilities = Sampler(1.0)(row)[0]
@@ -264,15 +264,15 @@ def test_a_nucleus_is_that_of_sorting_the_whole_row_to_the_last_bit(vocab, dtype
             assert have.tobytes() == expected.tobytes(), (kind, top_p)
 
 
-def test_of_equally_likely_tokens_those_of_the_smallest_ids_are_kept():
-    """4,096 tokens of 1/4096 each, of which every sum is exact."""
+def test_among_equally_likely_tokens_the_smallest_ids_are_kept():
+    """4,096 tokens of 1/4096 each, so that every sum is exact."""
     logits = np.zeros((1, 4096), np.float32)
     for count in (1, 2, 1000, 4095, 4096):
         probabilities = Sampler(1.0, 0, count / 4096)(logits)[0]
         assert np.flatnonzero(probabilities).tolist() == list(range(count))
 
 
-def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
+def test_a_nucleus_is_not_cut_short_by_rounding():
     """The likeliest tokens reach top_p if they are added in pairs, but not one by one.
 
     So some of the others are kept, too.
@@ -296,14 +296,14 @@ def test_a_nucleus_goes_on_where_only_rounding_says_that_it_is_whole():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 40_000), (50, 3_000), (3, 70_001)])
-def test_rows_that_are_shaped_a_few_at_a_time_are_those_of_all_at_once(shape, dtype):
+def test_shaping_rows_in_chunks_equals_shaping_all_at_once(shape, dtype):
     logits = np.random.default_rng(2).normal(0, 3, shape).astype(dtype)
     for temperature in (0.6, 1.0):
         expected = whole_softmax(logits, temperature)
         assert Sampler(temperature)(logits).tobytes() == expected.tobytes()
 
 
-def test_a_sampler_leaves_the_logits_as_they_are():
+def test_a_sampler_does_not_modify_the_logits():
     logits = np.random.default_rng(3).normal(0, 3, (3, 500)).astype(np.float32)
     before = logits.copy()
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.7, 20), Sampler(1.0, 0, 0.9)):
@@ -312,7 +312,7 @@ def test_a_sampler_leaves_the_logits_as_they_are():
 
 
 def first_beyond(cumulative: np.ndarray, u: float) -> int:
-    """By definition: the first token up to which more than ``u`` has summed up."""
+    """By definition: the first token whose cumulative mass exceeds ``u``."""
     beyond = np.flatnonzero(cumulative > u * cumulative[-1])
     if not len(beyond):
         beyond = np.flatnonzero(cumulative == cumulative[-1])
@@ -321,7 +321,7 @@ def first_beyond(cumulative: np.ndarray, u: float) -> int:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_coin_falls_on_the_same_token_however_long_the_row_is(dtype):
-    """Also where it falls on the edge of two tokens, or a rounding beside it."""
+    """Also where it falls on the edge of two tokens, or a rounding error from it."""
     random = np.random.default_rng(4)
     for vocab in (8_191, 8_192, 50_000):
         for kind, logits in logits_of_many_kinds(vocab).items():

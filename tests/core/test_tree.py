@@ -1,4 +1,4 @@
-"""Trees of candidates: built, scored in one pass, followed.
+"""Trees of candidates: building, scoring in one pass, and following them.
 
 They are compared with texts that are scored one by one.
 """
@@ -29,7 +29,7 @@ def random_parents(dice: random.Random, nodes: int) -> tuple[int, ...]:
 
 
 # -- shapes ----------------------------------------------------------------------------
-def test_what_paths_have_in_common_is_one_node():
+def test_paths_share_the_nodes_of_a_common_prefix():
     tokens, parents = merged([(5, 6, 7), (5, 8), (), (9,), (5, 6)])
     assert tokens == (5, 6, 7, 8, 9)
     assert parents == (-1, 0, 1, 0, -1)
@@ -82,14 +82,14 @@ def test_candidates_end_before_an_end_token_and_the_last_token_to_write():
     assert offer(opened(limit=1), [(3, 4)]) == ((), ())
 
 
-def test_candidates_beyond_the_vocabulary_are_left_out_with_what_comes_after_them():
+def test_candidates_outside_the_vocabulary_are_dropped_with_their_descendants():
     drafted, parents = offer(opened(vocab=6), [(3, 4), (5, 6), (2,)])
     assert ids(drafted) == (3, 4, 5)
     assert parents == (-1, 0, -1)
 
 
 def certainly(*tokens: int, vocab=10) -> np.ndarray:
-    """The rows of a target that is sure of each token."""
+    """The rows of a target that is certain of each token."""
     return np.eye(vocab)[list(tokens)]
 
 
@@ -141,7 +141,7 @@ def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
     assert world.end().events[0].outcome == outcome
 
 
-def test_a_position_counts_once_whatever_the_number_of_candidates():
+def test_a_position_counts_once_for_any_number_of_candidates():
     world = opened()
     tree = offer(world, [(3,), (4,), (5,)])
     verified = match_tree(world, tree, certainly(9, 0, 0, 0))
@@ -162,7 +162,7 @@ def two_tokens_at_once(world, test):
 
 
 def drawn_afresh_for_every_path(world, tree, rows):
-    """REST's published code, in which each path is drawn for on its own.
+    """REST's published code, which draws separately for each path.
 
     It draws a token at every node that a path leads through. The longest path that its
     draws agree with counts.
@@ -179,7 +179,7 @@ def drawn_afresh_for_every_path(world, tree, rows):
 
 
 class Passed(NamedTuple):
-    """How far down a path the drafts agreed with the draws: the last node of it."""
+    """The last node of a path up to which the drafts agreed with the draws."""
 
     node: int
     tokens: tuple[int, ...]
@@ -226,7 +226,7 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_path_is_not()
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(0.7, 3)], ids=["greedy", "sampling"]
 )
-def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
+def test_a_trees_rows_equal_its_texts_scored_one_by_one(model, sampler):
     dice = random.Random(1)
     for _ in range(20):
         parents = random_parents(dice, dice.randrange(6))
@@ -238,12 +238,12 @@ def test_a_trees_rows_are_those_of_its_texts_scored_one_by_one(model, sampler):
 
 
 class WithoutTrees(Random):
-    """A model that scores texts only."""
+    """A model that scores only texts, not trees."""
 
     tree = Model.tree
 
 
-def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
+def test_a_model_without_trees_scores_their_texts_one_by_one():
     rows = []
     for target in (WithoutTrees(6, 3), Random(6, 3)):
         world = opened(vocab=6, target=target)
@@ -253,11 +253,11 @@ def test_a_model_that_knows_no_trees_scores_their_texts_one_by_one():
     assert (rows[0] == rows[1]).all()
 
 
-def test_a_tree_takes_the_time_of_one_pass_over_all_that_is_fed():
+def test_a_tree_takes_the_time_of_one_pass_over_its_fed_tokens():
     """2 tokens of text and 3 nodes, linear between (1, 1 s) and (9, 9 s): 5 s.
 
-    The cache keeps the text and the first line, 3 4; the 5 stood beside the 4, not
-    after it, and is fed again.
+    The cache keeps the text and the first line, 3 4. The 5 was a sibling of the 4, not
+    its child, and is fed again.
     """
     models = {"draft": Random(9), "target": Random(9, 1)}
     draft_latency = Curve(((1, 1.0),))

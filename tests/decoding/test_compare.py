@@ -1,4 +1,4 @@
-"""Several methods on one prompt, and what a result says of itself."""
+"""Several methods on one prompt, and how results print."""
 
 import math
 import subprocess
@@ -30,7 +30,7 @@ def test_real_methods_take_turns_with_plain_decoding_and_write_its_tokens():
         speclib.compare("perl", **ON_TOYS)
 
 
-def test_a_result_is_one_line_and_says_how_fast_it_was():
+def test_a_result_prints_as_one_line_with_its_speed():
     _, fast = speclib.compare("speculative", c=5, alpha=1.0, gamma=5)
     assert "\n" not in repr(fast)
     assert "times as fast as plain decoding: 'A small model runs" in repr(fast)
@@ -41,7 +41,7 @@ def test_a_result_is_one_line_and_says_how_fast_it_was():
 
 
 def test_a_results_text_is_marked_where_the_target_wrote_it():
-    """A character of two tokens is whole, and an end token is no text."""
+    """A character of two tokens stays whole, and an end token has no text."""
     result = speclib.decode("x", pair="toy", world="virtual", max_new_tokens=3)
     first, second, third = dict.fromkeys(result.tokens)
     pieces = {first: "\N{REPLACEMENT CHARACTER}", second: " <b>", third: "<|end|>"}
@@ -55,7 +55,7 @@ def test_a_results_text_is_marked_where_the_target_wrote_it():
         assert f'pre-wrap">{shown}</div>' in marked._repr_html_()
 
 
-def test_a_race_prints_the_text_and_every_methods_speed(tmp_path):
+def test_a_race_prints_the_text_and_each_methods_speed(tmp_path):
     picture = tmp_path / "race.svg"
     asked = ["race", "toy", "--raw", "--tokens", "8", "--save", picture]
     asked += ["--pair", "toy", "--method", "prompt_lookup"]
@@ -80,7 +80,7 @@ def check(method: str, draft: str = "its/own.gguf", place: str = "core:1", **set
         ("rest", "nodes=8"),
     ],
 )
-def test_a_method_with_wide_passes_is_warned_of_with_what_to_do(method, advice):
+def test_a_method_with_wide_passes_gets_a_warning_with_advice(method, advice):
     with pytest.warns(UserWarning, match=f"can be slower than plain .*Try {advice}"):
         check(method)
 
@@ -93,12 +93,12 @@ def test_a_method_with_wide_passes_is_warned_of_with_what_to_do(method, advice):
         ("lookahead", {"place": "cuda:0"}),
     ],
 )
-def test_no_method_is_warned_of_without_a_reason(method, how):
+def test_no_method_gets_a_warning_without_a_reason(method, how):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check(method, **how)
 
 
-def test_layers_at_once_are_refused_before_the_start_where_llamacpp_drafts():
+def test_layer_parallelism_is_refused_before_the_start_if_llamacpp_drafts():
     with pytest.raises(BadValue, match="which llama.cpp cannot do .* give lp=1"):
         check("easyspec")

@@ -1,4 +1,4 @@
-"""decode(): what users type, and what they are told when it is wrong."""
+"""decode(): its arguments, and the errors for wrong ones."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from speclib import SpeclibError
 from speclib.data import latency
 
 
-def test_streaming_hands_over_exactly_the_committed_tokens():
+def test_streaming_yields_exactly_the_committed_tokens():
     heard = []
     result = speclib.decode("x", pair="toy", world="virtual", on_commit=heard.extend)
     assert tuple(heard) == result.tokens
@@ -39,8 +39,8 @@ def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
 
 
 @pytest.mark.parametrize("lookahead, servers", [(5, 1), (3, 2), (2, 3), (1, 3)])
-def test_of_an_open_worlds_servers_auto_takes_those_that_keep_up(lookahead, servers):
-    """ceil(5 / lookahead), of the three that there are."""
+def test_auto_takes_as_many_of_an_open_worlds_servers_as_keep_up(lookahead, servers):
+    """ceil(5 / lookahead), at most the three that exist."""
     pair = speclib.load_pair("toy")
     with speclib.open_world("virtual", pair, servers=3) as world:
         world.latency = speclib.Latency.ratio(5.0)
@@ -48,7 +48,7 @@ def test_of_an_open_worlds_servers_auto_takes_those_that_keep_up(lookahead, serv
     assert result.trace.meta["servers"] == servers
 
 
-def test_of_an_open_worlds_servers_dsi_uses_no_more_than_it_is_told():
+def test_dsi_uses_no_more_of_an_open_worlds_servers_than_requested():
     pair = speclib.load_pair("toy")
     with speclib.open_world("virtual", pair, servers=3) as world:
         for servers in (1, 2, 3):
@@ -59,7 +59,7 @@ def test_of_an_open_worlds_servers_dsi_uses_no_more_than_it_is_told():
             assert len(set(scorings)) == servers
 
 
-def test_an_open_world_with_too_few_targets_or_another_policy_is_refused_by_numbers():
+def test_too_few_targets_or_another_policy_are_refused_with_their_values():
     with speclib.open_world("virtual", speclib.load_pair("toy"), servers=2) as world:
         assert speclib.decode("x", world=world, method="dsi").trace.meta["servers"] == 2
         with pytest.raises(
@@ -82,7 +82,7 @@ def test_an_open_world_with_too_few_targets_or_another_policy_is_refused_by_numb
     ],
     ids=str,
 )
-def test_what_was_settled_when_a_world_was_opened_is_not_said_otherwise(other, says):
+def test_settings_of_an_open_world_cannot_be_contradicted(other, says):
     with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
         with pytest.raises(SpeclibError, match=says):
             speclib.decode("x", world=world, max_new_tokens=4, **other)
@@ -91,7 +91,7 @@ def test_what_was_settled_when_a_world_was_opened_is_not_said_otherwise(other, s
             assert result.trace.meta["pair"] == "toy"
 
 
-def test_a_pair_of_the_same_name_that_is_another_one_is_told_apart():
+def test_two_different_pairs_of_one_name_are_told_apart():
     toy = speclib.load_pair("toy")
     other = toy.model_copy(
         update={"draft": toy.draft.model_copy(update={"alpha": 0.1})}
@@ -109,7 +109,7 @@ def test_a_pair_of_the_same_name_that_is_another_one_is_told_apart():
     [{"alpha": 0.5}, {"doubt": 0.5}, {"fuzzy": 0.5}],
     ids=str,
 )
-def test_a_draft_is_not_described_to_a_method_that_has_none(method, idle):
+def test_settings_of_a_draft_are_refused_for_a_method_without_one(method, idle):
     (name,) = idle
     with pytest.raises(SpeclibError, match="no draft model: leave out alpha"):
         speclib.simulate(method, tokens=8, **idle)
@@ -118,14 +118,14 @@ def test_a_draft_is_not_described_to_a_method_that_has_none(method, idle):
     assert speculative.trace.meta[name]
 
 
-def test_eagle_is_not_run_with_a_draft_that_is_no_head():
+def test_eagle_refuses_a_draft_that_is_not_a_head():
     with pytest.raises(SpeclibError, match="'eagle' drafts with a head.*head = true"):
         speclib.decode(
             "x", pair="embedded/once", world="virtual", method="eagle", max_new_tokens=4
         )
 
 
-def test_a_world_goes_by_durations_that_it_is_given():
+def test_a_world_uses_the_durations_that_it_is_given():
     """A target pass of 2 s, alone, writes a token: four tokens take 8 s."""
     pair = speclib.load_pair("toy")
     durations = latency.Latency.ratio(4.0, 2.0)

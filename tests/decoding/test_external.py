@@ -1,4 +1,4 @@
-"""Peers in a process of their own.
+"""Peers run in a separate process.
 
 transformers decodes as we do, in as many passes, and fails aloud.
 """
@@ -60,7 +60,7 @@ OURS = {
     ASSIST: "assisted",
     LOOKUP: "prompt_lookup",
 }
-SAME = [  # a peer's settings, and those of our method that mean the same
+SAME = [  # a peer's settings, and our method's equivalent settings
     ("transformers-plain", {}, {}),
     (ASSIST, {}, {}),
     (
@@ -112,7 +112,7 @@ def counts(stats) -> dict:
 
 
 def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
-    """A peer's answer and our result, after both were found to agree."""
+    """A peer's answer and our result, after checking that they agree."""
     answer = peer.decode(prompt, max_new_tokens=limit)
     result = speclib.decode(
         prompt, world=world, method=OURS[peer.name], max_new_tokens=limit, **ours
@@ -133,7 +133,7 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
 def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(
     virtual, wanted, name, theirs, ours, tasks
 ):
-    """Down to the last count: prefill is in both the first pass of each model."""
+    """Down to the last count: in both, prefill is each model's first pass."""
     with External(name, PAIR, **theirs) as peer:
         for task in tasks:
             answer, _ = compare(peer, virtual, ours, prompts.load(task)[0].input, 40)
@@ -189,7 +189,7 @@ HUGE = {"model": "zoo/target", "like": "llama-2-70b"}  # 276 GB in float32
 
 
 def test_models_without_memory_are_refused_before_any_is_built(monkeypatch):
-    """A peer's models are built in its process, and none is begun."""
+    """A peer builds its models in its own process, and none is started."""
 
     def begin_a_process(*_):
         pytest.fail("a process was begun")

@@ -63,8 +63,8 @@ def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
             assert replay(Trace.from_json(trace.to_json())).events == trace.events
 
 
-def test_what_a_coin_chose_is_replayed_whatever_coins_there_were():
-    """Its end tokens lie beyond every token that the trace shows."""
+def test_a_replay_keeps_the_choices_of_the_traces_coins():
+    """Its end tokens are larger than every token in the trace."""
     what = dict(method="ssd", backup="random", gamma=4, alpha=0.4, tokens=60)
     for seed in range(5):
         trace = speclib.simulate(seed=seed, **what).trace
@@ -76,7 +76,7 @@ def test_what_a_coin_chose_is_replayed_whatever_coins_there_were():
 
 @pytest.mark.parametrize("name", ["pearl", "duodecoding"])
 def test_a_run_that_fills_its_context_is_replayed(decode, name):
-    """At its end drafts are asked for that do not fit, and come back empty."""
+    """At the end, the run asks for drafts that do not fit and gets none."""
     models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
     output, trace = decode(METHODS[name], models, 15, latency=EXACT, gamma=5)
     draft_sizes = [len(e.tokens) for e in trace.operations if e.is_drafting]
@@ -91,7 +91,7 @@ def test_a_run_that_fills_its_context_is_replayed(decode, name):
     [range(3), pytest.param(range(3, 5), marks=pytest.mark.thorough)],
     ids=["three seeds", "two more"],
 )
-def test_whatever_operations_last_the_makespan_comes_again(case, decode, seeds):
+def test_the_makespan_is_replayed_for_any_durations(case, decode, seeds):
     for settings in case.at(1, 3, 6):
         for seed in seeds:
             models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
@@ -121,9 +121,7 @@ def emulated():
         yield world
 
 
-def test_the_replay_of_an_emulated_trace_leaves_out_its_orchestration_only(
-    case, emulated
-):
+def test_the_replay_of_an_emulated_trace_omits_only_orchestration(case, emulated):
     if about(case.name).goes_by_time:
         pytest.skip("without its orchestration it may ask for other things")
     for settings in case.at(3):
@@ -186,7 +184,7 @@ def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
 
 
 def cancelling(world):
-    """Cancels a draft, and waits until its device has answered to that."""
+    """Cancels a draft, and waits for its device's answer."""
     drafting = world.draft.propose(world.text, 19)
     rows = world.wait(world.target.score(world.text))
     world.cancel(drafting)
@@ -253,14 +251,14 @@ def pearl(decode) -> Trace:
     ],
     ids=str,
 )
-def test_another_run_than_the_traces_is_refused(pearl, change, says):
+def test_a_run_that_is_not_the_traces_is_refused(pearl, change, says):
     assert replay(pearl).makespan == pearl.makespan
     with pytest.raises(SpeclibError, match=says):
         replay(replace(pearl, meta=pearl.meta | change))
 
 
 @pytest.mark.parametrize("key", ["prompt", "gamma"])
-def test_a_trace_that_does_not_say_enough_is_refused_naming_what_lacks(pearl, key):
+def test_an_incomplete_trace_is_refused_and_names_the_missing_key(pearl, key):
     meta = {k: v for k, v in pearl.meta.items() if k != key}
     with pytest.raises(SpeclibError, match=f"meta lacks {key}"):
         replay(replace(pearl, meta=meta))

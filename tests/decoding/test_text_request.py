@@ -1,4 +1,4 @@
-"""From a prompt to tokens: what a prompt may be, and what is said of any other."""
+"""From a prompt to tokens: valid prompts, and errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def settings(result) -> dict:
         ({"latency": Latency.ratio(49), "servers": 49}, 49, 1),
     ],
 )
-def test_counts_left_out_are_those_that_keep_up(given, servers, lookahead):
+def test_omitted_counts_are_the_smallest_that_keep_up(given, servers, lookahead):
     """ceil(t_target / (lookahead * t_draft)) at c = 5; at most seven, section 5."""
     made = simulate("dsi", **{"c": 5, "tokens": 8, **given})
     assert settings(made) == {"servers": servers, "lookahead": lookahead}
@@ -40,7 +40,7 @@ def test_counts_left_out_are_those_that_keep_up(given, servers, lookahead):
     assert targets == expected
 
 
-def test_every_setting_writes_the_same_words_and_stale_work_that_goes_on_costs_time():
+def test_every_setting_writes_the_same_words_and_uncancelled_stale_work_costs_time():
     plain = simulate("autoregressive", alpha=0.6)
     seconds = {}
     for cancel in ("immediate", "after-op"):
@@ -83,7 +83,7 @@ def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
     assert counts <= {1, 2, 3, 6}
 
 
-def test_a_draft_without_doubt_never_splits_its_budget_and_one_with_it_is_right_as_often():  # noqa: E501
+def test_a_certain_draft_never_splits_its_budget_and_doubt_keeps_the_acceptance_rate():
     what = {"alpha": 0.7, "tokens": 2000}
     sure = simulate("duodecoding", gamma=6, c=6, doubt=0.0, **what)
     unsure = simulate("duodecoding", gamma=6, c=6, doubt=0.6, **what)
@@ -105,7 +105,7 @@ def sequence_counts(result) -> list[int]:
     return [len(drafting.sequences) for drafting in draftings]
 
 
-def test_a_target_that_dies_costs_time_and_no_word():
+def test_a_target_that_dies_costs_time_but_no_token():
     healthy = simulate("dsi", c=5, alpha=0.9, servers=3, lookahead=2)
     dying = simulate(
         "dsi", c=5, alpha=0.9, servers=3, lookahead=2, lost={"target-2": 0.3}
@@ -119,7 +119,7 @@ def test_a_target_that_dies_costs_time_and_no_word():
     assert later_devices == {"draft", "target", "target-3"}
 
 
-def test_a_device_that_dies_while_it_is_idle_is_missed_when_it_is_next_asked():
+def test_a_device_that_dies_while_idle_is_missed_at_its_next_operation():
     """Four drafts of 0.02 s each give the second target its first work, at 0.08 s."""
     dying = simulate("dsi", c=5, servers=2, lookahead=4, lost={"target-2": 0.05})
     (asked,) = [e for e in dying.trace.operations if e.device == "target-2"]

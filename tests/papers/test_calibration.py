@@ -26,7 +26,7 @@ def test_every_calibration_of_the_paper_has_a_solution(pearl):
 
 
 def test_virtual_cells_that_only_echo_their_calibration_say_so():
-    """20,480 tokens leave some 1 %."""
+    """20,480 tokens leave an error of about 1 %."""
     result = committed("pearl")["table-7"]
     lines = lines_of(result, "virtual")
     echoes = [line for line in lines if "calibration" in line.note]
@@ -53,7 +53,7 @@ def test_calibrated_acceptance_gives_back_duodecodings_printed_speculative_decod
 
 @pytest.mark.parametrize("task", ["mt", "trans", "math", "code"])
 def test_one_sequences_rate_gives_back_duodecodings_printed_speed(task):
-    """Of Table 3's budget c, whose numbers the rates are solved from; 20,480 tokens."""
+    """At Table 3's budget c, from which the rates were solved; 20,480 tokens."""
     duo = load_paper("duodecoding")
     calibration = duo.calibration[f"llama2-{task}"]
     item, row, column = calibration.cell

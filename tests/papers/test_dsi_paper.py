@@ -1,4 +1,4 @@
-"""The DSI paper: its print judged by arithmetic, its cells run as its protocol says."""
+"""DSI's paper: its numbers checked by arithmetic, its cells run by its protocol."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_relative_latencies_fail_exactly_where_the_errata_say(paper):
         target = table.printed(row, "Target Latency (ms)")
         draft = table.printed(row, "Drafter Latency (ms)")
         share = table.printed(row, "Drafter Latency (%)")
-        # What rounding both latencies to four decimals leaves open.
+        # The range left by rounding both latencies to four decimals.
         least = 100 * (draft - 5e-5) / (target + 5e-5)
         most = 100 * (draft + 5e-5) / (target - 5e-5)
         if not least - 0.05 <= share <= most + 0.05:
@@ -50,8 +50,7 @@ def test_the_relative_latencies_fail_exactly_where_the_errata_say(paper):
 
 
 def test_the_ceilings_are_the_listing_over_proposition_1(paper):
-    """A gain above is impossible, if SI takes what Appendix D.1 charges and DSI
-    Proposition 1's."""
+    """No gain can exceed SI's time by Appendix D.1 over DSI's by Proposition 1."""
     table = paper.table("table-1")
     above = {}
     for row in table.row_labels:
@@ -69,7 +68,7 @@ def test_the_ceilings_are_the_listing_over_proposition_1(paper):
 
 
 def mean_rounds(alpha: float, lookahead: int, tokens: int) -> float:
-    """Mean rounds of SI, of so many right drafts and a token of the target each."""
+    """Mean rounds of SI, each with its accepted drafts and one token of the target."""
     chances = [(1 - alpha) * alpha**right for right in range(lookahead)]
     chances.append(alpha**lookahead)
     rounds = [0.0]  # by the number of tokens
@@ -119,14 +118,14 @@ def target_passes(requests: list[Stats]) -> float:
     return 10 * total(requests).seconds / len(requests)
 
 
-def test_a_run_is_compared_with_what_the_cell_says():
+def test_a_run_is_compared_with_the_method_that_its_cell_names():
     """Every draft right: SI takes 25 rounds of 1.5 passes, DSI 49 drafts and a pass."""
     result = run(over=("speculative", 1))
     assert target_passes(result.stats) == pytest.approx(25.5)
     assert target_passes(result.baseline) == pytest.approx(37.5)
 
 
-def test_of_a_choice_the_fastest_is_taken_on_both_sides():
+def test_both_sides_take_the_fastest_of_their_choices():
     """c = 10, every draft right: SI's best window of 1, 5, 10 is 10. Four rounds of two
     passes write 44 tokens; six drafts and a pass, 1.6 passes, write the other six."""
     choice = {
@@ -150,7 +149,7 @@ def test_of_a_choice_the_fastest_is_taken_on_both_sides():
 
 @pytest.mark.parametrize("servers", [1, 3])
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
-def test_a_cell_opens_as_many_targets_as_servers_and_cancels_as_told(servers, cancel):
+def test_a_cell_opens_a_target_per_server_and_uses_its_cancellation(servers, cancel):
     settings = (("lookahead", 1), ("servers", servers))
     spec = run(alpha=0.5, cancel=cancel, settings=settings).spec
     trace = cells.example_trace(spec)
@@ -168,9 +167,9 @@ def test_passes_lengthen_with_the_tokens_they_are_fed():
 
 
 # -- items -----------------------------------------------------------------------------
-def test_a_row_of_the_committed_grid_is_what_the_methods_code_takes():
-    """A drafter as slow as the target: each token takes a target pass, whatever comes;
-    at a quarter, 49 right drafts and a pass."""
+def test_a_row_of_the_committed_grid_matches_the_methods_code():
+    """With a drafter as slow as the target, each token takes a target pass in any case.
+    At a quarter of its time, all right: 49 drafts and a pass."""
     for share, servers in ((1.0, 1), (0.25, 4)):
         settings = (("lookahead", 1), ("servers", servers))
         times = mean_times([GridRow("dsi", share, (0.0, 1.0), settings, 50, 4)])

@@ -1,4 +1,4 @@
-"""DuoDecoding's paper: its accounting done again, its sequences counted by hand."""
+"""DuoDecoding's paper: its accounting repeated, and its sequences counted by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def value_of(name: str, runs: CellRuns) -> float:
 
 # -- the published accounting ----------------------------------------------------------
 def written_by(toy: Toy, count: int) -> np.ndarray:
-    """The tokens that a toy writes at its first positions, whatever it has read."""
+    """The tokens that a toy writes at its first positions, after any text."""
     text = (BOS,) * count
     return toy.rows(text, count - 1, Sampler()).argmax(-1)
 
@@ -46,8 +46,8 @@ def published_count(
 ) -> tuple[int, int]:
     """(tokens, target passes) of the loop as published, with one sequence.
 
-    It goes on as long as the text with its unverified end is short of the limit. A
-    round is one target pass over that end while the draft goes on.
+    It runs until the text with its unverified tail reaches the limit. In each round,
+    one target pass verifies that tail while the draft continues.
     """
     text = window = passes = 0
     budget = first_budget
@@ -74,7 +74,7 @@ def published_count(
 def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
     decode, method, alpha, gamma, limit, seed
 ):
-    """c = 100, so a round lasts one target pass whatever is drafted beside it."""
+    """c = 100, so a round lasts one target pass for any number of drafts."""
     draft, target = Toy(alpha, seed=seed), Toy(seed=seed)
     agrees = (written_by(draft, 400) == written_by(target, 400)).tolist()
     settings, first_budget = {}, gamma
@@ -94,7 +94,7 @@ def test_tokens_and_time_with_the_tail_are_those_of_the_published_loop(
     assert passes <= counted.seconds + 1e-9
 
 
-def test_what_leaves_nothing_unverified_is_counted_as_committed(case, decode):
+def test_without_an_unverified_tail_only_committed_tokens_count(case, decode):
     leaves_drafts = case.name in ("pearl", "ssd", "duodecoding", "dsi")
     for settings in case.at(1, 4):
         models = {"draft": Toy(0.8), "target": Toy()}
@@ -125,7 +125,7 @@ def test_a_cell_with_the_tail_counts_what_the_published_loop_counts(tokens):
 
 # -- cells -----------------------------------------------------------------------------
 def test_iterations_handle_the_budget_and_take_a_target_pass():
-    """With the tail: else the last rounds draft no further than the text goes."""
+    """With the tail; without it, the last rounds draft only to the end of the text."""
     latency = load_latency(LATENCY)
     runs = run(tokens=400, requests=1, settings=K_1, with_tail=True)
     plain = run("autoregressive", None)
@@ -149,7 +149,7 @@ def test_speculative_decodings_first_token_waits_for_its_drafts():
 # -- items -----------------------------------------------------------------------------
 
 
-def test_what_the_virtual_clock_says_of_the_papers_claims():
+def test_verdicts_of_the_virtual_clock_on_the_papers_claims():
     results = committed("duodecoding")
     for item, claim, holds in (
         ("figure-1", "eight-drafts-match-one-verification", "no"),

@@ -1,7 +1,7 @@
 """DuoDecoding's transcribed numbers agree with its text, but for the errata.
 
-Of its Table 1 the text has lost most speeds. Needs no engine: the cells are judged by
-arithmetic on the print.
+The text has lost most speeds of Table 1. Needs no engine: the tests check the printed
+cells by arithmetic.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def table_1(row: str, column: str, quantity: str) -> float | None:
 
 
 def rows_with_a_speed(target: str, task: str) -> list[str]:
-    """The rows of a target of which Table 1 prints the speed, in tokens per second."""
+    """A target's rows for which Table 1 prints the speed, in tokens per second."""
     cells = [cell for cell in CELLS if cell[0::2] == ("table-1", f"{task} / TPS")]
     return [row for _, row, _ in cells if row.startswith(target)]
 
@@ -63,7 +63,7 @@ def test_every_cell_of_duodecodings_table_1_is_printed_or_lost():
 def test_duodecodings_speeds_survive_exactly_where_the_speed_up_is_the_highest(
     target, task
 ):
-    """So a row's numbers can stand in no other columns."""
+    """So a row's numbers cannot belong to other columns."""
     rows = [r for r in row_labels(TABLES["table-1"]) if r.startswith(target)]
     speedups = {row: table_1(row, task, "speedup") for row in rows}
     assert len(speedups) == 6
@@ -104,7 +104,7 @@ def test_duodecodings_averages_are_quotients_of_mean_speeds_and_tell_a_lost_one(
 def test_duodecodings_averages_in_words_are_those_of_its_speed_ups(
     target, method, average
 ):
-    """As section 4.2 has them, weighted with the speeds of plain decoding."""
+    """The averages of section 4.2, weighted with the speeds of plain decoding."""
     weights = [plain_speed(target, task) for task in TASKS]
     gains = [table_1(f"{target} / {method}", task, "speedup") for task in TASKS]
     assert np.average(gains, weights=weights) == pytest.approx(average, abs=0.01)
@@ -146,11 +146,11 @@ def geometric(alpha: float, n: int) -> float:
 
 
 def root(formula: Callable[[float], float], value: float) -> float:
-    """Where a rising formula of alpha has a value."""
+    """The alpha at which an increasing formula has a given value."""
     return float(brentq(lambda alpha: formula(alpha) - value, 0.0, 1.0))
 
 
-def test_what_duodecoding_charges_a_draft_on_the_gpu_solves_its_named_cells():
+def test_duodecodings_cost_of_a_gpu_draft_reproduces_its_named_cells():
     """At Math's acceptance with one sequence, 5 drafts and a pass give SpS's 2.35."""
 
     def gain_of_one_sequence(alpha: float) -> float:
@@ -165,7 +165,7 @@ def test_what_duodecoding_charges_a_draft_on_the_gpu_solves_its_named_cells():
     assert speedup == pytest.approx(2.35, rel=1e-3)
 
 
-def test_duodecodings_ceilings_are_what_its_speculative_decoding_leaves_room_for():
+def test_duodecodings_ceilings_follow_from_its_speculative_decoding():
     above = {}
     for task in TASKS:
         tokens = table_1("Llama / SpS", task, "speedup") * (1 + 5 * 0.16)

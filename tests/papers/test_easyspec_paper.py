@@ -1,4 +1,4 @@
-"""EasySpec's paper: its committed times against Table 1's passes, its own claims."""
+"""EasySpec's paper: committed times against Table 1's passes, and its claims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def results() -> dict[str, TableResult]:
     "method, share", [("+sd", 0.73), ("+tree", 0.95), ("EasySpec", 0.91)]
 )
 def test_virtual_times_are_table_1s_passes_and_one_fuzzy_pass(results, method, share):
-    """Share a of five drafts, so 100 tokens take 100 / (1 + 5a) iterations."""
+    """A share a of five drafts passes, so 100 tokens take 100 / (1 + 5a) iterations."""
     drafting = DRAFT + 4 * FUZZY if method == "EasySpec" else 5 * DRAFT
     values = results["table-2"].values["virtual"]
     accepted_share = values[MATH, f"{method} / alpha"]
@@ -50,7 +50,7 @@ def calibrated_cells(result: TableResult) -> set[tuple[str, str]]:
     return {(li.row, li.column) for li in lines if li.note.startswith("calibration")}
 
 
-def test_cells_that_made_the_clock_or_the_rate_say_so(results):
+def test_cells_that_set_the_clock_or_the_rate_say_so(results):
     table_1 = results["table-1"]
     virtual = {(li.row, li.column) for li in lines_of(table_1, "virtual")}
     assert calibrated_cells(table_1) == virtual
@@ -85,7 +85,7 @@ def test_gpus_beyond_the_lp_size_are_no_busier_than_the_target(results):
     assert busy["EasySpec", "GPUs 2-4"] == pytest.approx(of_easyspec, rel=0.01)
 
 
-def test_what_the_virtual_clock_says_of_the_papers_claims(results):
+def test_verdicts_of_the_virtual_clock_on_the_papers_claims(results):
     of_table_2 = verdicts_of(results["table-2"], "virtual")
     each_addition = of_table_2["each-addition-is-faster"]
     assert (each_addition.value, each_addition.holds) == ("19 of 19", "yes")

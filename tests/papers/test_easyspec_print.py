@@ -82,7 +82,7 @@ def iteration(row: str, method: str, stage: str, n: int) -> float:
 
 
 def verifying_over_a_pass(n: int) -> list[float]:
-    """The time of a verification over the TP row's one pass, for every row."""
+    """The time of a verification divided by one pass of the TP row, for every row."""
     return [
         iteration(row, "+sd", "v", n) / (printed(row, "TP / total") / 100)
         for row in POINTS
@@ -90,7 +90,7 @@ def verifying_over_a_pass(n: int) -> list[float]:
 
 
 def drafting_over_table_1(n: int) -> list[float]:
-    """The time of a draft pass over that of Table 1, for Llama-3's rows."""
+    """The time of a draft pass divided by Table 1's, for Llama-3's rows."""
     speed = printed("L3-8B", "TP=1", "table-1")
     rows = [row for row in POINTS if row.startswith("Llama-3")]
     return [iteration(row, "+sd", "d", n) / n * speed for row in rows]
@@ -130,7 +130,7 @@ def check_side(side: dict[str, Any], speed: float) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_easyspecs_clocks_are_its_table_1(family):
-    """By the number of GPUs of the target, and, where it is printed, of the draft."""
+    """By the number of the target's GPUs and, if printed, the draft's."""
     draft, target = FAMILIES[family]
     for gpus in (1, 2, 4, 8):
         column = f"TP={gpus}"
@@ -174,7 +174,7 @@ def test_the_clock_of_easyspecs_32b_model_is_solved_from_its_own_rows():
 
 # -- Table 6 ---------------------------------------------------------------------------
 def group_sizes(layers: int, n: int) -> list[int]:
-    """The first layer, then min(n, 3), groups of n, what is left, the last layer."""
+    """The first layer, then min(n, 3), groups of n, the remainder, the last layer."""
     sizes = [1]
     left = layers - 2
     while left:
@@ -195,7 +195,7 @@ def test_one_rule_gives_every_strategy_of_easyspecs_table_6():
         assert printed_sizes(row) == group_sizes(layers, int(n))
 
 
-# -- what else the errata say ----------------------------------------------------------
+# -- other errata ----------------------------------------------------------------------
 def test_easyspecs_accuracy_falls_by_7_points_and_by_more_than_7_percent():
     drops, drops_of_itself = [], {}
     for row in POINTS:
@@ -245,12 +245,12 @@ def printed_lines(item: str) -> list[str]:
 
 
 def numbers_of(words: Iterable[str]) -> list[float]:
-    """Every number of a line, with those in brackets."""
+    """Every number of a line, including those in brackets."""
     return [float(x) for word in words for x in re.findall(r"-?\d+(?:\.\d+)?", word)]
 
 
 def our_numbers(method: str, temperature: str, data: str) -> list[float]:
-    """A line of Table 2 as we have it: of both families, each with its brackets."""
+    """A line of our Table 2: both families, with the numbers in brackets."""
     cells = [
         ("table-2", f"{family} / {temperature} / {data}", f"{method} / {quantity}")
         for family in FAMILIES
@@ -277,7 +277,7 @@ def test_easyspecs_table_2_equals_the_text():
         assert numbers_of(rest) == ours, line
         compared += len(ours)
 
-        # A dash stands for no number; the numbers of plain decoding are two totals.
+        # A dash means no number; plain decoding has two numbers, its totals.
         columns = [i for i, word in enumerate(rest) if word != "-"]
         if method == "vanilla" and len(columns) == 2 and columns != [2, 6]:
             shifted.add((f"Qwen2 / {temperature} / {data}", "vanilla / total"))

@@ -55,17 +55,15 @@ def filled(paper: str, item: str, rows=(), kind: str = "measured") -> TableResul
 
 
 def line_of(result: TableResult, kind: str, row: str, column: str) -> LedgerLine:
-    """A cell's line of the table's own metric."""
+    """A cell's line for the table's own metric."""
     metric = result.table.settings_of(row, column)["metric"]
     (line,) = lines_of(result, kind, row=row, column=column, metric=metric)
     return line
 
 
-# -- whatever may be timed -------------------------------------------------------------
+# -- every timed cell ------------------------------------------------------------------
 @pytest.mark.parametrize("key", ["pearl", "duodecoding", "easyspec", "dsi", "ssd"])
-def test_whatever_may_be_timed_gives_each_machine_lines_with_keys_of_their_own(
-    key, tmp_path
-):
+def test_each_machine_gets_its_own_lines_for_every_timed_cell(key, tmp_path):
     paper = load_paper(key)
     fills = paper.facts["fill"]
     items = dict.fromkeys([*fills["measured"], *fills.get("emulated", [])])
@@ -89,7 +87,7 @@ def test_whatever_may_be_timed_gives_each_machine_lines_with_keys_of_their_own(
 
 
 # -- measured cells --------------------------------------------------------------------
-def test_a_measured_line_says_what_was_run_where_and_how_sure_it_is():
+def test_a_measured_line_names_its_run_its_machine_and_its_interval():
     cells = cells_of("pearl", "table-1", "measured", PEARL)
     rows = [replace(row, differs=3 if row.prompt else None) for row in rows_for(*cells)]
     result = filled("pearl", "table-1", rows)
@@ -170,8 +168,8 @@ def test_a_busy_number_says_so_and_its_claims_are_not_judged():
     assert holds == {"not judged"}
 
 
-# -- numbers of others -----------------------------------------------------------------
-def test_the_mean_of_columns_is_of_the_same_kind_and_needs_all_of_them():
+# -- derived numbers -------------------------------------------------------------------
+def test_a_mean_of_columns_has_their_kind_and_needs_all_of_them():
     cells = cells_of("duodecoding", "table-1", "measured")
     result = filled("duodecoding", "table-1", rows_for(*cells))
     mean = line_of(result, "measured", DUO, MEAN)
@@ -187,7 +185,7 @@ def test_the_mean_of_columns_is_of_the_same_kind_and_needs_all_of_them():
     assert (DUO, MEAN, "measured") in result.left_out
 
 
-def test_a_quotient_row_is_in_percent_and_left_out_with_what_it_is_made_of():
+def test_a_quotient_row_is_in_percent_and_missing_without_its_parts():
     of, by = "Llama 2 7b&70b (RC)", "Llama 2 7b&70b"
     quotient = "performance retain (Llama 2 7b&70b)"
     rows = []
@@ -204,7 +202,7 @@ def test_a_quotient_row_is_in_percent_and_left_out_with_what_it_is_made_of():
 
 # -- two machines ----------------------------------------------------------------------
 def test_one_machine_is_shown_and_the_others_are_listed():
-    """The own one, else that with most rows."""
+    """The reader's own machine, or else the one with the most rows."""
     cells = cells_of("pearl", "table-1", "measured", PEARL)
     rows = rows_for(*cells[:2], seconds=(3.5,), plain=(4.5,))
     rows += rows_for(*cells, machine="there")
@@ -267,7 +265,7 @@ def test_a_virtual_line_has_its_committed_number_and_its_distance_from_print():
     assert cell.key in result.left_out
 
 
-def test_the_print_has_its_errata_and_what_is_lost_or_absent():
+def test_printed_lines_show_errata_and_lost_or_absent_numbers():
     result = filled("pearl", "table-1")
     above = line_of(result, "paper", PEARL, "DeepSeek 1.3&33B")
     assert above.note.startswith("ceiling: ")

@@ -1,4 +1,4 @@
-"""The ledger as a file: it comes back as written, and says what is wrong with it."""
+"""The ledger as a file: it round-trips, and its errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINE = LedgerLine("pearl", "table-1", "r", "c", "speedup", "x", "paper", "", 1.0
 
 
 # -- what is written -------------------------------------------------------------------
-def test_the_ledger_comes_back_as_written_with_its_columns(tmp_path):
+def test_the_ledger_round_trips_with_its_columns(tmp_path):
     lines = [line for result in committed("pearl").values() for line in result.lines]
     assert {line.kind for line in lines} == {"paper", "virtual"}
     path = tmp_path / "ledger.csv"
@@ -50,7 +50,7 @@ def test_a_ledger_refuses_two_numbers_for_one_key(tmp_path):
         write_ledger(tmp_path / "ledger.csv", [LINE, LINE._replace(value=2.0)])
 
 
-def test_claims_come_back_as_written_and_are_none_without_a_file(tmp_path):
+def test_claims_round_trip_and_are_empty_without_a_file(tmp_path):
     path = tmp_path / "claims.csv"
     assert read_claims(path) == []
     line = VerdictLine("pearl", "table-1", "x", "paper", "yes", "1", "1", "a, b")
@@ -61,8 +61,8 @@ def test_claims_come_back_as_written_and_are_none_without_a_file(tmp_path):
         read_claims(path)
 
 
-def test_the_committed_ledger_says_only_what_can_be():
-    """Each of its lines is of a table that there is, with an interval in order."""
+def test_every_line_of_the_committed_ledger_is_plausible():
+    """Each line belongs to an existing table, and its interval is in order."""
     path = paths.CHECKOUT / "reports" / "ledger.csv"
     if not path.exists():
         pytest.skip("no ledger yet: make reproduce")

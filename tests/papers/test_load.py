@@ -1,4 +1,4 @@
-"""Papers read from their folders: strictly, and with errors that say what to mend."""
+"""Papers are read strictly from their folders, with errors that say what to fix."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from speclib.errors import SpeclibError
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A copy of PEARL's folder, to be damaged."""
+    """A copy of PEARL's folder for a test to damage."""
     return shutil.copytree(paths.DATA / "papers" / "pearl", tmp_path / "pearl")
 
 
 def error_of(folder: Path) -> str:
-    """The error of loading a folder, which must be one line."""
+    """The error that loading a folder raises, which must be one line."""
     with pytest.raises(SpeclibError) as error:
         load_paper.__wrapped__("pearl", folder)
     message = str(error.value)
@@ -34,7 +34,7 @@ def damage(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-# -- what is there ---------------------------------------------------------------------
+# -- valid papers ----------------------------------------------------------------------
 
 
 def test_settings_merge_and_names_are_filled_in(pearl):
@@ -44,7 +44,7 @@ def test_settings_merge_and_names_are_filled_in(pearl):
     assert of_math["alpha"] == "llama31-mt-bench-math"
 
 
-# -- what is wrong ---------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "file, old, new, says",
     [
@@ -69,13 +69,13 @@ def test_a_bad_file_is_named_with_its_key_in_one_line(folder, file, old, new, sa
         ('[fill]\nvirtual = ["table-99"]', "[fill] virtual names 'table-99'"),
     ],
 )
-def test_what_an_engine_fills_must_be_items_of_the_folder(folder, fill, says):
+def test_fill_may_name_only_items_of_the_folder(folder, fill, says):
     facts = (folder / "paper.toml").read_text().partition("[fill]")[0]
     (folder / "paper.toml").write_text(f"{facts}\n{fill}\n")
     assert error_of(folder).startswith(f"{folder / 'paper.toml'}: {says}")
 
 
-def test_a_folder_of_tables_without_the_paper_says_what_is_missing(folder):
+def test_a_folder_without_paper_toml_is_named_with_the_missing_file(folder):
     (folder / "paper.toml").unlink()
     assert re.search("has no paper.toml.*amusd", error_of(folder))
 
@@ -83,7 +83,7 @@ def test_a_folder_of_tables_without_the_paper_says_what_is_missing(folder):
 @pytest.mark.parametrize(
     "kind, field", [("order", 'order = ["2", "No"]'), ("argmax", 'expected = "No"')]
 )
-def test_a_claim_about_a_row_that_is_not_there_is_refused(folder, kind, field):
+def test_a_claim_about_a_missing_row_is_refused(folder, kind, field):
     claim = f'id = "misspelt"\nkind = "{kind}"\ntext = "no such row"\nsource = "ours"'
     with open(folder / "table-5.toml", "a") as file:
         file.write(f'\n[[claims]]\n{claim}\nover = "row"\ncolumn = "*"\n{field}\n')

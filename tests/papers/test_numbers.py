@@ -1,4 +1,4 @@
-"""Numbers and their intervals: by hand, against Student, and as often right as said."""
+"""Numbers and intervals: by hand, against Student's t, and with the stated coverage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAINS = np.array([1.1, 1.3, 1.2, 1.15])
 
 
 def of_each(statistic, *columns) -> Number:
-    """A statistic of some columns of numbers, a request each."""
+    """A statistic of columns of numbers with one entry per request."""
     columns = [np.asarray(column, float) for column in columns]
     count = len(columns[0])
     without = {}
@@ -30,12 +30,12 @@ def geometric_mean(values) -> float:
 
 
 def speed_up(values) -> Number:
-    """The geometric mean of speed-ups, one of each prompt."""
+    """The geometric mean of speed-ups, one per prompt."""
     return of_each(geometric_mean, values)
 
 
 # -- the interval ----------------------------------------------------------------------
-def test_the_example_of_the_manual():
+def test_the_manuals_example():
     """2, 4 and 8: 4 * exp(-1.722) .. 4 * exp(1.722)."""
     number = speed_up([2, 4, 8])
     assert number.value == pytest.approx(4)
@@ -56,7 +56,7 @@ def test_the_interval_of_a_mean_that_may_be_negative_is_students(values):
 
 
 def test_a_quotient_of_the_same_prompts_is_paired():
-    """What a prompt does to both cancels."""
+    """The effect of a prompt on both cancels."""
     quotient = divide(speed_up(SLOW * GAINS), speed_up(SLOW))
     students = ttest_rel(np.log(SLOW * GAINS), np.log(SLOW)).confidence_interval(0.95)
     assert quotient.value == pytest.approx(geometric_mean(GAINS))
@@ -83,7 +83,7 @@ def test_the_mean_of_columns_has_the_interval_of_the_means_of_requests():
     assert mean.interval == pytest.approx(students)
 
 
-def test_numbers_of_other_prompts_are_independent_and_as_sure_as_the_fewer():
+def test_numbers_of_other_prompts_are_independent_and_as_sure_as_the_smaller_sample():
     """Their variances add; the interval is a little wide, as all are left out alike."""
     few = Number(7.75, {f"other/{i}": (31 - x) / 3 for i, x in enumerate(SLOW)}, n=4)
     many = np.linspace(-4.0, 4.0, 9)
@@ -96,9 +96,9 @@ def test_numbers_of_other_prompts_are_independent_and_as_sure_as_the_fewer():
 
 @pytest.mark.parametrize("n", [2, 4, 8])
 def test_95_percent_of_the_intervals_of_ratios_of_sums_contain_the_truth(n):
-    """As speeds are computed: all tokens over all seconds, by both methods.
+    """Speeds are such ratios: all tokens over all seconds, for both methods.
 
-    2,000 trials deviate by 0.5 %; small samples of sums are a little too sure.
+    2,000 trials deviate by 0.5 %; intervals of small samples are a little too narrow.
     """
     rng = np.random.default_rng(18)
     hits = 0
@@ -111,7 +111,7 @@ def test_95_percent_of_the_intervals_of_ratios_of_sums_contain_the_truth(n):
 
 
 # -- what has no interval --------------------------------------------------------------
-def test_a_number_of_one_request_may_be_anything():
+def test_a_number_of_one_request_has_an_unbounded_interval():
     once = speed_up([1.5])
     assert once.interval == (-inf, inf)
     assert not once.is_exact
@@ -119,13 +119,13 @@ def test_a_number_of_one_request_may_be_anything():
     assert divide(once, speed_up(SLOW)).n == 1
 
 
-def test_a_number_without_requests_or_the_same_without_any_is_exact():
+def test_a_number_that_no_request_changes_is_exact():
     for number in (Number(1.5), Number(1.5, {"a": 1.5 + 1e-15, "b": 1.5}, n=2)):
         assert number.is_exact
         assert number.interval == (1.5, 1.5)
 
 
-def test_an_exact_number_leaves_the_other_ones_interval_as_it_is():
+def test_an_exact_number_does_not_change_the_others_interval():
     exact = Number(2.0, {f"task/{i}": 2.0 for i in range(2)}, n=2)
     quotient = divide(speed_up(SLOW), exact)
     assert quotient.n == 4
@@ -134,7 +134,7 @@ def test_an_exact_number_leaves_the_other_ones_interval_as_it_is():
     assert speed_up(SLOW).times(0.5).interval == pytest.approx(quotient.interval)
 
 
-def test_what_is_undefined_without_a_request_is_left_out_of_the_interval():
+def test_the_interval_leaves_out_requests_without_which_the_number_is_undefined():
     """A run of accepted drafts is undefined without the only request that rejects."""
     number = speed_up(SLOW)
     with_undefined = Number(number.value, {**number.without, "task/9": nan}, n=4)

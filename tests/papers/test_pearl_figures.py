@@ -1,4 +1,4 @@
-"""PEARL's figures and tables on the virtual clock, against what arithmetic says."""
+"""PEARL's figures and tables on the virtual clock, compared with arithmetic."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_best_draft_lengths_by_hand():
 
 # -- items that are cells --------------------------------------------------------------
 def test_theorem_2_holds_without_its_plus_one():
-    """A run of drafts and its replacement is 1 / (1 - alpha) tokens."""
+    """A run of drafts with its replacement has 1 / (1 - alpha) tokens on average."""
     result = committed("pearl")["theorem-2"]
     values, column = result.values["virtual"], "E(accepted tokens)"
     assert values["0.0", column] == 1
@@ -59,8 +59,8 @@ def test_theorem_2_holds_without_its_plus_one():
     assert verdicts_of(result, "virtual")["plus-one-at-0.0"].holds == "no"
 
 
-def test_run_counts_are_those_of_164_prompts_of_1024_tokens():
-    """Not scaled to print: Table 11's counts come out by themselves."""
+def test_run_counts_match_164_prompts_of_1024_tokens():
+    """Without any scaling, the counts are those of Table 11."""
     result = committed("pearl")["table-11"]
     for row in ("Deepseek 6.7B&33B", "Codellama 7B&70B"):
         assert abs(result.error(row, "Target Model (SD)")) < 0.05
@@ -74,13 +74,15 @@ def test_run_counts_are_those_of_164_prompts_of_1024_tokens():
     "pair, t_draft, t_target",
     [("llama 2", 1 / 49.94, 1 / 9.22), ("llama 3.1", 1 / 44.37, 1 / 9.00)],
 )
-def test_table_18_keeps_what_moving_the_cache_leaves(pearl, pair, t_draft, t_target):
+def test_table_18_is_the_speed_left_after_moving_the_cache(
+    pearl, pair, t_draft, t_target
+):
     """Five drafts and a target of three stages never meet (Appendix G).
 
-    So a round lasts as long as the longer of both sides. Moving the cache, 1.3 ms each
-    way (Table 16), lengthens the draft's, which Llama 3.1 feels and Llama 2 does not.
-    The first 128 tokens: the last rounds of a text draft less, and a longer cache takes
-    longer to move.
+    So a round lasts as long as the slower side. Moving the cache takes 1.3 ms each way
+    (Table 16) and lengthens the draft's side, which slows Llama 3.1 but not Llama 2.
+    Only the first 128 tokens count: the last rounds of a text draft less, and a longer
+    cache takes longer to move.
     """
     apart = max(t_target, 5 * t_draft)
     shared = max(t_target, 5 * t_draft + 2 * 0.0013)

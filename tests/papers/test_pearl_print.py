@@ -67,14 +67,14 @@ def names_cell(entry: dict[str, Any], cell: Cell) -> bool:
 
 
 class Quotient(NamedTuple):
-    """A quotient of printed numbers, and how far rounding can have moved it."""
+    """A quotient of printed numbers, and its largest rounding error."""
 
     value: float
     slack: float
 
 
 def quotient(of: Cell, by: Cell | None = None) -> Quotient:
-    """of / by; without ``by`` a copy, which cannot move."""
+    """of / by; without ``by`` a copy, which has no rounding error."""
     if not by:
         return Quotient(CELLS[of], 0.0)
     value = CELLS[of] / CELLS[by]
@@ -84,7 +84,7 @@ def quotient(of: Cell, by: Cell | None = None) -> Quotient:
 
 # -- tables that contradict themselves -------------------------------------------------
 class Recomputed(NamedTuple):
-    """A printed number beside what other cells of its own table give."""
+    """A printed number and its value computed from other cells of its table."""
 
     cell: Cell
     printed: float
@@ -145,7 +145,7 @@ def test_arithmetic_fails_exactly_where_the_errata_say():
 
 # -- tables that contradict each other -------------------------------------------------
 def at_column(reference: list[str], column: str) -> Cell:
-    """A cell of the audit, whose "*" stands for each column."""
+    """A cell of the audit, with "*" replaced by a column."""
     return tuple(column if part == "*" else part for part in reference)
 
 
@@ -200,9 +200,9 @@ def test_what_else_the_errata_say():
     assert set(errata_of_kind("prose", "table-17")) == below_caption
 
 
-# -- how the experiments were counted --------------------------------------------------
+# -- how the paper counts --------------------------------------------------------------
 def alpha_of_accepted(accepted: float, gamma: int) -> float:
-    """The rate, to four digits, at which so many of gamma drafts are accepted."""
+    """The rate, to four digits, at which ``accepted`` of gamma drafts are accepted."""
 
     def distance(alpha: float) -> float:
         return abs(sum(alpha**i for i in range(1, gamma + 1)) - accepted)
@@ -220,7 +220,7 @@ def test_table_7_counts_no_bonus_and_table_11_ran_every_prompt_to_1024_tokens(na
     cell = tuple(CALIBRATION[name]["cell"])
     table_14_column = table_14_columns[table_7_columns.index(cell[2])]
 
-    # Without a bonus, a round's tokens lie above the mean by less than one.
+    # Without a bonus, a round's tokens exceed the mean by less than one.
     seconds = gamma / times["draft"]["printed"] + 1 / times["target"]["printed"]
     rate = CELLS["table-14", str(gamma), table_14_column]
     accepted = CELLS[cell]
@@ -289,7 +289,7 @@ def test_names_refer_to_something_and_latencies_are_table_10():
         assert tuple(entry.get("over", entry["cell"])) in CELLS
 
 
-def test_a_printed_c_is_that_of_the_clock():
+def test_a_printed_c_equals_the_clocks():
     compared = 0
     for item, table in TABLES.items():
         for row, column in product(table.get("row", [""]), table.get("column", [""])):
@@ -369,7 +369,7 @@ def test_every_cell_equals_the_text(item):
 
 
 @pytest.mark.parametrize("item", TEXT_ITEMS)
-def test_a_percent_sign_stands_where_the_errata_say(item):
+def test_percent_signs_are_printed_where_the_errata_say(item):
     texts = read_table(item).items()
     with_percent = {c for c, text in texts if "%" in text and "retain" not in c[0]}
     entries = errata_of_kind("text", item).items()

@@ -1,4 +1,4 @@
-"""Speed-ups over the same devices: devices counted, numbers by hand."""
+"""Speed-ups over the same devices: counts of devices, and numbers by hand."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_run_reserves_a_device_for_each_of_its_models(spec, devices):
 
 
 def test_device_seconds_count_waiting_devices():
-    """1.6 s after the first token, 8 tokens, two cores of which one mostly waits."""
+    """1.6 s after the first token, 8 tokens, two cores; one of them usually waits."""
     for method, by_hand in (("pearl", 2 * 1.6 / 8), ("autoregressive", 4 / 8)):
         number = number_of("device_seconds_per_token", runs_of(measured(method)))
         assert number.value == pytest.approx(by_hand)
@@ -119,7 +119,7 @@ def test_a_virtual_speed_up_is_over_the_stated_cost_of_all_its_gpus():
         assert gain == pytest.approx(1 / by_hand)
 
 
-def test_over_another_method_each_is_taken_over_its_own_devices():
+def test_a_ratio_of_two_methods_divides_each_by_its_own_devices():
     spec = DSI.changed(over=("speculative", 5))
     plain = load_hardware(spec.latency).plain_pass(load_latency(spec.latency).target(1))
     second = virtual_second_number(spec, Number(2.5), {})

@@ -1,4 +1,4 @@
-"""Tables of values that no run of a method gives: means over texts, by machine."""
+"""Tables of values from scripts instead of runs: means over texts, by machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def measured(result: TableResult, row: str, column: str) -> Number | None:
     return result.numbers.get((row, column, "measured"))
 
 
-def test_a_place_in_the_window_has_the_mean_share_of_its_texts():
+def test_a_window_position_has_the_mean_share_over_its_texts():
     row, table = "all in one pass", load_paper("ssd").table("extra-3")
     asked = next(a for a in values_to_measure(table) if a.pair == "embedded/once")
     shares = [0.8, 0.2, 0.5]
@@ -39,7 +39,7 @@ def test_a_place_in_the_window_has_the_mean_share_of_its_texts():
     assert others == set(table.row_labels) - {row}  # they were not measured
 
 
-def test_a_similarity_is_the_mean_over_layers_and_then_texts():
+def test_a_similarity_is_the_mean_over_layers_then_over_texts():
     table = load_paper("easyspec").table("table-5")
     asked = next(a for a in values_to_measure(table) if dict(a.settings)["lp"] == 2)
     by_text = [[1.0, 0.6, 0.8], [1.0, 0.8, 1.0]]  # two texts, three layers
@@ -61,7 +61,7 @@ def test_a_similarity_is_the_mean_over_layers_and_then_texts():
     assert "lowest 0.700 in layer 1" in line.note
 
 
-def test_a_moved_cache_has_the_mean_of_its_moves_of_the_newest_machine():
+def test_moving_a_cache_takes_the_mean_of_the_newest_machines_moves():
     table = load_paper("pearl").table("table-16")
     (asked,) = values_to_measure(table)
     values = []

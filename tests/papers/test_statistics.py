@@ -1,4 +1,4 @@
-"""Named statistics of hand-made runs: their values, and what they are without each."""
+"""Statistics of hand-made runs: their values with all requests and without each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from speclib.errors import SpeclibError
 
 MEASURED = measured_spec("pearl", 2, pair="embedded/codellama-7b-34b", task="humaneval")
 VIRTUAL = virtual_spec("pearl", 2)
-# Seconds of the method and of plain decoding, of which half a second is the prefill's.
+# Seconds of the method and of plain decoding, including half a second of prefill.
 SECONDS = [(2.5, 4.5), (1.5, 6.5), (3.5, 3.5)]
 
 
@@ -59,19 +59,19 @@ def test_a_timed_speed_up_is_the_geometric_mean_of_its_prompts(spec):
     assert with_prefill == pytest.approx((4.5 / 2.5 * 6.5 / 1.5) ** (1 / 3))
 
 
-def test_a_virtual_speed_up_is_of_the_sums():
+def test_a_virtual_speed_up_is_a_ratio_of_sums():
     number = number_of("speedup", runs_by_seconds(VIRTUAL))
     assert number.value == pytest.approx((4 + 6 + 3) / (2 + 1 + 3))
     assert number.without["task/1"] == pytest.approx((4 + 3) / (2 + 3))
 
 
-def test_what_is_not_over_plain_decoding_is_of_the_sums_also_where_it_is_timed():
+def test_statistics_without_a_baseline_use_sums_even_if_timed():
     """24 tokens after the first ones in 2 + 1 + 3 s."""
     assert number_of("decode_speed", runs_by_seconds(MEASURED)).value == 24 / 6
 
 
-def test_what_is_over_plain_decoding_is_so_by_its_definition():
-    """A method that runs as plain decoding does is even with it, by all of these."""
+def test_a_method_equal_to_plain_decoding_is_even_with_it():
+    """By each of these, a method that runs as plain decoding is even with it."""
     even = counts(4.5, with_tail=9, with_tail_seconds=4.5)
     for name in OVER_PLAIN:
         runs = runs_of(MEASURED, even, even, base=[even, even])
@@ -81,7 +81,7 @@ def test_what_is_over_plain_decoding_is_so_by_its_definition():
 
 @pytest.mark.parametrize("spec", [MEASURED, VIRTUAL])
 @pytest.mark.parametrize("name", ["speedup", "decode_speed", "acceptance_rate", "mat"])
-def test_without_a_request_a_number_is_that_of_the_others(spec, name):
+def test_leaving_out_a_request_gives_the_number_of_the_others(spec, name):
     runs = runs_by_seconds(spec)
     runs.stats[1] = replace(runs.stats[1], accepted=2, rejected=5)
     number = number_of(name, runs)
@@ -131,7 +131,7 @@ PASSES = {"accepted": 9, "rounds": 4, "draft_runs": 15}
 STEPS = Counts(requests=1, steps=10, step_seconds=4, **TEXT, **BUSY, **PASSES)
 
 
-def test_times_are_those_after_the_first_commit():
+def test_times_start_after_the_first_commit():
     by_hand = {
         "seconds": 8,  # per 100 tokens
         "draft_seconds": 2,
@@ -161,7 +161,7 @@ def test_the_variance_is_that_of_the_requests_speeds():
     assert isnan(value_of("speed_variance", requests[0]))
 
 
-def test_a_statistic_that_needs_something_else_says_so():
+def test_a_statistic_names_the_input_that_it_lacks():
     with pytest.raises(SpeclibError, match="unknown statistic 'luck'; of .* known the"):
         value_of("luck", counts(2.5))
     runs = runs_of(VIRTUAL, counts(2.5))

@@ -1,4 +1,4 @@
-"""Which cells of the papers' tables are run, of which kind and on how much."""
+"""Which cells of the papers' tables are run, of which kind and on how many prompts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_window_sweep_is_measured_on_half_the_prompts():
 def test_a_setting_that_cannot_be_run_is_named_with_file_and_cell(
     pearl, settings, says
 ):
-    """A setting of None stands for one that is missing."""
+    """A setting of None means a missing one."""
     table = pearl.table("table-5")
     row = {**table.row["2"], **settings}
     row = {name: value for name, value in row.items() if value is not None}
@@ -71,7 +71,7 @@ def test_a_setting_that_cannot_be_run_is_named_with_file_and_cell(
 
 
 @pytest.mark.parametrize("key", ["pearl", "duodecoding", "easyspec", "dsi", "ssd"])
-def test_every_item_is_measured_that_the_paper_says(key):
+def test_every_item_that_the_paper_names_is_measured(key):
     paper = load_paper(key)
     measured = {item for item in paper.tables if cells_of(key, item)}
     scripts = {
@@ -94,7 +94,7 @@ def test_dsis_table_1_asks_for_the_protocol():
 
 
 @pytest.mark.parametrize("item", ["table-1", "figure-3"])
-def test_duodecodings_texts_are_as_long_as_its_scripts_have_them(item):
+def test_duodecodings_texts_have_the_lengths_in_its_scripts(item):
     """cmds/*_llama.sh end QA and RAG at 32 tokens, cmds/*_vicuna.sh nothing at all."""
     lengths = defaultdict(set)  # by target, and by whether the task is QA or RAG
     for cell in cells_of("duodecoding", item, kind="virtual"):
@@ -138,7 +138,7 @@ def test_a_setting_of_one_kind_is_for_that_kind_alone():
     assert not {"pair", "measured"} & of_all_kinds.keys()
 
 
-def test_easyspecs_speed_is_of_dilated_models_and_its_acceptance_of_undilated_ones():
+def test_easyspecs_speed_uses_dilated_models_and_its_acceptance_undilated_ones():
     cells = cells_of("easyspec", "table-2", "table-4", "figure-4")
     of_acceptance = {"accepted_share", "accepted_of_levels"}
     assert of_acceptance < {cell.stat for cell in cells}
@@ -149,8 +149,8 @@ def test_easyspecs_speed_is_of_dilated_models_and_its_acceptance_of_undilated_on
         assert (pair.draft.shape is None) == is_undilated, cell
 
 
-def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec_beside_it():
-    """Its share is of the levels drafted, for its first round drafts none."""
+def test_eagle_drafts_as_many_levels_and_nodes_as_easyspec():
+    """Its share is of the drafted levels, because its first round drafts none."""
     cells = cells_of("easyspec", "table-4")
     tasks = {"MT", "TL", "SUM", "QA", "MR", "RAG"}
     rows = {(cell.row, cell.spec.method) for cell in cells}

@@ -37,7 +37,7 @@ TABLE.join(Paper(**NAMED, tables={"table-0": TABLE}))
 
 
 class MadeUp:
-    """The print of TABLE, with other numbers or None by (row, column)."""
+    """TABLE's printed numbers, with changes by (row, column); None removes one."""
 
     def __init__(self, others=(), *, kind="virtual", stand_ins=False, missing=()):
         numbers = {cell: Number(value) for cell, value in PRINTED.items()}
@@ -64,21 +64,21 @@ def judge(numbers: MadeUp | dict | None = None, **fields: Any) -> Verdict:
 
 
 def order_in(column: str, *labels: str) -> dict[str, Any]:
-    """That the rows ``labels`` of a column fall in this order."""
+    """A claim that the rows ``labels`` of a column decrease in this order."""
     return {"kind": "order", "over": "row", "column": column, "order": list(labels)}
 
 
 def best_in(column: str, label: str) -> dict[str, Any]:
-    """That the row ``label`` of a column is the highest."""
+    """A claim that the row ``label`` of a column is the highest."""
     return {"kind": "argmax", "over": "row", "column": column, "expected": label}
 
 
 def number(value: float, *factors: float) -> Number:
-    """A number that is ``factors`` times as large without each of its requests."""
+    """A number that leaving out each request multiplies by one of ``factors``."""
     return Number(value, {str(i): value * f for i, f in enumerate(factors)}, n=4)
 
 
-# Factors by which a number goes up and down: the interval is a fourth to four times it.
+# Factors of leaving out a request: the interval is a fourth to four times the number.
 UP = (0.7, 0.9, 1.1, 1.4)
 DOWN = UP[::-1]
 NARROW = (0.99, 1.0, 1.0, 1.01)  # within 4 %
@@ -138,7 +138,7 @@ def test_a_claim_on_exact_numbers_is_judged(claim):
     assert judge(kind=kind, **fields).holds == holds
 
 
-def test_equal_numbers_are_in_no_order_and_are_both_highest():
+def test_equal_numbers_have_no_order_and_are_both_highest():
     equal = {("2", "A"): Number(3.0), ("4", "A"): Number(3.0)}
     row = judge(equal, **order_in("A", "3", "4"))
     assert (row.holds, row.note) == ("no", "A: 3 3, 4 3")
@@ -189,12 +189,12 @@ def test_the_judge_agrees_with_the_transcriber_on_every_printed_claim(key, fewes
     assert judged > fewest
 
 
-# -- what intervals settle -------------------------------------------------------------
+# -- settled by intervals --------------------------------------------------------------
 TOGETHER = {("3", "A"): number(3, *UP), ("4", "A"): number(2, *UP)}
 APART = {("3", "A"): number(3, *UP), ("4", "A"): number(2, *DOWN)}
 
 
-def test_an_order_is_settled_by_numbers_that_go_up_and_down_together():
+def test_numbers_that_vary_together_settle_an_order():
     """Their intervals overlap, and without each request they are in order."""
     for order, holds in ((("3", "4"), "yes"), (("4", "3"), "no")):
         assert judge(TOGETHER, **order_in("A", *order)).holds == holds
@@ -273,7 +273,7 @@ def test_one_prompt_settles_nothing(fields):
 
 
 @any_claim
-def test_a_claim_on_a_number_to_come_is_open_and_names_it(fields):
+def test_a_claim_on_a_missing_number_is_open_and_names_it(fields):
     for others in ({}, {("3", "A"): None}):
         row = judge(MadeUp(others, missing=[("3", "A")]), **fields)
         assert (row.holds, row.note) == ("open", "3 / A: not run yet")
@@ -307,7 +307,7 @@ def test_stand_ins_are_judged_by_orders_and_maxima_alone(fields):
         assert row.holds == "yes"
     else:
         assert (row.holds, row.note) == ("not judged", OTHER_HARDWARE)
-        assert row.value.startswith("3")  # it stands beside the print
+        assert row.value.startswith("3")  # compared with the printed number
 
 
 def test_stand_ins_are_judged_by_a_bound_of_the_method():
