@@ -35,7 +35,7 @@ def sizes(trace) -> list[int]:
 
 
 # -- assisted generation ---------------------------------------------------------------
-def test_a_constant_schedule_drafts_as_many_each_time_and_never_the_last_token(decode):
+def test_a_constant_schedule_drafts_a_fixed_number_but_never_the_last_token(decode):
     """10 tokens, 3 at once and a bonus: 4, 4, then one draft of the 2 that are left."""
     output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
     assert output == WORDS[:10]
@@ -73,10 +73,8 @@ def test_drafting_ends_after_an_end_token(decode):
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampling"]
 )
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
-def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(
-    threshold, sampler
-):
-    """A draft's probability at temperature 1 is the toy's own row.
+def test_drafting_ends_after_the_first_token_with_low_confidence(threshold, sampler):
+    """The draft's confidence at temperature 1 is the toy's own row.
 
     Greedy decoding shows a one-hot q.
     """
@@ -90,7 +88,7 @@ def test_drafting_ends_after_the_first_token_the_draft_is_less_sure_of(
     committed = 0
     ended_by_doubt = []
     for proposed, commit in zip(drafts(trace), trace.commits, strict=False):
-        chances = []  # the draft's own, of what it proposed
+        chances = []  # the draft's probabilities of its proposed tokens
         for index, token in enumerate(proposed):
             text_before = text[: 1 + committed] + proposed[:index]
             (row,) = draft.rows(text_before, 0, Sampler(1.0))
@@ -130,7 +128,7 @@ def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
     longest=st.integers(1, 4),
     eos=st.sampled_from([(), (2,), (2, 0)]),
 )
-def test_what_is_drafted_is_what_transformers_looks_up(text, length, longest, eos):
+def test_prompt_lookup_drafts_what_transformers_does(text, length, longest, eos):
     torch = pytest.importorskip("torch")
     from transformers.generation.candidate_generator import (
         PromptLookupCandidateGenerator,

@@ -1,6 +1,6 @@
-"""A device that raises or is lost: every method ends with its name, and never hangs.
+"""If a device raises or is lost, every method ends with its name and never hangs.
 
-The claims hold for whatever is registered. Nothing is random here: toys are greedy.
+The claims hold for every registered method. Nothing is random: toys are greedy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DO_WITHOUT_DRAFTERS = {"dsi"}
 
 
 class Breaking(Toy):
-    """A toy that raises in every pass from the one numbered ``breaks_at`` on."""
+    """A toy that raises in pass number ``breaks_at`` and in every later one."""
 
     breaks_at = 0
     passes = 0
@@ -49,7 +49,7 @@ def toys(breaking: str = "", breaks_at: int = 0) -> dict[str, Toy]:
 
 
 def write(world: World, case, settings) -> tuple[tuple[int, ...], Trace]:
-    """What the method writes in ``world``, and the trace of it."""
+    """The method's output in ``world``, and its trace."""
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=TOKENS)
     case.method(world, **settings)
     return world.text[1:], world.end()
@@ -78,9 +78,7 @@ def test_a_device_that_raises_ends_every_method_with_its_name_and_the_cause(
 
 @pytest.mark.parametrize("second", [0.0, 0.5, 4.0])
 @pytest.mark.parametrize("device", ["draft", "target"])
-def test_a_lost_device_ends_every_method_but_those_that_do_without(
-    case, device, second
-):
+def test_a_lost_device_ends_every_method_that_needs_it(case, device, second):
     for settings in case.at(1, 3):
         world = MortalWorld(toys(), LATENCY, "immediate", {device: second})
         try:
@@ -90,7 +88,7 @@ def test_a_lost_device_ends_every_method_but_those_that_do_without(
             assert device == "target" or case.name not in DO_WITHOUT_DRAFTERS
             continue
 
-        # It goes on without this device, or never asked it.
+        # It continues without this device, or never asked it.
         asks_drafts = any(event.device == "draft" for event in trace.events)
         assert device == "draft"
         assert case.name in DO_WITHOUT_DRAFTERS or not asks_drafts

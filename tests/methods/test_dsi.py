@@ -1,4 +1,4 @@
-"""DSI: plain decoding's own tokens under every timing, never slower."""
+"""DSI writes plain decoding's tokens under every timing, and is never slower."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICIES = ("immediate", "after-op")
 
 
 class AnyTime(Latency):
-    """Operations last as chance has it, so that they end in any order."""
+    """Operations last random times, so that they end in any order."""
 
     def __init__(self, seed: int, choices=(0.1, 1.0, 1.0, 2.5, 7.0)):
         super().__init__(**vars(Latency.ratio(3)))
@@ -125,7 +125,7 @@ def test_exact_match_writes_plain_decodings_tokens_under_any_timing(schedules):
 
 
 class ByPosition(AnyTime):
-    """An operation lasts as its position in the text says: no token has a say in it."""
+    """An operation's duration depends on its position in the text, not on any token."""
 
     def __init__(self, seed: int):
         super().__init__(seed, (1, 2, 3, 5))
@@ -177,7 +177,7 @@ CLOCKS_AT_EVERY_PUSH = ("c = 2", "any order 0", "by position 0")
 
 
 def clocks_with_marks() -> list:
-    """The names of all CLOCKS; those of the others are thorough."""
+    """The names of all CLOCKS; the others are marked thorough."""
     names = []
     for name in CLOCKS:
         if name in CLOCKS_AT_EVERY_PUSH:
@@ -224,7 +224,7 @@ class Telling(Virtual):
         super()._carry_out(future, [*steps, Step(9 * is_slow)], done, error)
 
 
-def test_a_draft_whose_time_tells_its_token_breaks_the_ratio_test_but_not_exact_match():
+def test_a_draft_whose_timing_reveals_its_token_breaks_only_the_ratio_test():
     """The limit of the promise, as the page states it: found by the same enumerator."""
     errors = {}
     for test in ("exact", "ratio"):
@@ -306,9 +306,9 @@ def test_one_target_always_works_on_the_committed_text():
         assert any(low <= length <= high for low, high in spans)
 
 
-# -- what ends at the same moment ------------------------------------------------------
+# -- simultaneous events --------------------------------------------------------------
 class Backwards(Virtual):
-    """A clock that handles what ends at the same moment in the opposite order."""
+    """A clock that handles simultaneous events in the opposite order."""
 
     def __init__(self, *args, **how):
         super().__init__(*args, **how)
@@ -318,7 +318,7 @@ class Backwards(Virtual):
 @pytest.mark.parametrize("cancel", POLICIES)
 @pytest.mark.parametrize("servers, lookahead", [(1, 5), (3, 2), (5, 1)])
 @pytest.mark.parametrize("c", [2, 5])
-def test_the_order_in_which_a_moment_is_handled_changes_no_time(
+def test_the_order_of_simultaneous_events_changes_no_time(
     c, servers, lookahead, cancel
 ):
     for seed in range(3):
@@ -346,7 +346,7 @@ def mean_seconds(c, alpha=0.8, servers=1, lookahead=5, requests=6, **how) -> flo
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-def test_a_block_that_ends_with_a_pass_is_there_for_the_next_one(servers):
+def test_a_block_that_ends_with_a_pass_is_ready_for_the_next_one(servers):
     """At c = 5 a block of 5 lasts as long as a pass: as if it were done just before."""
     just_late, together, just_in_time = [
         mean_seconds(c, servers=servers) for c in (5 - 1e-5, 5, 5 + 1e-5)
@@ -356,7 +356,7 @@ def test_a_block_that_ends_with_a_pass_is_there_for_the_next_one(servers):
 
 
 # -- how much a drafter writes at a time -----------------------------------------------
-def test_a_block_of_no_token_is_refused():
+def test_an_empty_block_is_refused():
     with pytest.raises(SpeclibError, match="block is 0: give at least 1"):
         run(toys(0.5, 1), Latency.ratio(2), 4, lookahead=1, block=0)
 
@@ -370,7 +370,7 @@ def test_an_unknown_test_is_refused_by_name():
 def commits_of_amusd(
     agrees: list[bool], c: int, tokens: int
 ) -> list[tuple[float, int]]:
-    """When AMUSD commits how many tokens, by its own rules, written anew.
+    """When AMUSD commits how many tokens: an independent version of its rules.
 
     A draft takes 1 s and a verification c. The draft model writes on and on. The target
     verifies what has been drafted when it is free, and commits what it agrees with and

@@ -1,4 +1,4 @@
-"""DuoDecoding: how many sequences, which one goes on, and what a round takes.
+"""DuoDecoding: how many sequences, which one continues, and what a round takes.
 
 Expected values come from arithmetic on hand-made chances, and from plain decoding's own
 output.
@@ -65,7 +65,7 @@ def branched(draft, n, **settings):
 
 
 def sequence_counts(draft, budgets, **settings) -> list[int]:
-    """How many sequences there are at each budget."""
+    """The number of sequences at each budget."""
     return [len(branched(draft, budget, **settings)[0]) for budget in budgets]
 
 
@@ -103,7 +103,7 @@ def test_the_number_of_sequences_divides_the_budget_and_has_a_limit():
         assert sequence_counts(four, budgets=[12], most=most) == [count]
 
 
-def test_a_given_number_of_sequences_is_kept_whatever_the_draft_thinks():
+def test_a_given_number_of_sequences_overrides_the_drafts_confidence():
     sure = Table([0.97, 0.01, 0.02, 0.0], [0.0, 1.0, 0.0, 0.0])
     for k, length in ((1, 7), (2, 3), (3, 2)):
         sequences, theta, _ = branched(sure, 7, k=k)
@@ -138,7 +138,7 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     assert done.fed - 2 - drafted in (0, 1)
 
 
-# -- which one goes on -----------------------------------------------------------------
+# -- which one continues --------------------------------------------------------------
 @pytest.mark.slow
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
@@ -191,7 +191,7 @@ def place_of_sequence(sequences, first_token: int) -> int | None:
 def test_a_draft_that_is_always_wrong_is_rejected_and_its_rate_is_zero(
     decode, alpha, rate
 ):
-    """A token that nobody chose was tested all the same: else no rate would be low."""
+    """Tokens outside every sequence count as tested; otherwise no rate would be low."""
     models = toys(alpha)
     _, trace = decode(METHODS["duodecoding"], models, 20, gamma=3, k=1)
     counted = stats(trace)
@@ -237,7 +237,7 @@ def test_a_budget_of_one_is_plain_decoding_pass_for_pass(decode):
 
 
 def target_passes(trace) -> list[tuple]:
-    """When each was, and what it was fed."""
+    """The times of each event, and what it was fed."""
     passes = [event for event in trace.operations if event.is_scoring]
     return [(event.ts, event.dur, event.tokens) for event in passes]
 

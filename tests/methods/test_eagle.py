@@ -1,4 +1,4 @@
-"""EAGLE: what the head reads and predicts, which tree is offered, what is tested.
+"""EAGLE: the head's input and output, the offered tree, and the test.
 
 Expected values come from transformers' hidden states, from the head recomputed without
 a cache, from a search of all nodes, from plain decoding, and from mixed-up features.
@@ -91,7 +91,7 @@ def test_a_token_that_cannot_be_drawn_is_no_candidate():
         assert len(tree.children(node)) in (0, 2)
 
 
-# -- features that are handed over -----------------------------------------------------
+# -- features from the target ----------------------------------------------------------
 def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
     features = Features(2, np.array([[2.0], [3.0], [4.0]]))  # of tokens 2, 3, 4
     assert features.before(3, 6).tolist() == [[2.0], [3.0], [4.0]]
@@ -101,7 +101,7 @@ def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
     assert from_the_start.before(0, 1).tolist() == [[0.0]]
 
 
-def test_features_of_a_path_are_those_of_its_nodes():
+def test_a_path_has_the_features_of_its_nodes():
     """Tokens 3 and 4 of a text of five, then a tree of nodes 0 .. 3."""
     features = Features(3, np.arange(6.0)[:, None])
     along = features.of_path(5, [1, 3])
@@ -110,7 +110,7 @@ def test_features_of_a_path_are_those_of_its_nodes():
 
 
 def run_with(draft, target, change=lambda features: features, limit=20, **settings):
-    """EAGLE of two models; ``change`` is done to what the target's passes hand over."""
+    """EAGLE with two models; ``change`` is applied to the target's features."""
 
     class Changing(Virtual):
         def wait(self, future):
@@ -125,8 +125,8 @@ def run_with(draft, target, change=lambda features: features, limit=20, **settin
     return world
 
 
-def test_a_toy_head_finds_out_features_that_are_mixed_up():
-    """Every registry test of EAGLE rests on it: a toy reads what the text's are."""
+def test_a_toy_head_detects_mixed_up_features():
+    """Every registry test of EAGLE relies on it: a toy reads the text's features."""
     settings = {"gamma": 3, "width": 2, "budget": 5}
     assert run_with(Toy(0.7), Toy(), **settings).text
 
@@ -163,7 +163,7 @@ def test_the_first_round_has_no_draft_and_every_further_one_has_both():
         assert names == ["draft_dynamic_tree", "score_tree_features"]
 
 
-def test_passes_count_also_where_nothing_of_their_level_is_offered():
+def test_passes_count_even_if_no_node_of_their_level_is_offered():
     """Every token has a fifth: level 1 has two nodes of .2, level 2 such of .04."""
 
     class Even(Random):
@@ -241,7 +241,7 @@ def target_network():
 
 @pytest.fixture(scope="module")
 def head(target_network):
-    """A head whose every weight matters."""
+    """A head in which every weight matters."""
     made = eagle_head.fresh(target_network, 0)
     torch.manual_seed(2)
     for name, weight in made.named_parameters():
@@ -251,7 +251,7 @@ def head(target_network):
 
 
 def hidden_states(net, text) -> np.ndarray:
-    """What transformers calls the last hidden states of ``text``."""
+    """The last hidden states of ``text``, as transformers returns them."""
     output = net(torch.tensor([text]), output_hidden_states=True)
     return output.hidden_states[-1][0].detach().numpy()
 
@@ -272,7 +272,7 @@ def test_features_are_transformers_last_hidden_states(target_network):
         first.values, hidden_states(target_network, TEXT[:3]), atol=1e-5
     )
 
-    # What is cached is not fed again; a node's feature is that of its own path.
+    # What is cached is not fed again; a node's feature depends on its own path.
     tree = features_of(model, TEXT, (NODES, PARENTS))
     assert (tree.start, tree.end) == (3, len(TEXT) + len(NODES))
     of_text = hidden_states(target_network, TEXT)
@@ -286,8 +286,8 @@ def test_features_are_transformers_last_hidden_states(target_network):
 def chain_by_hand(head, target_network, text, path) -> list[np.ndarray]:
     """The head's rows after ``text`` and each token of ``path``, without any cache.
 
-    The text's tokens go in with the target's features, those of the path with what the
-    head itself has predicted before.
+    The text's tokens go in with the target's features, and the path's tokens with the
+    features that the head itself predicted before.
     """
     incoming = torch.zeros(1, WIDTH)
     of_text = torch.tensor(hidden_states(target_network, text))
@@ -304,7 +304,7 @@ def chain_by_hand(head, target_network, text, path) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_head_goes_on_with_its_targets_features_and_then_with_its_own(
+def test_a_head_reads_its_targets_features_and_then_its_own(
     target_network, head, packed
 ):
     target = hf.HFModel(target_network, VOCAB)
@@ -321,8 +321,8 @@ def test_a_head_goes_on_with_its_targets_features_and_then_with_its_own(
     np.testing.assert_allclose(level_2, [by_hand[2], other[2]], atol=1e-6)
 
 
-def test_after_a_tree_the_head_reads_the_accepted_tokens_anew(target_network, head):
-    """What it cached of drafted nodes is gone, and the next tree is as from scratch."""
+def test_after_a_tree_the_head_reads_the_accepted_tokens_again(target_network, head):
+    """Drafted nodes leave its cache, and the next tree is as if from an empty cache."""
     target, model = hf.HFModel(target_network, VOCAB), eagle_head.Head(head, VOCAB)
     ask = request(5)
     features = features_of(target, TEXT)
@@ -345,7 +345,7 @@ def test_after_a_tree_the_head_reads_the_accepted_tokens_anew(target_network, he
 
 @pytest.mark.parametrize("passes", range(3))
 def test_a_drafting_that_was_stopped_leaves_nothing_wrong(target_network, head, passes):
-    """Stopped before its first, second or third pass; then it is asked for again."""
+    """Drafting stops before its first, second or third pass, and is then repeated."""
     features = features_of(hf.HFModel(target_network, VOCAB), TEXT)
     operation = DraftDynamicTree(TEXT, 3, 2, 6, features)
     wanted = perform(operation, eagle_head.Head(head, VOCAB), request()).output
@@ -362,7 +362,7 @@ def test_a_drafting_that_was_stopped_leaves_nothing_wrong(target_network, head, 
     np.testing.assert_allclose(again.rows, wanted.rows, atol=1e-6)
 
 
-def test_what_was_drafted_without_features_is_not_taken_for_more(target_network, head):
+def test_a_draft_without_features_is_not_reused_as_one_with_them(target_network, head):
     target, model = hf.HFModel(target_network, VOCAB), eagle_head.Head(head, VOCAB)
     model.rows(TEXT, 0, PLAIN)
     features = features_of(target, TEXT)
@@ -373,7 +373,7 @@ def test_what_was_drafted_without_features_is_not_taken_for_more(target_network,
     np.testing.assert_allclose(rows[0], by_hand, atol=1e-6)
 
 
-def test_a_dilated_head_reads_its_dilated_target_and_says_the_same(
+def test_a_dilated_head_reads_its_dilated_target_and_predicts_the_same(
     target_network, head
 ):
     shape = (1, 96, 12, 80)
@@ -393,7 +393,7 @@ def test_a_dilated_head_reads_its_dilated_target_and_says_the_same(
 
 
 # -- the stored head -------------------------------------------------------------------
-def test_what_is_stored_of_a_head_is_its_own(tmp_path, target_network, head):
+def test_a_stored_head_has_only_its_own_weights(tmp_path, target_network, head):
     save_head(head, tmp_path)
     again = eagle_head.read(target_network, tmp_path)
     assert again.state_dict().keys() == head.state_dict().keys()
@@ -416,7 +416,7 @@ def test_what_is_stored_of_a_head_is_its_own(tmp_path, target_network, head):
         (3, "cut short", "eagle.safetensors, of .* bytes, is cut off"),
     ],
 )
-def test_a_head_that_is_none_is_refused(
+def test_a_folder_that_is_no_head_is_refused(
     tmp_path, target_network, head, layers, damage, says
 ):
     from safetensors.torch import load_file, save_file

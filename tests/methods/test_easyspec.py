@@ -35,7 +35,7 @@ def models(seed: int = 0, draft=Random) -> dict:
 
 
 class Plain(Random):
-    """Its layers cannot share an input."""
+    """A draft whose layers cannot share an input."""
 
     drafting = Model.drafting  # one layer after the other
 
@@ -45,7 +45,7 @@ class Plain(Random):
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
 @pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
-def test_where_every_pass_is_exact_it_is_tree_sd_to_the_last_digit(
+def test_with_exact_passes_only_it_is_tree_sd_to_the_last_digit(
     decode, sampler, calibrate, draft
 ):
     for seed in range(5):
@@ -205,8 +205,8 @@ def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate
         assert world.checked == len(world.end().operations) > 8
 
 
-def test_drafted_on_two_ranks_a_text_is_plain_decodings(tmp_path):
-    """Draft and target are one network: exactly drafted all passes, fuzzily not all."""
+def test_a_text_drafted_on_two_ranks_is_plain_decodings(tmp_path):
+    """Draft and target are one network: exact drafts all pass, fuzzy ones do not."""
     pytest.importorskip("torch")
     from helpers.checkpoints import network, numbered_words, save_tokenizer
 
@@ -247,7 +247,7 @@ def drafting(
     return clock.seconds("draft", operation, kept, fed)
 
 
-def test_calibration_costs_what_an_exact_pass_takes_longer_than_a_fuzzy_one():
+def test_calibration_costs_the_difference_of_an_exact_and_a_fuzzy_pass():
     clock = load_latency(CLOCKS["Llama-3"])
     exact = clock.draft(1)
     fuzzy = clock.fuzzy.curve(1)
@@ -265,7 +265,7 @@ def test_calibration_costs_what_an_exact_pass_takes_longer_than_a_fuzzy_one():
 
 
 @pytest.mark.parametrize("family", CLOCKS)
-def test_iterations_take_what_table_2_prints_but_for_its_dearer_verifying(family):
+def test_iterations_take_table_2s_times_except_its_slower_verification(family):
     """100 tokens are 100 / (1 + 5 alpha) iterations, alpha as printed.
 
     Drafting agrees within 3 %. The whole is 3 to 8 % quicker than printed, since

@@ -68,8 +68,8 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
     """Columns 6 8 9 and 5 6 7, then 7 9 0 and 6 7 8, ...: a wrong and a right n-gram of
     each key, in this order.
 
-    Round the circle, after 10 passes, the text ends with 5 again, of which there is the
-    right one only; then with 8, of which 8 9 0 came after 8 0 1.
+    After 10 passes, the text has gone round and ends with 5 again, which has only the
+    right n-gram; then with 8, where 8 9 0 came after 8 0 1.
     """
     trace = by_hand(decode, 19, guesses=2)
     assert [len(e.tokens) for e in trace.commits] == [1] * 10 + [3] * 3
@@ -125,7 +125,7 @@ def test_the_window_ends_where_the_context_does(decode):
 
 # -- what comes out --------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
-def test_whatever_the_settings_the_tokens_are_plain_decodings_own(decode, sampler):
+def test_the_tokens_are_plain_decodings_at_any_setting(decode, sampler):
     for seed, settings in enumerate(SETTINGS):
         models = {"draft": Random(3), "target": Random(3, seed)}
         how = {"sampler": sampler, "coins": Coins(seed)}
@@ -136,7 +136,7 @@ def test_whatever_the_settings_the_tokens_are_plain_decodings_own(decode, sample
         assert output == plain, settings
 
 
-def test_on_a_text_that_repeats_itself_several_tokens_pass_at_once(decode):
+def test_on_a_repetitive_text_several_tokens_pass_at_once(decode):
     models = {
         "draft": Toy(0.5, 50, 0, (1, 2, 3)),
         "target": Toy(None, 50, 0, (1, 2, 3)),
@@ -162,7 +162,7 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
 
 # -- the embedded pair -----------------------------------------------------------------
 def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():
-    """What was likeliest after a token stays under it: 22 was said after 12."""
+    """The likeliest successor stays under its token: 22 follows 12."""
     window = Window((1, 2, 3, 4, 5), span=5, height=3)
     window.move((11, 12, 13, 14, 15))
     assert window.levels == [(2, 3, 4, 5), (11, 12, 13, 14, 15)]

@@ -38,7 +38,7 @@ some_or_all = pytest.mark.parametrize(
 
 
 def toys(alpha: float, seed: int = 0) -> dict:
-    """A target that says WORDS, and a draft that agrees with it alpha of the time."""
+    """A target that writes WORDS, and a draft that agrees with it alpha of the time."""
     return {
         "draft": Toy(alpha, 50, seed, WORDS, 128),
         "target": Toy(None, 50, seed, WORDS, 128),
@@ -46,7 +46,7 @@ def toys(alpha: float, seed: int = 0) -> dict:
 
 
 # -- pages -----------------------------------------------------------------------------
-# Settings of which no variant has another value than the default, and why.
+# Settings for which every variant has the default value, and why.
 NOT_VARIED = {
     ("dsi", "servers"),  # variants are tested in worlds with one target
 }
@@ -60,8 +60,8 @@ def test_every_page_of_a_method_is_registered():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_says_what_it_is(name):
-    """To whoever reads its page, looks at its picture, or looks it up in the manual."""
+def test_a_method_describes_itself(name):
+    """On its page, in its picture and in the manual."""
     assert METHODS[name].__doc__, f"{name} has no docstring"
     assert about(name).name != name, f"the page of {name} lacks ABOUT: see page_facts"
     table = (ROOT / "docs" / "use.md").read_text()
@@ -100,8 +100,8 @@ def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
 def prompt_lengths(gamma: int, largest_gamma: int) -> list[int]:
     """Of prompts that are shorter than a draft of ``gamma`` tokens, as long, or longer.
 
-    A method without a gamma counts as one of 8. Where all others have smaller ones, it
-    has the lengths of their prompts, and the longest of its own.
+    A method without a gamma counts as gamma 8. If all others have smaller gammas, it
+    gets their prompt lengths, and the longest of its own.
     """
     lengths = range(1, min(gamma, largest_gamma) + 2)
     return sorted({*lengths, gamma + 1})
@@ -176,7 +176,7 @@ def test_a_text_may_fill_the_context_to_its_last_token(decode, name):
     assert output == expected
 
 
-def test_the_toys_overlap_is_alpha_whatever_their_contexts():
+def test_the_toys_overlap_is_alpha_in_any_context():
     p = Toy(context=99).rows((0, 1, 2), 2, Sampler(1.0))
     q = Toy(0.7, context=500).rows((0, 1, 2), 2, Sampler(1.0))
     assert np.minimum(p, q).sum(1) == pytest.approx([0.7] * 3)
@@ -260,7 +260,7 @@ def test_sampled_transitions_are_the_targets(main_case, decode, amount):
         assert chi_square(decode, main_case.method, settings, amount) < LIMIT
 
 
-def test_the_chi_square_test_finds_a_residual_that_is_ignored(decode):
+def test_the_chi_square_test_finds_an_ignored_residual(decode):
     def careless(world, gamma):
         while world.going:
             draft = world.wait(world.draft.propose(world.text, gamma))
@@ -348,10 +348,8 @@ def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
-def test_pearl_commits_as_many_per_step_as_its_two_state_chain_says(
-    decode, alpha, gamma
-):
-    """Pre-verify commits 1 and goes on to post-verify with probability alpha;
+def test_pearl_commits_per_step_as_its_two_state_chain_predicts(decode, alpha, gamma):
+    """Pre-verify commits 1 and is followed by post-verify with probability alpha;
     post-verify commits (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma.
 
     Tolerance 8 %: four standard errors or more of 6,000 tokens.
@@ -403,7 +401,7 @@ def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
 
 
 def target_passes(trace) -> list[tuple]:
-    """When each was, and what it was fed."""
+    """The times of each event, and what it was fed."""
     passes = [event for event in trace.operations if event.is_scoring]
     return [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in passes]
 
@@ -417,7 +415,7 @@ def test_an_ablation_that_does_not_exist_is_refused(decode):
 
 # -- the printed examples --------------------------------------------------------------
 class Step(NamedTuple):
-    """What one step of a run shows."""
+    """One step of a run."""
 
     mode: str
     start: float
@@ -439,7 +437,7 @@ class Replayed(NamedTuple):
 
 
 class Script:
-    """What draft and target say, so that PEARL must take the printed steps.
+    """The words of draft and target, so that PEARL must take the printed steps.
 
     Words have numbers; 0 is what is not printed.
     """
@@ -458,7 +456,7 @@ class Script:
             self.add(step, gamma)
 
     def add(self, step: dict, gamma: int) -> None:
-        # The draft goes on after the window: the block of the step before, less its
+        # The draft continues after the window: the block of the step before, less its
         # first token, with unprinted tokens instead of those that the paper left out.
         block = [self.number[word] for word in step["block"]]
         window: tuple[int, ...] = ()
@@ -481,7 +479,7 @@ class Script:
 
 
 def replay(item: str, c: float) -> Replayed:
-    """Runs PEARL as a printed example has it; t_draft is 1, t_target is ``c``."""
+    """Runs PEARL on a printed example; t_draft is 1, t_target is ``c``."""
     path = DATA / "papers" / "pearl" / f"{item}.toml"
     table = tomllib.loads(path.read_text())
     gamma = table["settings"]["gamma"]
@@ -498,7 +496,7 @@ def replay(item: str, c: float) -> Replayed:
         (BOS,),
         sampler=Sampler(),
         coins=Coins(),
-        limit=2 * len(script.text),  # the text goes on, and so does the draft
+        limit=2 * len(script.text),  # the text continues, and so does the draft
         on_commit=stop_where_the_print_does,
     )
     METHODS["pearl"](world, gamma)

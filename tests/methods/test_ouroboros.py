@@ -54,7 +54,7 @@ def of_round(trace, number: int, op: str) -> list:
 
 
 def what_happened(trace) -> list[tuple]:
-    """When, where and with what each event was, by whatever name."""
+    """Each event without its name: time, device, cache and tokens."""
     return [
         (e.ts, e.dur, e.device, e.tokens, e.outcome, e.kept, e.fed)
         for e in trace.events
@@ -103,7 +103,7 @@ def test_drafting_by_phrases_drafts_the_same_tokens_in_fewer_passes(decode, samp
 
 
 # -- by hand ---------------------------------------------------------------------------
-def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_draft(
+def test_by_hand_the_draft_follows_its_own_ngrams_and_a_phrase_extends_it(
     decode,
 ):
     """Draft and target count round a circle of ten; gamma = 5, W = 2, N = 3.
@@ -113,8 +113,8 @@ def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_
     draft 6 to 0. The bonus 1 moves the text on by one position more than the window, so
     from then on the n-gram of the last token is right: in round 2 passes after 1 to 5
     give 1 2 3 and so on. After the last draft, 6, the latest phrase is 7 8 of pass 3.
-    In round 3 the text ends with 9, of which pass 6 gave 9 0 1 while the window stood
-    there: two of it pass and a third token comes free. After 2, the 3 of 2 3 4 and a
+    In round 3 the text ends with 9. Pass 6 gave 9 0 1 while the window was there: two
+    of its tokens pass and a third comes free. After 2, the 3 of 2 3 4 and a
     token more: five in two passes. Then 5 6 follows the 4.
     """
     models = {"draft": Successor(), "target": Successor()}
@@ -139,7 +139,7 @@ def test_by_hand_the_draft_goes_along_its_own_ngrams_and_a_phrase_lengthens_its_
         assert [e.tokens for e in offered] == offered_phrases[number]
 
 
-def test_by_hand_what_the_target_says_after_failed_drafts_becomes_phrases(decode):
+def test_by_hand_the_targets_tokens_after_failed_drafts_become_phrases(decode):
     """The draft says 5 after 1. It drafts 1 5 6 7; 5 fails, and 2 comes in its place.
 
     But after 5, 6 and 7 the target has said 6, 7 and 8: the phrases 5 6 7, 6 7 8 and
@@ -157,15 +157,15 @@ def test_by_hand_what_the_target_says_after_failed_drafts_becomes_phrases(decode
     assert (counts.accepted, counts.rejected) == (7, 1)
 
 
-def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
+def test_by_hand_a_failed_phrase_is_corrected_by_the_targets_tokens(
     decode,
 ):
     """The target says 8 after 1 5, and 6 after any other 5.
 
     Round 1 drafts 1 5 6 and rejects 5: the phrases are 5 8 and 6 7. Round 2 drafts
     3 4 5 and tries 8: the target says 6, and after 8 it says 9. So 5 8 becomes 5 6 9.
-    Round 4 is as round 1, but 7 stands after its last draft, and goes with the 5. So
-    round 5 tries 8 and 6 9 after the 5, of which 6 passes.
+    Round 4 is like round 1, but 7 follows its last draft, and is tested with the 5. So
+    round 5 tries 8 and 6 9 after the 5, and 6 passes.
     """
     models = {"draft": Successor({(1,): 5}), "target": Successor({(1, 5): 8})}
     settings = {"gamma": 3, "phrases": 2, **TOKEN_BY_TOKEN}
@@ -179,7 +179,7 @@ def test_by_hand_a_phrase_that_fails_is_mended_by_what_the_target_said_along_it(
     }
 
 
-def test_a_phrase_follows_the_drafts_for_as_long_as_the_target_agrees_with_them():
+def test_a_phrase_follows_the_drafts_that_the_target_agrees_with():
     """After 5 6 7 8 the target said 6 7 0 9: it agrees with 6 and 7, not with 8."""
     phrases = list(ngrams_of_answers((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
     assert phrases == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
@@ -230,7 +230,7 @@ def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
 
 
 # -- what comes out --------------------------------------------------------------------
-def test_on_a_text_that_repeats_itself_it_takes_fewer_passes_of_either_model(decode):
+def test_on_a_repetitive_text_it_takes_fewer_passes_of_either_model(decode):
     """Against speculative decoding at the same gamma."""
     models = {
         "draft": Toy(0.8, 50, 0, (1, 2, 3, 4, 5)),
@@ -264,7 +264,7 @@ def believing(world, tree, rows):
 def test_the_enumerator_meets_phrases_and_finds_one_that_is_not_tested(
     gamma, monkeypatch
 ):
-    """So that its silence about the method means something."""
+    """Otherwise finding no error in the method would mean nothing."""
     pair = {"draft": Random(2, 11, 6), "target": Random(2, 21, 6)}
     expected = truth(pair["target"], 5)
 
@@ -292,7 +292,7 @@ def test_a_sampled_run_in_which_phrases_pass_can_be_replayed(decode, window):
 
 
 # -- the embedded pair -----------------------------------------------------------------
-def test_no_phrase_that_was_mended_is_longer_than_an_ngram(decode):
+def test_no_corrected_phrase_is_longer_than_an_ngram(decode):
     """One of ``ngram`` tokens is tried by all but its first, which the draft wrote."""
     lengths = set()
     for seed in range(8):

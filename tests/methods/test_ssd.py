@@ -47,7 +47,7 @@ def branches_of(draft, text, n, fan, **settings):
 
 # -- which outcomes are guessed --------------------------------------------------------
 class Table(Model):
-    """A draft whose next token hangs on the last one alone: ``rows[last token]``."""
+    """A draft whose next token depends only on the last one: ``rows[last token]``."""
 
     context = 99
 
@@ -93,7 +93,7 @@ def test_after_each_number_of_accepted_drafts_the_likeliest_others_are_guessed()
     }
 
 
-def test_a_token_without_a_chance_is_no_guess():
+def test_an_impossible_token_is_not_guessed():
     """After 3 there is only 2, and 2 is the window's own next one."""
     branches = branches_of(Table(*TABLE), (3, 2), 1, (3, 0))
     assert branches == {}
@@ -189,7 +189,7 @@ def test_the_papers_fan_by_hand():
 
 @pytest.mark.parametrize("alpha", [0.5, 0.7, 0.9])
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_the_papers_fan_misses_hardly_more_than_the_best_of_all_fans(alpha, power):
+def test_the_papers_fan_misses_hardly_more_often_than_the_best_fan(alpha, power):
     """Of every way to share 12 guesses out over four outcomes, each with one or more.
 
     Outcome k comes with probability (1 - alpha) alpha^k, the last with alpha^3, and is

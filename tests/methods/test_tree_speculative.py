@@ -33,7 +33,7 @@ TREE = METHODS["tree"]
 
 
 class Table(Model):
-    """A draft that says the same wherever it stands; it scores one text at a time."""
+    """A draft with the same row everywhere; it scores one text at a time."""
 
     stopped = staticmethod(bool)
 
@@ -70,8 +70,8 @@ def grown(model, n, width, sampler=None, seed=0, **how):
 def test_greedy_candidates_are_the_likeliest_ways_each_certain():
     """0.5, 0.3, 0.2 at each place.
 
-    Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, of which the elder's
-    second child comes first. Depth first, elder lines first.
+    Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, with the elder's
+    second child first. Depth first, elder lines first.
     """
     tokens, parents, rows, _ = grown(Table([0.3, 0.5, 0.2]), 2, 3)
     assert tokens == (1, 1, 0, 0, 1, 2)
@@ -225,7 +225,7 @@ def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampl
 
 
 def what_happened(trace) -> list[tuple]:
-    """When and with what each event was, by whatever name."""
+    """Each event without its name: time, cache, tokens and outcome."""
     return [(e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events]
 
 
@@ -245,7 +245,7 @@ def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
 
 # -- what it costs ---------------------------------------------------------------------
 def test_a_level_takes_one_pass_whatever_its_width(decode):
-    """Constant clocks: an iteration takes gamma drafts and a target, whatever the
+    """Constant clocks: an iteration takes gamma drafts and a target pass at any
     width.
     """
     latency = Latency.ratio(5, 10.0)

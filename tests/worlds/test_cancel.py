@@ -1,4 +1,4 @@
-"""Cancelling: what is wanted no more ends soon, is counted, and does no harm."""
+"""Cancelling: unwanted operations end soon, are counted, and do no harm."""
 
 from __future__ import annotations
 
@@ -65,14 +65,12 @@ def target():
     )
 
 
-def test_a_pass_stopped_before_any_layer_leaves_the_logits_of_one_that_never_ran(
-    target,
-):
+def test_a_pass_stopped_before_any_layer_leaves_no_mark_on_later_logits(target):
     layers = target.network.config.num_hidden_layers
     assert layers > 1
     first = tuple(range(3, 11))  # eight tokens
-    longer = tuple(range(3, 16))  # goes on from all of them
-    other = (3, 4, 5, 6, 70, 71, 72)  # goes on from four of them
+    longer = tuple(range(3, 16))  # continues all of them
+    other = (3, 4, 5, 6, 70, 71, 72)  # continues four of them
 
     def logits_without_a_stop(text):
         target.reset()
@@ -118,7 +116,7 @@ def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(targe
 
 # -- what a trace shows ----------------------------------------------------------------
 def test_cancelled_drafting_shows_the_passes_that_were_over():
-    """A draft pass takes 1/4 of the target's: when that ends, four are over, of which
+    """A draft pass takes 1/4 of the target's: when that ends, four are over, and
     the last one's token was not fed.
     """
     models = {"draft": Toy(0.9), "target": Toy()}
@@ -137,7 +135,7 @@ def test_cancelled_drafting_shows_the_passes_that_were_over():
 
 @pytest.mark.parametrize("device", ["draft", "target"])
 def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(device):
-    """What is stopped at once would last an hour, or the test for ever."""
+    """An operation that is stopped at once would otherwise last an hour."""
     for policy, seconds in (("immediate", 3600.0), ("after-op", 0.1)):
         latency = Latency.ratio(4, seconds)
         with Processes(TOY, emulate=latency, cancel=policy) as world:
@@ -154,7 +152,7 @@ def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(devi
 
 
 def test_among_processes_cancelled_drafting_shows_the_passes_that_were_over():
-    """However far it had come when the target's pass ended."""
+    """Whatever its progress when the target's pass ended."""
     with Processes(TOY, emulate=Latency.ratio(4, 0.4), cancel="immediate") as world:
         drafting = begin(world).draft.propose(world.text, 40)
         world.wait(world.target.score(world.text))
@@ -195,7 +193,7 @@ def test_a_stop_that_comes_too_late_stops_nothing():
         assert len(answer.performed.output.rows) == 1
 
 
-def test_after_cancelled_operations_a_device_says_what_it_says_without():
+def test_cancelled_operations_do_not_change_a_devices_later_answers():
     text = tuple(range(1, 9))
     with Processes(TOY, cancel="immediate", emulate=Latency.ratio(2, 0.02)) as world:
         begin(world)

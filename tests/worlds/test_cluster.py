@@ -38,10 +38,10 @@ PROMPT = "def add(a, b):\n"
 
 # -- worlds that tests share -----------------------------------------------------------
 class OpenWorld:
-    """The one world that is open: two at once do not fit into the cluster.
+    """The one open world: two at once do not fit into the cluster.
 
-    Of tests that need the same world all but the first get it as it is, so that they
-    stand together.
+    Consecutive tests that need the same world share it, so they are placed next to each
+    other.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class OpenWorld:
         self._world: Cluster | None = None
 
     def get(self, name: str, open_it: Callable[[], Cluster]) -> Cluster:
-        """The world called ``name``; the one that was open, if another, is closed."""
+        """The world called ``name``; closes another one that is open."""
         if self._world is None or name != self._name:
             self.close()
             self._world = open_it()
@@ -71,7 +71,7 @@ def opened(ray_nodes) -> Iterator[OpenWorld]:
 
 @pytest.fixture
 def world(opened):
-    """Toys on nodes of their own; one node is free."""
+    """Toys on a node each; one node is free."""
     return opened.get("toys", lambda: Cluster(TOY, timeout=60))
 
 
@@ -126,7 +126,7 @@ def test_a_method_gives_the_tokens_of_the_virtual_clock(world, method, temperatu
 
 
 # -- times -----------------------------------------------------------------------------
-def test_devices_are_on_nodes_of_their_own_and_the_trace_says_so(world):
+def test_each_device_has_its_own_node_and_the_trace_names_it(world):
     meta = speclib.decode("x", world=world, method="pearl", gamma=3).trace.meta
     assert set(meta["nodes"]) == {"draft", "target"}
     assert len(set(meta["nodes"].values())) == 2
@@ -184,7 +184,7 @@ def test_nothing_is_left_of_a_world_that_is_closed(world, opened):
 # -- slow devices ----------------------------------------------------------------------
 
 
-def test_an_operation_that_nobody_wants_any_more_is_stopped(slow):
+def test_an_unwanted_operation_is_stopped(slow):
     """DSI's draft writes eight tokens at a time; its target contradicts it sooner."""
     asked = {"method": "dsi", "lookahead": 8, "max_new_tokens": 30}
     trace = speclib.decode("x", world=slow, **asked).trace
@@ -239,7 +239,7 @@ class Victim:
 
 @pytest.fixture
 def nodes(ray_nodes):
-    """Those that die in a test are there again for the next one."""
+    """The nodes; those that die in a test are replaced for the next one."""
     yield ray_nodes
     ray_nodes.add_missing()
 
@@ -254,7 +254,7 @@ def test_a_node_that_dies_ends_pearl_with_an_error_that_names_it(nodes, slow):
     assert len(again.tokens) == 5
 
 
-def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(nodes, slow):
+def test_dsi_continues_with_its_other_servers_when_a_node_dies(nodes, slow):
     asked = {"method": "dsi", "lookahead": 2, "max_new_tokens": 30}
     plain = speclib.decode("x", pair=TOY, world="virtual", **asked)
     victim = Victim(nodes, slow, ["target", "target-2"])
@@ -296,7 +296,7 @@ def large_node(free_cluster):
 
 
 def test_the_ranks_of_a_device_are_on_one_node(large_node):
-    """They write what the same models write that are whole, and in this process."""
+    """They write what the same models write in one piece in this process."""
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}
     in_parts = speclib.pair(target, SMALL["draft"], place=place)

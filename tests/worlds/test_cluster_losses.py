@@ -95,7 +95,7 @@ def test_a_node_that_dies_ends_a_method_with_an_error_that_names_it(
 
 @pytest.mark.parametrize("operation", [1, 5])
 @pytest.mark.parametrize("device", ["target", "target-2"])
-def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operation):
+def test_dsi_continues_with_its_other_servers_when_a_node_dies(ray, device, operation):
     asked = request("dsi", lookahead=2, max_new_tokens=30)
     with Cluster(TOY, servers=2, emulate=SWIFT) as world:
         node = ray.after_operations(device, operation)
@@ -107,7 +107,7 @@ def test_dsi_goes_on_with_its_other_servers_when_a_node_dies(ray, device, operat
 
 @pytest.mark.parametrize("operation", [1, 5])
 @pytest.mark.parametrize("test", ["exact", "ratio"])
-def test_dsi_with_large_rows_goes_on_when_a_node_dies(ray, test, operation):
+def test_dsi_with_large_rows_continues_when_a_node_dies(ray, test, operation):
     asked = request("dsi", lookahead=2, temperature=1.0, max_new_tokens=24)
     with Cluster(LARGE, servers=2, emulate=SWIFT) as world:
         ray.after_operations("target-2", operation)
@@ -118,7 +118,7 @@ def test_dsi_with_large_rows_goes_on_when_a_node_dies(ray, test, operation):
         assert result.tokens == on_virtual_clock(LARGE, **asked)
 
 
-def test_dsi_without_any_server_left_names_a_node(ray):
+def test_dsi_names_a_node_if_no_server_is_left(ray):
     with Cluster(TOY, servers=2, emulate=SWIFT) as world:
         nodes = [ray.after_operations(d, 3) for d in ("target", "target-2")]
         with pytest.raises(DeviceLost, match="|".join(nodes)):

@@ -1,4 +1,4 @@
-"""What a cluster is made of, tried without one: clocks, actors, addresses, places."""
+"""The parts of a cluster, tested without one: clocks, actors, addresses, places."""
 
 import socket
 
@@ -22,7 +22,7 @@ SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 @pytest.mark.parametrize("ahead", [-500.0, 0.0, 3e5])
 @pytest.mark.parametrize("way_there", [0.0, 0.25, 1.0])
 def test_another_clock_is_at_most_as_far_off_as_the_reading_says(ahead, way_there):
-    """Whichever share of the trip the way there takes."""
+    """Whatever share of the round trip the way there takes."""
 
     our_time = 100.0
 
@@ -42,7 +42,7 @@ def test_another_clock_is_at_most_as_far_off_as_the_reading_says(ahead, way_ther
     assert reading.taken == pytest.approx(100.02)
 
 
-def test_a_surer_reading_of_a_clock_wins_and_an_old_one_becomes_less_sure():
+def test_a_more_precise_clock_reading_wins_and_old_ones_lose_precision():
     old = clocks.Reading(offset=5.0, error=0.001, taken=100.0)
     vague = clocks.Reading(offset=5.1, error=0.02, taken=101.0)
     assert clocks.surer(None, vague) is vague
@@ -95,7 +95,7 @@ def no_connection(monkeypatch):
     monkeypatch.setattr(nodes.ray, "is_initialized", lambda: False)
 
     def refuse(*_, **__):
-        raise AssertionError("Ray was asked, which waits long for nobody")
+        raise AssertionError("Ray was asked, and would wait long in vain")
 
     monkeypatch.setattr(nodes.ray, "init", refuse)
 
@@ -106,13 +106,13 @@ def closed_port() -> int:
         return taken.getsockname()[1]
 
 
-def test_a_cluster_that_does_not_answer_is_said_at_once(no_connection):
+def test_a_cluster_that_does_not_answer_is_reported_at_once(no_connection):
     address = f"127.0.0.1:{closed_port()}"
     with pytest.raises(BadValue, match=f"answers at {address} .*ray start --head"):
         nodes.join(address)
 
 
-def test_a_cluster_of_this_machine_that_is_gone_is_said_at_once(
+def test_a_cluster_of_this_machine_that_is_gone_is_reported_at_once(
     no_connection, monkeypatch
 ):
     address = f"127.0.0.1:{closed_port()}"
@@ -123,7 +123,7 @@ def test_a_cluster_of_this_machine_that_is_gone_is_said_at_once(
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:", ":6379", "10.0.0.1:many"])
-def test_an_address_that_is_none_is_refused(no_connection, address):
+def test_a_malformed_address_is_refused(no_connection, address):
     with pytest.raises(BadValue, match="give host:port"):
         nodes.join(address)
 
@@ -187,7 +187,7 @@ DEVICES = [("draft", "draft", 0), ("target", "target", 0)]
 
 
 def needs(monkeypatch, *cpus: int):
-    """What the parted pair needs of nodes with so many CPUs."""
+    """What the split pair needs on nodes with these numbers of CPUs."""
     listed = [{"Alive": True, "Resources": {"CPU": float(n)}} for n in cpus]
     listed.append({"Alive": False, "Resources": {"CPU": 64.0}})
     monkeypatch.setattr(nodes.ray, "nodes", lambda: listed)

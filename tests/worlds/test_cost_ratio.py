@@ -61,13 +61,13 @@ def test_c_is_the_median_of_the_trials_and_the_first_one_does_not_count():
 
 
 @pytest.mark.parametrize("c, drafted", [(0.3, 1), (4.6, 5), (7.0, 7), (90.0, 32)])
-def test_as_many_drafts_are_timed_as_fit_beside_a_target_pass(c, drafted):
+def test_as_many_drafts_are_timed_as_fit_into_a_target_pass(c, drafted):
     passes = Passes(c)
     passes.measure()
     assert passes.drafted[2:] == [drafted] * TRIALS
 
 
-def test_a_disturbed_trial_moves_the_interval_and_not_c():
+def test_a_disturbed_trial_moves_the_interval_but_not_c():
     trials = [Trial(0.02, 0.004)] * 5
     ratio = cost_ratio.read([*trials, Trial(0.06, 0.004)])
     assert ratio.value == median([0.02 / 0.004] * 6)
@@ -77,7 +77,7 @@ def test_a_disturbed_trial_moves_the_interval_and_not_c():
 # -- in a world ------------------------------------------------------------------------
 @pytest.fixture
 def timed(monkeypatch) -> list[CostRatio]:
-    """Worlds "time" these ratios one after the other; those that were timed so far."""
+    """Worlds "time" these ratios one after the other; returns those timed so far."""
     ratios = [CostRatio(c, c - 0.1, c + 0.1, 6, 0.05) for c in (4.2, 7.2)]
     taken: list[CostRatio] = []
 
@@ -89,7 +89,7 @@ def timed(monkeypatch) -> list[CostRatio]:
     return taken
 
 
-def test_a_world_times_c_once_and_every_method_goes_by_it(timed):
+def test_a_world_times_c_once_and_every_method_uses_it(timed):
     with Processes(TOY) as world:
         assert timed == []  # opening a world measures nothing
         for method in ("pearl", "speculative"):
@@ -101,7 +101,7 @@ def test_a_world_times_c_once_and_every_method_goes_by_it(timed):
         assert world.ratio == 7.2
 
 
-def test_real_passes_are_timed_beside_each_other():
+def test_real_passes_are_timed_concurrently():
     with Processes(TOY, servers=2) as world:
         ratio = world.cost_ratio
         assert 0 < ratio.low <= ratio.value <= ratio.high

@@ -29,7 +29,7 @@ def emulated():
 
 
 def decisions(trace: Trace) -> list[tuple]:
-    """What was done, in the order of asking, less when and for how long."""
+    """All operations in the order of submission, without their times."""
     events = sorted(trace.events, key=lambda event: event.id)
     return [
         (
@@ -51,7 +51,7 @@ def test_emulated_tokens_and_decisions_are_those_of_the_virtual_clock(case, emul
         ours = speclib.decode("x", world=emulated, **how)
         virtual = speclib.decode("x", world="virtual", **how)
         assert ours.tokens == virtual.tokens
-        if case.name != "dsi":  # which goes by what comes first
+        if case.name != "dsi":  # whose decisions depend on what comes first
             assert decisions(ours.trace) == decisions(virtual.trace)
         assert {event.clock for event in ours.trace.events} == {"emulated"}
         assert_no_operation_is_too_short(ours.trace)
@@ -70,7 +70,7 @@ def assert_no_operation_is_too_short(trace: Trace) -> None:
 
 
 class SlowToy(Toy):
-    """A toy whose every pass takes so many seconds of a clock that the test moves."""
+    """A toy whose passes take ``seconds`` each of a clock that the test moves."""
 
     def __init__(self, clock: HandClock, seconds: float):
         super().__init__(alpha=None)

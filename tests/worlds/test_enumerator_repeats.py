@@ -1,4 +1,4 @@
-"""The enumerator finds out that a method takes chance from elsewhere than its coins."""
+"""The enumerator detects random numbers that do not come from a method's coins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODELS = {"draft": Random(3, 1), "target": Random(3, 2)}
 
 
 def drawing_from(rows):
-    """A method of one token, whose coin is asked for another row at each walk."""
+    """A method of one token that draws from another row at each walk."""
     following = iter(rows)
 
     def method(world):
@@ -22,7 +22,7 @@ def drawing_from(rows):
     return method
 
 
-def test_walks_that_do_not_sum_to_one_are_no_method():
+def test_walks_that_do_not_sum_to_one_are_refused():
     """0.2 by the first walk and 0.6 by the second, where no third is left."""
     method = drawing_from(
         itertools.chain([[0.2, 0.3, 0.5]], itertools.repeat([0.4, 0.6]))
@@ -31,7 +31,7 @@ def test_walks_that_do_not_sum_to_one_are_no_method():
         outcomes(method, MODELS, 1)
 
 
-def test_a_choice_that_has_fewer_outcomes_than_before_is_named():
+def test_a_choice_that_lost_outcomes_is_named():
     method = drawing_from([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0.4, 0.6]])
     with pytest.raises(NotRepeatable, match="choice 1 of this walk has 2 outcomes"):
         outcomes(method, MODELS, 1)

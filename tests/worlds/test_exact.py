@@ -26,7 +26,7 @@ EXACT, FOUND = 1e-12, 1e-3
 
 
 def models(vocab: int, end: int | None, seed: int = 0) -> dict:
-    """Unrelated draft and target; texts of ``end`` tokens or more go on with 0."""
+    """Unrelated draft and target; texts of ``end`` tokens or more continue with 0."""
     return {
         "draft": Random(vocab, 10 + seed, end),
         "target": Random(vocab, 20 + seed, end),
@@ -221,7 +221,7 @@ def one_for_two_roles(toss):
 
 
 class Afresh(Intervals):
-    """The enumerator that does not hold its coins: every call branches anew."""
+    """An enumerator that forgets its coins: every call branches again."""
 
     def choose(self, dist, position, role, index=0):
         return super().choose(dist, position, role, len(self.held))
@@ -292,7 +292,7 @@ def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
 
 # -- methods that leave work in flight -------------------------------------------------
 def eager(world, gamma):
-    """SD that drafts the next block before it knows whether this one stands."""
+    """SD that drafts the next block before it knows whether this one is accepted."""
     draft = world.wait(world.draft.propose(world.text, gamma))
     while world.going:
         ahead = world.draft.propose(world.text + ids(draft), gamma)
@@ -326,7 +326,7 @@ def test_beyond_its_horizon_a_random_model_says_token_0():
     assert rows[1:].tolist() == [[1, 0, 0]] * 2
 
 
-def test_an_output_that_only_one_of_two_distributions_has_is_a_difference():
+def test_an_output_of_only_one_distribution_is_a_difference():
     one, other = {(1,): 1.0}, {(1,): 0.75, (2,): 0.25}
     half, rest = {(1,): 0.5}, {(1,): 0.5, (2,): 0.5}
     assert distance(one, other) == distance(other, one) == 0.25

@@ -80,7 +80,7 @@ def kill(world, device: str) -> None:
 
 @contextlib.contextmanager
 def at_once():
-    """What it encloses does not wait for the timeouts of a world, nor for ever."""
+    """The block must not wait for a world's timeouts, nor forever."""
     begun = time.monotonic()
     yield
     assert time.monotonic() - begun < HANG
@@ -93,7 +93,7 @@ def server(world) -> int:
 def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
     """The next request is right, and no worker is left that is not the world's.
 
-    A death that nobody ``noticed`` may cost one request more.
+    A death that was not ``noticed`` may cost one more request.
     """
     if not noticed:
         with contextlib.suppress(DeviceLost):
@@ -106,13 +106,13 @@ def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
 
 @pytest.fixture(scope="module")
 def announcements():
-    """Where devices say that they are amid a long operation: both ends of a pipe."""
+    """Both ends of the pipe on which devices announce a long operation."""
     return Pipe()
 
 
 @pytest.fixture
 def world(announcements):
-    """Toys whose operations last milliseconds, or a second where the text is long.
+    """Toys whose operations last milliseconds, or a second if the text is long.
 
     What is noticed sooner than the timeout is not noticed by it.
     """
@@ -124,7 +124,7 @@ def world(announcements):
 
 @pytest.fixture
 def ask_amid_an_operation(announcements):
-    """Asks a device for a long operation, and waits until it is amid it."""
+    """Asks a device for a long operation, and waits until it is under way."""
     hear, _ = announcements
 
     def ask_it(world, device: str) -> Future:
@@ -204,7 +204,7 @@ def test_a_killed_worker_is_named_at_once_and_replaced(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_worker_killed_at_the_end_costs_the_finished_output_nothing(world, device):
+def test_a_worker_killed_at_the_end_does_not_harm_the_finished_output(world, device):
     written, before = [], pids(world)
 
     def end(tokens):
@@ -230,7 +230,7 @@ def test_a_worker_killed_while_c_is_measured_is_named(device):
 
 
 def strike_at_random(world, seed: int) -> None:
-    """One kill at a random time of a request, and what must hold afterwards."""
+    """Kills at a random time of a request, and checks what must hold afterwards."""
     chance = random.Random(seed)
     device = chance.choice(DEVICES)
     before = pids(world)
@@ -286,9 +286,7 @@ def short_timeout(monkeypatch):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_of_two_busy_devices_the_one_that_hangs_is_stopped_in_time(
-    device, short_timeout
-):
+def test_the_hanging_one_of_two_busy_devices_is_stopped_in_time(device, short_timeout):
     with Processes(TOY, emulate=SWIFT) as world:
         before = pids(world)
         os.kill(before[device], signal.SIGSTOP)
@@ -350,7 +348,7 @@ def size(process: int) -> int:
     )
 
 
-def test_an_operation_that_finds_no_memory_says_what_to_do_and_the_world_goes_on():
+def test_an_operation_without_memory_gives_advice_and_the_world_continues():
     wide = Pair(
         target=ModelSpec(model="toy", vocab=2000),
         draft=ModelSpec(model="toy", vocab=2000, alpha=0.9),
@@ -449,7 +447,7 @@ def test_a_worker_has_the_text_that_was_meant_whatever_was_cancelled(cancel):
                 nodes = [dice.randrange(1, 9) for _ in range(dice.randint(0, 3))]
                 asked = ask(world, tuple(nodes))
                 if dice.random() < 0.4:
-                    for _ in range(dice.randrange(3)):  # it goes on meanwhile
+                    for _ in range(dice.randrange(3)):  # it continues meanwhile
                         world.wait(world.draft.propose((0,), 1))
                     world.cancel(asked.future)
                 else:
@@ -474,7 +472,7 @@ def test_a_replaced_worker_is_sent_the_whole_text_again():
                 world.wait(ask(world, ()).future)
 
 
-def test_what_other_targets_have_of_a_text_does_not_hang_on_one_that_is_lost():
+def test_a_lost_target_does_not_affect_the_others_copies_of_a_text():
     with Processes(TOY, servers=3) as world:
         begin(world, tuple(range(1, 9)) * 50)
         for count in range(8):
@@ -492,7 +490,7 @@ def test_what_other_targets_have_of_a_text_does_not_hang_on_one_that_is_lost():
             world.commit((1 + count % 3,))
 
 
-def test_after_an_error_in_a_worker_the_text_goes_on():
+def test_a_text_continues_after_an_error_in_a_worker():
     """Only one operation of the request fails; the worker stays, and what it has."""
     with Processes(TOY) as world:
         begin(world, (1,) * 500)
@@ -632,7 +630,7 @@ def tmp_path():
 
 
 def script(folder: Path, name: str) -> subprocess.Popen:
-    """A process of its own session, whose temporary files go to ``folder``/tmp."""
+    """A process in a new session, whose temporary files go to ``folder``/tmp."""
     case, then = CASES[name]
     (folder / "tmp").mkdir()
     (folder / "script.py").write_text(
@@ -666,7 +664,7 @@ def end(process: subprocess.Popen, sig: signal.Signals) -> str:
 
 
 def is_computing(session: int) -> bool:
-    """Whether a worker of this script is at work, which is a session of its own."""
+    """Whether a worker of this script, which has its own session, is computing."""
     workers = [pid for pid in living_in_session(session) if pid != session]
     return any(process_status(pid).state == "R" for pid in workers)
 
@@ -700,7 +698,7 @@ def test_a_script_ends_though_its_workers_hang(tmp_path):
 def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(
     tmp_path, seed, sig
 ):
-    """At a moment that chance has chosen: whichever it is, nothing is left."""
+    """At any moment, here a random one, nothing is left."""
     process = script(tmp_path, "computing")
     time.sleep(random.Random(seed).uniform(0, 0.5))
     end(process, sig)

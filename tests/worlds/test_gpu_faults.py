@@ -34,7 +34,7 @@ PASSING = (
 
 
 def answer_instead(monkeypatch, failure: performer.Failure) -> None:
-    """Has every worker answer with ``failure`` whatever it answers."""
+    """Replaces every answer of every worker by ``failure``."""
     receive_truly = Worker.receive
 
     def receive(self, *timeout):
@@ -45,12 +45,12 @@ def answer_instead(monkeypatch, failure: performer.Failure) -> None:
 
 
 @pytest.mark.parametrize("cause", LASTING)
-def test_an_error_of_cudas_own_lasts(cause):
+def test_errors_of_cuda_last(cause):
     assert performer.Failure(cause).is_lasting
 
 
 @pytest.mark.parametrize("cause", PASSING)
-def test_want_of_memory_and_errors_of_ours_pass(cause):
+def test_out_of_memory_and_our_own_errors_pass(cause):
     assert not performer.Failure(cause).is_lasting
 
 
@@ -110,7 +110,7 @@ class LateGpu(Toy):
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
-def test_a_stopped_operation_ends_when_its_device_has_done_what_it_was_told(is_stopped):
+def test_a_stopped_operation_ends_when_its_device_has_finished(is_stopped):
     clock = HandClock()
     ours, theirs = Pipe()
     if is_stopped:

@@ -60,9 +60,9 @@ def test_a_round_of_speculative_decoding_feeds_all_windows_in_one_pass():
 
 
 def test_a_step_takes_as_long_as_its_slower_device():
-    """PEARL writes its first three drafts beside a pass over one token of each
-    request, and later ones beside passes over three. The last of eight tokens is tested
-    by a pass over two."""
+    """PEARL writes its first three drafts during a pass over one token of each
+    request, and later ones during passes over three. A pass over two tests the last of
+    eight tokens."""
     traces, seconds = run("pearl", 2, 2, gamma=3)
     first, *later = [event.dur for event in traces[0].events if event.op == "score"]
     assert first == 10 + 2 * 1
@@ -73,7 +73,7 @@ def test_a_step_takes_as_long_as_its_slower_device():
 
 
 def test_drafts_of_several_requests_are_made_in_the_same_passes():
-    """Their first passes are one, and so on; what is cached counts for each."""
+    """They share their first pass, and so on; each has its own cached tokens."""
     costly = Curve(((1, 1.0),), per_token=0.5, per_kept=0.25, once=7.0)
     latency = Latency(draft=costly, target=Curve(((1, 1.0),)))
     two_passes = [Pass(fed=2, kept=3), Pass(fed=1, kept=5)]
@@ -84,7 +84,7 @@ def test_drafts_of_several_requests_are_made_in_the_same_passes():
     assert seconds == 7 + first + second
 
 
-def test_a_text_that_starts_beside_others_takes_no_less_than_its_prefill():
+def test_a_text_that_joins_others_takes_at_least_its_prefill():
     latency = Latency(draft=Curve(((1, 1.0),)), target=Curve(((1, 2.0),), prefill=9.0))
     starts, goes_on = [Pass(fed=5, kept=0)], [Pass(fed=1, kept=7)]
     assert latency.seconds_together("target", [starts, starts]) == 9
@@ -101,7 +101,7 @@ def test_one_seat_has_the_times_of_a_request_alone(method):
 
 # -- what is written -------------------------------------------------------------------
 @pytest.mark.parametrize("method", IN_STEP)
-def test_each_request_does_in_step_what_it_does_alone(method):
+def test_each_request_does_in_lockstep_what_it_does_alone(method):
     """In every variant: the same tokens in the same rounds, with ends at different
     times and seats that take the next request."""
     for settings in about(method).variants:
@@ -119,7 +119,7 @@ def test_each_request_does_in_step_what_it_does_alone(method):
 
 def test_a_seat_takes_the_next_request_or_stays_empty():
     """Plain decoding of eight tokens each: three requests in two seats take two turns
-    of eight passes, of which the second serves one request alone."""
+    of eight passes, and the second turn serves one request alone."""
     traces, seconds = run("autoregressive", 3, 2)
     assert seconds == 8 * (10 + 2) + 8 * (10 + 1)
     assert [trace.meta["limit"] for trace in traces] == [8, 8, 8]
@@ -127,7 +127,7 @@ def test_a_seat_takes_the_next_request_or_stays_empty():
     assert starts == [0, 0, 0]  # each by its own clock
 
 
-def test_a_pass_costs_more_for_each_token_where_the_what_if_says_so():
+def test_a_what_if_may_charge_a_pass_for_each_token():
     """A tenth of a pass for each token beyond the first: with five requests 1.4."""
     latency = Latency.ratio(5, 0.1).lengthened(0.1)
     what = dict(batch=5, tokens=8, latency=latency)
@@ -146,7 +146,7 @@ def test_a_pass_costs_more_for_each_token_where_the_what_if_says_so():
         (dict(batch=2, latency=Latency.ratio(5).sharing(2)), "share devices"),
     ],
 )
-def test_what_cannot_go_in_step_is_refused(wrong, message):
+def test_unsuitable_requests_are_refused(wrong, message):
     with pytest.raises(BadValue, match=message):
         speclib.simulate_batch(**wrong)
 
@@ -185,7 +185,7 @@ def test_a_failure_in_one_seat_ends_all_and_leaves_no_thread():
 # -- turns -----------------------------------------------------------------------------
 
 
-def test_a_turn_that_is_given_up_cleans_up_behind_itself():
+def test_an_abandoned_turn_cleans_up():
     said = []
 
     def wait() -> None:

@@ -41,7 +41,7 @@ def test_pearl_waits_for_the_slower_of_both_with_its_messages():
     assert trace.commits[-1].end == pytest.approx(rounds * (0.02 + 0.4 + 0.02))
 
 
-def test_an_operation_begins_when_it_is_asked_and_is_known_when_it_is_answered():
+def test_an_operation_starts_and_ends_with_the_arrival_of_its_messages():
     for event in run("pearl", gamma=4, max_new_tokens=20).trace.operations:
         message = 0.01 if event.device == "draft" else 0.02
         assert event.ts - event.sent == pytest.approx(message)
@@ -50,7 +50,7 @@ def test_an_operation_begins_when_it_is_asked_and_is_known_when_it_is_answered()
 
 
 def test_a_stop_takes_a_message_too():
-    """What DSI does not want any more goes on until it hears so: 0.01 s for the draft.
+    """An unwanted operation of DSI runs until its stop arrives: 0.01 s for the draft.
 
     It is then freed by its answer, another 0.01 s later.
     """
@@ -124,7 +124,7 @@ def test_a_server_that_dies_in_a_what_if_is_missed_when_its_answer_is_due():
 def test_the_automatic_draft_length_fills_the_time_of_the_messages(
     draft, target, gamma
 ):
-    """PEARL waits for nobody where gamma drafts take as long as the target's pass."""
+    """PEARL never waits if gamma drafts take as long as the target's pass."""
     latency = Latency.ratio(4, 0.4).over_network(draft=draft, target=target)
     trace = run("pearl", latency=latency, gamma="auto").trace
     assert trace.meta["gamma"] == gamma
@@ -141,7 +141,7 @@ def latency_file(tmp_path, monkeypatch):
     return tmp_path / "latency" / "net.toml"
 
 
-def test_a_latency_file_says_what_a_message_takes(latency_file):
+def test_a_latency_file_gives_the_duration_of_a_message(latency_file):
     latency_file.write_text(HEAD + "[message]\ndraft = 0.01\ntarget = 0.02\n")
     assert load_latency("net").message == LATENCY.message
     latency_file.write_text(HEAD)
@@ -158,7 +158,7 @@ def test_a_latency_file_says_what_a_message_takes(latency_file):
         'draft = "fast"\ntarget = 0',
     ],
 )
-def test_a_message_part_that_cannot_be_is_refused(latency_file, part):
+def test_an_invalid_message_part_is_refused(latency_file, part):
     latency_file.write_text(f"{HEAD}[message]\n{part}\n")
     with pytest.raises(BadValue, match=r"\[message\] needs draft and target"):
         load_latency("net")

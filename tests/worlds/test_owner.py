@@ -35,7 +35,7 @@ def decode(world, **settings):
 
 
 @pytest.mark.parametrize("method", ["pearl", "autoregressive"])
-def test_a_second_request_from_a_callback_is_refused_and_the_first_goes_on(
+def test_a_second_request_from_a_callback_is_refused_and_the_first_continues(
     world, method
 ):
     settings = {} if method == "autoregressive" else {"gamma": 3}
@@ -64,7 +64,7 @@ def test_a_refusal_that_nobody_catches_ends_the_first_request_and_no_more(world)
     assert decode(world).tokens == PLAIN
 
 
-def test_of_many_threads_one_decodes_and_the_others_are_told(world):
+def test_one_of_many_threads_decodes_and_the_others_get_an_error(world):
     inside, leave = threading.Event(), threading.Event()
 
     def hold(tokens):
@@ -131,7 +131,7 @@ def test_a_world_that_is_closed_from_a_callback_says_so():
 
 
 def test_a_virtual_world_forgets_what_an_interrupt_left_half_done(monkeypatch):
-    """Wherever it comes: here amid a step of the clock, ten times at each."""
+    """Wherever it comes: here within a step of the clock, ten times at each."""
     with speclib.open_world("virtual", TOY) as world:
         step = world._step
         for after in range(1, 12):
@@ -198,10 +198,10 @@ with speclib.open_world("processes", pair) as world:
     def decode(world):
         return speclib.decode("3 4", world=world, method="pearl", gamma=3).tokens
     plain, before = decode(world), world.processes
-    for kind in ("nothing", "a world of its own"):
+    for kind in ("nothing", "its own world"):
         child = os.fork()
         if child == 0:
-            if kind == "a world of its own":
+            if kind == "its own world":
                 with speclib.open_world("processes", pair) as own:
                     assert decode(own) == plain
             sys.exit(0)
@@ -230,7 +230,7 @@ def open_in_daemon(answers) -> None:
 
 
 @forks
-def test_a_daemonic_process_is_told_what_to_take_instead():
+def test_a_daemonic_process_is_told_the_alternative():
     fork = multiprocessing.get_context("fork")
     answers = fork.Queue()
     daemon = fork.Process(target=open_in_daemon, args=(answers,), daemon=True)

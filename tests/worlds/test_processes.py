@@ -113,7 +113,7 @@ def rows_left(monkeypatch) -> list[Array]:
 
 @pytest.mark.parametrize("method", GREEDY_ROWS)
 def test_greedy_rows_are_sent_as_their_tokens_alone(method, world, rows_left):
-    """Those of a tree, too. At temperature 1 the same operations send whole rows."""
+    """A tree's rows, too. At temperature 1 the same operations send whole rows."""
     settings = {"gamma": 3} if takes_gamma(method) else {"lookahead": 2}
     if method == "lookahead":
         settings = {"window": 3}
@@ -141,7 +141,7 @@ def test_a_greedy_row_arrives_as_it_is_on_the_virtual_clock():
 
 # -- several target servers ------------------------------------------------------------
 class AnyTime(Latency):
-    """Each operation lasts as chance has it: results come in any order."""
+    """Each operation lasts a random time, so results come in any order."""
 
     def __init__(self, seed: int):
         super().__init__(**vars(Latency.ratio(3)))
@@ -173,7 +173,7 @@ def overtaken(trace) -> int:
         4,
     ],
 )
-def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel):
+def test_dsi_writes_plain_decodings_tokens_in_any_order_of_results(servers, cancel):
     late = caught_up = 0
     with Processes(
         TOY, servers=servers, cancel=cancel, emulate=AnyTime(servers)
@@ -194,10 +194,10 @@ def test_dsi_writes_plain_decodings_tokens_whatever_comes_first(servers, cancel)
 
 
 def killed(*devices, servers: int = 3):
-    """DSI of which ``devices`` are killed after ten tokens; then plain decoding, and
-    DSI again.
+    """DSI whose ``devices`` are killed after ten tokens; then plain decoding, and DSI
+    again.
 
-    Gives the result of the first request, or its error, and that of plain decoding.
+    Returns the first request's result or error, and plain decoding's result.
 
     Only four servers keep up with its drafter: all there are have work, on a slow
     machine too.
@@ -345,7 +345,7 @@ def test_a_core_place_pins_its_worker():
 
 @pytest.mark.slow
 def test_the_fork_server_never_touches_cuda():
-    """A process that is forked after CUDA was initialised cannot use it any more."""
+    """A process that is forked after CUDA was initialised can no longer use it."""
     script = """
         from importlib import import_module
 

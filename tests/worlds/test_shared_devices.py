@@ -1,6 +1,6 @@
 """Draft and target on the same devices: who computes when, and that nothing is lost.
 
-A target in stages stands on one device after the other; the draft writes the first half
+A target in stages runs on one device after the other; the draft writes the first half
 of a block on the last device and the rest on the first (PEARL, Appendix G).
 """
 
@@ -29,7 +29,7 @@ NO_TIME = Curve(((1, 0.0),))
 
 
 def seconds_of_pearl(stages: int | None, c=5, target=0.1, gamma=5) -> float:
-    """Of three rounds in which all is drafted right; the text goes on after them."""
+    """Seconds of three rounds with all drafts right; the text continues after them."""
     latency = Latency.ratio(c, target)
     if stages is not None:
         latency = latency.sharing(stages)
@@ -122,7 +122,7 @@ def test_in_processes_no_method_loses_a_token(case, emulated):
 
 
 def stop_at_once(seconds: float) -> bool:
-    """Who asks for a stage with this does not wait for it."""
+    """A request for a stage with this does not wait for it."""
     return True
 
 
@@ -140,7 +140,7 @@ def is_taken(locks: StageLocks, stage: int) -> bool:
 
 
 def test_in_processes_a_stage_waits_for_its_device(emulated):
-    """Somebody else has the last device; a pass of 16 ms ends after that."""
+    """Another process has the last device; a pass of 16 ms ends after it is freed."""
     emulated.begin((0,), sampler=Sampler(), coins=Coins(), limit=4)
     locks = emulated.stage_locks
     assert locks.enter(1, stop_at_once)
@@ -210,7 +210,7 @@ def test_shared_latency_files_have_the_passes_of_the_others():
         "stages = 2\nmove = [[1, 0.1]]\nspeed = 3",
     ],
 )
-def test_a_shared_part_that_cannot_be_is_refused(tmp_path, monkeypatch, part):
+def test_an_invalid_shared_part_is_refused(tmp_path, monkeypatch, part):
     monkeypatch.setattr(latency_files, "DATA", tmp_path)
     (tmp_path / "latency").mkdir()
     models = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.1]]\n"
@@ -223,6 +223,6 @@ def test_a_shared_part_that_cannot_be_is_refused(tmp_path, monkeypatch, part):
 
 
 @pytest.mark.parametrize("stages", [1, 2.5])
-def test_a_number_of_stages_that_cannot_be_is_refused(stages):
+def test_an_impossible_number_of_stages_is_refused(stages):
     with pytest.raises(BadValue, match="stages"):
         Latency.ratio(5).sharing(stages)

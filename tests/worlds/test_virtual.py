@@ -1,4 +1,4 @@
-"""The virtual clock, against SimPy, which knows nothing of it, and formulas."""
+"""The virtual clock, compared with SimPy and formulas."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Submit(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """For all of some operations, or for the first of them; named by their numbers."""
+    """A wait for all of some operations, or for the first; identified by number."""
 
     kind: str  # "all" or "first"
     operations: list[int]
@@ -219,7 +219,7 @@ def test_equal_deadlines_end_in_the_order_of_starting():
     assert [e.id for e in world.end().operations] == [0, 1, 2, 3]
 
 
-def test_the_earliest_are_all_that_end_at_one_moment_whatever_rounding_says():
+def test_operations_that_end_together_are_all_earliest_despite_rounding():
     assert 0.1 + 0.2 > 0.3  # in floating point; 0.1 and 0.2 follow each other here
     world = still([0.1, 0.3, 0.3 + 1e-6, 0.2])
     names = list(DEVICES)[:3]
@@ -234,7 +234,7 @@ def test_the_earliest_are_all_that_end_at_one_moment_whatever_rounding_says():
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_cancelling_again_changes_nothing(cancel):
-    """Of a queued operation or a running one: a method may forget what it cancelled."""
+    """Queued or running: a method may forget which operations it has cancelled."""
     world = still([5.0, 1.0, 1.0], cancel)
     running = world.submit("target", Score((0,)))
     queued = world.submit("target", Score((1,)))
@@ -263,7 +263,7 @@ def test_cancelling_a_running_and_a_queued_operation_starts_nothing():
     assert [e.id for e in world.end().operations] == [0]
 
 
-def test_of_an_aborted_pass_nothing_stays_in_the_cache():
+def test_an_aborted_pass_leaves_nothing_in_the_cache():
     world = still([0.0, 1.0, 4.0])
     world.wait(world.submit("target", Score((2, 7, 8))))
     aborted = world.submit("target", Score((2, 7, 8, 9, 9)))
@@ -278,7 +278,7 @@ def test_of_an_aborted_pass_nothing_stays_in_the_cache():
     assert ops == [(0, 4, 0, 3), (4, 1, 3, 0), (5, 4, 3, 2)]
 
 
-def test_of_an_aborted_draft_the_passes_that_ended_stay_written_and_cached():
+def test_an_aborted_draft_keeps_its_finished_passes():
     """Passes of 1 s from 2.5 s on, stopped at 5 s: two of them have ended.
 
     The first fed the three tokens of the text, the second the first draft.
@@ -318,7 +318,7 @@ def test_a_worlds_vocabulary_is_what_all_of_its_models_have():
     assert [draft.token for draft in world.guess((4, 5, 1))] == [4]
 
 
-def test_waiting_for_what_will_never_end_says_so():
+def test_waiting_for_an_operation_that_never_ends_is_an_error():
     world = still()
     running = world.submit("target", Score((0,)))
     queued = world.submit("target", Score((1,)))
@@ -329,7 +329,7 @@ def test_waiting_for_what_will_never_end_says_so():
         world.all(running, queued)
 
 
-def test_an_operations_error_is_raised_whatever_the_method_waits_for():
+def test_an_operations_error_is_raised_in_any_wait():
     world = Virtual({"draft": Still(), "target": Broken()}, Latency.ratio(2))
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
     future = world.target.score((0,))
@@ -341,7 +341,7 @@ def test_an_operations_error_is_raised_whatever_the_method_waits_for():
 
 
 @pytest.mark.parametrize("wait", ["first", "earliest"])
-def test_an_error_that_nobody_looks_at_ends_the_wait_for_whatever_ends_next(wait):
+def test_an_unread_error_ends_the_next_wait(wait):
     world = Virtual({"draft": Broken(), "target": Still()}, Latency.ratio(2))
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
     drafting = world.draft.propose((0,), 1)
@@ -360,7 +360,7 @@ def test_an_error_at_the_moment_when_something_else_ends_is_raised_at_that_momen
         world.earliest(scoring)
 
 
-def test_an_error_in_what_was_cancelled_is_nobodys():
+def test_an_error_of_a_cancelled_operation_is_ignored():
     world = Virtual(
         {"draft": Broken(), "target": Still()}, Latency.ratio(2), cancel="after-op"
     )
@@ -575,7 +575,7 @@ def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(
 # -- latency files ---------------------------------------------------------------------
 @pytest.fixture
 def latency_file(tmp_path, monkeypatch):
-    """Writes data/latency/mine.toml in a data folder of its own."""
+    """Writes data/latency/mine.toml in a separate data folder."""
 
     def write(text: str) -> None:
         monkeypatch.setattr("speclib.data.latency.DATA", tmp_path)
@@ -650,8 +650,8 @@ def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
     """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s.
 
     Then, three layers at once, two levels of three nodes each (0.6 s); the next tree
-    starts with the two tokens that came, exactly (0.75), or of what is missing, fuzzily
-    (one token: 0.3 s).
+    starts with the two new tokens in an exact pass (0.75), or with only the missing one
+    in a fuzzy pass (0.3 s).
     """
     latency_file(FUZZY)
     for calibrate, first, second in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
