@@ -161,8 +161,18 @@ def test_a_method_that_goes_on_after_the_end_is_told_so():
     assert "It goes on after an end token" in repr(answer)
 
 
+# The check of each takes seconds.
+SLOWEST = ("dsi", "easyspec", "ouroboros", "ssd", "tree")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", speclib.METHODS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.thorough if name in SLOWEST else ())
+        for name in speclib.METHODS
+    ],
+)
 def test_no_method_of_ours_goes_on_after_the_end(name):
     answer = check(name, servers=2)
     assert answer
