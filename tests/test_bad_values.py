@@ -196,7 +196,11 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (own_pair, {"place": {"threads": 0}}, "place.threads is 0"),
     (own_pair, {"place": {"draft": ["core:x"]}}, "give core:N, cpu or cuda:N"),
     (rows_of_one_shape, {"count": 10**9}, "count is 1000000000: .* up to 4,096"),
-    (speclib.load_latency, {"name": "nowhere"}, "no latency file 'nowhere'; the nearest"),
+    (
+        speclib.load_latency,
+        {"name": "nowhere"},
+        "no latency file 'nowhere'; the nearest",
+    ),
     (speclib.Latency.ratio, {"c": 5, "target": -1}, "target is -1: .* above 0"),
     (speclib.Latency.ratio, {"c": 5, "target": math.inf}, "target is inf"),
     (speclib.Latency.ratio(5).lengthened, {"share": -1}, "share is -1"),
