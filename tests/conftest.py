@@ -63,18 +63,30 @@ class Case(NamedTuple):
 BRIEF_BUT_FOR_THE_FIRST = {"assisted", "lookahead", "rest", "tree"}
 
 
-def every_case() -> Iterator[Any]:
-    """All methods in all their variants, those that take minutes marked."""
+def every_case(*, first_variants: bool = False) -> Iterator[Any]:
+    """All methods in all their variants, those that take minutes marked.
+
+    With ``first_variants``, every variant but a method's first is marked.
+    """
     for name, method in METHODS.items():
         for number, settings in enumerate(about(name).variants):
-            takes_minutes = name in BRIEF_BUT_FOR_THE_FIRST and number > 0
-            marks = [pytest.mark.thorough] if takes_minutes else []
+            is_brief = not first_variants and name not in BRIEF_BUT_FOR_THE_FIRST
+            marks = [] if number == 0 or is_brief else [pytest.mark.thorough]
             yield pytest.param(Case(name, method, settings), marks=marks)
 
 
 @pytest.fixture(params=every_case(), ids=str, scope="module")
 def case(request: pytest.FixtureRequest) -> Case:
     """Every method in every variant: it is tested as soon as it is registered."""
+    return request.param
+
+
+@pytest.fixture(params=every_case(first_variants=True), ids=str, scope="module")
+def main_case(request: pytest.FixtureRequest) -> Case:
+    """Every method in its first variant; the thorough tests try the others.
+
+    It is for costly tests whose claim a quick one makes for every variant.
+    """
     return request.param
 
 

@@ -186,7 +186,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (speclib.load_pair, {"name": "\0"}, "no pair"),
     (speclib.pair, {"target": "toy"}, r"pair\(\): missing .* argument: 'draft'"),
     (speclib.pair, {"target": {}, "draft": "toy"}, "'target.model' is missing"),
-    (speclib.pair, {"target": "toy", "draft": "zoo/target"}, "another toy"),
+    (speclib.pair, {"target": "toy", "draft": "zoo/target"}, "only with another toy"),
     (toys, {"vocab": 9}, "vocab is 9 and the draft's 16"),
     (toys, {"alpha": 2}, "target.alpha is 2"),
     (toys, {"words": (99,)}, "words has 99"),

@@ -1,13 +1,13 @@
 """The audit: what papers print and published code does, checked against the sources.
 
-``items`` reads the findings, the table of what is lossless and the slips of code under
-``data/audit``, and ``page`` writes them as one page. ``readings`` looks up in clones
-the lines of code that they rest on. ``counted_tokens`` and ``dsi_table_1`` compute
-what two findings need beyond plain arithmetic on printed numbers, which is in
+``items`` reads the findings, the table of lossless codes and the slips from
+``data/audit``, and ``page`` writes them as one page. ``readings`` looks up the cited
+lines of code in clones. ``counted_tokens`` and ``dsi_table_1`` compute numbers for two
+findings; the others need only arithmetic on printed numbers, which is in
 ``tests/audit``.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "items",
     "page",

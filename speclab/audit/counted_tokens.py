@@ -1,14 +1,14 @@
-"""Tokens that DuoDecoding's published loop counts, and those that a pass has tested.
+"""Tokens that DuoDecoding's published loop counts, and tokens that a pass has tested.
 
-The loop is walked over every outcome: each draft is right with the same probability,
-whatever came before it. No clock is needed, since a round is one target pass. A round
-with one sequence of four tokens, after a round that left three drafts untested:
+Every outcome of the loop is enumerated; each draft is right with the same probability,
+independently of the others. No clock is needed, since a round is one target pass. A
+round with one sequence of four tokens, after a round that left three drafts untested:
 
     text so far   t t t t u u u        u: drafted, counted, not tested by any pass
     drafted now                 d d d d
 
-If all u and the first d are right, the text grows by four, and three of them are not
-tested. Else it ends with the target's own token at the first position that was wrong.
+If all u and the first d are right, the text grows by four tokens, three of them
+untested. Otherwise it ends with the target's own token at the first wrong position.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import NamedTuple
 class CountingLoop(NamedTuple):
     """A published loop that ends as soon as it counts ``limit`` tokens.
 
-    Every round drafts ``sequences`` that share the ``budget`` of tokens evenly, except
-    the first round, which drafts one token. ``alpha`` is the probability that a draft
-    is right. A further sequence finds nothing that the first one missed.
+    Every round drafts ``sequences`` that share the ``budget`` of tokens evenly; only
+    the first round drafts a single token. ``alpha`` is the probability that a draft is
+    right. We assume that further sequences find nothing that the first one missed.
     """
 
     alpha: float
@@ -33,7 +33,7 @@ class CountingLoop(NamedTuple):
 
 
 class CountedTokens(NamedTuple):
-    """What is expected when the loop has ended."""
+    """Expected values at the end of the loop."""
 
     counted: float
     tested: float
@@ -41,15 +41,15 @@ class CountedTokens(NamedTuple):
 
     @property
     def over_tested(self) -> float:
-        """By what the count multiplies the tested tokens."""
+        """The counted tokens over the tested ones."""
         return self.counted / self.tested
 
 
 class _Round(NamedTuple):
-    """One way in which a round can go, with its probability.
+    """A possible outcome of a round, with its probability.
 
-    The round adds ``gained`` tokens to those tested before, and leaves the last
-    ``untested`` of them untested.
+    The round adds ``gained`` tokens to those tested before; the last ``untested`` of
+    them are untested.
     """
 
     probability: float
@@ -61,7 +61,7 @@ class _Round(NamedTuple):
 def count_tokens(
     loop: CountingLoop, tested: int = 0, untested: int = 0, first: bool = True
 ) -> CountedTokens:
-    """What is expected of the loop from here on, over every outcome."""
+    """The expected values at the loop's end, from this state, over every outcome."""
     if tested + untested >= loop.limit:
         return CountedTokens(tested + untested, tested, passes=0)
 
@@ -77,7 +77,7 @@ def count_tokens(
 
 
 def _rounds(loop: CountingLoop, untested: int, first: bool) -> Iterator[_Round]:
-    """All ways in which a round can go that tests ``untested`` earlier drafts."""
+    """All outcomes of a round that tests ``untested`` earlier drafts."""
     for right in range(untested):
         is_next_wrong = loop.alpha**right * (1 - loop.alpha)
         yield _Round(is_next_wrong, gained=right + 1, untested=0)

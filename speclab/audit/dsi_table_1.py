@@ -1,7 +1,7 @@
 """DSI over SI in the rows of DSI's Table 1, by the paper's formulas and other rules.
 
-SI is speculative decoding. The rules of charge are worked out exactly
-(``theory.dsi_accounting``), so nothing here is drawn.
+SI is speculative decoding. The charging rules are evaluated exactly
+(``theory.dsi_accounting``), without sampling.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from speclab.theory.dsi_accounting import (
 
 @dataclass(frozen=True)
 class DsiRow:
-    """What a row of Table 1 prints.
+    """The printed numbers in a row of Table 1.
 
     share    the drafter's latency over the target's
     alpha    the acceptance rate
@@ -45,15 +45,16 @@ class DsiRow:
         return ratios
 
     def by_rules(self, rules: Accounting) -> float:
-        """DSI over SI by these rules of charge, each at its best lookahead."""
+        """DSI over SI by these charging rules, each at its best lookahead."""
         return float(
             speedup(self.share, self.alpha, self.tokens, rules, self.lookaheads)
         )
 
     def worth_of(self, *rules: str) -> float:
-        """What these of the simulator's rules add to DSI over SI.
+        """The factor that the named simulator rules add to DSI over SI.
 
-        The others are the simulator's on both sides; without them the listing's hold.
+        The other rules are the simulator's on both sides of the quotient; below, the
+        named ones are the listing's.
         """
         as_listed = {rule: getattr(LISTING, rule) for rule in rules}
         without = replace(SIMULATOR, **as_listed)
@@ -61,7 +62,7 @@ class DsiRow:
 
 
 def rows_of_table_1() -> Iterator[DsiRow]:
-    """The rows of Table 1, with the settings of its protocol."""
+    """The rows of Table 1, with its protocol's settings."""
     paper = load_paper("dsi")
     protocol = paper.facts["protocol"]
     table = paper.table("table-1")

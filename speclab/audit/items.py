@@ -1,7 +1,7 @@
-"""The audit's files under ``data/audit``, read and checked.
+"""Reads and checks the audit's files under ``data/audit``.
 
-``data/audit/README.md`` describes their form. The verdicts and the best answers are
-judgements; the numbers are those that ``tests/audit`` works out.
+``data/audit/README.md`` describes their format. The verdicts and the best answers are
+judgements; ``tests/audit`` computes the numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Strict(BaseModel):
 
 
 class SourceText(_Strict):
-    """A text that is judged, in the version that was read."""
+    """A text that the audit judges, in the version that we read."""
 
     title: str
     version: str
@@ -39,7 +39,7 @@ class SourceText(_Strict):
 
 
 class Repository(_Strict):
-    """Published code at the commit that was read, and its branch if not the default."""
+    """Published code at the commit that we read, and its branch if not the default."""
 
     repository: Annotated[str, Field(pattern=r"^github\.com/[\w.-]+/[\w.-]+$")]
     commit: Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
@@ -47,10 +47,10 @@ class Repository(_Strict):
 
 
 class CodeReading(_Strict):
-    """Lines of published code that were read. They are no part of this repository.
+    """Lines of published code that we read. They are not part of this repository.
 
     code    the repository and commit, by its name in sources.toml
-    lines   the first and the last one, as "413-414", or one alone
+    lines   the first and the last one, such as "413-414", or a single line
     digest  of these lines, see ``readings.digest_of``
     reads   what they do, in our words
     """
@@ -63,13 +63,13 @@ class CodeReading(_Strict):
 
     @property
     def first_and_last(self) -> tuple[int, int]:
-        """The numbers of the first and of the last line; lines count from 1."""
+        """The numbers of the first and the last line, counted from 1."""
         first, _, last = self.lines.partition("-")
         return int(first), int(last or first)
 
 
 class _Item(_Strict):
-    """What all items have: a name that stays, the texts they judge, the code read."""
+    """What all items have: a stable id, the texts they judge, the code they cite."""
 
     id: str
     documents: tuple[str, ...]
@@ -80,8 +80,8 @@ class _Item(_Strict):
 class Finding(_Item):
     """One of the twelve findings.
 
-    paper    the heading under which the page shows it
-    claimed  what is claimed, with its qualifier, and ``place`` where
+    paper    its heading on the page
+    claimed  the claim with its qualifier; ``place`` says where it is made
     changes  what the finding changes for a reader of the paper
     answer   the best answer that the authors could give
     """
@@ -96,12 +96,12 @@ class Finding(_Item):
 
 
 class LosslessRow(_Item):
-    """Whether a method keeps the target's distribution, by its text and in its code.
+    """Whether a method keeps the target's distribution, in its paper and in its code.
 
-    rule   whether its paper's rule does, as we wrote it
-    code   whether its published code does; ``notes`` say where not
-    off    how far sampled texts are from the target's in total variation, over every
-           outcome of the coins; in brackets with a draft that is close to its target
+    rule   whether the paper's rule does, as we wrote it
+    code   whether the published code does; ``notes`` say where it does not
+    off    the total variation between sampled texts and the target's, enumerated over
+           every outcome; in brackets, with a draft that is close to its target
     """
 
     method: str
@@ -112,13 +112,13 @@ class LosslessRow(_Item):
 
 
 class Slip(_Item):
-    """A slip in a listing, a script or a page that touches no conclusion."""
+    """A slip in a listing, a script or a page that does not affect any conclusion."""
 
     says: str
 
 
 class Audit(_Strict):
-    """All of the audit."""
+    """The whole audit."""
 
     documents: dict[str, SourceText]
     code: dict[str, Repository]
@@ -155,7 +155,7 @@ class Audit(_Strict):
 def load_audit(folder: Path | None = None) -> Audit:
     """The audit under ``data/audit``, or under another ``folder``.
 
-    Raises SpeclibError saying what is wrong in a file.
+    Raises SpeclibError naming the mistake in a file.
     """
     folder = folder or DATA / "audit"
     if not folder.is_dir():

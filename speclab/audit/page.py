@@ -1,4 +1,4 @@
-"""The audit as one page of Markdown, by the template ``page.md``."""
+"""The audit as one page of Markdown, from the template ``page.md``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from speclab.papers.paper_schema import Table
 from .items import Audit, CodeReading, load_audit
 
 PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
-# Not the print's errata: what our copy of a text has lost, and ceilings, which rest on
-# assumptions of ours. A blog's are left out, too.
+# These are not printed mistakes: text lost in our copy, and ceilings, which rest on our
+# assumptions. A blog's errata are left out too.
 NOT_LISTED = ("text", "ceiling")
 
 
 class PrintErratum(NamedTuple):
-    """What is wrong in print: which cells of which table, and what is said of them."""
+    """A printed mistake: its table, the cells, and a note."""
 
     item: str
     cells: str
@@ -29,14 +29,14 @@ class PrintErratum(NamedTuple):
 
 
 class PaperErrata(NamedTuple):
-    """The errata of a paper, in the order of its tables."""
+    """A paper's errata, in the order of its tables."""
 
     title: str
     errata: list[PrintErratum]
 
 
 def audit_page() -> str:
-    """The audit: its findings, what is lossless in which code, errata, sources."""
+    """The audit's page: findings, which code is lossless, errata, sources."""
     audit = load_audit()
     by_paper = groupby(audit.findings, key=lambda finding: finding.paper)
     environment = Environment(
@@ -83,6 +83,6 @@ def _errata_in(table: Table) -> Iterator[PrintErratum]:
 
 
 def _name_cell(row: str, column: str) -> str:
-    """A cell as "row, column"; the whole row or column has the other name alone."""
+    """A cell as "row, column"; a whole row or column has only its own name."""
     labels = [label for label in dict.fromkeys((row, column)) if label != "*"]
     return ", ".join(labels) or "all cells"

@@ -1,11 +1,11 @@
-"""Whether the lines of published code that were read are still what was read.
+"""Checks whether the lines of published code that we read are unchanged.
 
-No line of published code is stored here. An item keeps a digest of the lines that it
-rests on, and anybody with clones can check them::
+No published code is stored here. An item has a digest of the lines that it cites, which
+you can check against clones::
 
     python -m speclab audit --code FOLDER
 
-``FOLDER`` holds clones side by side, each in a folder with its repository's name.
+``FOLDER`` contains the clones, each in a folder with its repository's name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ AtCommit = Literal["as read", "not what was read", "no such commit", "no clone"]
 
 @dataclass(frozen=True)
 class CheckedReading:
-    """Lines that an item rests on, looked up in a clone.
+    """Lines that an item cites, looked up in a clone.
 
     item       the item's id
-    at_commit  whether the commit that was read has these lines there
-    at_head    what has become of them at the clone's own HEAD
+    at_commit  whether the commit that we read has these lines there
+    at_head    whether they have changed or moved at the clone's HEAD
     """
 
     item: str
@@ -46,15 +46,15 @@ class CheckedReading:
 
 
 def digest_of(lines: Iterable[str]) -> str:
-    """The digest of some lines; white space at their ends does not count."""
+    """The digest of lines, without their trailing white space."""
     text = "\n".join(line.rstrip() for line in lines)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_DIGITS]
 
 
 def check_readings(audit: Audit, folder: Path) -> list[CheckedReading]:
-    """Looks up all code that the audit rests on, in the clones under ``folder``.
+    """Looks up all code that the audit cites, in the clones under ``folder``.
 
-    Raises BadValue if there is no clone of any repository that the audit read.
+    Raises BadValue if none of the repositories has a clone there.
     """
     checked = []
     for item in audit.items:
@@ -63,8 +63,9 @@ def check_readings(audit: Audit, folder: Path) -> list[CheckedReading]:
     if all(one.at_commit == "no clone" for one in checked):
         wanted = sorted({one.repository.repository for one in checked})
         raise BadValue(
-            f"{folder} has no clone that the audit read. Make one, as in `git clone "
-            f"https://{wanted[0]}`; the audit read {', '.join(wanted)}"
+            f"{folder} has no clone of any code that the audit read. Make one, for "
+            f"example with `git clone https://{wanted[0]}`; the audit read "
+            f"{', '.join(wanted)}"
         )
     return checked
 
@@ -91,7 +92,7 @@ def _check(
 
 
 def _first_lines(clone: Path, commit: str, reading: CodeReading) -> list[int]:
-    """The lines at which text with the reading's digest begins in its file."""
+    """The line numbers in its file where text with the reading's digest begins."""
     lines = (_git(clone, "show", f"{commit}:{reading.file}") or "").split("\n")
     first, last = reading.first_and_last
     count = last - first + 1
@@ -103,7 +104,7 @@ def _first_lines(clone: Path, commit: str, reading: CodeReading) -> list[int]:
 
 
 def _git(clone: Path, *command: str) -> str | None:
-    """What a command of git prints; None where it fails."""
+    """A git command's output; None if it fails."""
     done = subprocess.run(
         ["git", "-C", str(clone), *command],
         capture_output=True,

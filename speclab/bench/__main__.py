@@ -1,7 +1,7 @@
-"""`python -m speclab.bench`: measures, and writes what that gave to bench.csv.
+"""`python -m speclab.bench`: measures, and writes the results to bench.csv.
 
-What is compared runs in one go, prompt by prompt in turn. A value is the median of
-repeats; their range is in the row's note, with the machine and its load. The bench
+Contestants take turns, prompt by prompt, in the same session. A value is the median
+over repeats; their range is in the row's note, with the machine and its load. The bench
 needs an idle machine and takes a few minutes.
 """
 
@@ -19,8 +19,8 @@ from .bench_rows import COLUMNS, FULL, BenchRow, Size
 
 Measure = Callable[[Size], Iterator[BenchRow]]
 
-# Real models before toys: the first worker that is started decides whether the fork
-# server imports torch, once for all workers.
+# Real models come before toys: the first worker decides whether the fork server imports
+# torch, once for all workers.
 MEASURES: tuple[Measure, ...] = (
     rates.virtual_clock,
     rates.importing,
@@ -38,9 +38,9 @@ MEASURES: tuple[Measure, ...] = (
 def run_bench(
     measures: Iterable[Measure] = MEASURES, size: Size = FULL
 ) -> list[BenchRow]:
-    """Runs measures in order and prints each row as it comes.
+    """Runs measures in order, and prints each row as it comes.
 
-    reports/local/bench.csv is written once all rows are there, whole or not at all.
+    reports/local/bench.csv is written when all rows are complete, whole or not at all.
     """
     rows = []
     for measure in measures:

@@ -1,6 +1,6 @@
-"""A row of bench.csv among the reports, and how much is measured for it.
+"""A row of bench.csv in the reports, and how much is measured for it.
 
-Knows nothing of what is measured.
+This module does not know what is measured.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ COLUMNS = ("name", "value", "unit", "aim", "holds", "note")
 class Size:
     """How much is measured.
 
-    repeats     of everything
-    prompts     per repeat of a race, ``tokens`` tokens each
-    emulated    tokens of an emulated request
-    passes      operations behind one duration
+    repeats     of every measurement
+    prompts     per repeat of a race, with ``tokens`` tokens each
+    emulated    tokens in an emulated request
+    passes      operations timed for one duration
     operations  of the controller and of the virtual clock, per repeat
     """
 
@@ -41,8 +41,8 @@ FULL = Size()
 class BenchRow:
     """One value of the bench.
 
-    ``aim`` is the value that is wanted: at least that or, with ``at_most``, at most;
-    None where a value is only shown.
+    ``aim`` is a lower bound for the value, or with ``at_most`` an upper bound; None if
+    the value is only shown.
     """
 
     name: str
@@ -54,7 +54,7 @@ class BenchRow:
 
     @property
     def holds(self) -> str:
-        """yes or no; empty without an aim. A value that is no number holds nothing."""
+        """yes or no; empty without an aim. NaN never meets an aim."""
         if self.aim is None:
             return ""
         if self.at_most:
@@ -64,7 +64,7 @@ class BenchRow:
         return "yes" if is_met else "no"
 
     def as_dict(self) -> dict[str, str]:
-        """The row's columns, with the machine and its load at this moment."""
+        """The row's columns, with the machine and its current load."""
         conditions = (
             f"{machine_facts.name()}, Python {platform.python_version()}, "
             f"load {machine_facts.load():.2f}"
@@ -107,5 +107,5 @@ def median_row(
 
 
 def join_notes(*notes: str) -> str:
-    """Notes that say something, one after another."""
+    """The notes that are not empty, one after another."""
     return "; ".join(note for note in notes if note)

@@ -1,4 +1,4 @@
-"""What our orchestration costs: over a run without any, and per operation."""
+"""The cost of our orchestration: over a run without any, and per operation."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ METHODS = {
     "plain decoding": "autoregressive",
     "DSI": "dsi",
 }
-SERVERS = 3  # target devices that DSI has
-WARM_UP = 10  # operations of the controller before those that count
+SERVERS = 3  # target devices for DSI
+WARM_UP = 10  # operations of the controller that don't count
 GAMMA = 5
 VOCABULARY = 32_000
 PROMPT_TOKENS = 128
@@ -38,8 +38,8 @@ def emulated(size: Size) -> Iterator[BenchRow]:
     """Makespan of an emulated run over that of the same run on the virtual clock.
 
     Workers and messages are real, the toys make the same decisions, and every operation
-    takes as long as PEARL's Table 10 has it for Llama 2 7&70B. DSI, here with four
-    devices, may lose 5 % to them, others 3 %.
+    takes the time in PEARL's Table 10 for Llama 2 7&70B. Orchestration may cost DSI,
+    here with four devices, 5 %, and other methods 3 %.
     """
     pair = load_pair("toy")
     virtual_world = open_world(
@@ -68,11 +68,12 @@ def decode_toys(world: World, method: str, size: Size) -> Result:
 
 
 def controller(size: Size) -> Iterator[BenchRow]:
-    """What an operation costs beyond the time of its device.
+    """The cost of an operation beyond its device's time.
 
-    That is from submitting it to having the result in hand, less the worker's own start
-    to end. Toys of 32,000 words, sampling at temperature 1; the operations of
-    speculative decoding at gamma 5 after a text of 128 tokens, one at a time.
+    It is the time from submitting the operation to receiving the result, less the
+    worker's own time from start to end. The models are toys with a vocabulary of
+    32,000, sampled at temperature 1; the operations are those of speculative decoding
+    at gamma 5 after a text of 128 tokens, one at a time.
     """
     pair = Pair(
         target=ModelSpec(model="toy", vocab=VOCABULARY, context=1024),
@@ -95,9 +96,9 @@ def controller(size: Size) -> Iterator[BenchRow]:
 
 
 def measure_overheads(world: World, operations: int) -> list[float]:
-    """Milliseconds of each operation beyond its device's own, after a few that warm up.
+    """Milliseconds of each operation beyond its device's time, after a warm-up.
 
-    Draft and target take turns: the draft proposes, the target scores what it proposed.
+    Draft and target take turns: the draft proposes, the target scores the proposal.
     """
     text = (BOS,) * PROMPT_TOKENS
     drafted: tuple[int, ...] = ()

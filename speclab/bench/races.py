@@ -1,4 +1,4 @@
-"""Several ways to decode take turns on every prompt, and are compared by speed.
+"""Several ways to decode take turns on every prompt, to compare their speeds.
 
 A race knows only that a contestant answers a prompt with tokens and statistics.
 """
@@ -13,7 +13,7 @@ from speclib.decoding.decode import decode
 from speclib.trace.metrics import Stats, total
 from speclib.worlds.world import World
 
-# Called with a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
+# Takes a prompt and a number of tokens; its answer has ``tokens`` and ``stats``.
 Contestant = Callable[[Any, int], Any]
 
 
@@ -30,7 +30,7 @@ def contestant(world: World, method: str, **settings: Any) -> Contestant:
 
 @dataclass(frozen=True)
 class Race:
-    """``results[name][repeat]``: what a contestant answered to each prompt."""
+    """``results[name][repeat]``: a contestant's answers, prompt by prompt."""
 
     results: dict[str, list[list[Any]]]
 
@@ -48,19 +48,19 @@ class Race:
         return [speed / other_speed for speed, other_speed in both]
 
     def alpha(self, name: str) -> float:
-        """Accepted over tested drafts, all repeats together."""
+        """Accepted over tested drafts, over all repeats."""
         counts: Stats = total(answer.stats for answer in self.answers(name))
         return counts.acceptance_rate
 
     def answers(self, name: str) -> list[Any]:
-        """A contestant's answers, of all repeats one after another."""
+        """A contestant's answers in all repeats, one after another."""
         answers = []
         for of_one_repeat in self.results[name]:
             answers.extend(of_one_repeat)
         return answers
 
     def same_outputs(self, name: str, other: str) -> str:
-        """How many outputs equal those of another contestant, as in "10 of 10"."""
+        """How many outputs equal another contestant's, for example "10 of 10"."""
         both = zip(self.answers(name), self.answers(other), strict=True)
         equal = [answer.tokens == other_answer.tokens for answer, other_answer in both]
         return f"{sum(equal)} of {len(equal)}"
@@ -74,8 +74,8 @@ def race(
 ) -> Race:
     """Let every contestant decode every prompt, ``repeats`` times.
 
-    Who begins changes from prompt to prompt, so a machine that slows down slows all of
-    them.
+    The first contestant changes from prompt to prompt, so a machine that slows down
+    slows all of them.
     """
     names = list(contestants)
     results: dict[str, list[list[Any]]] = {}

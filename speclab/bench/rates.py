@@ -1,4 +1,4 @@
-"""How fast speclib itself is: its virtual clock, being imported, drawing."""
+"""The speed of speclib itself: its virtual clock, its import, its drawings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ print(time.perf_counter() - started)
 def virtual_clock(size: Size) -> Iterator[BenchRow]:
     """Operations per second of the virtual clock.
 
-    An operation is submitted, gets a toy's row, is waited for and recorded; two devices
-    work at once. ``size.operations`` x 250 operations per repeat.
+    An operation is submitted, computed by a toy, waited for and recorded; two devices
+    work in parallel. A repeat has ``size.operations`` x 250 operations.
     """
     count = 250 * size.operations
     yield median_row(
@@ -55,7 +55,7 @@ def _operations_per_second(count: int) -> float:
 
 
 def importing(size: Size) -> Iterator[BenchRow]:
-    """Seconds of `import speclib` in a fresh interpreter, without its own start."""
+    """Seconds for `import speclib` in a fresh interpreter, without its start-up."""
     yield median_row(
         "import speclib",
         [_seconds_to_import() for _ in range(size.repeats)],
@@ -76,7 +76,7 @@ def _seconds_to_import() -> float:
 
 
 def drawing(size: Size) -> Iterator[BenchRow]:
-    """Seconds to draw a long timeline, and to redraw the explorer for a moved slider.
+    """Seconds to draw a long timeline, and to redraw the explorer when a slider moves.
 
     The timeline has more than 25 x ``size.operations`` bars.
     """
@@ -105,7 +105,7 @@ def drawing(size: Size) -> Iterator[BenchRow]:
 
 
 def virtual_batch(size: Size) -> Iterator[BenchRow]:
-    """Seconds of a virtual batch as large as any that a slider asks for."""
+    """Seconds for a virtual batch of the largest size that a slider allows."""
     seconds = []
     latency = Latency.ratio(5, 0.1).lengthened(0.01)
     for seed in range(size.repeats):
@@ -124,7 +124,7 @@ def virtual_batch(size: Size) -> Iterator[BenchRow]:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """The seconds that a call takes."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started

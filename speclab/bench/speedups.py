@@ -1,4 +1,4 @@
-"""Methods beside each other and beside transformers, on real models of this machine."""
+"""Compares methods with each other and with transformers, on real models."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .races import Contestant, Race, contestant, race
 
 PAIR = "embedded/llama-7b-70b"  # the stand-in whose cost ratio c is about 5
 METHODS = {"SD": "speculative", "PEARL": "pearl"}
-WINDOWS = (0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.6)  # of c: the windows tried
+WINDOWS = (0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.6)  # windows to try, as multiples of c
 TASK = "humaneval"
 WARM_UP_TOKENS = 8
 
 PLAIN = "plain decoding"
 PEER = "transformers-assisted"
-PEERS = {PEER: False, f"{PEER} with packed linears": True}  # and whether they are
+PEERS = {PEER: False, f"{PEER} with packed linears": True}  # whether they are packed
 
 
 def stand_in(size: Size) -> Iterator[BenchRow]:
     """On embedded/llama-7b-70b: PEARL, SD, plain decoding, and transformers.
 
-    PEARL and SD each have their best window (float32, one core per device). The
-    assisted generation of transformers has its defaults, and as many threads as one of
-    our devices: with its own linear layers, and with our packed ones.
+    PEARL and SD each use their best window (float32, one core per device). Assisted
+    generation in transformers uses its defaults, and as many threads as one of our
+    devices. It runs with its own linear layers, and with our packed ones.
     """
     yield from race_on_pair(PAIR, size, with_peers=True)
 
 
 def good_draft(size: Size) -> Iterator[BenchRow]:
-    """The same with the distilled draft, ladder/good; without transformers."""
+    """The same race with the distilled draft, ladder/good, without transformers."""
     yield from race_on_pair("ladder/good", size)
 
 
@@ -48,9 +48,8 @@ def race_on_pair(
 ) -> Iterator[BenchRow]:
     """Ratios of tokens per second after the first commit, greedy.
 
-    A speed is that of ``size.tokens`` tokens of each prompt, per repeat over all
-    prompts; a row is the median over repeats. A method's best window is sought
-    beforehand, on other prompts.
+    A repeat's speed is over ``size.tokens`` tokens for each of all prompts; a row is
+    the median over repeats. A method's best window is chosen before, on other prompts.
     """
     pair = load_pair(pair_name)
     texts = [prompt.input for prompt in prompts.load(TASK, 2 * size.prompts)]
@@ -74,7 +73,7 @@ def race_on_pair(
 
 
 def best_window(world: World, method: str, texts: Sequence[Any], size: Size) -> int:
-    """The fastest of the windows about c."""
+    """The fastest of the windows around c."""
     contestants = {}
     for gamma in sorted({max(1, round(world.ratio * share)) for share in WINDOWS}):
         contestants[str(gamma)] = contestant(world, method, gamma=gamma)
@@ -102,10 +101,9 @@ def _peer_contestant(peer: External) -> Contestant:
 def _comparisons(
     pair_name: str, finished_race: Race, windows: dict[str, int]
 ) -> Iterator[BenchRow]:
-    """The acceptance rate, and contestants' speeds over others'.
+    """The acceptance rate, and speed ratios between contestants.
 
-    PEARL's aim over plain decoding is 0.95 of what it would be if our orchestration
-    took no time.
+    PEARL's aim over plain decoding is 0.95 of its speed-up without orchestration costs.
     """
     yield BenchRow(
         f"alpha of PEARL, {pair_name}",
@@ -138,13 +136,13 @@ def _comparisons(
 
 
 def _replayed_speed(finished_race: Race, name: str) -> float:
-    """A contestant's tokens per second where passes last what they lasted."""
+    """A contestant's tokens per second in replays with the recorded pass times."""
     replays = [replay(answer.trace) for answer in finished_race.answers(name)]
     return total(map(stats, replays)).decode_speed
 
 
 def _overheads(pair_name: str, finished_race: Race) -> Iterator[BenchRow]:
-    """A run's makespan over its replay's, where orchestration takes no time."""
+    """A run's makespan over its replay's, in which orchestration takes no time."""
     for name in (PLAIN, *METHODS):
         ratios = []
         for answer in finished_race.answers(name):

@@ -1,4 +1,4 @@
-"""What vocabularies of real models and long texts cost beside the models' own work."""
+"""The cost of real vocabularies and long texts, apart from the models' own work."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from speclib.worlds.world import World
 from .bench_rows import BenchRow, Size, median_row
 
 VOCABULARIES = (32_000, 152_000, 256_000)
-AIMED_AT = 152_000  # the vocabulary that the aims are for; others' are in proportion
+AIMED_AT = 152_000  # the vocabulary that the aims are for; others scale with it
 TOP_P = 0.9
 GAMMA = 5
-DEVIATION = 3.0  # of logits from token to token; a real model's are steeper
-DISAGREEMENT = 0.3  # how far the draft's logits are from the target's
+DEVIATION = 3.0  # standard deviation of logits; a real model's are steeper
+DISAGREEMENT = 0.3  # standard deviation of the draft's logits from the target's
 
 LONG_TEXT = 32_000  # tokens
 SHORT_TEXT = 128
-WARM_UP = 10  # messages before those that count
+WARM_UP = 10  # messages that don't count
 
 
 # -- a vocabulary ----------------------------------------------------------------------
 def sampling(size: Size) -> Iterator[BenchRow]:
-    """Milliseconds of what happens to logits beside the models' passes.
+    """Milliseconds of the work on logits outside the models' forward passes.
 
-    A nucleus; the sampler of a pass of gamma + 1 rows; a coin; and all of this that a
-    target's pass needs at temperature 1, its sampler and then the test of gamma drafts.
+    These are a nucleus; the sampler for a pass with gamma + 1 distributions; a keyed
+    random number; and all that a target's pass needs at temperature 1, which is its
+    sampler and then the test of gamma drafts.
     """
     for vocab in VOCABULARIES:
         yield from _sampling_rows(vocab, size)
@@ -85,9 +86,10 @@ def _sampling_rows(vocab: int, size: Size) -> Iterator[BenchRow]:
 
 
 class Round:
-    """A round of speculative decoding of which only the target's pass is to come.
+    """A round of speculative decoding before the target's pass.
 
-    It is all that a test of drafts needs of a world. ``q_rows``: [gamma, V].
+    It has everything that the test of drafts needs from a world. ``q_rows``: [gamma,
+    V].
     """
 
     text = (BOS,)
@@ -100,7 +102,7 @@ class Round:
             self.drafted.append(Drafted(token, q))
 
     def mark(self, drafted: Drafted, outcome: str) -> None:
-        """There is no trace."""
+        """Does nothing, since there is no trace."""
 
     def test(self, logits: Rows) -> None:
         """Tests the drafts by the target's ``logits`` [gamma + 1, V]."""
@@ -112,7 +114,7 @@ def _count(size: Size) -> int:
 
 
 def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
-    """How long ``act`` takes, which is told how often it has been called."""
+    """The time of each call of ``act``, which gets the number of calls before it."""
     act(0)
     times = []
     for number in range(_count(size)):
@@ -124,11 +126,11 @@ def _milliseconds(act: Callable[[int], object], size: Size) -> list[float]:
 
 # -- a long text -----------------------------------------------------------------------
 def messages(size: Size) -> Iterator[BenchRow]:
-    """Milliseconds from asking a worker for a pass to having its rows in hand.
+    """Milliseconds from asking a worker for a pass to receiving its distributions.
 
-    The target is a toy, which takes hardly any time. Greedy; after each pass the text
-    goes on with other tokens than those that were scored, as after a rejection. Long
-    and short texts take turns.
+    The target is a toy, which takes hardly any time. Decoding is greedy; after each
+    pass the text continues with other tokens than the scored ones, as after a
+    rejection. Long and short texts take turns.
     """
     for vocab in VOCABULARIES:
         longs: list[float] = []

@@ -1,6 +1,6 @@
-"""Is a rule, or a method, lossless? Answers by walking every outcome.
+"""Is a rule, or a method, lossless? Decided by enumerating every outcome.
 
-``check`` is what others ask. The lessons' exercises are judged by the same cases.
+``check`` is the entry point. The lessons' exercises are judged by the same cases.
 """
 
 # The door: what other rooms may import. All else is this room's own.

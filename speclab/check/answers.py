@@ -1,4 +1,4 @@
-"""What a rule gives: tokens, or a sentence that says why it is none."""
+"""What a rule returns, as tokens; or a sentence that says why it is not one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NOTHING_GIVEN = "Your function gives nothing. Does it end with a return?"
 
 
 def token_in(given: Any, vocab: int) -> int:
-    """``given`` as a token. Raises Failed where it is none of ``vocab`` tokens."""
+    """``given`` as a token. Raises Failed unless it is one of ``vocab`` tokens."""
     if given is None:
         raise Failed(NOTHING_GIVEN)
     try:
         token = whole_number(given)
     except BadCall as error:  # a coin
         raise Failed(f"Your function gives no token: {error}") from None
-    except Exception:  # of somebody's own class it may be any
+    except Exception:  # a user's class may raise anything
         raise Failed(
             f"Your function gives {as_written(given)}: give one token."
         ) from None
@@ -36,20 +36,20 @@ def token_in(given: Any, vocab: int) -> int:
 
 
 def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
-    """``given`` as committed tokens. Raises Failed where these are none.
+    """``given`` as committed tokens. Raises Failed if they are not tokens.
 
-    ``most``: how many tokens one pass of the target decides.
+    ``most``: the number of tokens that one target pass decides.
     """
     if given is None:
         raise Failed(NOTHING_GIVEN)
     try:
-        _require_few(given, drafted, most)  # before each of them is looked at
+        _require_few(given, drafted, most)  # before looking at each of them
         tokens = tuple(whole_number(token) for token in _in_order(given))
     except BadCall as error:  # a coin among them
         raise Failed(f"Your function gives no tokens: {error}") from None
     except Failed:
         raise
-    except Exception:  # of somebody's own class it may be any
+    except Exception:  # a user's class may raise anything
         raise Failed(
             f"Your function gives {as_written(given)}: give a list of tokens, "
             f"which are whole numbers, such as {list(drafted)}."
@@ -69,14 +69,14 @@ def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
 
 
 def _in_order(given: Any) -> Iterable[Any]:
-    """The values of what has an order: a set has none, and a dict means its values."""
+    """The values in order. Raises TypeError for sets, dicts and strings."""
     if isinstance(given, Set | Mapping | str | bytes):
         raise TypeError
     return islice(given, MOST_YIELDED)
 
 
 def _require_few(given: Any, drafted: Tokens, most: int) -> None:
-    """Raises Failed for more values than one pass decides."""
+    """Raises Failed for more values than one pass can decide."""
     if isinstance(given, Sized) and len(given) > most:
         raise Failed(
             f"For the drafts {list(drafted)} your function commits {len(given)} "
@@ -85,9 +85,9 @@ def _require_few(given: Any, drafted: Tokens, most: int) -> None:
 
 
 def whole_number(value: Any) -> int:
-    """A whole number of any type, also 2.0. Raises TypeError for anything else.
+    """A whole number of any type, 2.0 included. Raises TypeError for anything else.
 
-    True and False say what was accepted, and are no tokens.
+    True and False are not tokens: they say whether a draft was accepted.
     """
     if isinstance(value, bool):
         raise TypeError

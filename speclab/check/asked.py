@@ -1,4 +1,4 @@
-"""What ``check`` is asked: a rule, its shape, and the cases that it is tried on."""
+"""A question to ``check``: a rule, its shape, and the cases to try it on."""
 
 from __future__ import annotations
 
@@ -33,17 +33,21 @@ from speclib.core.settings import require_counts
 from speclib.errors import BadCall, BadValue
 
 SHAPES = ("line", "tree", "candidates", "method")
-ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last of them is the coin
-Q_AND_P = {"line": (1, 2), "tree": (2, 3), "candidates": (1, 2)}  # their places
-MOST_OUTCOMES = 20_000  # of a case of the caller's own that are walked
-MOST_GAMMA = 256  # more takes longer than a check may
-MOST_VOCAB = 300_000  # the largest vocabularies of published models have fewer
+ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last one is the coin
+Q_AND_P = {
+    "line": (1, 2),
+    "tree": (2, 3),
+    "candidates": (1, 2),
+}  # positions of these arguments
+MOST_OUTCOMES = 20_000  # that we enumerate in a case that the caller asked for
+MOST_GAMMA = 256  # beyond this a check takes too long
+MOST_VOCAB = 300_000  # above the largest vocabularies of published models
 COIN = "coin"
-END = "end"  # what a rule calls the token that ends a text, if it takes one
+END = "end"  # the argument for the token that ends a text, if a rule takes it
 
 
 class Asked(NamedTuple):
-    """A rule to be checked, and on what."""
+    """A rule to check, and how to check it."""
 
     rule: Rule
     shape: str
@@ -58,17 +62,17 @@ class Asked(NamedTuple):
         return _takes_end(self.rule)
 
     def walk(self, case: Any, end: int | None = None) -> dict[Any, float]:
-        """What the rule gives in a case, over every outcome.
+        """The distribution of what the rule returns in a case, over every outcome.
 
-        Raises NotRepeatable where it does not do the same each time.
+        Raises NotRepeatable if the rule differs from one call to the next.
         """
         distribution: dict[Any, float] = case.distribution(self.called(end), self.array)
         return distribution
 
     def called(self, end: int | None = None) -> Rule:
-        """The rule as one that is given a coin, and no end token.
+        """The rule, callable with a coin and without an end token.
 
-        ``end``: the token that it is told to end a text, if it takes one; None: none.
+        ``end``: the end token that a rule with this argument is given; None: none.
         """
         rule = self.rule
         takes_coin, takes_end = _takes_coin(rule, self.shape), _takes_end(rule)
@@ -83,7 +87,7 @@ class Asked(NamedTuple):
         return run
 
     def told_other_q(self, change: Callable[[Any], Any]) -> Rule:
-        """The rule as one that is given other rows for q; ``change`` makes them."""
+        """The rule, called with the rows of q that ``change`` makes."""
         rule = self.called()
 
         @wraps(rule)
@@ -96,7 +100,7 @@ class Asked(NamedTuple):
 
 
 def few_cases(shape: str) -> Sequence[Any]:
-    """Small cases that tell apart how drafts are chosen."""
+    """Small cases that are sensitive to how drafts are chosen."""
     if shape == "tree":
         return TREES[:2]
     if shape == "candidates":
@@ -105,7 +109,7 @@ def few_cases(shape: str) -> Sequence[Any]:
 
 
 def greedy_cases(shape: str) -> Sequence[Any]:
-    """Cases in which the target is sure of its tokens."""
+    """Cases with a deterministic target."""
     if shape == "tree":
         return GREEDY_TREES
     if shape == "candidates":
@@ -113,7 +117,7 @@ def greedy_cases(shape: str) -> Sequence[Any]:
     return GREEDY_CASES
 
 
-# -- what is given ---------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------
 def require_arguments(
     array: object,
     drawn: object,
@@ -151,13 +155,15 @@ def require_arguments(
 def require_fit(
     shape: str, drawn: str, gamma: int | None, vocab: int | None, put_back: bool
 ) -> None:
-    """Raises BadValue for an argument that is of another shape."""
+    """Raises BadValue for an argument that this shape does not take."""
     if shape != "line" and (gamma is not None or vocab is not None):
-        raise BadValue(f"gamma and vocab are of a line; this is a {shape}")
+        raise BadValue(f"gamma and vocab are for a line; this is a {shape}")
     if put_back and shape not in ("tree", "candidates"):
-        raise BadValue(f"put_back is of candidates and trees; this is a {shape}")
+        raise BadValue(f"put_back is for candidates and trees; this is a {shape}")
     if drawn != "q" and shape in ("method", "pair"):
-        raise BadValue(f"drawn is of a rule; this is a {shape}, which chooses itself")
+        raise BadValue(
+            f"drawn is for a rule; this is a {shape}, which chooses its own drafts"
+        )
 
 
 def require_plain(rule: Rule) -> None:
@@ -172,26 +178,26 @@ def require_plain(rule: Rule) -> None:
 
 
 def require_order(rule: Rule, shape: str) -> None:
-    """Raises BadValue for a rule whose names show that it takes p before q.
+    """Raises BadValue for a rule whose argument names put p before q.
 
-    They are given by their places: the draft's rows first.
+    They are passed by position: the draft's rows first.
     """
     try:
         names = arguments_of(rule)
-    except BadValue:  # they are not known
+    except BadValue:  # unknown
         return
     q_place, p_place = Q_AND_P[shape]
     if len(names) <= p_place:
         return
     if _whose(names[q_place]) == "p" or _whose(names[p_place]) == "q":
         raise BadValue(
-            f"the rule takes ({', '.join(names)}), and is given q before p: the "
+            f"the rule takes ({', '.join(names)}), and check passes q before p: the "
             "draft's rows, then the target's"
         )
 
 
 def _whose(name: str) -> str:
-    """Whether an argument's name says that it has rows of q or of p; "" for neither."""
+    """Which rows an argument's name announces: "q", "p", or "" for neither."""
     words = name.lower().split("_")
     for whose, kinds in (("q", ("draft", "assistant")), ("p", ("target",))):
         if any(kind in name.lower() for kind in kinds):
@@ -200,10 +206,7 @@ def _whose(name: str) -> str:
 
 
 def shape_of(rule: Rule) -> str:
-    """The shape of a rule, by the arguments that it takes.
-
-    Raises BadValue where they fit none.
-    """
+    """The shape of a rule, from its arguments. Raises BadValue if they fit none."""
     names = arguments_of(rule)
     if names[:1] == ["world"]:
         return "method"
@@ -220,7 +223,7 @@ def shape_of(rule: Rule) -> str:
 
 
 def arguments_of(rule: Rule) -> list[str]:
-    """The names of what a rule must be given, in their order."""
+    """The names of a rule's required arguments, in order."""
     try:
         arguments = signature(rule).parameters.values()
     except (TypeError, ValueError):
@@ -232,7 +235,9 @@ def arguments_of(rule: Rule) -> list[str]:
     given = [each for each in arguments if each.kind in positional]
     names = [each.name for each in given if each.default is Parameter.empty]
     after = given[len(names) : len(names) + 1]
-    if [each.name for each in after] == [COIN]:  # it is given though it has a default
+    if [each.name for each in after] == [
+        COIN
+    ]:  # check passes it although it has a default
         names.append(COIN)
     return [name for name in names if name != END]
 
@@ -243,15 +248,15 @@ def _is_end(parameter: Parameter) -> bool:
 
 
 def _takes_end(rule: Rule) -> bool:
-    """Whether a rule asks for the token that ends a text."""
+    """Whether a rule takes the token that ends a text."""
     try:
         return any(map(_is_end, signature(rule).parameters.values()))
-    except (TypeError, ValueError):  # they are not known
+    except (TypeError, ValueError):  # unknown
         return False
 
 
 def _takes_coin(rule: Rule, shape: str) -> bool:
-    """Whether a rule asks for a coin; one whose arguments are not known does."""
+    """Whether a rule takes a coin. We assume so if its arguments are unknown."""
     try:
         return len(arguments_of(rule)) != ARGUMENTS[shape] - 1
     except BadValue:
@@ -261,7 +266,7 @@ def _takes_coin(rule: Rule, shape: str) -> bool:
 def cases_of(
     shape: str, gamma: int | None, vocab: int | None, put_back: bool, choice: str
 ) -> Sequence[Any]:
-    """What a rule is tried on."""
+    """The cases to try a rule on."""
     if shape == "tree":
         return chosen(TREES, choice, put_back=put_back)
     if shape == "candidates":
@@ -270,7 +275,7 @@ def cases_of(
 
 
 def chosen(cases: Sequence[Any], choice: str, **changes: Any) -> list[Any]:
-    """The cases with drafts that are chosen so."""
+    """The cases, with drafts chosen as ``choice`` says."""
     return [replace(case, choice=choice, **changes) for case in cases]
 
 
@@ -280,7 +285,7 @@ def _lines(gamma: int | None, vocab: int | None, choice: str) -> Sequence[LineCa
     gamma = 3 if gamma is None else gamma
     vocab = 3 if vocab is None else vocab
     name = f"{vocab} tokens, {gamma} drafted"
-    # Every text that may be drafted may be rejected at each place, for every token.
+    # Each possible draft can be rejected at any position, and replaced by any token.
     if vocab ** (gamma + 1) * (gamma + 1) <= MOST_OUTCOMES:
         return [random_line(name, vocab, gamma, seed) for seed in (1, 2)]
     draft, target = DrawnWhenAsked(vocab, seed=1), DrawnWhenAsked(vocab, seed=2)

@@ -1,9 +1,9 @@
-"""Calling somebody's function: whatever it does, it ends, and nothing is raised.
+"""Calls to a user's function that always end, and raise nothing but our own errors.
 
-An error becomes a sentence that names the line of that function's code. A function that
-does not come back is stopped after a few seconds, where the platform can do that: in
-the main thread of a process on Linux or macOS, as in a notebook. What it yields, if it
-is a generator, is collected here, since its errors and its endless loops come then.
+An error becomes a sentence that names the line of the user's code. A function that does
+not return is stopped after a few seconds where the platform allows it: in the main
+thread of a process on Linux or macOS, which includes notebooks. A generator is run to
+its end here, because its errors and endless loops occur only then.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ from typing import Any
 
 from speclib.worlds.enumerator import NotRepeatable
 
-# What one call may take of a processor's time; those of the exercises take less than 1.
-# On a busy machine a clock on the wall would stop right functions. It only stops those
-# that wait and do nothing, at this many times as much.
+# CPU time of one call; correct exercises need less than 1 s. On a busy machine an equal
+# wall-clock limit would stop correct functions. It is this many times as long, and only
+# stops functions that wait and do nothing.
 SECONDS = 3.0
 PATIENCE = 4
-SECONDS_OF_ALL = 30.0  # all calls of one check, of a processor's time
-# Until a function is stopped again that went on, as in `try: ... except: pass`.
+SECONDS_OF_ALL = 30.0  # CPU time of all calls of one check
+# Until we stop a function again that continued, as in `try: ... except: pass`.
 AGAIN = 0.25
-AT_ONCE = 1e-3  # seconds: a timer of 0 would be none
-MOST_YIELDED = 10_000  # values of a generator that are looked at
+AT_ONCE = 1e-3  # seconds: 0 would switch the timer off
+MOST_YIELDED = 10_000  # values that we take from a generator
 
 
 class Failed(Exception):
-    """Somebody's function raised an error, did not end, or gave what it may not.
+    """A user's function raised an error, did not end, or returned something invalid.
 
-    Its message is a sentence for who wrote it.
+    The message is a sentence for the author of the function.
     """
 
 
 class TookTooLong(BaseException):
-    """Raised inside a function whose time is over.
+    """Raised inside a function whose time is up.
 
-    No Exception, so that an `except Exception` of that function does not catch it.
+    Not an Exception, so that the function's `except Exception` does not catch it.
     """
 
 
 class AllTookTooLong(TookTooLong):
-    """The time of all calls together is over."""
+    """The time for all calls together is up."""
 
 
 def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     """What ``function`` returns. Raises Failed with a sentence about its error.
 
-    What it yields, or gives as a map or a zip, comes as a tuple. NotRepeatable is
-    raised where it takes chance from elsewhere than its coins.
+    Generators, maps and zips come back as tuples. Raises NotRepeatable if the function
+    draws random numbers other than its coins.
     """
     try:
         with _alarm():
@@ -76,7 +76,7 @@ def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
             return result
     except (TookTooLong, Failed, NotRepeatable, KeyboardInterrupt):
         raise
-    except BaseException as error:  # SystemExit, or one of somebody's own
+    except BaseException as error:  # SystemExit, or a user's own class
         if is_caused_by(error, TookTooLong):
             raise TookTooLong from error
         if is_caused_by(error, NotRepeatable):
@@ -85,20 +85,20 @@ def call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _require_no_coroutine(result: Any) -> None:
-    """Raises Failed for what an ``async def`` gives: nobody here awaits it."""
+    """Raises Failed for the result of an ``async def``: we do not await it."""
     if isinstance(result, Coroutine):
-        result.close()  # else Python warns that it was never awaited
+        result.close()  # otherwise Python warns that it was never awaited
     if isinstance(result, Awaitable | AsyncIterator):
         raise Failed(f"Your function gives {as_written(result)}: {NO_COROUTINE}.")
 
 
-NO_COROUTINE = "it is not awaited here, so write `def` and no `async def`"
+NO_COROUTINE = "it is not awaited here, so write `def` instead of `async def`"
 
 
 def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
-    """Whether an error, or one that led to it, is of a kind.
+    """Whether an error, or one of its causes, is of a kind.
 
-    A device turns what is raised while it works into an error of its own.
+    A device wraps an error that is raised while it works in its own error.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -109,7 +109,7 @@ def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def _text_of(error: BaseException) -> str:
-    """What an error says; an error of one's own may fail to say anything."""
+    """An error's text. A user's own error class may fail to produce one."""
     try:
         return str(error)
     except Exception:
@@ -117,7 +117,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def as_written(value: Any, length: int = 60) -> str:
-    """A value as Python writes it, cut; one of an odd class may not be written."""
+    """The ``repr`` of a value, shortened, or its type if that fails."""
     is_sized = isinstance(value, list | tuple | set | dict | str | bytes)
     if is_sized and len(value) > MOST_YIELDED:
         return f"{len(value)} values, as {type(value).__name__}"
@@ -154,7 +154,7 @@ def code_of(function: Any) -> CodeType | None:
 
 
 def call_of(value: object) -> Any:
-    """What runs if an object is called; None where it cannot be."""
+    """The method that runs when an object is called; None if it is not callable."""
     return getattr(type(value), CALL, None)
 
 
@@ -162,10 +162,9 @@ CALL = "__call__"
 
 
 class Limit:
-    """When the calls of the check that is going on must have ended.
+    """The deadline for the calls of the check in progress.
 
-    ``ends_at`` is a moment of the process's own time on a processor; None while there
-    is no limit.
+    ``ends_at`` is in CPU seconds of this process; None: no limit.
     """
 
     ends_at: float | None = None
@@ -173,12 +172,12 @@ class Limit:
 
 @contextmanager
 def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
-    """Ends a ``call`` inside after ``SECONDS``, and all after ``seconds_of_all``.
+    """Ends a call inside after ``SECONDS``, and all of them after ``seconds_of_all``.
 
-    Raises Failed then.
+    Then raises Failed.
     """
     if not CAN_STOP or threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread alone
+        yield  # only the main thread receives signals
         return
 
     timers = {kind: signal.getitimer(kind) for kind in TIMERS}
@@ -207,12 +206,12 @@ def time_limit(seconds_of_all: float = SECONDS_OF_ALL) -> Iterator[None]:
 CAN_STOP = hasattr(signal, "setitimer")  # not on Windows, nor in a browser
 if CAN_STOP:
     TIMERS = (signal.ITIMER_PROF, signal.ITIMER_REAL)
-    SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # which the timers send
+    SIGNALS = (signal.SIGPROF, signal.SIGALRM)  # that the timers send
 
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """Ends one call after ``SECONDS``; so does it a call inside it."""
+    """Ends one call after ``SECONDS``, and so a call nested in it."""
     if Limit.ends_at is None:
         yield
         return
@@ -226,9 +225,9 @@ def _alarm() -> Iterator[None]:
 
 @contextmanager
 def _timer(kind: int, seconds: float) -> Iterator[None]:
-    """Sends a signal after so many seconds, and once more while that is of no use.
+    """Sends a signal after ``seconds``, and repeats it while it has no effect.
 
-    What is left of a timer that was set before goes on afterwards.
+    An earlier timer continues afterwards with the time that it had left.
     """
     left_before, again = signal.setitimer(kind, seconds, AGAIN)
     try:
@@ -241,11 +240,10 @@ def _timer(kind: int, seconds: float) -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Ends what runs, but not where that does harm: the signal comes again soon.
+    """Stops the running code, unless that does harm: the signal is sent again soon.
 
-    In what tidies up after an object that is gone, Python prints an error and goes on.
-    A module that is half loaded cannot be loaded again; it may take the time that a
-    function has on the wall's clock.
+    In a finalizer Python would print the error and continue. A half-loaded module
+    cannot be loaded again, so an import may take up to the wall-clock limit.
     """
     files = [weakref.__file__]
     if number == signal.SIGPROF:
@@ -258,7 +256,7 @@ IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 def _is_within(frame: FrameType | None, files: Collection[str]) -> bool:
-    """Whether what runs was called, at any remove, by the code of one of ``files``."""
+    """Whether code of one of ``files`` is anywhere on the call stack."""
     while frame is not None:
         if frame.f_code.co_filename in files:
             return True

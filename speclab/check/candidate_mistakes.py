@@ -1,7 +1,7 @@
-"""Mistakes in a rule for several candidates at one position, beside the right rule.
+"""Named mistakes in a rule for several candidates at one position, and the right rule.
 
-A rule for a tree tests the children of a node as candidates, goes on with the one that
-it accepts, and so makes the same mistakes.
+A rule for a tree tests the children of a node as candidates and continues below the one
+that it accepts, so it can make the same mistakes.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def _chooser(
     one_coin: bool = False,
     tried: int | None = None,
 ) -> Chooser:
-    """Removal and renormalisation, with a step that is done differently.
+    """Removal and renormalisation, with one step changed.
 
-    ``left_after(p, q, token)``: what is left of p after a rejection. ``tried``: how
-    many candidates are tested; None: all.
+    ``left_after(p, q, token)``: what is left of p after a rejection. ``tried``: the
+    number of candidates that are tested; None: all.
     """
 
     def choose(candidates: list[int], q: list[Row], p: Row, coin: NewCoin) -> Chosen:
@@ -74,7 +74,7 @@ def _chooser(
 
 
 def at_one_position(choose: Chooser) -> Rule:
-    """The rule for candidates that chooses so."""
+    """The rule for candidates that chooses by ``choose``."""
 
     def rule(candidates: list[int], q: list[Row], p: Row, coin: NewCoin) -> int:
         _, token = choose(candidates, q, p, coin)
@@ -84,9 +84,9 @@ def at_one_position(choose: Chooser) -> Rule:
 
 
 def down_a_tree(choose: Chooser, by_token: bool = False) -> Rule:
-    """The rule for trees that chooses so among the children of each node.
+    """The rule for trees that chooses by ``choose`` among the children of each node.
 
-    ``by_token``: it also goes on with a child of a token that was drawn.
+    ``by_token``: it also continues below a child whose token was drawn.
     """
 
     def rule(
@@ -110,7 +110,7 @@ def down_a_tree(choose: Chooser, by_token: bool = False) -> Rule:
 
 
 def _without(p: Row, q: Row, token: int) -> Row:
-    """p without a token, divided by its sum; p where nothing else is in it."""
+    """p without a token, renormalised; p itself if the token has all of its mass."""
     left = p.copy()
     left[token] = 0
     return left / left.sum() if left.sum() > 0 else p
@@ -134,19 +134,19 @@ def _is_below_upside_down(u: Coin, token: int, q: Row, p: Row) -> bool:
 
 
 class Wrong(NamedTuple):
-    """A mistake: what it is called, what who made it is asked, and ways to make it."""
+    """A mistake: its name, a question for its author, and ways to make it."""
 
     name: str
     question: str
     choosers: tuple[Chooser, ...]
 
     def mistakes(self, rule_of: Callable[[Chooser], Rule]) -> Iterator[Mistake]:
-        """The rules that make it, for one position or for a tree."""
+        """The rules with this mistake, for one position or for a tree."""
         for choose in self.choosers:
             yield Mistake(self.name, self.question, rule_of(choose))
 
 
-# Those that the lesson on trees knows.
+# The mistakes that the lesson on trees recognises.
 TAUGHT = (
     Wrong(
         "p not taken off",
@@ -157,7 +157,7 @@ TAUGHT = (
     Wrong(
         "first row for all",
         "The second candidate was not drawn from the first row: the first candidate "
-        "had no chance any more.",
+        "had probability 0 by then.",
         (_chooser(row_for_all=True),),
     ),
     Wrong(
@@ -185,7 +185,7 @@ TAUGHT = (
     ),
     Wrong(
         "candidates ignored",
-        "You draw from p and look at no candidate. The text is right, but how seldom "
+        "You draw from p and ignore the candidates. The text is right, but how rarely "
         "is the token one of the candidates then?",
         (_chooser(tried=0),),
     ),
@@ -261,7 +261,7 @@ OTHERS = (
 def mistakes_of(
     wrong: Iterable[Wrong], rule_of: Callable[[Chooser], Rule]
 ) -> tuple[Mistake, ...]:
-    """The rules that make these mistakes."""
+    """The rules with these mistakes."""
     return tuple(mistake for each in wrong for mistake in each.mistakes(rule_of))
 
 

@@ -1,20 +1,20 @@
-"""Several candidates for one position: what a rule for them is tried on.
+"""The cases for a rule that chooses among several candidates at one position.
 
-In a tree the target is offered several candidates at a position, drawn one after the
-other: none is put back, or all are. A rule for one such position is called as
+A draft tree offers the target several candidates at a position, drawn one after the
+other, with or without replacement. A rule for one such position is called as
 ``rule(candidates, q, p, coin)``:
 
-    candidates   tokens, in the order in which they were drawn, a list
-    q            [n, V], for each the row that it was drawn from: those before it have
-                 no chance in it, unless they were put back
+    candidates   a list of tokens, in the order in which they were drawn
+    q            [n, V], the row that each was drawn from; without replacement, earlier
+                 candidates have probability 0 in it
     p            [V], the target's row
     coin         coin() gives a new random number in [0, 1)
 
-and returns one token. It is run on all that may be drawn, and over every outcome of its
-coins, so that the distribution of the token that it gives is known exactly:
+and returns one token. We run it on all possible candidates and every outcome of its
+coins. This gives the exact distribution of the token:
 
     is the token distributed as the target says?      P(token = t) = p(t)
-    is it a candidate as often as it can be?          else the round ends earlier
+    is it a candidate as often as possible?           otherwise rounds end early
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from speclib.core.sampling import Row, Tokens
 
 
 class Outcome(NamedTuple):
-    """Which token was given, and whether it was a candidate."""
+    """The token that a rule returned, and whether it was a candidate."""
 
     token: int
     was_candidate: bool
@@ -56,11 +56,11 @@ Distribution: TypeAlias = dict[Outcome, float]
 
 @dataclass(frozen=True)
 class Position:
-    """A position in the text: what each model says, and how many candidates.
+    """A position in the text: both models' distributions, and a candidate count.
 
-    ``q`` is the draft model's distribution, ``p`` the target model's. ``put_back``:
-    whether a candidate may be drawn again. ``choice``: how candidates are chosen, one
-    of ``case.CHOICES``.
+    ``q`` is the draft's distribution, ``p`` the target's. ``put_back``: whether
+    candidates are drawn with replacement. ``choice``: how they are chosen, one of
+    ``case.CHOICES``.
     """
 
     q: Row
@@ -71,15 +71,15 @@ class Position:
 
     @property
     def name(self) -> str:
-        """What it is, for a list of cases."""
+        """A name for lists of cases."""
         count = self.candidates
         candidates = "1 candidate" if count == 1 else f"{count} candidates"
         return f"{len(self.p)} tokens, {candidates}"
 
     def drawn(self) -> Iterator[tuple[Tokens, list[Row], float]]:
-        """All that may be drawn: candidates, each one's q, and how probable it is.
+        """All possible candidates, with the row q of each, and their probability.
 
-        A candidate's q is over the tokens which have not been drawn yet, or over all.
+        Without replacement, q is over the tokens that have not been drawn yet.
         """
         yield from self._drawn_after((), [], 1.0)
 
@@ -99,10 +99,10 @@ class Position:
             yield from self._drawn_after((*tokens, token), [*rows, row], share)
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
-        """What a rule gives, over all that may be drawn and all coins.
+        """What a rule returns, over all possible candidates and all coins.
 
-        Raises Failed where it gives what is no token, and NotRepeatable where it takes
-        chance from elsewhere than its coins.
+        Raises Failed if it returns something other than a token, and NotRepeatable if
+        it draws random numbers other than its coins.
         """
         total: Distribution = {}
         for tokens, rows, probability in self.drawn():
@@ -123,7 +123,7 @@ class Position:
 
     # -- comparisons -------------------------------------------------------------------
     def difference(self, distribution: Distribution) -> str | None:
-        """Which token is not as probable as it should be; None where all are."""
+        """The token whose probability is off the most; None if all are right."""
         differences = np.abs(self._found(distribution) - self.p)
         token = int(differences.argmax())
         if differences[token] <= EQUAL:
@@ -136,7 +136,7 @@ class Position:
         )
 
     def impossible(self, distribution: Distribution) -> str | None:
-        """What may be written, and the target never writes."""
+        """A token that the rule can write and the target never does."""
         for outcome, probability in distribution.items():
             if self.p[outcome.token] == 0:
                 return (
@@ -158,7 +158,7 @@ class Position:
 
     @property
     def words(self) -> str:
-        """What is the case here, at the beginning of a sentence."""
+        """The position in words, to begin a sentence."""
         count = self.candidates
         there_are = "there is 1 candidate" if count == 1 else f"there are {count}"
         if count != 1:
@@ -169,19 +169,19 @@ class Position:
     unit: ClassVar[str] = "of all tokens are candidates"
 
     def rate(self, distribution: Distribution) -> float:
-        """How often the token is one of the candidates."""
+        """The probability that the token is one of the candidates."""
         share = 0.0
         for outcome, probability in distribution.items():
             share += probability * outcome.was_candidate
         return share
 
     def best_rates(self) -> dict[str, float]:
-        """How often it is one by our own rule; others may do better."""
+        """The rate of our own rule. Other rules may do better."""
         return {"by removal and renormalisation": self.most_hits}
 
     @cached_property
     def most_hits(self) -> float:
-        """How often the token is a candidate by removal and renormalisation."""
+        """The rate of removal and renormalisation."""
         return self.rate(self.distribution(told_the_chances(pick, self.choice)))
 
 
@@ -196,11 +196,11 @@ POSITIONS = (
     _position((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), 2),
     _position((0.3, 0.3, 0.4), (0.6, 0.4, 0.0), 2),
     _position((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4), 3),
-    # Here several tokens are left of p after each rejection.
+    # Here several tokens of p are left after each rejection.
     _position(WIDE_Q, WIDE_P, 1),
     _position(WIDE_Q, WIDE_P, 3),
 )
-# The target is sure of its token: each one in turn.
+# The target puts probability 1 on one token: each token in turn.
 GREEDY_POSITIONS = tuple(
     _position((0.5, 0.3, 0.2), tuple(row), 2) for row in np.eye(3).tolist()
 )

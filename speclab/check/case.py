@@ -1,16 +1,16 @@
-"""What a rule is tried on: models of a few tokens, and every text they may propose.
+"""The cases that try a rule: models over a few tokens, and all drafts they can propose.
 
-A case knows both models completely. So what a rule commits has a distribution that can
-be added up, over all that may be drafted and over every outcome of the rule's coins,
-and is compared with the target's own, token by token:
+A case knows both models completely. So we can sum up the exact distribution of what a
+rule commits, over all possible drafts and every outcome of the rule's coins. We compare
+it with the target's distribution, token by token:
 
     is the 1st token distributed as the target says?    P(1st = t) = p(t)
-    is the 2nd, where there is one?                     P(2nd = t | 1st) = p(t | 1st)
+    is the 2nd, if the rule commits one?                P(2nd = t | 1st) = p(t | 1st)
     ...
-    is anything possible that the target never writes?
+    can the rule write something that the target never does?
 
-Where each of these holds, a text that is written by such a rule, pass by pass, has the
-target's own distribution, however many tokens each pass commits.
+If all of this holds, a text that the rule writes pass by pass has the target's own
+distribution, regardless of how many tokens each pass commits.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ CHOICES = {
     "top-k": "drawn from the two likeliest tokens of q",
 }
 TOP_K = 2
-EQUAL = 1e-6  # what numbers of single precision are off by is no difference
+EQUAL = 1e-6  # ignores rounding in single precision
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
 @dataclass(frozen=True)
 class Case(ABC, Generic[Proposal]):
-    """A draft model and a target model with a few tokens.
+    """A draft model and a target model over a few tokens.
 
-    ``draft`` and ``target`` say what follows each text that can be drafted.
-    ``longest``: how many tokens one pass of the target decides at most. ``choice``: how
-    drafts are chosen, one of CHOICES; q is the draft's row in any case.
+    ``draft`` and ``target`` give the next-token distribution after each possible draft.
+    ``longest``: the most tokens that one target pass decides. ``choice``: how drafts
+    are chosen, one of CHOICES; q is always the draft's row.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Case(ABC, Generic[Proposal]):
 
     @abstractmethod
     def proposals(self) -> Iterator[tuple[Proposal, float]]:
-        """All that may be proposed, and how probable it is."""
+        """All possible proposals, with their probabilities."""
 
     @abstractmethod
     def sample(self, random: np.random.Generator) -> Proposal:
-        """What may be proposed, drawn by chance."""
+        """A proposal, drawn at random."""
 
     @abstractmethod
     def tokens_of(self, proposal: Proposal) -> Tokens:
@@ -82,13 +82,13 @@ class Case(ABC, Generic[Proposal]):
 
     @abstractmethod
     def arguments(self, proposal: Proposal, array: Array) -> tuple[Any, ...]:
-        """What a rule is called with, before the coin; ``array`` makes the rows."""
+        """The arguments of a rule, before the coin; ``array`` makes the rows."""
 
     def distribution(self, rule: Rule, array: Array = np.array) -> Distribution:
         """What ``rule`` commits, over all proposals and all coins.
 
-        Raises Failed where it gives what is none, and NotRepeatable where it takes
-        chance from elsewhere than its coins.
+        Raises Failed if it returns something other than tokens, and NotRepeatable if
+        it draws random numbers other than its coins.
         """
         total: Distribution = {}
         for proposal, probability in self.proposals():
@@ -99,13 +99,13 @@ class Case(ABC, Generic[Proposal]):
     def outcomes(
         self, rule: Rule, proposal: Proposal, array: Array = np.array
     ) -> Distribution:
-        """What ``rule`` commits of one proposal, over all coins."""
+        """What ``rule`` commits for one proposal, over all coins."""
         return all_outcomes(lambda coin: self.committed(rule, proposal, coin, array))
 
     def committed(
         self, rule: Rule, proposal: Proposal, coin: NewCoin, array: Array = np.array
     ) -> Tokens:
-        """What ``rule`` commits of one proposal, with these coins."""
+        """What ``rule`` commits for one proposal, with these coins."""
         given = call_guarded(rule, *self.arguments(proposal, array), coin)
         return committed_in(given, self.tokens_of(proposal), self.longest, self.vocab)
 
@@ -113,31 +113,31 @@ class Case(ABC, Generic[Proposal]):
     unit: ClassVar[str] = "tokens a pass"
 
     def difference(self, distribution: Distribution) -> str | None:
-        """Where the committed tokens are first not distributed as the target's."""
+        """The first position where the committed tokens differ from the target."""
         return first_difference(self, distribution)
 
     def impossible(self, distribution: Distribution) -> str | None:
-        """A text that may be committed, and that the target never writes."""
+        """A text that the rule can commit and the target never writes."""
         return impossible_token(self, distribution)
 
     def largest_error(self, distribution: Distribution) -> float:
-        """By how much the probability of some event is off, at most."""
+        """The largest error in the probability of any event."""
         return largest_error(self, distribution)
 
     def rate(self, distribution: Distribution) -> float:
-        """How many tokens a pass commits in the mean."""
+        """The mean number of tokens that a pass commits."""
         return mean_length(distribution)
 
     @abstractmethod
     def best_rates(self) -> dict[str, float]:
-        """The mean number of tokens per pass that is possible, by kind of rule."""
+        """The highest possible mean of tokens per pass, by kind of rule."""
 
 
 # -- comparisons with the target -------------------------------------------------------
 def first_difference(
     case: Case[Any], distribution: Mapping[Tokens, float]
 ) -> str | None:
-    """Where the committed tokens are first not distributed as the target's."""
+    """The first position where the committed tokens differ from the target."""
     for position in range(case.longest):
         for before in product(range(case.vocab), repeat=position):
             counts = _following(distribution, before, case.vocab)
@@ -154,7 +154,7 @@ def first_difference(
 
 
 def _following(distribution: Mapping[Tokens, float], before: Tokens, vocab: int) -> Row:
-    """How probable it is that ``before`` is committed and then each token."""
+    """The probability that ``before`` is committed and then each token."""
     position = len(before)
     counts = np.zeros(vocab)
     for committed, probability in distribution.items():
@@ -181,7 +181,7 @@ def _describe_difference(
 def impossible_token(
     case: Case[Any], distribution: Mapping[Tokens, float]
 ) -> str | None:
-    """A token that may be committed, and that the target never writes."""
+    """A token that the rule can commit and the target never writes."""
     for committed in sorted(distribution):
         for position, token in enumerate(committed):
             before = committed[:position]
@@ -195,18 +195,17 @@ def impossible_token(
 
 
 def describe_chance(probability: float) -> str:
-    """How seldom something happens that should never happen."""
+    """The probability of something that should never happen, as a sentence."""
     if probability > 0:
         return f"That happens with probability {probability:.1e}."
     return "That takes a coin that is 0 exactly, which happens with probability 0."
 
 
 def largest_error(case: Case[Any], distribution: Mapping[Tokens, float]) -> float:
-    """By how much the probability of some event is off, at most.
+    """The largest error in the probability of any event.
 
-    It is the total variation between two distributions over texts of ``longest``
-    tokens: the target's own, and that of what is committed, of which the target writes
-    the rest.
+    This is the total variation between two distributions over texts of ``longest``
+    tokens: the target's own, and the committed tokens continued by the target.
     """
     written: Distribution = {}
     for committed, probability in distribution.items():
@@ -220,7 +219,7 @@ def largest_error(case: Case[Any], distribution: Mapping[Tokens, float]) -> floa
 
 
 def _continued(case: Case[Any], beginning: Tokens) -> Iterator[tuple[Tokens, float]]:
-    """The texts of ``longest`` tokens that the target makes of a beginning."""
+    """The target's continuations of ``beginning`` up to ``longest`` tokens."""
     if len(beginning) == case.longest:
         yield beginning, 1.0
         return
@@ -231,7 +230,7 @@ def _continued(case: Case[Any], beginning: Tokens) -> Iterator[tuple[Tokens, flo
 
 
 def mean_length(distribution: Mapping[Tokens, float]) -> float:
-    """How many tokens a pass commits in the mean."""
+    """The mean number of tokens that a pass commits."""
     mean = 0.0
     for committed, probability in distribution.items():
         mean += len(committed) * probability
@@ -239,15 +238,15 @@ def mean_length(distribution: Mapping[Tokens, float]) -> float:
 
 
 def drawn_from(row: Row, random: np.random.Generator) -> int:
-    """A token of a row, by chance."""
+    """A token drawn at random from a row."""
     return int(random.choice(len(row), p=row))
 
 
 # -- how drafts are chosen -------------------------------------------------------------
 def chances(row: Row, choice: str) -> Row:
-    """How probable it is that each token is drafted, where q is ``row``.
+    """The probability that each token is drafted if q is ``row``.
 
-    Of tokens that are equally likely the first one is the likeliest.
+    The first of several equally likely tokens counts as the likeliest.
     """
     if choice == "q":
         return row
@@ -259,7 +258,7 @@ def chances(row: Row, choice: str) -> Row:
 
 
 def told_the_chances(rule: Rule, choice: str) -> Rule:
-    """A rule that is given, for q, the chances with which drafts are really chosen."""
+    """The rule, with the probabilities that drafts are really chosen with as its q."""
 
     def run(*arguments: Any) -> Any:
         *before, q, p, coin = arguments
@@ -269,12 +268,12 @@ def told_the_chances(rule: Rule, choice: str) -> Rule:
 
 
 def said_of(choice: str) -> str:
-    """How drafts are chosen, to follow a sentence on q and p; "" for the usual way."""
+    """How drafts are chosen, as the end of a sentence; "" if they are drawn from q."""
     return "" if choice == "q" else f", and each draft is {CHOICES[choice]}"
 
 
 def told_apart(one: float, other: float) -> tuple[str, str]:
-    """Two probabilities, with as many digits as tell them apart; at least four."""
+    """Two probabilities with enough digits to tell them apart, at least four."""
     for digits in range(4, 9):
         first, second = f"{one:.{digits}f}", f"{other:.{digits}f}"
         if first != second:
@@ -292,17 +291,17 @@ def shown(distribution: Row) -> str:
 
 
 def model_of(rows: Mapping[Tokens, tuple[float, ...]]) -> Model:
-    """A model from what follows each text."""
+    """A model from the next-token distribution after each text."""
     return {tokens: np.array(row) for tokens, row in rows.items()}
 
 
 def random_models(
     vocab: int, length: int, seed: int, steepness: int = 1, parts: int = 100
 ) -> tuple[Model, Model]:
-    """A draft and a target, drawn at random, in which the tokens' chances differ much.
+    """A random draft and target, whose probabilities differ widely between tokens.
 
-    Both say what follows each text of up to ``length`` tokens, in whole ``parts``, of
-    which each token has 2 at least. The steeper, the more the chances differ.
+    Both cover each text of up to ``length`` tokens. Each token has a whole number of
+    parts, at least 2 of about ``parts``. ``steepness`` spreads them further.
     """
     random = np.random.default_rng(seed)
     models: list[Model] = []
@@ -318,9 +317,9 @@ def random_models(
 
 
 class DrawnWhenAsked(Mapping[Tokens, Row]):
-    """A model of any size, whose rows are drawn at random when they are asked for.
+    """A model of any size, whose random rows are drawn on demand.
 
-    The row of a text is the same whenever it is asked for.
+    A text always gets the same row.
     """
 
     def __init__(self, vocab: int, seed: int):
@@ -334,7 +333,7 @@ class DrawnWhenAsked(Mapping[Tokens, Row]):
         return row
 
     def __iter__(self) -> Iterator[Tokens]:
-        raise BadCall("a model that is drawn when asked has no end of texts")
+        raise BadCall("a model whose rows are drawn on demand cannot list its texts")
 
     def __len__(self) -> int:
         return 0

@@ -1,10 +1,10 @@
-"""Is this acceptance rule lossless? An answer by walking every outcome.
+"""Is this acceptance rule lossless? Decided by enumerating every outcome.
 
-A rule says which drafted tokens are kept, and what is drawn in place of the others. It
-is lossless where what it writes has the target's own distribution. This is decided here
-without sampling: models of a few tokens are known completely, and the rule's random
-numbers are held as intervals that every comparison cuts in two. Where that cannot be
-done, the rule is run many times, and the answer says how large an error it would find.
+A rule says which drafted tokens are kept and what replaces the others. It is lossless
+if its text has the target's own distribution. We decide this without sampling: models
+over a few tokens are known completely, and the rule's random numbers are intervals that
+every comparison cuts in two. If that is impossible, we run the rule many times, and the
+answer says how large an error this would find.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
 LENGTHS = ("gamma", "lookahead")  # what methods call the length of a draft
-TIMES = 3  # a rule is walked, to find out whether it draws its own random numbers
-FIRST_CASES = 6  # that are walked again, for an end token and for another q
-FEWER = 1e-6  # tokens a pass that a rule commits less than it could
+TIMES = 3  # that we walk a rule, to find out whether it draws its own random numbers
+FIRST_CASES = 6  # that we walk again, with an end token and with another q
+FEWER = 1e-6  # tokens per pass; a smaller shortfall is not reported
 OWN_RANDOMNESS = (
-    "It draws random numbers of its own, so not every outcome can be walked. Let "
-    "chance come from `coin()` alone, and the answer is exact."
+    "It draws its own random numbers, so not every outcome can be walked. Draw them "
+    "only from `coin()`, and the answer is exact."
 )
 NOT_THE_SAME = (
     "It does not do the same each time, so not every outcome can be walked. Does it "
-    "draw random numbers of its own, or keep something from one call to the next? Let "
-    "chance come from `coin()` alone, and the answer is exact."
+    "draw its own random numbers, or keep state from one call to the next? Draw random "
+    "numbers only from `coin()`, and the answer is exact."
 )
 NO_TIME_FOR_AN_END = (
     "No error was found, but there was no time to walk it with an end token."
@@ -84,13 +84,13 @@ COIN_TOO_FREE = (
     "It does more with a coin than compare it, so not every outcome can be walked."
 )
 Found = TypeVar("Found")
-Walked = Sequence[tuple[Any, dict[Any, float]]]  # cases, and what the rule gives there
+Walked = Sequence[tuple[Any, dict[Any, float]]]  # cases, and the rule's distributions
 
 
 class Fault(NamedTuple):
-    """What is wrong with a rule: a sentence, and what the mistake is called.
+    """What is wrong with a rule: a sentence, and the name of the mistake.
 
-    ``needs_end``: only a text with an end token shows it.
+    ``needs_end``: it shows only if a token ends the text.
     """
 
     problem: str
@@ -112,44 +112,43 @@ def check(
     seconds: float = 30.0,
     runs: int = RUNS,
 ) -> Checked:
-    """Whether an acceptance rule, or a whole method, loses nothing of the target.
+    """Whether an acceptance rule, or a whole method, is lossless.
 
     >>> bool(speclib.check("speculative"))
     True
     >>> bool(speclib.check(lambda drafted, q, p, coin: drafted[:1]))
     False
 
-    ``rule`` is a function. By its ``shape`` it is called as
+    ``rule`` is a function. Its ``shape`` says how we call it:
 
         line         rule(drafted, q, p, coin)           -> the committed tokens
         tree         rule(tokens, parents, q, p, coin)   -> the committed tokens
         candidates   rule(candidates, q, p, coin)        -> one token
         method       method(world, gamma)                as a page of speclib.methods
 
-    which ``speclab.check`` explains in ``line``, ``tree``, ``candidates`` and
-    ``pages``. Without ``shape`` it is found by the function's arguments. A registered
-    method may be given by its name; a Pair, or the name of one, is checked by
-    ``checking.pair``. The committed tokens are the accepted drafts and one token more.
-    A rule for a line or a tree that takes ``end`` is also told of a token that ends the
-    text. ``coin()`` gives a random number in [0, 1), which is used by
-    comparing it, or by ``draw(row, coin())`` of ``speclab.check.coin``. A rule that
-    draws its own random numbers takes no coin; then the answer is by sampling.
+    The modules ``line``, ``tree``, ``candidates`` and ``pages`` of ``speclab.check``
+    explain the arguments. By default the function's arguments tell the shape. A
+    registered method may be given by its name; a Pair, or its name, is checked by
+    ``speclab.check.pair``. The committed tokens are the accepted drafts and one more
+    token. A rule for a line or a tree that takes ``end`` is also tried with a token
+    that ends the text. ``coin()`` gives a random number in [0, 1): compare it, or pass
+    it to ``draw(row, coin())`` of ``speclab.check.coin``. A rule that draws its own
+    random numbers takes no coin; it is checked by sampling.
 
-    ``array``: what the distributions are given as: ``torch.tensor``, ``list``, or any
-    function of a numpy array. ``gamma``, ``vocab``: of a line, the draft length and the
-    number of tokens to be tried, in place of the usual cases. Where these have too many
-    outcomes, the answer is by sampling, too. ``put_back``: of candidates and trees,
-    whether a candidate may be drawn again beside itself. ``drawn``: how each draft is
-    chosen, where q is the draft's softmax: "q" draws it from q, "argmax" takes the
-    likeliest token, "top-k" draws from the two likeliest. ``servers``: of a method, the
-    devices that have the target. ``seconds`` of a processor's time and ``runs`` limit
-    the work; in another thread than the main one nothing ends a rule that never ends.
+    ``array`` makes the rows that the rule gets: ``torch.tensor``, ``list``, or any
+    function of a numpy array. ``gamma``, ``vocab`` (for a line): the draft length and
+    vocabulary size to try instead of the usual cases; if there are too many outcomes,
+    we sample. ``put_back`` (for candidates and trees): whether candidates are drawn
+    with replacement. ``drawn``: how each draft is chosen, given the draft's softmax q:
+    "q" draws from q, "argmax" takes the likeliest token, "top-k" draws from the two
+    likeliest. ``servers`` (for a method): devices with the target. ``seconds`` of CPU
+    time and ``runs`` limit the work. Outside the main thread we cannot stop a rule that
+    never ends.
 
-    The answer is true where the rule is lossless, so that ``assert check(rule)`` is a
-    test. A sampled answer proves nothing: it is true nowhere, and where it finds no
-    error its ``problem`` is empty. Errors below a probability of 1e-6 are not seen.
-    Whatever the rule does, nothing is raised but BadValue and BadCall for arguments of
-    ``check`` itself.
+    The answer is true if the rule is lossless, so ``assert check(rule)`` is a test. A
+    sampled answer proves nothing: it is never true, and its ``problem`` is empty if no
+    error was found. Errors below a probability of 1e-6 are not seen. Only BadValue and
+    BadCall are raised, for arguments of ``check`` itself, regardless of the rule.
     """
     require_arguments(array, drawn, gamma, vocab, servers, seconds, runs)
     subject: Any = rule
@@ -179,7 +178,7 @@ def check(
 
 
 def _shape_of(rule: Rule, shape: str | None) -> str:
-    """The shape that is asked for, or that a rule's arguments show."""
+    """The given shape, or else the one that the rule's arguments show."""
     require_plain(rule)
     shape = shape_of(rule) if shape is None else shape
     if shape not in SHAPES:
@@ -190,7 +189,7 @@ def _shape_of(rule: Rule, shape: str | None) -> str:
 
 
 def _pair_of(asked: object) -> Pair:
-    """A pair, or the one of this name; it knows more than a rule needs.
+    """A pair, or the pair of this name.
 
     Raises BadValue for a name without a pair, BadCall for anything else.
     """
@@ -204,14 +203,14 @@ def _pair_of(asked: object) -> Pair:
     if asked in names_under(DATA / "pairs"):
         return load_pair(asked)
     others = (
-        "A rule is path/to/file.py:function, and a pair has a name as embedded/once"
+        "A rule is path/to/file.py:function, and a pair has a name like embedded/once"
     )
     raise unknown_name(f"no method {asked!r}", asked, METHODS, others)
 
 
 # -- a rule ----------------------------------------------------------------------------
 def _check_rule(asked: Asked) -> Checked:
-    """The answer for a rule: walked, or sampled where that cannot be done."""
+    """The answer for a rule: every outcome walked if possible, else sampled."""
     first = asked.cases[0]
     if isinstance(first, LineCase) and isinstance(first.target, DrawnWhenAsked):
         too_many = f"{first.name}: too many outcomes to walk them all."
@@ -221,7 +220,7 @@ def _check_rule(asked: Asked) -> Checked:
     except NotRepeatable as error:
         return _by_sampling(asked, _why_not_walked(error))
     except Failed as failed:
-        # A library that knows no coins names their class in its error.
+        # A library that does not know coins names their class in its error.
         is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
         if not is_about_coins:
             raise
@@ -229,7 +228,7 @@ def _check_rule(asked: Asked) -> Checked:
 
 
 def _why_not_walked(error: NotRepeatable) -> str:
-    """The sentence about a rule that is not the same each time."""
+    """The sentence about a rule that differs from one call to the next."""
     return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else NOT_THE_SAME
 
 
@@ -273,9 +272,9 @@ def _by_walking(asked: Asked) -> Checked:
 
 
 def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
-    """What ``run`` finds. Raises NotRepeatable if it moves a generator of ``rule``.
+    """The result of ``run``. Raises NotRepeatable if ``rule`` draws meanwhile.
 
-    A module that is loaded brings generators, and may move them. That happens once.
+    An import can add generators and advance them, but only once.
     """
     for _ in range(TIMES):
         before = modules_and_states(rule)
@@ -289,7 +288,7 @@ def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
 
 
 def _fault(asked: Asked, pairs: Walked) -> Fault | None:
-    """What is wrong with a rule; None where nothing was found."""
+    """What is wrong with a rule; None if nothing was found."""
     problem = _first(case.difference(found) for case, found in pairs)
     if problem is None:
         return _fault_with_an_end(asked) if asked.takes_end else None
@@ -301,7 +300,7 @@ def _fault(asked: Asked, pairs: Walked) -> Fault | None:
 
 
 def _require_repeatable(asked: Asked, pairs: Walked) -> None:
-    """Raises NotRepeatable where the walks are not the same when made once more."""
+    """Raises NotRepeatable if the walks give something else when repeated."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
             try:
@@ -313,7 +312,7 @@ def _require_repeatable(asked: Asked, pairs: Walked) -> None:
 
 
 def _fault_with_an_end(asked: Asked) -> Fault | None:
-    """What is wrong where one of the tokens ends the text."""
+    """What is wrong if one of the tokens ends the text."""
     for case in asked.cases[:FIRST_CASES]:
         for end in range(case.vocab):
             try:
@@ -326,10 +325,10 @@ def _fault_with_an_end(asked: Asked) -> Fault | None:
                 if end in committed[:-1] and probability > 0:
                     return Fault(
                         f"Where {end} ends the text, your function can commit "
-                        f"{listed(committed)}: nothing may come behind an end token.",
+                        f"{listed(committed)}: nothing may follow an end token.",
                         "tokens behind the end",
-                        "An accepted draft may be the end token. What becomes of the "
-                        "drafts, and of the token more, that follow it?",
+                        "An accepted draft may be the end token. What happens to the "
+                        "drafts, and to the extra token, that follow it?",
                         needs_end=True,
                     )
             problem = case.difference(found)
@@ -339,7 +338,7 @@ def _fault_with_an_end(asked: Asked) -> Fault | None:
 
 
 def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
-    """The known mistake that gives the same in every case that was walked."""
+    """The known mistake with the same distribution in every walked case."""
     for mistake in _known_mistakes(asked):
         try:
             if _does_the_same(mistake.solution, pairs):
@@ -356,7 +355,7 @@ def _does_the_same(rule: Rule, pairs: Walked) -> bool:
 
 
 def _known_mistakes(asked: Asked) -> list[Mistake]:
-    """Those of a shape; also with the chances by which drafts are chosen, for q."""
+    """The mistakes of a shape, also with the real draft probabilities as q."""
     known = {
         "line": line_mistakes.MISTAKES,
         "tree": candidate_mistakes.IN_A_TREE,
@@ -378,13 +377,13 @@ def _known_mistakes(asked: Asked) -> list[Mistake]:
 
 NOT_DRAWN_FROM_Q = (
     "divides by q although the draft was not drawn from it",
-    "The ratio p(x) / q(x) is right for a draft that is drawn from q. With which "
-    "probability is x drafted here?",
+    "The ratio p(x) / q(x) is right for a draft that is drawn from q. What is the "
+    "probability that x is drafted here?",
 )
 
 
 def _is_lossless_greedy(asked: Asked) -> bool | None:
-    """Whether a rule is right with models that are sure of their tokens."""
+    """Whether a rule is right with deterministic models."""
     try:
         for case in chosen(greedy_cases(asked.shape), asked.choice):
             if case.difference(asked.walk(case)) is not None:
@@ -396,20 +395,20 @@ def _is_lossless_greedy(asked: Asked) -> bool | None:
     return True
 
 
-# -- what is said of a lossless rule ---------------------------------------------------
+# -- notes on a lossless rule ----------------------------------------------------------
 def _notes(asked: Asked, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
-    """What is said of a rule in which no error was found."""
+    """The notes on a rule in which no error was found."""
     notes = [_first(case.impossible(found) for case, found in pairs)]
     notes.append(_only_if_chosen_so(asked))
     if rate is not None and rate.value < min(rate.best.values()) - FEWER:
         notes.append(_never_reads_q(asked, pairs))
     if asked.takes_end:
-        notes.append("Nothing is committed behind an end token.")
+        notes.append("Nothing is committed after an end token.")
     return tuple(note for note in notes if note is not None)
 
 
 def _only_if_chosen_so(asked: Asked) -> str | None:
-    """What is said of a rule that is not lossless if drafts are chosen otherwise."""
+    """A note, if the rule is not lossless with drafts chosen in another way."""
     for choice, words in CHOICES.items():
         if choice == asked.choice:
             continue
@@ -427,7 +426,7 @@ def _only_if_chosen_so(asked: Asked) -> str | None:
 
 
 def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
-    """What is said of a rule that does the same whatever q is."""
+    """A note, if the rule does not depend on q and so accepts too few drafts."""
     try:
         for change in (lambda rows: rows * np.nan, lambda rows: np.roll(rows, 1, -1)):
             rule = asked.told_other_q(change)
@@ -440,7 +439,7 @@ def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
 
 
 def _rate_of(pairs: Walked) -> Rate:
-    """What a pass gives in the mean over the cases, beside what is possible."""
+    """The mean rate over the cases, and the highest possible."""
     rates = [case.rate(found) for case, found in pairs]
     unit: str = pairs[0][0].unit
     best = _means([case.best_rates() for case, _ in pairs])
@@ -448,7 +447,7 @@ def _rate_of(pairs: Walked) -> Rate:
 
 
 def _means(rates: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of each kind over the cases."""
+    """The mean over the cases, by kind of rule."""
     return {kind: float(np.mean([each[kind] for each in rates])) for kind in rates[0]}
 
 
@@ -471,7 +470,7 @@ def _said_of_drafts(asked: Asked) -> str:
 
 
 def _first(differences: Iterable[str | None]) -> str | None:
-    """The first that is there."""
+    """The first that is not None."""
     return next((each for each in differences if each is not None), None)
 
 
@@ -501,7 +500,7 @@ def _by_sampling(asked: Asked, why: str) -> Checked:
     if problem is None and min(each.runs for each in samples) < LEAST_RUNS:
         return Checked(
             None,
-            problem=f"{why} In the time that it had it was run {runs} times only.",
+            problem=f"{why} There was time for only {runs} runs.",
             how="not run",
         )
     return Checked(
@@ -512,17 +511,17 @@ def _by_sampling(asked: Asked, why: str) -> Checked:
         largest_error=max(each.error for each in samples),
         would_find=max(each.would_find for each in samples),
         rate=_sampled_rate(samples, cases),
-        notes=("It was not told of an end token.",) if asked.takes_end else (),
+        notes=("It was not tried with an end token.",) if asked.takes_end else (),
     )
 
 
 def _is_sure(case: Case[Any]) -> bool:
-    """Whether the target is sure of its token at once, so that nothing is by chance."""
+    """Whether the target's first token is certain, so that sampling shows nothing."""
     return float(case.target[()].max()) == 1.0
 
 
 def _sampled_rate(samples: Sequence[Sampled], cases: Sequence[Any]) -> Rate:
-    """Tokens a pass, in the mean over the cases, beside what is possible."""
+    """The mean of tokens per pass over the cases, and the highest possible."""
     mean = float(np.mean([each.tokens for each in samples]))
     off = float(np.sqrt(np.mean([each.tokens_off**2 for each in samples])))
     off /= len(samples) ** 0.5
@@ -579,21 +578,21 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
 
 
 def _late_work(method: pages.Method, setup: pages.Setup) -> list[str]:
-    """What is said of a method that goes on when the text has ended."""
+    """A note on a method that keeps working after the text has ended."""
     if not pages.works_after_the_end(method, setup):
         return []
     return [
-        "It goes on after an end token: it asks a model, or commits, when the text is "
-        "complete. Nothing of that is written, and it takes time."
+        "It continues after an end token: it asks a model, or commits, once the text "
+        "is complete. None of this is written, and it takes time."
     ]
 
 
 def _speeds(behaviour: pages.Behaviour, setup: pages.Setup) -> list[str]:
-    """How fast a method is on the virtual clock: a sentence for each run."""
+    """A method's speed on the virtual clock, one sentence per run."""
     sentences = []
     for run in behaviour.clock:
         if run.seconds == 0:
-            return ["It takes no time at all, for it waits for no model."]
+            return ["It takes no time at all, because it waits for no model."]
         how = "greedily" if run.temperature == 0 else "at temperature 1"
         sentences.append(
             f"On the virtual clock (c = {run.c:g}, alpha = {pages.CLOCK_ALPHA:g}, "

@@ -1,19 +1,19 @@
-"""Coins whose number is not known, for walking every outcome of somebody's function.
+"""Coins without a fixed number, to enumerate every outcome of a user's function.
 
-There one writes ``u = coin()`` and then ``if u < p[token] / q[token]``. Here ``u`` is
-no number but an interval of [0, 1). A comparison cuts it in two, and a walk goes on in
-one of the halves:
+The function says ``u = coin()`` and then ``if u < p[token] / q[token]``. Here ``u`` is
+not a number but an interval of [0, 1). A comparison cuts it in two, and a walk
+continues in one of the parts:
 
     u                [0 ───────────────────────────────── 1)
     u < 0.7 is true  [0 ─────────────────────── 0.7)
     u < 0.2 is false          [0.2 ──────────── 0.7)        0.5 of all numbers
 
-Walking all combinations, and adding up the products of interval lengths, gives the
-exact distribution of what the function returns. A coin that is used twice is cut
-twice. So a function that reuses a coin shows it, as no number of samples could.
+We walk all combinations and add up the products of the interval lengths. That is the
+exact distribution of the function's results. A coin that is used twice is cut twice, so
+a reused coin shows exactly, which no number of samples could achieve.
 
-Where ``u <= 0`` is asked for, ``u`` may be 0 itself: with probability 0, but it is
-possible. Such an outcome is walked too, and has the mass 0.
+In ``u <= 0``, ``u`` can equal 0: that has probability 0, but it is possible. We walk
+such an outcome too, with mass 0.
 """
 
 from __future__ import annotations
@@ -32,26 +32,25 @@ from speclib.worlds.enumerator import (
     WHOLE,
     Interval,
     Intervals,
-    check_that_all_is_walked,
+    check_total_probability,
 )
 
 Result = TypeVar("Result")
 
 
 class NotWalkable(BadCall):
-    """A coin is used in a way of which not every outcome can be walked."""
+    """A coin is used in a way whose outcomes cannot all be walked."""
 
 
 class Coin:
-    """A number in [0, 1) that is not known, or a function of it that rises or falls.
+    """An unknown number in [0, 1), or a monotonic function of it.
 
-    It can be compared with a number, and a number can be added to it, taken from it,
-    multiplied with it, or divide it; so can the numbers of an array, each for itself.
-    ``np.log`` of it can be taken. Anything else
-    raises NotWalkable.
+    It can be compared with a number, and a number can be added, subtracted, multiplied
+    with it or divide it; the same holds elementwise for an array. ``np.log`` works,
+    too. Anything else raises NotWalkable.
 
-    ``at`` says which number of [0, 1) is meant where the function has a given value.
-    ``rises`` says whether the function rises.
+    ``at`` is the inverse: the number in [0, 1) for a value of the function. ``rises``:
+    whether the function increases.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Coin:
         self._at = at
         self._rises = rises
 
-    # -- comparisons, with each number of an array one by one --------------------------
+    # -- comparisons, elementwise for an array -----------------------------------------
     def __lt__(self, other: Any) -> Any:
         return _each(self._is_below, other)
 
@@ -124,7 +123,7 @@ class Coin:
     def _times(self, other: float) -> Coin:
         factor = _number(other)
         if factor == 0:
-            raise NotWalkable("a coin times 0 is always 0: what is it meant to decide?")
+            raise NotWalkable("a coin times 0 is always 0: what should it decide?")
         return self._changed(lambda value: value / factor, turns=factor < 0)
 
     def logarithm(self) -> Coin:
@@ -132,7 +131,7 @@ class Coin:
         return self._changed(_exponential)
 
     def _changed(self, before: Callable[[float], float], turns: bool = False) -> Coin:
-        """A function of this one; ``before`` gives its argument from its value."""
+        """A function of this coin; ``before`` is the inverse of that function."""
         at = self._at
         return Coin(
             self._walk,
@@ -145,7 +144,7 @@ class Coin:
     def __array_ufunc__(
         self, function: np.ufunc, method: str, *inputs: object, **_: object
     ) -> object:
-        """What numpy's functions make of a coin, where that can be known."""
+        """The result of a numpy function of a coin, if it can be known."""
         if method == "__call__" and function is np.log:
             return self.logarithm()
         if method == "__call__" and function in OPERATORS:
@@ -182,7 +181,7 @@ USE_OF_A_COIN = (
     "`draw(row, coin())`."
 )
 
-# One pass of a few drafts needs fewer. With each coin there are more outcomes to walk.
+# A pass of a few drafts needs fewer. Each coin multiplies the outcomes to walk.
 MOST_COINS = 32
 
 OPERATORS: dict[np.ufunc, Callable[..., object]] = {
@@ -199,22 +198,22 @@ OPERATORS: dict[np.ufunc, Callable[..., object]] = {
 
 
 def _plain(value: object) -> object:
-    """One of numpy's numbers as Python's own; anything else as it is."""
+    """A numpy scalar as a Python number; anything else unchanged."""
     if isinstance(value, np.generic | np.ndarray) and value.size == 1:
         return value.item()
     return value
 
 
 def _exponential(value: float) -> float:
-    """e to a power, also where that is too large for a number."""
+    """e to a power, capped at the largest that a float holds."""
     return exp(min(value, LARGEST_POWER))
 
 
-LARGEST_POWER = 700.0  # of e that a float holds
+LARGEST_POWER = 700.0  # of e that fits in a float
 
 
 def _number(value: object) -> float:
-    """``value`` as a float; a coin or a distribution is none."""
+    """``value`` as a float. Raises NotWalkable for a coin, BadCall for NaN."""
     if isinstance(value, Coin):
         raise NotWalkable(
             "two coins meet, in a comparison or in arithmetic: compare each alone"
@@ -222,16 +221,16 @@ def _number(value: object) -> float:
     number = float(value)  # type: ignore[arg-type]
     if isnan(number):
         raise BadCall(
-            "a coin meets NaN, which is no number: does a row, or a chance, come from "
-            "0 / 0? (The residual does where p and q are equal.)"
+            "a coin meets NaN: does a row, or a probability, come from 0 / 0? (The "
+            "residual does if p and q are equal.)"
         )
     return number
 
 
 def _each(compute: Callable[[Any], Any], other: Any) -> Any:
-    """What ``compute`` makes of a number, or of each number of an array.
+    """``compute`` of a number, or of each number of an array.
 
-    Arrays of PyTorch, and any that numpy can read, come back as numpy's.
+    PyTorch tensors, and anything else that numpy can read, give numpy arrays.
     """
     if not getattr(other, "ndim", 0):
         return compute(_plain(other))
@@ -246,9 +245,9 @@ def draw(row: Row, u: Coin | float) -> int:
     >>> speclib.draw([0.5, 0.25, 0.25], 0.6)
     1
 
-    It is the first one at which the sum of the probabilities so far exceeds ``u``, and
-    the last token where the whole row sums to less. ``row`` is taken as it is: where
-    its sum is not 1, neither are the probabilities those of the row.
+    This is the first token at which the cumulative probability exceeds ``u``, or the
+    last token if the whole row sums to less. ``row`` is not normalised: if its sum is
+    not 1, tokens are not drawn with its probabilities.
     """
     total = 0.0
     for token, probability in enumerate(row):
@@ -259,7 +258,7 @@ def draw(row: Row, u: Coin | float) -> int:
 
 
 class CoinWalk(Intervals):
-    """One walk through a function's outcomes: its coins, and the halves taken."""
+    """One walk through a function's outcomes: its coins, and the parts taken."""
 
     def coin(self) -> Coin:
         """A new coin. Raises NotWalkable after ``MOST_COINS``."""
@@ -267,8 +266,8 @@ class CoinWalk(Intervals):
         if number == MOST_COINS:
             raise NotWalkable(
                 f"more than {MOST_COINS} coins for one pass. Every outcome of each is "
-                "tried, so a loop may not toss coins until something comes: "
-                "`draw(row, coin())` takes one coin alone."
+                "tried, so a loop may not toss coins until something happens: "
+                "`draw(row, coin())` needs only one coin."
             )
         self.held[_key(number)] = WHOLE
         return Coin(self, number)
@@ -285,7 +284,7 @@ class CoinWalk(Intervals):
     def is_at_most(self, number: int, edge: float) -> bool:
         """Whether a coin is at most ``edge``, in this walk.
 
-        It may equal the lowest number that is left.
+        It can equal the lowest number of its interval.
         """
         held = self.held[_key(number)]
         if held.low != edge:
@@ -305,7 +304,7 @@ class CoinWalk(Intervals):
 
 
 def _key(number: int) -> tuple[int, str, int]:
-    """What the walk holds a coin under."""
+    """The walk's key for a coin."""
     return (0, "coin", number)
 
 
@@ -316,10 +315,10 @@ def _is_point(interval: Interval) -> bool:
 def all_outcomes(
     run: Callable[[Callable[[], Coin]], Result],
 ) -> dict[Result, float]:
-    """What ``run(coin)`` returns, and with which probability, over all coins.
+    """The results of ``run(coin)`` with their probabilities, over all coins.
 
-    ``coin()`` gives a new coin. What ``run`` returns must be hashable. Raises
-    NotRepeatable where ``run`` does not do the same each time.
+    ``coin()`` gives a new coin. Results must be hashable. Raises NotRepeatable if
+    ``run`` differs from one call to the next.
     """
     probabilities: dict[Result, float] = {}
     path: list[int] | None = []
@@ -328,5 +327,5 @@ def all_outcomes(
         result = run(walk.coin)
         probabilities[result] = probabilities.get(result, 0.0) + walk.mass
         path = walk.following()
-    check_that_all_is_walked(probabilities.values())
+    check_total_probability(probabilities.values())
     return probabilities

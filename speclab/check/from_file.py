@@ -1,6 +1,6 @@
-"""A rule of somebody's own file, named as ``path/to/file.py:function``.
+"""A rule from a user's own file, named as ``path/to/file.py:function``.
 
-So that another project checks its rule in a script or in CI:
+With it another project can check its rule in a script or in CI:
 ``python -m speclab check kernels/accept.py:accept``.
 """
 
@@ -22,10 +22,10 @@ FORM = "path/to/file.py:function"
 
 
 def load_rule(named: str) -> Callable[..., Any]:
-    """The function that ``named`` stands for; it runs the file.
+    """The function that ``named`` refers to. Runs the file.
 
-    Raises BadValue for another form, a file that is not there or that raises an error,
-    and a name that is not in it.
+    Raises BadValue for another form, for a file that is missing or raises an error, and
+    for a name that the file does not have.
     """
     file, _, name = named.rpartition(":")
     if not file or not name:
@@ -36,22 +36,22 @@ def load_rule(named: str) -> Callable[..., Any]:
         functions = [key for key, value in vars(module).items() if callable(value)]
         raise unknown_name(f"no {name!r} in {file}", name, sorted(functions))
     if not callable(rule):
-        raise BadValue(f"{name} of {file} is no function")
+        raise BadValue(f"{name} in {file} is not a function")
     found: Callable[..., Any] = rule
     return found
 
 
 def _module_of(path: Path) -> ModuleType:
-    """The module in a file; what stands beside it can be imported by it."""
+    """The module in a file. It can import modules from its own folder."""
     if not path.is_file():
         raise BadValue(f"no file {path}: write {FORM}")
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise BadValue(f"{path} is no Python file")
+        raise BadValue(f"{path} is not a Python file")
     module = module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     arguments = sys.argv
-    sys.argv = [str(path)]  # a file that reads them is not meant by ours
+    sys.argv = [str(path)]  # the file should not read our own arguments
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -63,7 +63,7 @@ def _module_of(path: Path) -> ModuleType:
 
 
 def array_called(name: str) -> Callable[[Any], Any]:
-    """What makes the distributions that a rule is given, by its name.
+    """The function that makes the rows for a rule, by its name.
 
     ``numpy``, ``list``, ``torch``, or ``module:function`` of any library.
     """

@@ -1,13 +1,13 @@
-"""Drafts in a line: what a rule for them is tried on.
+"""The cases for a rule that tests drafts in a line.
 
 Such a rule is called as ``rule(drafted, q, p, coin)``:
 
-    drafted   gamma tokens, a list
-    q         [gamma, V], the rows that they were drawn from, or chosen by
-    p         [gamma + 1, V], the target's rows, the last of them after all drafts
+    drafted   a list of gamma tokens
+    q         [gamma, V], the draft's rows, from which they were drawn or chosen
+    p         [gamma + 1, V], the target's rows; the last one follows all drafts
     coin      coin() gives a new random number in [0, 1)
 
-and returns the committed tokens: the accepted drafts and one more.
+and returns the committed tokens: the accepted drafts and one more token.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LineCase(Case[Tokens]):
         return self.gamma + 1
 
     def proposals(self) -> Iterator[tuple[Tokens, float]]:
-        """Every text that the draft model may propose, and how probable it is."""
+        """Every possible draft, with its probability."""
         for tokens in product(range(self.vocab), repeat=self.gamma):
             probability = 1.0
             for position, token in enumerate(tokens):
@@ -58,7 +58,7 @@ class LineCase(Case[Tokens]):
         return drafted
 
     def _chances(self, tokens: Tokens) -> Row:
-        """How probable it is that each token is drafted after ``tokens``."""
+        """The probability that each token is drafted after ``tokens``."""
         return chances(self.draft[tokens], self.choice)
 
     def tokens_of(self, proposal: Tokens) -> Tokens:
@@ -73,7 +73,7 @@ class LineCase(Case[Tokens]):
         return [self.draft[drafted[:position]] for position in range(self.gamma)]
 
     def p_rows(self, drafted: Tokens) -> list[Row]:
-        """The target's, and one more after the last drafted token."""
+        """The target's distributions, one more than q: after the last drafted token."""
         return [self.target[drafted[:position]] for position in range(self.gamma + 1)]
 
     def best_rates(self) -> dict[str, float]:
@@ -84,13 +84,14 @@ class LineCase(Case[Tokens]):
 
     @cached_property
     def most_tokens(self) -> float:
-        """The mean number of tokens per pass, where each draft is accepted as often as
-        can be on its own: with probability sum(min(p, q)).
+        """The highest mean of tokens per pass for rules that test drafts one by one.
+
+        Each draft is then accepted with probability sum(min(p, q)).
         """
         return 1.0 + self._accepted_after(())
 
     def _accepted_after(self, tokens: Tokens) -> float:
-        """The mean number of drafts that are accepted after ``tokens``."""
+        """The mean number of drafts accepted after ``tokens``."""
         if len(tokens) == self.gamma:
             return 0.0
         shared = np.minimum(self._chances(tokens), self.target[tokens])
@@ -101,11 +102,11 @@ class LineCase(Case[Tokens]):
 
     @cached_property
     def most_tokens_of_a_block(self) -> float:
-        """The mean number of tokens per pass that no lossless rule exceeds.
+        """The highest mean of tokens per pass of any lossless rule.
 
-        A rule that looks at all drafts before it decides accepts a beginning of them
-        as often as both models allow: no more often than the draft model proposes it,
-        and than the target continues the beginning that is one token shorter.
+        A rule that sees all drafts before it decides accepts a prefix as often as both
+        models allow: at most as often as the draft proposes it, and at most as often as
+        the target continues the accepted prefix that is one token shorter.
 
         Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding".
         """
@@ -114,10 +115,10 @@ class LineCase(Case[Tokens]):
     def _accepted_in_a_block(
         self, tokens: Tokens, accepted: float, proposed: float
     ) -> float:
-        """The mean number of drafts that are accepted after ``tokens``.
+        """The mean number of drafts accepted after ``tokens``.
 
         ``tokens`` are proposed with probability ``proposed``, and accepted with
-        ``accepted``, which is no more.
+        probability ``accepted``, which is not larger.
         """
         if len(tokens) == self.gamma:
             return 0.0
@@ -139,21 +140,21 @@ def line_case(
     draft: Mapping[Tokens, tuple[float, ...]],
     target: Mapping[Tokens, tuple[float, ...]],
 ) -> LineCase:
-    """A case whose models are written out."""
+    """A case with explicit models."""
     return LineCase(name, model_of(draft), model_of(target), gamma)
 
 
 def random_line(
     name: str, vocab: int, gamma: int, seed: int, steepness: int = 1
 ) -> LineCase:
-    """A case whose models are drawn at random; steep ones have very seldom tokens."""
+    """A case with random models; steep ones have very rare tokens."""
     parts = 100 if steepness == 1 else 1000
     draft, target = random_models(vocab, gamma, seed, steepness, parts)
     return LineCase(name, draft, target, gamma)
 
 
 def certain(choices: Mapping[Tokens, int], vocab: int) -> Model:
-    """A model that is sure of its next token after each text."""
+    """A deterministic model: one token has probability 1 after each text."""
     return {text: np.eye(vocab)[token] for text, token in choices.items()}
 
 
@@ -218,13 +219,13 @@ CASES = (
     random_line("two tokens, three drafted", 2, 3, seed=4),
     LIKED_ALIKE,
     random_line("two tokens, five drafted", 2, 5, seed=5),
-    # Several tokens are left after a rejection, or some are very seldom.
+    # Several tokens are left after a rejection, or some are very rare.
     WIDE_RESIDUAL,
     random_line("five tokens, one of them drafted", 5, 1, seed=6, steepness=3),
     random_line("four tokens, two drafted", 4, 2, seed=7, steepness=3),
 )
 
-# If 0 is always drafted, the ratio test writes it in 0.6 / 0.8 = 0.75 of all texts.
+# If 0 is always drafted, the ratio test writes it in 0.6 / 0.8 = 75 % of all texts.
 # Source: huggingface/transformers, issue 32867.
 LIKELIEST_DRAFTED = line_case(
     "two tokens, of which the draft likes one",
@@ -233,13 +234,13 @@ LIKELIEST_DRAFTED = line_case(
     target={(): (0.6, 0.4), (0,): (0.3, 0.7), (1,): (0.9, 0.1)},
 )
 
-# Greedy decoding alone: the models are sure, and agree for 0, 1, 2 or 3 drafts. Each
-# token comes first in some of them, so that no rule is right that always gives one.
+# Only greedy decoding: deterministic models that agree for 0, 1, 2 or 3 drafts. Each
+# token comes first in some case, so a rule that always returns the same token fails.
 SURE_TARGET = {(): 0, (0,): 1, (0, 1): 0, (0, 1, 0): 1}
 
 
 def _sure_line(vocab: int, first: int, agreed: int) -> LineCase:
-    """Three drafts of which the target agrees with the first ``agreed``.
+    """Three drafts; the target agrees with the first ``agreed`` of them.
 
     ``first`` is added to every token of ``SURE_TARGET``.
     """

@@ -1,7 +1,7 @@
-"""Mistakes in a rule for drafts in a line, by name, and the right rule.
+"""Named mistakes in a rule for drafts in a line, and the right rule.
 
-Each is a whole rule that makes the mistake. A rule that does the same in every case
-behaves as if it made it, and is told so by this name.
+Each is a complete rule with the mistake. If a user's rule gives the same in every case,
+the answer says that it behaves like this mistake.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
-# From the rejected draft, its rows of q and p, the number that rejected it, and coins.
+# Of the rejected draft, its rows of q and p, the coin that rejected it, and new coins.
 Replacement: TypeAlias = Callable[[int, Row, Row, Coin, NewCoin], int]
 Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
 
@@ -51,10 +51,10 @@ def _variant(
     tests_with_one_coin: bool = False,
     ends_at_rejection: bool = True,
 ) -> Rule:
-    """``verify`` with a step that is done differently.
+    """``verify`` with one step changed.
 
-    ``row_of_test``: how many rows too late each draft is tested with.
-    ``position_of_q``: which of gamma drafts gives the row of q.
+    ``row_of_test``: each draft is tested with p of the position this much later.
+    ``position_of_q``: the draft, of gamma, whose row of q is used.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -79,7 +79,7 @@ def _variant(
 def _third_untested(
     drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
 ) -> list[int]:
-    """``verify`` of the first two drafts; the others are committed as they are."""
+    """``verify`` for the first two drafts. The others are committed untested."""
     committed = verify(drafted[:2], q[:2], p[:3], coin)
     if len(drafted) < 3 or len(committed) < 3:
         return committed
@@ -89,10 +89,10 @@ def _third_untested(
 def _all_drafts_tested(
     place_of_last: Callable[[list[int], int], int | None],
 ) -> Rule:
-    """Goes on after a rejection and keeps every draft that passes.
+    """Continues after a rejection and keeps every draft that passes.
 
-    ``place_of_last(rejected, kept)``: the place of the draft whose residual gives the
-    last token if some were rejected; None: that token is drawn from the last row of p.
+    ``place_of_last(rejected, kept)``: if some were rejected, the position of the draft
+    whose residual gives the last token; None: the last row of p does.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -113,7 +113,7 @@ def _all_drafts_tested(
 def _each_replaced(
     drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
 ) -> list[int]:
-    """Goes on after a replacement; a bonus comes if nothing was rejected."""
+    """Continues after a replacement, with a bonus if nothing was rejected."""
     committed = []
     was_rejected = False
     for token, q_row, p_row in zip(drafted, q, p, strict=False):
@@ -145,9 +145,9 @@ def _rejected_kept(
 
 
 def _with_bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Rule:
-    """``verify`` that writes one token more after a replacement.
+    """``verify`` that writes one more token after a replacement.
 
-    ``row_of_bonus(written)``: which row of p it is drawn from.
+    ``row_of_bonus(written)``: the row of p that it is drawn from.
     """
 
     def run(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> list[int]:
@@ -174,7 +174,7 @@ def _from_p(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
 
 
 def _from_p_without_the_token(is_normalised: bool) -> Replacement:
-    """A replacement drawn from what p says of the tokens that were not rejected."""
+    """A replacement drawn from p without the rejected token."""
 
     def replacement(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
         others = p.copy()
@@ -185,7 +185,7 @@ def _from_p_without_the_token(is_normalised: bool) -> Replacement:
 
 
 def _from(row_of: Callable[[Row, Row], Row], is_normalised: bool = True) -> Replacement:
-    """A replacement drawn from ``row_of(q, p)``, divided by its sum or as it is."""
+    """A replacement drawn from ``row_of(q, p)``, normalised or not."""
 
     def replacement(token: int, q: Row, p: Row, u: Coin, coin: NewCoin) -> int:
         row = row_of(q, p)
@@ -208,7 +208,7 @@ def _greedy_test(
     return Mistake(
         "greedy test when sampling",
         "A draft need not be the target's likeliest token: at temperature 1 the target "
-        "writes other tokens too. With which chance does it keep this one?",
+        "writes other tokens too. With what probability does it keep this one?",
         _variant(_is_likeliest, replacement, bonus),
     )
 
@@ -218,8 +218,9 @@ def _likeliest_replacement(
 ) -> Mistake:
     return Mistake(
         "likeliest token for a replacement",
-        "A rejected draft is replaced by a token that is drawn. Always the likeliest "
-        "one comes too often: which distribution, and which coin, does it need?",
+        "The replacement of a rejected draft is drawn at random. Always taking the "
+        "likeliest token writes it too often: which distribution do you draw from, "
+        "and with which coin?",
         _variant(replacement=replacement, bonus=bonus),
     )
 
@@ -237,7 +238,7 @@ def _without_sign(is_normalised: bool) -> Mistake:
     return Mistake(
         "difference without sign",
         "Is the replacement drawn from |p - q|? Tokens that the draft model likes more "
-        "than the target model does have been accepted often enough: they get nothing.",
+        "than the target model have already been accepted often enough: they get 0.",
         _variant(replacement=_from(lambda q, p: np.abs(p - q), is_normalised)),
     )
 
@@ -254,8 +255,8 @@ def _upside_down(is_normalised: bool) -> Mistake:
 def _going_on(rule: Rule) -> Mistake:
     return Mistake(
         "going on after a rejection",
-        "The drafts after a rejected one follow a text that is not written: what "
-        "becomes of them?",
+        "The drafts after a rejected one follow a text that is never written: what "
+        "happens to them?",
         rule,
     )
 
@@ -263,8 +264,8 @@ def _going_on(rule: Rule) -> Mistake:
 def _bonus_after_a_rejection(row_of_bonus: Callable[[int], int]) -> Mistake:
     return Mistake(
         "bonus after a rejection",
-        "Is there a bonus after a replacement, too? The rows beyond a rejected draft "
-        "follow a text that is not written.",
+        "Do you add a bonus after a replacement, too? The rows after a rejected draft "
+        "follow a text that is never written.",
         _with_bonus_after_a_rejection(row_of_bonus),
     )
 
@@ -283,8 +284,8 @@ MISTAKES = (
     ),
     Mistake(
         "residual not normalised",
-        "What is left of p after the accepted drafts does not add up to 1: it must be "
-        "divided by its sum before it can be drawn from.",
+        "What is left of p after the accepted drafts does not sum to 1: divide it by "
+        "its sum before you draw from it.",
         _variant(
             replacement=lambda token, q, p, u, coin: draw(np.maximum(p - q, 0), coin())
         ),
@@ -310,13 +311,13 @@ MISTAKES = (
     Mistake(
         "q of another place",
         "Which row of q was each draft drawn from? The first draft's row says nothing "
-        "of the second draft.",
+        "about the second draft.",
         _variant(position_of_q=lambda position, gamma: 0),
     ),
     Mistake(
         "q of another place",
         "Which row of q was each draft drawn from? The last draft's row says nothing "
-        "of the drafts before it.",
+        "about the drafts before it.",
         _variant(position_of_q=lambda position, gamma: gamma - 1),
     ),
     Mistake(
@@ -326,13 +327,13 @@ MISTAKES = (
     ),
     Mistake(
         "later drafts untested",
-        "The first drafts are tested. And the third one?",
+        "You test the first two drafts. What about the third one?",
         _third_untested,
     ),
     Mistake(
         "bonus forgotten",
-        "When all drafts are accepted, the target's pass has one row left over: what "
-        "is it for?",
+        "When all drafts are accepted, the target's pass has one unused row: what is "
+        "it for?",
         _variant(bonus=lambda p, coin: []),
     ),
     Mistake(
@@ -372,8 +373,8 @@ MISTAKES = (
     _likeliest_replacement(_likeliest_of_the_residual, _likeliest_bonus),
     Mistake(
         "likeliest token for the bonus",
-        "When all drafts pass, the last row of p gives one token more. Is it drawn, or "
-        "always the likeliest?",
+        "When all drafts pass, the last row of p gives one more token. Do you draw it, "
+        "or always take the likeliest?",
         _variant(bonus=_likeliest_bonus),
     ),
     _bonus_after_a_rejection(lambda written: written),
@@ -399,7 +400,7 @@ MISTAKES = (
     Mistake(
         "replacement from the next row",
         "Which row of p follows the accepted drafts? The row after the rejected one "
-        "follows a text that is not written.",
+        "follows a text that is never written.",
         _replaced_from_the_next_row,
     ),
     Mistake(
@@ -409,14 +410,14 @@ MISTAKES = (
     ),
     Mistake(
         "test without a coin",
-        "Is every draft with p(x) below q(x) rejected? It is kept with the chance "
-        "p(x) / q(x), so the test needs a coin.",
+        "Is every draft with p(x) below q(x) rejected? It is kept with "
+        "probability p(x) / q(x), so the test needs a coin.",
         _variant(accepts=lambda u, token, q, p: p[token] >= q[token]),
     ),
     Mistake(
         "q forgotten where p is smaller",
-        "Where p(x) is below q(x), a draft is kept with the chance p(x) / q(x). Do you "
-        "compare the coin with p(x) alone?",
+        "If p(x) is below q(x), a draft is kept with probability p(x) / q(x). Do you "
+        "compare the coin with only p(x)?",
         _variant(accepts=lambda u, token, q, p: p[token] >= q[token] or u < p[token]),
     ),
     _going_on(_variant(ends_at_rejection=False)),

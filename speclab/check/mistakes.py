@@ -1,8 +1,7 @@
-"""Named mistakes: wrong solutions that are run beside somebody's own.
+"""Named mistakes: wrong solutions to compare a user's function with.
 
-Each mistake is a function that makes it. If a function gives the same answers in every
-case, it behaves as if it made this mistake, and is told so. Nothing is read from its
-code.
+Each mistake is a function that makes it. A function that gives the same answers in
+every case behaves as if it made this mistake, and we say so. We do not read its code.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-# Between two answers that count as the same: whatever their size, and as a share of it.
-# An answer that is computed in single precision is as good.
+# Tolerances between two answers that count as the same, absolute and relative. They
+# allow for answers in single precision.
 TOLERANCE = 1e-6
 
 
@@ -22,8 +21,8 @@ TOLERANCE = 1e-6
 class Mistake:
     """A wrong solution.
 
-    name       what it is called, as in "residual not normalised"
-    question   what who made it is asked, as a hint
+    name       such as "residual not normalised"
+    question   a hint to its author
     solution   the function that makes the mistake
     """
 
@@ -35,7 +34,7 @@ class Mistake:
 def likely_mistake(
     answers: object, mistakes: Iterable[Mistake], answers_of: Callable[..., object]
 ) -> Mistake | None:
-    """The first mistake whose solution gives ``answers`` too; None if there is none.
+    """The first mistake whose solution gives ``answers`` too; None if no solution does.
 
     ``answers_of(solution)`` gives a solution's answers.
     """
@@ -61,12 +60,12 @@ def is_same(one: object, other: object) -> bool:
 
 
 def _are_close(one: Any, other: Any) -> bool:
-    """Whether two numbers, or arrays of equally many, agree; NaN agrees with NaN."""
+    """Whether two numbers, or arrays of one shape, agree. NaN agrees with NaN."""
     try:
         if _is_text(one) or _is_text(other):  # numpy would read "0.5" as a number
             return False
         first, second = np.asarray(one, float), np.asarray(other, float)
-    except Exception:  # of one's own class it may be any
+    except Exception:  # a user's class may raise anything
         return one is other
     if first.size == second.size == 1:
         first, second = first.reshape(()), second.reshape(())  # an array of one number
@@ -78,5 +77,5 @@ def _are_close(one: Any, other: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether these are strings."""
+    """Whether a value, or an array, is of strings."""
     return np.asarray(value).dtype.kind in "SU"

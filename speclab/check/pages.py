@@ -1,9 +1,9 @@
-"""A whole method: what it does where every outcome can be walked, and on a clock.
+"""Checks a whole method, under the exact enumerator and on the virtual clock.
 
-``method(world, gamma)`` runs under the exact enumerator, with models of a few tokens,
-for short texts: with two and with three drafts a round, once greedily and once
-sampling. Its distribution over texts is compared with the target's own. Then it writes
-a long text on the virtual clock, beside plain decoding. That text is compared as well.
+``method(world, gamma)`` runs under the enumerator with models over a few tokens and
+short texts: with two and three drafts per round, both greedily and sampling. We compare
+its distribution over texts with the target's own. Then it writes a long text on the
+virtual clock, which we compare with plain decoding.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Method: TypeAlias = Callable[[World, int], None]
 
 EQUAL = 1e-9
 
-# The what-if of the virtual clock, in which speeds are compared.
+# The acceptance rate assumed on the virtual clock, where we compare speeds.
 CLOCK_ALPHA = 0.8
 TEMPERATURES = (0.0, 1.0)
 
 
 class Walk(NamedTuple):
-    """What the enumerator walks: all texts of so many ``tokens``, and the draft length.
+    """What the enumerator walks: all texts of ``tokens`` tokens, at one draft length.
 
-    ``vocab``: how many tokens the models know. ``end``: the one that ends the text;
-    None: none does.
+    ``vocab``: the size of the models' vocabulary. ``end``: the token that ends the
+    text; None: no token does.
     """
 
     vocab: int
@@ -59,13 +59,11 @@ class Walk(NamedTuple):
         return () if self.end is None else (self.end,)
 
     def in_words(self, problem: str) -> str:
-        """What is wrong in this walk, with what the text is ended by."""
-        return (
-            problem if self.end is None else f"Where {self.end} ends a text: {problem}"
-        )
+        """The problem, with the end token of this walk if it has one."""
+        return problem if self.end is None else f"If {self.end} ends a text: {problem}"
 
 
-NEVER_ENDS = "it does not end. Does it go on `while world.going`?"
+NEVER_ENDS = "it does not end. Does it loop `while world.going`?"
 
 WALKS = (Walk(3, 2, 3), Walk(2, 3, 4))
 WALKS_WITH_ENDS = (*WALKS, Walk(3, 2, 3, end=1), Walk(2, 3, 4, end=1))
@@ -73,14 +71,14 @@ WALKS_WITH_ENDS = (*WALKS, Walk(3, 2, 3, end=1), Walk(2, 3, 4, end=1))
 
 @dataclass(frozen=True)
 class Setup:
-    """Where a method is tried.
+    """The setup in which a method is tried.
 
     walks         what the enumerator walks
     servers       devices that have the target model
     clock_c       the cost ratios of the virtual clocks
     clock_gamma   the method's gamma on them
-    clock_tokens  tokens that it writes there
-    words         how the card says gamma and servers
+    clock_tokens  tokens that the method writes on them
+    words         gamma and servers, in the card's words
     """
 
     walks: tuple[Walk, ...] = WALKS
@@ -92,7 +90,7 @@ class Setup:
 
 
 class ClockRun(NamedTuple):
-    """A long text on the virtual clock: how long it took, and what was written."""
+    """A long text on the virtual clock, and how long it took."""
 
     c: float
     temperature: float
@@ -104,7 +102,7 @@ class ClockRun(NamedTuple):
 class Behaviour:
     """What a method does.
 
-    greedy, sampled   its distribution over texts, of each walk, at temperature 0 and 1
+    greedy, sampled   its distribution over texts in each walk, at temperature 0 and 1
     clock             its long texts on the virtual clock
     """
 
@@ -113,7 +111,7 @@ class Behaviour:
     clock: tuple[ClockRun, ...]
 
 
-# -- running it ------------------------------------------------------------------------
+# -- running the method ----------------------------------------------------------------
 def behaviour_of(method: Method, setup: Setup) -> Behaviour:
     """What a method does. Raises Failed with what went wrong."""
     greedy = [distribution_of(method, setup, walk, 0.0) for walk in setup.walks]
@@ -122,7 +120,7 @@ def behaviour_of(method: Method, setup: Setup) -> Behaviour:
 
 
 def clock_of(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
-    """The long texts of a method on the virtual clocks."""
+    """A method's long texts on the virtual clocks."""
     runs = []
     for c in setup.clock_c:
         for temperature in TEMPERATURES:
@@ -131,9 +129,9 @@ def clock_of(method: Method, setup: Setup) -> tuple[ClockRun, ...]:
 
 
 def is_repeatable(method: Method, setup: Setup, behaviour: Behaviour) -> bool:
-    """Whether a method does the same when its first walks are made once more.
+    """Whether a method does the same when its first walks are repeated.
 
-    It does not where it takes chance from elsewhere than the world's coins.
+    If not, it draws random numbers other than the world's coins.
     """
     greedy = distribution_of(method, setup, setup.walks[0], 0.0)
     sampled = distribution_of(method, setup, setup.walks[0], 1.0)
@@ -144,7 +142,7 @@ def is_repeatable(method: Method, setup: Setup, behaviour: Behaviour) -> bool:
 def distribution_of(
     method: Method, setup: Setup, walk: Walk, temperature: float
 ) -> Distribution:
-    """The exact distribution over texts of a method."""
+    """A method's exact distribution over texts."""
     try:
         return outcomes(
             guarded(method),
@@ -166,7 +164,7 @@ def distribution_of(
 
 
 def works_after_the_end(method: Method, setup: Setup) -> bool:
-    """Whether a method asks a model, or commits, when an end token was committed."""
+    """Whether a method asks a model, or commits, after it committed an end token."""
     is_late: list[bool] = []
 
     def watched(world: World, gamma: int) -> None:
@@ -190,7 +188,7 @@ def works_after_the_end(method: Method, setup: Setup) -> bool:
 
 
 def models(setup: Setup, walk: Walk) -> dict[str, Random]:
-    """Unrelated draft and target; beyond the text that is judged, one sure token."""
+    """An unrelated draft and target, deterministic beyond the text that is compared."""
     models = {"draft": Random(walk.vocab, 10, horizon=1 + walk.tokens)}
     for name in names_of_targets(setup):
         models[name] = _target(walk)
@@ -208,7 +206,7 @@ def names_of_targets(setup: Setup) -> list[str]:
 
 
 def guarded(method: Method) -> Method:
-    """The method; its errors are Failed, with a sentence for who wrote it."""
+    """The method. Its errors become Failed, with a sentence for its author."""
 
     def run(world: World, gamma: int) -> None:
         watch_commits(world)
@@ -219,7 +217,7 @@ def guarded(method: Method) -> Method:
             raise Failed(with_word_on_futures(str(failed))) from failed
         if world.going:
             raise Failed(
-                "Your method ends before the text is complete: does it go on `while "
+                "Your method ends before the text is complete: does it loop `while "
                 "world.going`?"
             )
 
@@ -227,7 +225,7 @@ def guarded(method: Method) -> Method:
 
 
 def watch_commits(world: World) -> None:
-    """Has ``world.commit`` say so where it is given drafts in place of tokens."""
+    """Makes ``world.commit`` report drafts that it is given instead of tokens."""
 
     def commit(tokens: Sequence[int]) -> None:
         tokens = tuple(tokens)
@@ -242,7 +240,7 @@ def watch_commits(world: World) -> None:
 
 
 def watch_texts(world: World) -> None:
-    """Has models say so where they are given drafts in place of tokens."""
+    """Makes models report drafts that they are given instead of tokens."""
 
     def submit(device: str, op: Operation) -> AnyFuture:
         text = op.text
@@ -257,20 +255,20 @@ def watch_texts(world: World) -> None:
 
 
 def with_word_on_futures(problem: str) -> str:
-    """The sentence about an error; one about a Future says what that is."""
+    """The sentence about an error. It explains a Future if it mentions one."""
     if "Future" not in problem:
         return problem
     return (
-        f"{problem} A Future is an operation that nobody has waited for: `world.all` "
-        "waits for several, and gives what each of them found."
+        f"{problem} A Future is an operation that has not been waited for: `world.all` "
+        "waits for several, and returns their results."
     )
 
 
 class LosesItsWay(Toy):
-    """A draft that, writing its likeliest tokens, is never right after a wrong one.
+    """A draft that, writing greedily, is never right after a wrong token.
 
-    What a plain toy writes depends on the position alone, so that it would often be
-    right there, too, and who keeps drafts after a rejection would gain by it.
+    A plain toy's tokens depend only on the position. It would often be right after a
+    rejection, too, and a method that keeps those drafts would look faster.
     """
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
@@ -287,7 +285,7 @@ class LosesItsWay(Toy):
 def run_on_clock(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """A long text of a method on the virtual clock, where a target pass takes 1 s."""
+    """A method's long text on the virtual clock, where a target pass takes 1 s."""
     models: dict[str, Toy] = {"draft": LosesItsWay(CLOCK_ALPHA)}
     for name in names_of_targets(setup):
         models[name] = Toy()
@@ -302,7 +300,7 @@ def run_on_clock(
 
 @cache
 def plain_text(setup: Setup) -> Tokens:
-    """The target's own long text, greedily: what plain decoding writes."""
+    """The target's own long greedy text, as plain decoding writes it."""
 
     def plain(world: World, gamma: int) -> None:
         METHODS["autoregressive"](world)
@@ -312,7 +310,7 @@ def plain_text(setup: Setup) -> Tokens:
 
 # -- the comparison --------------------------------------------------------------------
 def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """Where a greedy text first differs from the target's."""
+    """The first difference of a greedy text from the target's."""
     for walk, distribution in zip(setup.walks, behaviour.greedy, strict=True):
         (wanted,) = target_distribution(walk, temperature=0.0)
         text = max(distribution, key=distribution.__getitem__)
@@ -325,7 +323,7 @@ def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
 
 
 def clock_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """Where the long greedy text first differs from the target's."""
+    """The first difference of the long greedy text from the target's."""
     wanted = plain_text(setup)
     for run in behaviour.clock:
         if run.temperature == 0 and run.text != wanted:
@@ -340,7 +338,7 @@ def clock_difference(behaviour: Behaviour, setup: Setup) -> str | None:
 
 
 def _first_difference(text: Tokens, wanted: Tokens) -> int:
-    """At which token two texts differ first, counted from 1."""
+    """The first token that differs between two texts, counted from 1."""
     for number, (token, wanted_token) in enumerate(zip(text, wanted, strict=False), 1):
         if token != wanted_token:
             return number
@@ -348,7 +346,7 @@ def _first_difference(text: Tokens, wanted: Tokens) -> int:
 
 
 def sampled_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """The first token that has another distribution than the target's."""
+    """The first token whose distribution differs from the target's."""
     for walk, distribution in zip(setup.walks, behaviour.sampled, strict=True):
         wanted = target_distribution(walk, temperature=1.0)
         problem = _difference_of(distribution, wanted, walk.tokens)
@@ -360,7 +358,7 @@ def sampled_difference(behaviour: Behaviour, setup: Setup) -> str | None:
 def _difference_of(
     found: Distribution, wanted: Distribution, tokens: int
 ) -> str | None:
-    """The shortest beginning of a text that is not as probable as it should be."""
+    """The shortest prefix of a text whose probability is wrong."""
     for length in range(1, tokens + 1):
         beginnings = _beginnings(found, length)
         wanted_beginnings = _beginnings(wanted, length)
@@ -401,9 +399,9 @@ def _beginnings(distribution: Distribution, length: int) -> Distribution:
 
 
 def _which_token_is_wrong(length: int) -> str:
-    """What to say where texts of ``length`` tokens are the shortest that differ."""
+    """A sentence, if texts of ``length`` tokens are the shortest that differ."""
     if length == 1:
         return "token 1 is wrong already."
     if length == 2:
-        return "token 1 is right, token 2 is not."
-    return f"tokens 1 to {length - 1} are right, token {length} is not."
+        return "token 1 is right, but token 2 is not."
+    return f"tokens 1 to {length - 1} are right, but token {length} is not."

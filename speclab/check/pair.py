@@ -1,11 +1,11 @@
-"""Does the draft of a pair write with its KV cache what it writes without one?
+"""Does a pair's draft write the same with its KV cache as without?
 
-No rule shows it: where a cache is cut wrongly the target still corrects every token,
-and the text only takes longer, the more so the older it gets. So the draft writes its
-likeliest tokens here along a text of a few hundred, and is led astray in every round,
-so that its cache is cut often. Then each window is written again with an empty cache.
+No check of a rule shows this: if a cache is cut wrongly the target still corrects every
+token. The text only takes longer, increasingly so as it grows. So the draft writes
+greedily here, along a text of a few hundred tokens. We mislead it in every round so
+that its cache is cut often. Then it writes each window again with an empty cache.
 
-It does not see trees, sampling, fuzzy passes, other processes, or a draft in batches.
+This does not cover trees, sampling, fuzzy passes, other processes, or batched drafts.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PROMPT = 'def fib(n):\n    """Return the n-th Fibonacci number, counted from 0."
 TOKENS = 300  # of the text, without the prompt
 GAMMA = 4
 QUARTERS = 4
-LEAST = 8 * GAMMA  # tokens: of a shorter text nothing is said
-CLOSE = 0.01  # of a probability, that rounding may change
+LEAST = 8 * GAMMA  # tokens; we do not judge a shorter text
+CLOSE = 0.01  # the change of a probability that rounding may cause
 ALL_CHANCES = Sampler(temperature=1.0)
 
 
 class Window(NamedTuple):
-    """Drafts after a text, and how probable each is to the draft."""
+    """Drafts after a text, with their probabilities according to the draft model."""
 
     text: Tokens
     tokens: Tokens
@@ -43,12 +43,12 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CheckedPair(Checked):
-    """Whether the draft loses nothing by its cache: ``is_lossless`` says that here.
+    """Whether a draft's cache leaves its tokens unchanged, as ``is_lossless``.
 
     acceptance  the share of tested drafts that the target accepts, in each quarter of
-                the text, the first one first; of a short text ()
-    fed         tokens that the draft's passes were fed
-    needed      that they had to be fed, with a cache that is cut rightly
+                the text in order; () for a short text
+    fed         tokens that were fed to the draft's passes
+    needed      tokens that a correctly cut cache would need
     """
 
     acceptance: tuple[float, ...] = ()
@@ -58,7 +58,7 @@ class CheckedPair(Checked):
     @property
     def heading(self) -> str:
         if self.is_lossless:
-            return "The draft writes with its cache what it writes without."
+            return "The draft writes the same with its cache as without."
         return "The draft's cache is cut wrongly."
 
     @property
@@ -67,20 +67,18 @@ class CheckedPair(Checked):
             return super().sentences
         shares = ", ".join(f"{share:.2f}" for share in self.acceptance)
         by_age = (
-            f"Accepted of the tested drafts, in each quarter of the text: {shares}."
+            f"Share of tested drafts accepted, in each quarter of the text: {shares}."
         )
         return [*super().sentences, by_age]
 
 
 def check_pair(pair: Pair, seconds: float = 30.0) -> CheckedPair:
-    """Whether the draft of a pair loses nothing by its KV cache.
+    """Whether a pair's draft writes the same with its KV cache as without.
 
-    Raises BadValue for a pair whose draft has none, or takes the target's features.
+    Raises BadValue if the draft has no cache, or needs the target's features.
     """
     if pair.draft.is_toy or pair.draft.head:
-        kind = (
-            "a toy has no KV cache" if pair.draft.is_toy else "EAGLE's head is no model"
-        )
+        kind = "a toy has no KV cache" if pair.draft.is_toy else "EAGLE is only a head"
         raise BadValue(
             f"pair {pair.name}: {kind}, so its draft cannot be checked alone"
         )
@@ -107,17 +105,17 @@ def check_draft(
     seconds: float = 30.0,
     mask: int | None = None,
 ) -> CheckedPair:
-    """Whether ``draft`` loses nothing by its cache, along ``tokens`` after ``prompt``.
+    """Whether ``draft`` writes ``tokens`` after ``prompt`` the same with its cache.
 
-    ``mask``: of a draft that writes all tokens in one pass; see ``Propose``.
+    ``mask``: for a draft that writes all tokens in one pass; see ``Propose``.
     """
     ends = perf_counter() + seconds / 2
     writer = _Writer(draft, mask)
     text, windows = prompt, list[Window]()
-    rounds: list[tuple[int, int]] = []  # where each begins, and how many are accepted
+    rounds: list[tuple[int, int]] = []  # start of each, and its accepted drafts
     most = len(prompt) + tokens
     while not rounds or (len(text) < most and perf_counter() < ends):
-        astray = (*text[:-GAMMA], *text[-GAMMA + 1 :])  # one token is left out
+        astray = (*text[:-GAMMA], *text[-GAMMA + 1 :])  # leaves one token out
         windows += [writer.write(astray), writer.write(text)]
         drafted = windows[-1].tokens
         rows = target.rows(text + drafted, GAMMA, GREEDY)
@@ -130,15 +128,15 @@ def check_draft(
     problem, compared = _first_difference(draft, mask, windows, ends + seconds / 2)
     if problem is None and fed > writer.needed:
         problem = (
-            f"The draft's passes were fed {fed:,} tokens, and {writer.needed:,} would "
-            "do: its cache keeps less than it could. That costs time and no token."
+            f"The draft's passes were fed {fed:,} tokens, but {writer.needed:,} would "
+            "be enough: its cache keeps too little. This costs time, not tokens."
         )
     written = len(text) - len(prompt)
     return CheckedPair(
         is_lossless=problem is None,
         problem=problem or "",
         scope=f"In a text of {written} tokens {compared} windows of {GAMMA} drafts "
-        "were written again, uncached.",
+        "were written again without a cache.",
         acceptance=_acceptance(rounds, written) if written >= LEAST else (),
         fed=fed,
         needed=writer.needed,
@@ -156,7 +154,7 @@ def _acceptance(rounds: Sequence[tuple[int, int]], written: int) -> tuple[float,
 
 
 class _Writer:
-    """Has a draft write windows with its cache, and counts what it has to be fed."""
+    """Makes a draft write windows with its cache, and counts the tokens it is fed."""
 
     def __init__(self, draft: Model, mask: int | None):
         draft.reset()
@@ -192,7 +190,7 @@ class _Writer:
 def _first_difference(
     draft: Model, mask: int | None, windows: Sequence[Window], ends: float
 ) -> tuple[str | None, int]:
-    """The first window that is another one without a cache; how many were compared."""
+    """The first window that differs without a cache, and how many were compared."""
     for number, (text, tokens, chances) in enumerate(windows):
         if number and perf_counter() > ends:
             return None, number
@@ -204,7 +202,7 @@ def _first_difference(
             place = int(off.argmax())
             return (
                 f"After {len(text) + place} tokens the draft writes {tokens[place]} "
-                f"with probability {chances[place]:.4f}, and without a cache with "
+                f"with probability {chances[place]:.4f}; without a cache it is "
                 f"{rows[place, tokens[place]]:.4f}."
             ), number + 1
     return None, len(windows)

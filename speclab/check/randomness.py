@@ -1,8 +1,8 @@
-"""Whether a rule draws random numbers of its own: a draw moves a generator.
+"""Whether a rule draws its own random numbers: drawing advances a generator.
 
-Looked at are the generators that everybody shares, of ``random``, numpy and PyTorch,
-and those that the rule's own code can reach: by a global name, a closure, a default or
-an attribute. One that is made inside the rule is not seen here.
+We watch the global generators of ``random``, numpy and PyTorch, and those that the
+rule's code can reach by a global name, a closure, a default or an attribute. We do not
+see a generator that the rule creates inside.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 
 from speclab.check.calls import call_of
 
-DEEPEST = 3  # functions that call functions, to be looked through
+DEEPEST = 3  # levels of nested calls that we search
 
 
 class ModulesAndStates(NamedTuple):
-    """How many modules are loaded, and how far generators are."""
+    """The number of loaded modules, and the states of generators."""
 
     modules: int
     states: list[str]
 
 
 def modules_and_states(rule: Callable[..., Any]) -> ModulesAndStates:
-    """How far the generators are that ``rule`` may draw from."""
+    """The states of the generators that ``rule`` may draw from."""
     states = [repr(random.getstate()), repr(np.random.get_state())]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "get_rng_state"):  # it may be half loaded
@@ -59,7 +59,7 @@ def _is_generator(value: Any) -> bool:
 
 
 def _generators_in(value: Any, depth: int) -> Iterator[Any]:
-    """The generators that a function, or an object that can be called, can reach."""
+    """The generators that a callable can reach."""
     if _is_generator(value):
         yield value
     elif depth:
@@ -68,10 +68,10 @@ def _generators_in(value: Any, depth: int) -> Iterator[Any]:
 
 
 def _reached_by(value: Any) -> list[Any]:
-    """What somebody's function, or what can be called, has by name."""
+    """The values that a callable can reach by name."""
     try:
         return _named_in(value)
-    except Exception:  # of a cell that is empty, or of somebody's own class
+    except Exception:  # an empty cell, or a user's own class
         return []
 
 

@@ -1,4 +1,4 @@
-"""What ``speclib.check`` found, as numbers and in sentences."""
+"""The answer of ``check``, as numbers and as sentences."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 HEADINGS = {True: "Lossless.", False: "Not lossless.", None: "Not judged."}
 NOTHING_FOUND = "No error was found, by sampling."
-NOTHING_YET = "No error was found in what was walked, which is not all."
+NOTHING_YET = "No error was found, but not every outcome was walked."
 
 
 class Rate(NamedTuple):
-    """What a pass gives, in the mean over some cases, beside what is possible.
+    """The mean yield of a pass over some cases, and the highest possible.
 
-    value   of the rule
-    unit    what is counted, as "tokens a pass"
-    best    the most that a rule may reach, by what kind of rule
+    value   the rule's
+    unit    such as "tokens a pass"
+    best    the highest possible value, by kind of rule
     """
 
     value: float
@@ -32,23 +32,23 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """Whether a rule or a method is lossless, and how that was found out.
+    """Whether a rule or a method is lossless, and how we know.
 
-    is_lossless          None where it could not be run, and where no error was found by
-                         sampling, or for lack of time, which proves nothing
+    is_lossless          None if it could not be run, and if sampling, or a walk that
+                         ran out of time, found no error: that proves nothing
     problem              the smallest text that shows an error, or why it was not run
-    how                  "walked": over every outcome; "walked in part": as far as there
-                         was time; "sampled": by many runs; "not run"
-    scope                what was walked, or how often it was run
-    largest_error        of the probability of any event, in any of the cases; of a
-                         sampled answer the largest that was seen, chance included
-    would_find           of a sampled answer: the error that it finds in 95 of 100 times
-    mistake              the name of a known mistake that behaves alike; "" without one
-    question             a hint at it
-    is_lossless_greedy   whether it is so with models that are sure of their tokens
-    rate                 tokens a pass beside the most that is possible
+    how                  "walked": over every outcome; "walked in part": as far as time
+                         allowed; "sampled": by many runs; "not run"
+    scope                what was walked, or the number of runs
+    largest_error        in the probability of any event, in any case; for a sampled
+                         answer the largest difference seen, noise included
+    would_find           for a sampled answer: the error that it finds 95 times in 100
+    mistake              a known mistake that behaves the same; "" without one
+    question             a hint at the mistake
+    is_lossless_greedy   whether it is lossless with deterministic models
+    rate                 tokens per pass, and the highest possible
     notes                further sentences
-    seconds              that the check took
+    seconds              duration of the check
     """
 
     is_lossless: bool | None
@@ -78,7 +78,7 @@ class Checked:
 
     @property
     def sentences(self) -> list[str]:
-        """All that is known, the most important first."""
+        """Everything that we know, the most important first."""
         said = [self.heading]
         if self.problem:
             said.append(self.problem)
@@ -93,7 +93,7 @@ class Checked:
         if self.question:
             said.append(self.question)
         if self.is_lossless is False and self.is_lossless_greedy:
-            said.append("With models that are sure of their tokens it is lossless.")
+            said.append("With deterministic models it is lossless.")
         if self.scope:
             said.append(self.scope)
         if self.would_find is not None:

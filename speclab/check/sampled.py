@@ -1,15 +1,15 @@
-"""An answer by chance, where not every outcome can be walked.
+"""A sampled answer, for rules whose outcomes we cannot all walk.
 
-That is so for a rule that draws its own random numbers, and for large vocabularies and
-long drafts. Then the rule is run many times, and what it commits is counted. At each
-position each token should come as often as the target's rows say, which follow what was
-committed before it in the same run. So should all tokens together that the target
-finds likelier than the draft does: a wrong rule of a large vocabulary is off there, and
-hardly at any token alone. The sum of the differences is a martingale: it stays near 0,
-and how near is known for every number of runs (Freedman's inequality).
+These are rules that draw their own random numbers, large vocabularies and long drafts.
+We run such a rule many times and count what it commits. At each position, each token
+should occur as often as the target's rows say, given the tokens committed before it in
+the same run. The same holds for the set of tokens that the target finds likelier than
+the draft does: with a large vocabulary a wrong rule is off there, but hardly at any
+single token. The sum of the differences is a martingale. It stays near 0, and
+Freedman's inequality bounds how far it strays for any number of runs.
 
-So a difference that is found is no chance, but for 1 check in 10,000. And where none is
-found, it is known how large an error would have been found.
+So a reported difference is due to chance in at most 1 check of 10,000. If none is
+reported, we know how large an error we would have found.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from speclab.check.calls import call_guarded
 from speclab.check.case import ORDINALS, Array, Case, Rule
 from speclib.core.sampling import Row, Tokens
 
-FALSE_ALARMS = 1e-4  # of all checks of a lossless rule
-FOUND = 0.95  # of all checks of a rule with an error of the size that is named
-SIDE = 1.645  # standard deviations that FOUND of a normal distribution stay above
+FALSE_ALARMS = 1e-4  # of all checks of lossless rules
+FOUND = 0.95  # of all checks of rules with an error of the reported size
+SIDE = 1.645  # FOUND of a normal distribution is above its mean - SIDE deviations
 RUNS = 20_000
-LEAST_RUNS = 200  # of fewer nothing is said
+LEAST_RUNS = 200  # too few to judge below this
 AT_ONCE = 100  # runs between two looks at the clock
 
-# [longest, V + 1]: of each position the tokens, and the event "likelier to the target".
+# [longest, V + 1]: at each position the tokens, and the event "likelier to the target".
 Counts = npt.NDArray[np.float64]
 
 
@@ -42,13 +42,13 @@ Counts = npt.NDArray[np.float64]
 class Sampled:
     """What many runs of a rule show.
 
-    runs         how many there were
-    difference   what differs more than chance allows, in a sentence; None: nothing does
-    error        the largest difference between a share and what it should be
-    would_find   the size of an error that is found with probability 0.95: in a token's
-                 probability, or in that of all that are likelier to the target
-    tokens       committed in a pass, in the mean
-    tokens_off   how far this mean is from the true one, at most, with probability 0.95
+    runs         number of runs
+    difference   a sentence about a difference beyond chance; None: no such difference
+    error        the largest difference between a share and its expected value
+    would_find   the error that is found with probability 0.95: in a token's probability
+                 or in the total probability of those that the target finds likelier
+    tokens       mean tokens committed per pass
+    tokens_off   half the width of the 95 % confidence interval of ``tokens``
     """
 
     runs: int
@@ -69,7 +69,7 @@ def sample(
 ) -> Sampled:
     """What ``runs`` runs of a rule show, or as many as fit in ``seconds``.
 
-    Raises Failed where the rule gives what are no tokens.
+    Raises Failed if the rule returns something other than tokens.
     """
     random = np.random.default_rng(seed)
     shape = (case.longest, case.vocab + 1)
@@ -106,9 +106,9 @@ def sample(
 
 
 def _rows_after(case: Case[Any], text: Tokens) -> tuple[Row, npt.NDArray[np.bool_]]:
-    """The target's row after a text, and which tokens it finds likelier than the draft.
+    """The target's row after a text, and the tokens it finds likelier than the draft.
 
-    Where the draft has no row, no token is.
+    If the draft has no row, there are no such tokens.
     """
     row = case.target[text]
     draft_row = case.draft.get(text)
@@ -120,17 +120,17 @@ def _rows_after(case: Case[Any], text: Tokens) -> tuple[Row, npt.NDArray[np.bool
 def _allowed(variance: Counts) -> Counts:
     """How far each count may be off by chance.
 
-    By Freedman's inequality a martingale of steps of at most 1, whose steps' variances
-    sum to V, exceeds t with probability exp(-t^2 / (2 (V + t / 3))) at most.
+    Freedman's inequality: a martingale with steps of at most 1, whose variances sum to
+    V, exceeds t with probability at most exp(-t^2 / (2 (V + t / 3))).
     """
     chance = FALSE_ALARMS / (2 * variance.size)  # both sides of every count
     bound = -log(chance)
     allowed: Counts = bound / 3 + np.sqrt((bound / 3) ** 2 + 2 * bound * variance)
-    return np.where(variance > 0, allowed, 0.5)  # what is certain is never off
+    return np.where(variance > 0, allowed, 0.5)  # a certain count is never off
 
 
 def _would_find(variance: Counts, count: int) -> float:
-    """The error of a token's probability that is found with probability FOUND."""
+    """The error in a token's probability that is found with probability FOUND."""
     first = variance[0]  # every run commits a first token
     return float((_allowed(variance)[0] + SIDE * np.sqrt(first)).max()) / count
 
@@ -138,7 +138,7 @@ def _would_find(variance: Counts, count: int) -> float:
 def _difference(
     seen: Counts, expected: Counts, is_off: npt.NDArray[np.bool_], count: int
 ) -> str | None:
-    """The first token that comes too often or too seldom, in a sentence."""
+    """The first token that occurs too often or too rarely, in a sentence."""
     if not is_off.any():
         return None
     position = int(is_off.any(axis=1).argmax())

@@ -1,18 +1,18 @@
-"""Drafts in a tree: what a rule for them is tried on.
+"""The cases for a rule that tests drafts in a tree.
 
 Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
 
-    tokens    the token of every node, a list; a parent comes before its children
-    parents   for every node the number of the node before it, or -1: the text
-    q         [n, V], for each node the row that its token was drawn from, or chosen by,
-              in which its elder siblings have no chance, unless they were put back
+    tokens    a list of every node's token; a parent comes before its children
+    parents   every node's parent by number, or -1 for the text
+    q         [n, V], the row that each node's token was drawn or chosen from; without
+              replacement, its elder siblings have probability 0 in it
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
     coin      coin() gives a new random number in [0, 1)
 
-and returns the committed tokens: an accepted path from the text down, and one more.
+and returns the committed tokens: an accepted path down from the text, and one more.
 
-The trees of the cases have the shapes below. The tokens of all nodes are drawn, so that
-the same node has every token that it may have, in turn:
+The trees of the cases have the shapes below. We enumerate the tokens of all nodes, so
+each node has every possible token in turn:
 
     two children     text ─┬─ 0        a child and       text ─┬─ 0 ─── 2
                            └─ 1        a grandchild            └─ 1
@@ -43,11 +43,11 @@ from speclab.check.case import (
 from speclib.core.candidate_tree import depths
 from speclib.core.sampling import Row, Tokens
 
-BY_REMOVAL = "by removal and renormalisation"  # our own rule; others may do better
+BY_REMOVAL = "by removal and renormalisation"  # our own rule; other rules may do better
 
 
 class DrawnTree(NamedTuple):
-    """The tokens of a tree's nodes, and the row that each was drawn from."""
+    """The tokens of a tree's nodes, and the row q of each."""
 
     tokens: Tokens
     q: tuple[Row, ...]
@@ -68,7 +68,7 @@ class TreeCase(Case[DrawnTree]):
         return max(depths(self.parents)) + 2  # a path of nodes, and one token more
 
     def proposals(self) -> Iterator[tuple[DrawnTree, float]]:
-        """Every tree that may be drawn, node by node, and how probable it is."""
+        """Every possible tree, drawn node by node, with its probability."""
         yield from self._drawn_on(DrawnTree((), ()), 1.0)
 
     def _drawn_on(
@@ -85,7 +85,7 @@ class TreeCase(Case[DrawnTree]):
             yield from self._drawn_on(longer, probability * float(shares[token]))
 
     def _row_of(self, node: int, tokens: Tokens) -> Row:
-        """What a node's token is drawn from, or chosen by: none of an elder sibling."""
+        """The row that gives a node's token, without its elder siblings."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
         if self.put_back:
@@ -97,7 +97,7 @@ class TreeCase(Case[DrawnTree]):
         return drawn_from
 
     def _path(self, node: int, tokens: Tokens) -> Tokens:
-        """The tokens from the text down to a node."""
+        """The tokens on the path from the text down to a node."""
         path: Tokens = ()
         while node != TEXT:
             path = (tokens[node], *path)
@@ -143,7 +143,7 @@ TREES = (
 
 
 def _sure_tree(first: int) -> TreeCase:
-    """A target that is sure of its token, ``first`` after the text."""
+    """A tree with a deterministic target, whose first token is ``first``."""
     tree = random_tree(f"greedy: {first} comes first", 3, (-1, -1, 0), seed=16)
     target = {text: np.eye(3)[(len(text) + first) % 3] for text in tree.target}
     return replace(tree, target=target)

@@ -1,11 +1,11 @@
-"""Measuring: cells are run on this machine, and every run leaves a row.
+"""Measuring: runs cells on this machine; every run leaves a row.
 
-``measure`` works through a list of steps. Measured cells run real models, emulated ones
-toys that take as long as a latency file says. ``fit`` sizes a stand-in's draft for this
-machine. Knows no paper, and computes no number of a table.
+``measure`` works through a list of steps. Measured cells run real models, emulated
+cells run toys that take a latency file's times. ``fit`` sizes a stand-in's draft for
+this machine. This room knows no papers, and computes none of their tables' numbers.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "fit",
     "layer_similarity",

@@ -1,8 +1,8 @@
-"""Emulated cells: toys in worker processes that take as long as a latency file says.
+"""Emulated cells: toys in worker processes that take a latency file's times.
 
-The toys, the coins and the windows are a virtual cell's, so a method decides as it does
-there. Its time over the virtual one is what real processes, messages and verification
-cost. Devices sleep, so several requests run side by side.
+The toys, the keyed random numbers and the windows are the virtual cell's, so a method
+makes the same decisions. Its time over the virtual one is the cost of real processes,
+messages and verification. Devices sleep, so several requests run in parallel.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from speclib.worlds.processes import Processes
 from . import other_load
 from .measurement import Group, Measurement, Window, grouped
 
-AT_ONCE = 16  # devices: on two idle cores they stay within 3 % of the virtual clock
+AT_ONCE = 16  # devices; on two idle cores, within 3 % of the virtual clock
 SETTLED_ON = 96  # virtual requests, which cost next to nothing
 
 
 class EmulatedCell(NamedTuple):
-    """A cell whose window and settings are numbers, as ``toys`` has them."""
+    """A cell whose window and settings are settled; ``toys`` has the numbers."""
 
     name: str
     key: RowKey
@@ -41,7 +41,7 @@ class EmulatedCell(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """The same request by a baseline, and then by the cells compared with it."""
+    """The same request with a baseline, and then with the cells compared with it."""
 
     number: int
     baseline: EmulatedCell
@@ -49,7 +49,7 @@ class Requests(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What tells these runs from others that begin at the same moment."""
+        """Distinguishes these runs from others that begin at the same moment."""
         key = self.baseline.key
         rate = self.cells[0].key.rate if self.cells else key.rate
         return " ".join([key.on, rate, "over", key.method, key.window]).strip()
@@ -63,7 +63,7 @@ class Requests(NamedTuple):
 def emulate_cells(
     specs: list[EmulatedSpec], prompts: int, measurement: Measurement
 ) -> None:
-    """Brings emulated cells to so many requests each."""
+    """Brings emulated cells to ``prompts`` requests each."""
     requests: dict[tuple[RowKey, float, int], Requests] = {}
     for spec in specs:
         numbers = measurement.missing(spec, prompts)
@@ -98,7 +98,7 @@ def _settled(spec: EmulatedSpec) -> EmulatedCell:
 def _run_side_by_side(
     requests: list[Requests], at_once: int, measurement: Measurement
 ) -> None:
-    """Runs requests, ``at_once`` of them at a time.
+    """Runs requests, ``at_once`` at a time.
 
     An interrupt stops all of them at their next commit.
     """
@@ -110,7 +110,7 @@ def _run_side_by_side(
         ]
         try:
             for future in as_completed(futures):
-                future.result()  # raises what it ended with: a full disk
+                future.result()  # raises the thread's error, for example a full disk
         finally:
             interrupted.set()
             threads.shutdown(cancel_futures=True)
@@ -119,7 +119,7 @@ def _run_side_by_side(
 def _run_in_turn(
     requests: Requests, measurement: Measurement, interrupted: threading.Event
 ) -> None:
-    """Runs a request by the baseline and by each cell, and appends their rows."""
+    """Runs a request with the baseline and with each cell, and appends their rows."""
 
     def stop_if_interrupted(_tokens: Tokens) -> None:
         if interrupted.is_set():
@@ -147,7 +147,7 @@ def _run_in_turn(
 def trace_request(
     cell: ToyCell, request: int, on_commit: Callable[[Tokens], object] | None = None
 ) -> Trace:
-    """Runs one request in worker processes that take as long as the latency says.
+    """Runs one request in worker processes that take the latency file's times.
 
     ``on_commit`` is called with the tokens of every commit.
     """

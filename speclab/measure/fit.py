@@ -1,13 +1,13 @@
-"""Fits a stand-in to this machine: its draft is sized until c is the paper's.
+"""Fits a stand-in to this machine: sizes its draft until c is the paper's.
 
-c = t_target / t_draft of the same two shapes differs from machine to machine. Dilation
-keeps a model's function whatever its shape (``speclib.models.dilate``), so a draft can
-be given another shape, and no token changes. We change its number of layers, and make
-up the rest with their ffn. The target stays as it is, and with it plain decoding.
+With the same two shapes, c = t_target / t_draft differs from machine to machine.
+Dilation keeps a model's function in any shape (``speclib.models.dilate``), so the draft
+can get another shape and no token changes. We change its number of layers, and then
+their ffn for the rest. The target, and so plain decoding, stays the same.
 
 The search assumes that a draft pass costs what its weights cost, plus a constant. It
-measures c, scales the cost by measured over wanted c, and repeats. The result is kept
-in `.cache/runs/fitted.json`, beside the machine's rows.
+measures c, scales the cost by measured over wanted c, and repeats. The result is stored
+in `.cache/runs/fitted.json`, next to the machine's rows.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from speclib.operations.score import Score
 from speclib.worlds.cost_ratio import CostRatio, Trial, read
 from speclib.worlds.processes import Processes
 
-WITHIN = 0.03  # of the wanted c: near enough
+WITHIN = 0.03  # relative error of c that is close enough
 MOST_TRIES = 4
 TEXT = (1,) * 16
-WARM_UP = 3  # trials that do not count; the first one prefills
+WARM_UP = 3  # trials that don't count; the first one includes the prefill
 TRIALS = 24
 CHANNELS = 32  # an ffn is a multiple of this
 
 # The cost of a pass and of a layer beyond reading weights, in weights: from six pairs
-# on one core of a Xeon, in float32. Where they are wrong, the search takes longer.
+# on one core of a Xeon, in float32. If they are wrong, the search takes longer.
 PASS = 5e6
 LAYER = 1e6
 
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
         return LAYER + 4 * self.width**2 + 3 * self.width * ffn
 
     def at_cost(self, cost: float, least: Shape) -> Shape:
-        """The shape of about this cost whose layers are most like these.
+        """The shape of about this cost whose layers are most similar to this shape's.
 
         It has at least the layers and the ffn of ``least``.
         """
@@ -78,12 +78,12 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """The draft that a pair has on this machine.
+    """A pair's draft on this machine.
 
-    shape   of the draft; ``file``: in the pair's file
+    shape   the draft's shape; ``file``: its shape in the pair's file
     wanted  c of the pair's latency file
-    c       as measured with this shape: a median, which lies between ``low`` and
-            ``high``, the smallest and the largest ratio that was seen
+    c       as measured with this shape: a median, between ``low`` and ``high``, the
+            smallest and the largest ratio
     date    when it was measured
     """
 
@@ -104,7 +104,7 @@ class Fitted:
 
 
 def trained_shape(pair: Pair) -> Shape:
-    """The shape in which a pair's draft was trained: none smaller can be dilated to."""
+    """The shape in which a pair's draft was trained; dilation gives no smaller one."""
     draft = open_pair(pair).draft
     assert isinstance(draft, Checkpoint)
     config = draft.text_config
@@ -117,10 +117,10 @@ def trained_shape(pair: Pair) -> Shape:
 
 
 def fit(name: str, dtype: str = "auto") -> Fitted:
-    """Sizes the draft of the pair called ``name`` for this machine, and stores that.
+    """Sizes the draft of the pair ``name`` for this machine, and stores its shape.
 
-    A pair that is fitted as another one has that one's draft, so the other one is
-    fitted. Raises BadValue for a pair whose file does not ask for it.
+    If the pair's file refers to another pair's fit, that pair is fitted. Raises
+    BadValue for a pair whose file does not ask for a fit.
     """
     pair = _reference(name)
     file, wanted = _asked(pair)
@@ -139,13 +139,13 @@ def fit(name: str, dtype: str = "auto") -> Fitted:
 
 
 def fitted_pair(name: str, dtype: str = "auto") -> Pair:
-    """The pair with the draft fitted here; as its file has it if there is none."""
+    """The pair with the draft fitted here; if there is none, as in its file."""
     pair, fitted = load_pair(name), _fitted(name, dtype)
     return pair if fitted is None else pair.with_draft_shape(fitted.shape)
 
 
 def needs_fit(name: str, dtype: str = "auto") -> bool:
-    """Whether a pair asks to be fitted and has not been, on this machine."""
+    """Whether a pair asks for a fit that this machine does not have yet."""
     return bool(load_pair(name).fitted) and _fitted(name, dtype) is None
 
 
@@ -160,8 +160,8 @@ def search(
 ) -> tuple[Shape, CostRatio]:
     """The shape whose measured c is nearest to ``wanted``, after at most four tries.
 
-    ``file`` is tried first. ``least``: the trained model's shape, below which no draft
-    can be. ``measure``: c with a draft of this shape.
+    ``file`` is tried first. ``least``: the trained model's shape, a lower bound.
+    ``measure``: returns c with a draft of the given shape.
     """
     tried: dict[Shape, CostRatio] = {}
 
@@ -181,7 +181,7 @@ def search(
 
 
 def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
-    """c of trials: a target pass beside draft passes that take about as long."""
+    """c from trials: a target pass, in parallel with draft passes of equal length."""
     drafted = gamma_at("auto", wanted)
     operations = {"draft": Propose(TEXT, drafted), "target": Score(TEXT)}
     with Processes(pair, dtype=dtype) as world:
@@ -196,24 +196,25 @@ def _measure_c(pair: Pair, wanted: float, dtype: str) -> CostRatio:
 
 
 def _reference(name: str) -> Pair:
-    """The pair whose c decides: this one, or the one that it is fitted as."""
+    """The pair to fit: this one, or the one whose fit its file refers to."""
     pair = load_pair(name)
     return load_pair(pair.fitted) if isinstance(pair.fitted, str) else pair
 
 
 def _asked(pair: Pair) -> tuple[Shape, float]:
-    """The shape of a fitted pair's draft in its file, and the c that is wanted."""
+    """The draft's shape in a fitted pair's file, and the wanted c."""
     if pair.fitted is not True or pair.latency is None or pair.draft.shape is None:
         raise BadValue(
-            f"pair {pair.name!r} is not to be fitted: give its file `fitted = true`, a "
-            "latency, which says what c is wanted, and a draft with a shape"
+            f"pair {pair.name!r} does not ask for a fit: give its file "
+            "`fitted = true`, a latency, which sets the wanted c, and a draft with a "
+            "shape"
         )
     return Shape(*pair.draft.shape), load_latency(pair.latency).c
 
 
 # -- what is stored --------------------------------------------------------------------
 def _fitted(name: str, dtype: str) -> Fitted | None:
-    """What was fitted here, unless the pair's file or its latency has changed since."""
+    """The fit on this machine, unless the pair's file or latency has changed since."""
     pair = _reference(name)
     stored = _stored().get(_key(pair, dtype))
     if stored is None or not pair.fitted:
@@ -224,7 +225,7 @@ def _fitted(name: str, dtype: str) -> Fitted | None:
 
 
 def _stored() -> dict[str, dict[str, Any]]:
-    """All that was fitted on this machine, by pair and dtype."""
+    """All fits on this machine, by pair and dtype."""
     try:
         content = json.loads(_path().read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How near the states of a fuzzy pass are to those of an exact one, layer by layer."""
+"""The similarity of states in a fuzzy and in an exact forward pass, layer by layer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def compare_states(
     """Cosine similarity of exact and fuzzy states in each layer.
 
     The result has one list for each of STATES, with one number per layer, averaged over
-    the positions of ``ids``: what attention reads (before its norm), its queries, keys
-    and values (per head, as projected: before a norm of their own, and before the
-    rotation, which changes no cosine), and its output. Both passes are over the whole
-    text: the fuzzy one reads fuzzy keys.
+    the positions of ``ids``. The states are the input of attention (before its norm),
+    its queries, keys and values (per head, as projected: before their own norm, and
+    before the rotation, which changes no cosine), and its output. Both passes cover the
+    whole text, and the fuzzy one reads fuzzy keys.
 
-    Source: EasySpec, Table 5, which says neither over which layers nor with which keys.
+    Source: EasySpec, Table 5, which does not say over which layers or with which keys.
     """
     check(network)
     batch = torch.tensor([list(ids)], device=network.device)
@@ -46,7 +46,7 @@ def compare_states(
 def _states(
     network: PreTrainedModel, ids: torch.Tensor
 ) -> dict[str, list[torch.Tensor]]:
-    """One pass over ``ids``: each of STATES per layer, [T, heads or 1, channels]."""
+    """Runs a pass over ``ids``: each of STATES per layer, [T, heads or 1, channels]."""
     states: dict[str, list[torch.Tensor]] = {state: [] for state in STATES}
 
     def keep(state: str, channels: int, module: Any, args: Any, output: Any) -> None:

@@ -1,6 +1,6 @@
-"""How near fuzzy states are to exact ones, of any model.
+"""The similarity of fuzzy and exact states, for any model.
 
-Imports torch only when it computes: see ``fuzzy_states``.
+Imports torch only to compute: see ``fuzzy_states``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def similarities(
 ) -> Similarities:
     """Compare exact and fuzzy states of a model by cosine similarity, layer by layer.
 
-    model   of a pair its draft, as it was trained (the layers that dilating adds say
-            nothing); or zoo/<name>, a folder, a hub id of a Llama, Qwen2 or Qwen3
+    model   a pair, whose draft is used as it was trained (layers added by dilation tell
+            nothing); or zoo/<name>, a folder, or the hub id of a Llama, Qwen2 or Qwen3
     texts   similarities are averaged over all their positions
-    lp      layers to a group
-    device  where it is computed, "cpu" or "cuda:0"; None: the first place of the pair's
+    lp      layers per group
+    device  where to compute, "cpu" or "cuda:0"; None: the first place of the pair's
             draft, or the CPU
 
     Returns one value per layer for each state: {"h", "q", "k", "v", "Attn output":
@@ -63,7 +63,7 @@ def similarities(
 def _average_over_positions(
     by_text: list[Similarities], lengths: list[int]
 ) -> Similarities:
-    """The mean of several texts' similarities, weighted with their lengths."""
+    """The mean of several texts' similarities, weighted by length."""
     averages: Similarities = {}
     for state, layers in by_text[0].items():
         averages[state] = []

@@ -1,9 +1,9 @@
-"""Measures what a list of steps asks for, until a deadline.
+"""Measures a list of steps until a deadline.
 
     measure([Step(main_tables, prompts=1), Step(main_tables, prompts=8), ...], deadline)
 
-Every run leaves a row (``speclab.runs.rows``) as it ends. Nothing is run whose rows are
-there, so a second call goes on where the first one was stopped, by whatever.
+Every run leaves a row (``speclab.runs.rows``) when it ends. Runs that have their rows
+are not repeated, so a second call continues where the first one stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .values import measure_values
 
 
 class Step(NamedTuple):
-    """Emulated and measured cells that are brought to so many prompts each."""
+    """Emulated and measured cells to bring to ``prompts`` prompts each."""
 
     specs: tuple[Spec, ...]
     prompts: int
@@ -34,14 +34,14 @@ def measure(
     deadline: float | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> dict[Spec | ValuesStep, str]:
-    """Works through the steps in order, as far as their rows are not there yet.
+    """Works through the steps in order, and runs what has no rows yet.
 
-    deadline  on the clock of ``time.monotonic``; None: none. A run that is under way
-              is finished.
-    say       is told what begins, in a line
+    deadline  on the clock of ``time.monotonic``; None: none. The current run is
+              finished.
+    say       gets a line when something begins
 
-    Returns why cells failed; the others are measured all the same. Raises SpeclibError
-    if rows are damaged or cannot be written.
+    Returns why cells failed; the others are measured anyway. Raises SpeclibError if
+    rows are damaged or cannot be written.
     """
     measurement = Measurement(deadline, say)
     errors: dict[Spec | ValuesStep, str] = {}
@@ -66,6 +66,6 @@ def measure(
 
 
 def _each_once(specs: Iterable[Spec]) -> list[Spec]:
-    """Specs without those whose rows would be the same."""
+    """The specs, without duplicates that would have the same rows."""
     by_rows = {(key_of(spec), key_of(spec.baseline)): spec for spec in specs}
     return list(by_rows.values())

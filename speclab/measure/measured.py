@@ -1,15 +1,15 @@
-"""Measured cells: real models in worker processes, whose methods take turns.
+"""Measured cells: real models in worker processes, with methods taking turns.
 
-On each prompt plain decoding runs, and then every method, in an order that rotates:
+On each prompt plain decoding runs first, then every method in rotating order:
 
     prompt 0    plain   pearl   speculative   dsi
     prompt 1    plain   speculative   dsi   pearl
     prompt 2    plain   dsi   pearl   speculative
 
-A machine that slows down slows all of them. Plain decoding comes first, since a row is
-worth nothing without its own: so whatever stops a measurement costs the run under way.
-All settings are warmed up before. Cells that come to the same method and window share
-its run. A row says where its output leaves plain decoding's.
+If the machine slows down, it slows all of them. Plain decoding comes first, since a row
+is useless without its baseline: interrupting a measurement then loses only the current
+run. All settings are warmed up before. Cells that end up with the same method and
+window share a run. A row says where its output first differs from plain decoding's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .measurement import Group, Measurement, Window, grouped
 from .open_workers import OpenPool, OpenWorkers
 from .task_prompts import Prompt, Turn, load_prompts
 
-EXACT = ("float32", "float64")  # narrower dtypes break ties in other ways
+EXACT = ("float32", "float64")  # narrower dtypes may break ties differently
 
 
 def measure_cells(
@@ -35,7 +35,7 @@ def measure_cells(
     workers: OpenWorkers,
     measurement: Measurement,
 ) -> None:
-    """Brings measured cells to so many prompts each."""
+    """Brings measured cells to ``prompts`` prompts each."""
     unfinished = [spec for spec in specs if measurement.missing(spec, prompts)]
     pools = grouped(unfinished, lambda spec: spec.worker_pool)
     for pool in sorted(pools, key=workers.are_of, reverse=True):  # the open one first
@@ -64,7 +64,7 @@ class Turns:
         self._windows = {self._plain: Window(None)}
 
     def run(self, prompts: int) -> None:
-        """Brings the cells to so many prompts each."""
+        """Brings the cells to ``prompts`` prompts each."""
         try:
             asked = self._load_prompts(prompts)
         except Exception as error:
@@ -88,7 +88,7 @@ class Turns:
 
     def _prepare(self, cell: MeasuredSpec, prompt: Prompt | Turn) -> None:
         """Warms up for a cell and settles its window, or notes why that fails."""
-        assert not isinstance(prompt, Turn)  # the first one never is
+        assert not isinstance(prompt, Turn)  # a task's first prompt never is
         try:
             self._opened.warm_up(cell, prompt)
             earlier = self._measurement.window_of(cell)
@@ -97,7 +97,7 @@ class Turns:
             self._measurement.fail([key_of(cell)], error)
 
     def _run_of(self, cell: MeasuredSpec) -> MeasuredSpec:
-        """What is run for a cell: the same for all that come to the same window."""
+        """The run for a cell; cells that end up with the same window share it."""
         gamma = self._windows[cell].gamma
         has_tail = cell.with_tail and gamma is not None
         return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
@@ -105,9 +105,9 @@ class Turns:
     def _take_turns(
         self, number: int, asked: Prompt | Turn, cells: list[MeasuredSpec]
     ) -> None:
-        """Runs plain decoding and all cells on a prompt; rows are appended as they end.
+        """Runs plain decoding and all cells on a prompt; finished runs append a row.
 
-        A run that fails fails its cells. If that is plain decoding, all of them fail.
+        If a run fails, so do its cells; if plain decoding fails, all of them do.
         """
         opened = self._opened
         try:
@@ -143,7 +143,11 @@ class Turns:
                 group.add(key, window, turn, counts, others, differs)
 
     def _where_it_differs(self, tokens: Tokens, plain_tokens: Tokens) -> int | None:
-        """The first token that is not plain decoding's, where that says something."""
+        """The first token that differs from plain decoding's; None if none does.
+
+        Also None where a difference would prove nothing: with sampling, or in a narrow
+        dtype.
+        """
         is_exact = TORCH_NAMES[self._plain.dtype] in EXACT
         if self._plain.temperature or not is_exact:
             return None

@@ -1,4 +1,4 @@
-"""One call of ``measure``: what all its runs share."""
+"""The state that all runs in one call of ``measure`` share."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Window(NamedTuple):
-    """The window that a cell uses, None for a method without one.
+    """The window that a cell uses; None for a method without one.
 
-    ``how`` it was chosen, unless the cell asked for a number.
+    ``how`` says how it was chosen, unless the cell asked for a number.
     """
 
     gamma: int | None
@@ -37,8 +37,8 @@ class Measurement:
     """The rows of this machine, the deadline, and what failed.
 
     deadline  on the clock of ``time.monotonic``; None: none
-    say       is told what begins, in a line
-    failures  why cells failed, which are not tried again
+    say       gets a line when something begins
+    failures  why cells failed; they are not tried again
     """
 
     def __init__(self, deadline: float | None, say: Callable[[str], object]):
@@ -54,14 +54,14 @@ class Measurement:
 
     @property
     def is_over(self) -> bool:
-        """Whether the deadline has come."""
+        """Whether the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def missing(self, spec: Spec, prompts: int) -> list[int]:
-        """Which of a cell's first prompts lack a run in turns with its baseline.
+        """Which of a cell's first prompts lack a run in the same group as its baseline.
 
-        A killed run may have left rows of methods without their baseline. A cell that
-        failed lacks nothing any more.
+        A killed run may have left rows of methods without their baseline. A failed cell
+        lacks nothing.
         """
         key = key_of(spec)
         if key in self.failures:
@@ -93,10 +93,10 @@ class Measurement:
 class Group:
     """Runs that take turns on one prompt, and their rows.
 
-    where   they run, in words
-    prompt  its number
+    where   where they run, in words
+    prompt  the prompt's number
     c       seconds of a target pass over those of a draft pass
-    draft   what computes the draft
+    draft   the draft's backend
     """
 
     measurement: Measurement
@@ -118,7 +118,7 @@ class Group:
         others: float,
         differs: int | None = None,
     ) -> None:
-        """Appends the row of a run that has ended; see ``Row`` for its fields."""
+        """Appends the row of a finished run; see ``Row`` for the arguments."""
         row = Row(
             machine=self.measurement.machine,
             key=key,
@@ -139,7 +139,7 @@ class Group:
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Items by what ``key`` says of them, in the order in which they came."""
+    """Items grouped by ``key``, in their original order."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -147,7 +147,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def in_words(error: Exception) -> str:
-    """Why a cell failed; for a missing library also how to install it."""
+    """Why a cell failed, and for a missing library how to install it."""
     if not isinstance(error, ImportError):
         return f"{error}" or type(error).__name__
     return (
@@ -163,9 +163,9 @@ def now() -> str:
 
 @cache
 def commit_of_code() -> str:
-    """The short hash of this checkout's commit, marked if code or data differ from it.
+    """The short hash of this checkout's commit, marked if code or data were changed.
 
-    "" without git.
+    It is "" without git.
     """
     try:
         code = ("speclib", "speclab", "data")
@@ -177,7 +177,7 @@ def commit_of_code() -> str:
 
 
 def _git(*words: str) -> str:
-    """What a git command prints."""
+    """A git command's output."""
     finished = subprocess.run(
         ["git", "-C", str(paths.ROOT), *words],
         capture_output=True,

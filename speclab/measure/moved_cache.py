@@ -1,6 +1,6 @@
-"""How long the KV cache of a draft takes from one of its replicas to another.
+"""The time to move a draft's KV cache from one of its replicas to another.
 
-Each replica is a process of its own, as where a pair is measured.
+Each replica is a separate process, as when a pair is measured.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from speclib.models.loading import Rank
 
 ROLE: Role = "draft"
-UNCOUNTED = 2  # first moves of each length, which do not count
-PATIENCE = 300.0  # seconds for building the models, and for all moves
+UNCOUNTED = 2  # warm-up moves for each length, which don't count
+PATIENCE = 300.0  # seconds to build the models, and to make all moves
 
 
 def measure_transport(
     pair: Pair, lengths: tuple[int, ...], repeats: int
 ) -> dict[int, list[float]]:
-    """Seconds of moving the cache of so many tokens, by their number.
+    """Seconds per move of the cache, by the number of cached tokens.
 
-    Each is the time from asking until the other replica has it. Raises BadValue for a
-    pair whose draft has no replicas.
+    Each is the time from the request until the other replica has the cache. Raises
+    BadValue for a pair whose draft has no replicas.
     """
     ranks = open_pair(pair).ranks(ROLE)
     if pair.draft.spread != "replicas" or ranks < 2:
@@ -58,7 +58,7 @@ def _receive(worker: Worker) -> Any:
 
 
 def _start(pair: Pair, rank: Rank) -> Any:
-    """Builds one replica; the first one answers with how long the moves took."""
+    """Builds one replica; the first one answers with the times of the moves."""
     opened = open_pair(pair)
     places = opened.place.of(ROLE)
     pin(places[rank.number : rank.number + 1], pair.place.threads)
@@ -78,14 +78,14 @@ def _move_often(
 
 
 def _time_move(model: Any, length: int) -> float:
-    """Seconds until the last replica has what the first one has cached."""
+    """Seconds until the last replica has the first one's cache."""
     model.reset()
     model.rows((1,) * length, 0, Sampler())
-    model.go_to_first()  # the others have done what they were told
+    model.go_to_first()  # returns when the others have followed
 
     start = time.perf_counter()
     model.go_to_last()
-    model.go_to_last()  # it is told once it has obeyed; now there is nothing to move
+    model.go_to_last()  # returns when the last one is done; now nothing has to move
     seconds = time.perf_counter() - start
     model.go_to_first()
     return seconds

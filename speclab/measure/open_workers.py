@@ -1,4 +1,4 @@
-"""The workers of a pair that is measured, and what is found out once they run."""
+"""The workers of the pair being measured, and what is known once they run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ WARM_UP_GAMMA = 2
 
 
 class OpenWorkers:
-    """The workers of the pool that was asked for last, which stay from step to step.
+    """The workers of the last requested pool, which live from step to step.
 
-    Starting them takes seconds, since models are built. Those of another pool are
+    Starting them takes seconds, since they build models. Another pool's workers are
     stopped first: not every machine has memory for two pairs. A context manager.
     """
 
@@ -47,7 +47,7 @@ class OpenWorkers:
             self._open = None
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
-        """The workers of ``pool``, which are started unless they are open."""
+        """The workers of ``pool``, started if they are not open."""
         if self._open is None or not self.are_of(pool):
             self.close()
             measurement.say(f"starting {pool.pair}")
@@ -55,22 +55,22 @@ class OpenWorkers:
         return self._open
 
     def are_of(self, pool: WorkerPool) -> bool:
-        """Whether these workers are open."""
+        """Whether the workers of ``pool`` are open."""
         return self._open is not None and self._open.pool == pool
 
 
 class Decoded(NamedTuple):
-    """What a run gave: its new tokens, and its counts and seconds."""
+    """A run's new tokens, and its counts and seconds."""
 
     tokens: Tokens
     counts: Counts
 
 
 class OpenPool:
-    """A world of a pair's workers, and what is known of it.
+    """A world of a pair's workers, and what is known about it.
 
     c      seconds of a target pass over those of a draft pass
-    draft  what computes the draft, and its size if that was fitted
+    draft  the draft's backend, and its size if it was fitted
     """
 
     def __init__(self, pool: WorkerPool):
@@ -101,7 +101,7 @@ class OpenPool:
                 closing.callback(peer.close)
 
     def decode(self, prompt: Prompt, spec: MeasuredSpec, request: int) -> Decoded:
-        """Decodes one prompt as ``spec`` says, whose window is a number or None."""
+        """Decodes one prompt as ``spec`` says; its window must be a number or None."""
         if not spec.is_peer:
             result = decode_prompt(self.world, prompt, spec, request)
             return Decoded(result.tokens, counts_of(result.trace))
@@ -112,7 +112,7 @@ class OpenPool:
         return Decoded(answer.tokens, Counts(**asdict(answer.stats)))
 
     def warm_up(self, spec: MeasuredSpec, prompt: Prompt) -> None:
-        """Decodes a few tokens plainly and by the cell's method, once."""
+        """Decodes a few tokens with plain decoding and the cell's method, once."""
         plain, own = spec.plain_decoding, spec.changed(with_tail=False)
         if own.gamma is not None:
             own = own.changed(gamma=WARM_UP_GAMMA)
@@ -124,7 +124,7 @@ class OpenPool:
                 self._warm.add(name)
 
     def choose_window(self, spec: MeasuredSpec, prompt: Prompt) -> Window:
-        """The window that a cell asks for; ``prompt``: the first one of its task."""
+        """The window that a cell asks for; ``prompt``: the first one in its task."""
         if spec.gamma is None or isinstance(spec.gamma, int):
             return Window(spec.gamma)
         if spec.gamma == "best":
@@ -139,7 +139,7 @@ class OpenPool:
         return Window(gamma, f"{spec.gamma} at c {self.c:.3g}")
 
     def _acceptance_rate(self, plain: MeasuredSpec, prompt: Prompt) -> float:
-        """How often drafts of speculative decoding passed on a prompt."""
+        """The acceptance rate of speculative decoding on a prompt."""
         key = key_of(plain)
         if key not in self._acceptance_rates:
             gamma = max(1, round(self.c))

@@ -1,12 +1,12 @@
-"""How busy the machine is with other programs while a cell runs.
+"""How busy other programs keep the machine while a cell runs.
 
-A measured or emulated time is worth something only if nobody else wanted the same
-cores. So every request that is timed is watched:
+A measured or emulated time is worth something only if no other program wanted the same
+cores. So we watch every timed request:
 
     others = (CPU seconds of all programs - CPU seconds of our own) / (seconds x cores)
 
-0 is a machine that does nothing else, 1 one whose cores all belong to others. Time that
-a virtual machine's host took away ("steal") counts as the others'. GPUs are not
+0 is a machine that does nothing else; 1 is a machine with all cores taken by others.
+Time taken by a virtual machine's host ("steal") counts as the others'. GPUs are not
 watched.
 """
 
@@ -17,16 +17,16 @@ import os
 import time
 from dataclasses import dataclass
 
-# Below this the clocks of the system, which tick every 10 ms, say too little.
+# For shorter times the system's clocks, which tick every 10 ms, are too coarse.
 SHORTEST_SECONDS = 0.1
 
-# Times that are no work; guest time is in user time already.
+# Times that are not work; user time already includes guest time.
 NOT_WORK = {"idle", "iowait", "guest", "guest_nice"}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The clocks at one moment, in seconds: the wall's, everybody's and our own."""
+    """The clocks at one moment, in seconds: wall, all programs' and our own."""
 
     wall: float
     everybody: float
@@ -34,7 +34,7 @@ class Reading:
 
 
 def read_clocks() -> Reading:
-    """The clocks now; our own time is that of this process and all it started."""
+    """The clocks now; our own time covers this process and all it started."""
     return Reading(
         wall=time.monotonic(), everybody=_work_of_everybody(), own=_own_work()
     )
@@ -43,13 +43,13 @@ def read_clocks() -> Reading:
 def others_since(start: Reading) -> float:
     """The share of the machine that others took since ``start``, from 0 to 1.
 
-    0 where less than ``SHORTEST_SECONDS`` went by.
+    It is 0 if less than ``SHORTEST_SECONDS`` have passed.
     """
     return others_between(start, read_clocks())
 
 
 def others_between(start: Reading, end: Reading) -> float:
-    """The same for two readings."""
+    """The share that others took between two readings; see ``others_since``."""
     seconds = end.wall - start.wall
     if seconds < SHORTEST_SECONDS:
         return 0.0
@@ -59,8 +59,8 @@ def others_between(start: Reading, end: Reading) -> float:
 
 
 def _work_of_everybody() -> float:
-    """Seconds that the cores which we may use have worked, or were taken away."""
-    import psutil  # where nothing is measured, in a browser, there is none
+    """Seconds that the cores we may use have worked, or were taken away."""
+    import psutil  # missing in a browser, where nothing is measured
 
     per_core = psutil.cpu_times(percpu=True)
     seconds = 0.0
@@ -80,7 +80,7 @@ def _our_cores() -> list[int]:
 
 
 def _own_work() -> float:
-    """CPU seconds of this process, of its descendants, and of those that have ended."""
+    """CPU seconds of this process and its descendants, including ended ones."""
     import psutil
 
     this_process = psutil.Process()

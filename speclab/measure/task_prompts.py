@@ -1,4 +1,4 @@
-"""The prompts of a task, as ``decode`` takes them."""
+"""The prompts of a task, in the form that ``decode`` takes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ Prompt = str | list[dict[str, str]]  # a text, or a chat
 
 
 class Turn(NamedTuple):
-    """A later turn of a dialogue, which the target's own replies to the earlier ones
-    make a prompt.
+    """A later turn of a dialogue; its prompt needs the target's replies before it.
 
     ``number``: how many turns come before it; at least 1.
     """
@@ -27,12 +26,12 @@ class Turn(NamedTuple):
 def load_prompts(
     task: str, length: int | None, count: int, tokenizer: Any
 ) -> list[Prompt | Turn]:
-    """The first ``count`` prompts of a task; "toy" is the toys' own.
+    """The first ``count`` prompts of a task; the task "toy" is for toys.
 
-    They are official ones where there are any (see ``official_folder``).
-    Each turn of a dialogue is a prompt. With a ``length``, each is a text of at most so
-    many tokens: the prompts of the task one after another, beginning with the first
-    one, the second one, and so on.
+    Official prompts are used if available (see ``official_folder``). Each turn of a
+    dialogue is a prompt. With a ``length``, each prompt is a text of at most ``length``
+    tokens: the task's prompts joined, beginning with the first one, the second one, and
+    so on.
     """
     if task == "toy":
         toys: list[Prompt | Turn] = ["toy"] * count
@@ -55,8 +54,8 @@ def load_prompts(
 def _turns(task: str, count: int) -> list[Prompt | Turn]:
     """The first ``count`` turns of a task's prompts, dialogue by dialogue.
 
-    Where a task has several categories (MT-bench), these take turns: a few prompts of
-    such a task are then a few of each kind.
+    If a task has several categories (MT-bench), they take turns, so that a few prompts
+    cover every category.
     """
     turns: list[Prompt | Turn] = []
     all_prompts = prompts.load(task, folder=official_folder(task))

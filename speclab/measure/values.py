@@ -1,4 +1,4 @@
-"""Numbers that no run of a method gives: of layers, caches, places in a window."""
+"""Numbers not from running a method: for layers, caches, positions in a window."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .measurement import Measurement, commit_of_code, in_words, now
 from .moved_cache import measure_transport
 from .task_prompts import Turn, load_prompts
 
-At = tuple[int, str, float]  # the number of a text or a repeat, where, the value
+At = tuple[int, str, float]  # the number of a text or repeat, where, the value
 
 
 def layer_similarity(
     pair: str, numbers: Sequence[int], task: str, length: int, lp: int
 ) -> Iterator[At]:
-    """How near a draft's fuzzy states are to its exact ones, text by text.
+    """The similarity of a draft's fuzzy and exact states, text by text.
 
-    lp      layers to a group, at most (see ``similarities``)
-    length  each text is the task's prompts, joined and cut to so many tokens
+    lp      maximal layers per group (see ``similarities``)
+    length  each text is the task's prompts, joined and cut to this many tokens
     """
     opened = open_pair(load_pair(pair))
     texts = load_prompts(task, length, numbers[-1] + 1, opened.tokenizer)
@@ -39,7 +39,7 @@ def layer_similarity(
 def cache_transport(
     pair: str, numbers: Sequence[int], lengths: tuple[int, ...]
 ) -> Iterator[At]:
-    """Seconds in which a draft's KV cache of some tokens goes to another replica."""
+    """Seconds to move a draft's KV cache to another replica, by cached tokens."""
     seconds = measure_transport(load_pair(pair), lengths, len(numbers))
     for length, repeats in seconds.items():
         for number, repeat in zip(numbers, repeats, strict=True):
@@ -49,14 +49,14 @@ def cache_transport(
 def acceptance_by_place(
     pair: str, numbers: Sequence[int], task: str, gamma: int, tokens: int
 ) -> Iterator[At]:
-    """The share of tested drafts that pass, by their place in the window, text by text.
+    """The share of tested drafts accepted, by position in the window, text by text.
 
-    Of speculative decoding, greedy, by the models as they were trained.
+    Runs greedy speculative decoding with the models as they were trained.
     """
     opened = open_pair(load_pair(pair))
     texts = load_prompts(task, None, numbers[-1] + 1, opened.tokenizer)
     for number in numbers:
-        if isinstance(texts[number], Turn):  # it needs the target's own replies
+        if isinstance(texts[number], Turn):  # a later turn needs the target's replies
             continue
         run = decode(
             texts[number],
@@ -80,7 +80,7 @@ MEASURED: dict[str, Callable[..., Iterator[At]]] = {
 
 
 def measure_values(step: ValuesStep, measurement: Measurement) -> str | None:
-    """Brings a step to its ``n``, and appends the values; if it fails, says why."""
+    """Brings a step to its ``n`` and appends the values; returns why it failed."""
     name = measurement.machine, *step.name
     done = set()
     for value in read_all_values():

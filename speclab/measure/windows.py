@@ -1,7 +1,7 @@
 """The best window of a method on a pair, chosen on the virtual clock.
 
-The pair's c and its acceptance rate are measured. Toys that agree as often then run the
-method with each window, which takes no time of the machine's devices.
+The pair's c and its acceptance rate are measured. Toys with the same acceptance rate
+then run the method with each window, which needs no device time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from speclib.trace.metrics import total
 
 from .measurement import Window
 
-REQUESTS, TOKENS = 4, 64  # of the toys, at each window
+REQUESTS, TOKENS = 4, 64  # for the toys, at each window
 LONGEST = 16
 
 
@@ -28,7 +28,7 @@ def best_window(
     acceptance_rate: float,
     cancel: str,
 ) -> Window:
-    """The window with the most tokens per second, of 1 to 2c + 2, at most ``LONGEST``.
+    """The window with the most tokens per second, from 1 to min(2c + 2, ``LONGEST``).
 
     ``cancel``: what the pair's workers do with a cancelled operation.
     """

@@ -1,16 +1,16 @@
-"""Mutants: methods with a mistake in them, which checks have to find.
+"""Mutants: methods with a planted mistake, which checks must find.
 
-Each is written anew, from what was read in published code or in a printed algorithm,
-and the exact enumerator compares the probability of every text with the target's own.
-The audit says which publication has which mistake, and what it costs. Lessons
-recognise a student's method by the mutant that behaves alike, and tests show that the
-enumerator sees it.
+We wrote each from scratch, after reading published code or a printed algorithm. The
+exact enumerator compares the probability of every text with the target's own. The audit
+says which publication has which mistake, and what it costs. Lessons recognise a
+student's method by the mutant that behaves the same, and tests show that the enumerator
+detects it.
 
 ``draft_tests`` has mistakes in the test of drafts, which several methods can make.
 ``pearl_mistakes``, ``dsi_mistakes``, ``duodecoding_mistakes``, ``easyspec_mistakes``,
-``ssd_mistakes`` and ``tree_mistakes`` have those of one method, ``engine_mistakes``
-those of the codes of 2026. ``other_tosses`` makes coins repeat.
-``lookahead_as_published`` loses nothing, and takes other passes.
+``ssd_mistakes`` and ``tree_mistakes`` belong to one method each, ``engine_mistakes`` to
+serving code of 2026. ``other_tosses`` makes coins repeat. ``lookahead_as_published`` is
+lossless, but makes different passes.
 """
 
 from __future__ import annotations
@@ -78,6 +78,6 @@ MUTANTS = {
     ),
 }
 
-# Methods with what their published code does otherwise, by the method's name. They give
-# the target's own texts, in other passes.
+# Methods with the behaviour of their published code where ours differs, by name. They
+# write the target's own texts, in different passes.
 AS_PUBLISHED: dict[str, Callable[..., None]] = {"lookahead": lookahead_as_published}

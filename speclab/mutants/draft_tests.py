@@ -1,6 +1,6 @@
-"""Mistaken tests of drafts, which take the place of ``verify`` in a method.
+"""Wrong tests of drafts, to replace ``verify`` in a method.
 
-Each takes the world, the drafts and the target's rows, as ``verify`` does.
+Each takes the world, the drafts and the target's rows, like ``verify``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Method: TypeAlias = Callable[[World, int], None]
 
 
 def speculative_with(test: DraftTest, tosses_anew: bool = False) -> Method:
-    """Speculative decoding that commits what ``test`` gives.
+    """Speculative decoding that commits what ``test`` returns.
 
-    ``tosses_anew``: each round drafts with coins of its own, as the block test needs.
+    ``tosses_anew``: each round drafts with new coins, as the block test needs.
     """
 
     def run(world: World, gamma: int) -> None:
@@ -44,9 +44,9 @@ def speculative_with(test: DraftTest, tosses_anew: bool = False) -> Method:
 
 
 def pearl_with(test: DraftTest = verify, keeps_window: bool = False) -> Method:
-    """PEARL that commits what ``test`` gives.
+    """PEARL that commits what ``test`` returns.
 
-    ``keeps_window``: after a rejection, too.
+    ``keeps_window``: it keeps the window after a rejection, too.
     """
 
     def run(world: World, gamma: int) -> None:
@@ -65,14 +65,14 @@ def pearl_with(test: DraftTest = verify, keeps_window: bool = False) -> Method:
     return run
 
 
-# -- of one pass -----------------------------------------------------------------------
+# -- tests of one pass -----------------------------------------------------------------
 def row_off_by_one(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
-    """Each draft is tested with the row after it, as PEARL's Algorithm 2 is printed."""
+    """Each draft is tested with the row after it, as in PEARL's printed Algorithm 2."""
     return verify(world, drafted, rows[1:] if len(rows) > 1 else rows)
 
 
 def greedy_q(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
-    """Drafts that were drawn are tested as if the draft had been certain of them."""
+    """Sampled drafts are tested as if the draft model had been certain of them."""
     changed = []
     for draft in drafted:
         certain = np.zeros_like(draft.q)
@@ -95,9 +95,9 @@ def all_accepted(world: World, drafted: Drafts, rows: TargetRows) -> Verified:
 def tested_twice_at_one_position(
     world: World, drafted: Drafts, rows: TargetRows
 ) -> Verified:
-    """The first draft alone, and then the others without a commit in between.
+    """Tests the first draft, then the others, without a commit in between.
 
-    Both tests take the coins of the position where the text ends.
+    Both tests use the coins of the position where the text ends.
     """
     first = verify(world, drafted[:1], rows[:1])
     if first.extra:
@@ -109,9 +109,9 @@ def tested_twice_at_one_position(
 def block_that_stops_at_a_failure(
     world: World, drafted: Drafts, rows: TargetRows
 ) -> Verified:
-    """The block test that ends at the first beginning which does not come up.
+    """The block test, ended at the first prefix that its coin rejects.
 
-    A longer one might still come up. Each beginning has a coin of its own here.
+    A longer prefix might still be accepted. Each prefix has its own coin here.
     """
     tested = drafted[: len(rows)]
     weights = beginning_weights(tested, rows)
@@ -129,7 +129,7 @@ def block_that_stops_at_a_failure(
 def _what_follows(
     world: World, tested: Drafts, rows: TargetRows, kept: int, weight: float
 ) -> Verified:
-    """The kept drafts, and the token after them."""
+    """The accepted drafts, and the token after them."""
     accepted = ids(tested[:kept])
     position = len(world.text) + kept
     if kept < len(tested):
@@ -141,11 +141,11 @@ def _what_follows(
     return Verified(accepted, (world.coins.choose(rows[kept], position, "target"),))
 
 
-# -- of a pass during which the next block is drafted ----------------------------------
+# -- tests of a pass during which the next block is drafted ----------------------------
 def first_of_next_block_untested(
     world: World, drafted: Drafts, rows: TargetRows
 ) -> Verified:
-    """The first token of the block that is drafted meanwhile counts as accepted."""
+    """The first token of the block drafted meanwhile counts as accepted."""
     verified = verify(world, drafted, rows[:-1])
     if verified.extra:
         return verified

@@ -1,7 +1,7 @@
-"""Mistakes in what DSI commits, when a distribution of the target has come.
+"""Mistakes in what DSI commits when a target distribution arrives.
 
 Each function takes the world, the target's distributions by the text that they follow,
-and the draft after the committed text. It commits, and gives what is left of the draft.
+and the draft after the committed text. It commits, and returns the rest of the draft.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KnownRows: TypeAlias = Mapping[AnyText, Row]
 
 
 def commit_known(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """No mistake: tests the next draft as long as its distribution is known."""
+    """No mistake: tests the next draft while its distribution is known."""
     while world.going and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
         world.commit(tested.tokens)
@@ -28,7 +28,7 @@ def commit_known(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def untested(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """The next draft is committed as soon as its distribution is there."""
+    """Commits the next draft untested as soon as its distribution is known."""
     while world.going and world.text in rows:
         own = match(world, (), [rows[world.text]]).tokens
         world.commit(ids(draft[:1]) or own)
@@ -37,7 +37,7 @@ def untested(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def row_off_by_one(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """A draft is tested with the distribution after it."""
+    """Tests a draft with the distribution after it."""
     while world.going and world.text + ids(draft[:1]) in rows:
         p = rows[world.text + ids(draft[:1])]
         tested = match(world, draft[:1], [p])
@@ -47,13 +47,13 @@ def row_off_by_one(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def one_row_at_a_time(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """One distribution is used, although more may be known."""
+    """Uses one distribution, although more may be known."""
     only = {text: p for text, p in rows.items() if text == world.text}
     return commit_known(world, only, draft)
 
 
 def keeps_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """What follows a rejected draft stays."""
+    """Keeps the drafts after a rejected one."""
     while world.going and world.text in rows:
         world.commit(match(world, draft[:1], [rows[world.text]]).tokens)
         draft = draft[1:]
@@ -61,20 +61,20 @@ def keeps_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
 
 
 def forgets_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """What follows an accepted draft is thrown away."""
+    """Discards the drafts after an accepted one."""
     before = world.text
     left = commit_known(world, rows, draft)
     return left if world.text == before else ()
 
 
 def returns_whole_draft(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """What has been committed is handed on with the rest."""
+    """Returns the committed drafts along with the rest."""
     commit_known(world, rows, draft)
     return draft
 
 
 def waits_for_drafts(world: World, rows: KnownRows, draft: Draft) -> Draft:
-    """Distributions are used only while there is a draft to be tested."""
+    """Uses distributions only while there is a draft to test."""
     while world.going and draft and world.text in rows:
         tested = match(world, draft[:1], [rows[world.text]])
         world.commit(tested.tokens)

@@ -19,7 +19,7 @@ Choose: TypeAlias = Callable[[bool, Sequences, Tokens], Draft]
 
 
 def duodecoding_with(choose: Choose, test: DraftTest = match) -> Method:
-    """DuoDecoding whose next window ``choose`` gives."""
+    """DuoDecoding whose next window comes from ``choose``."""
 
     def run(world: World, gamma: int) -> None:
         window: Draft = ()
@@ -38,7 +38,7 @@ def duodecoding_with(choose: Choose, test: DraftTest = match) -> Method:
 
 
 def chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
-    """What follows the target's own token in the sequence that begins with it."""
+    """The rest of the sequence that begins with the target's own token."""
     for sequence in sequences:
         if was_accepted and sequence and ids(sequence[:1]) == token:
             return sequence[1:]
@@ -48,7 +48,7 @@ def chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draft:
 def chosen_token_twice(
     was_accepted: bool, sequences: Sequences, token: Tokens
 ) -> Draft:
-    """The whole sequence, with the token that is committed already."""
+    """The whole sequence, including the token that is already committed."""
     for sequence in sequences:
         if was_accepted and sequence and ids(sequence[:1]) == token:
             return sequence
@@ -63,7 +63,7 @@ def none_chosen(was_accepted: bool, sequences: Sequences, token: Tokens) -> Draf
 def chosen_after_a_rejection(
     was_accepted: bool, sequences: Sequences, token: Tokens
 ) -> Draft:
-    """A sequence, though it may follow a text that is not written."""
+    """A sequence, although it may follow a text that is never written."""
     return chosen(True, sequences, token)
 
 
@@ -73,6 +73,6 @@ def likeliest_always(was_accepted: bool, sequences: Sequences, token: Tokens) ->
 
 
 def window_untested(world: World, window: Drafts, rows: TargetRows) -> Verified:
-    """All of the window counts as accepted."""
+    """The whole window counts as accepted."""
     own = match(world, (), rows[-1:]).tokens
     return Verified(ids(window), own)

@@ -1,4 +1,4 @@
-"""A mistake in the printed algorithm of speculative decoding in EasySpec's appendix."""
+"""A mistake in the speculative decoding algorithm of EasySpec's appendix."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from speclib.worlds.world import World
 
 
 def easyspec_algorithm_3_as_printed(world: World, gamma: int) -> None:
-    """Speculative decoding that replaces a rejected draft by the row before.
+    """Speculative decoding that replaces a rejected draft using the row before it.
 
-    After n accepted drafts, the token comes from what is left of row n, which has
-    tested the last accepted one. Of no accepted drafts there is no such row; then the
-    right one is taken.
+    After n accepted drafts, the token comes from the residual of row n, which tested
+    the last accepted draft. With no accepted draft this row does not exist, so we use
+    the right one.
     """
     while world.going:
         draft = world.wait(world.draft.propose(world.text, gamma))
@@ -21,7 +21,7 @@ def easyspec_algorithm_3_as_printed(world: World, gamma: int) -> None:
         accepted = verified.accepted
         is_rejection = len(accepted) < len(draft)
         if is_rejection and accepted:
-            row = len(accepted) - 1  # n of the listing, which counts rows from 1
+            row = len(accepted) - 1  # row n of the listing, which counts from 1
             left = residual(rows[row], draft[row].q)
             position = len(world.text) + len(accepted)
             replacement = world.coins.choose(left, position, "residual", index=1)

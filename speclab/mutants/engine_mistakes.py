@@ -1,7 +1,7 @@
-"""Mistakes read in the codes of 2026, beside the right methods.
+"""Mistakes found in serving code of 2026, and the right methods.
 
-They are small: one draft device, one target, and drafts of a few tokens. What the
-enumerator walks must be few outcomes, and what it finds can be worked out by hand.
+They are small: one draft device, one target, and drafts of a few tokens. So there are
+few outcomes to enumerate, and the result can be computed by hand.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from speclib.worlds.world import World
 from .mutant import Mutant
 
 BRANCHES = 2  # candidates at a branch
-BLOCK = 3  # drafts that are tested together; the block test begins at this many
-TINY = 1e-8  # what is added to a draft's probability before it divides
+BLOCK = 3  # drafts tested together; the block test needs at least this many
+TINY = 1e-8  # added to a draft's probability before dividing by it
 
 
 # -- drafts ----------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def _row_after(world: World, tokens: Tokens) -> Row:
 
 
 def _best_tokens(world: World, after: Tokens, count: int) -> Tokens:
-    """What the draft would write greedily, at any temperature of the text."""
+    """The draft's greedy tokens, regardless of the text's temperature."""
     tokens: Tokens = ()
     for _ in range(count):
         row = _row_after(world, after + tokens)
@@ -46,10 +46,10 @@ def _best_tokens(world: World, after: Tokens, count: int) -> Tokens:
 
 
 def _drawn_afresh(world: World, count: int) -> tuple[Drafted, ...]:
-    """Drafts whose coins are new in every round.
+    """Drafts with new coins in every round.
 
-    A block test looks at later drafts to decide on earlier ones. So no draft may be
-    drawn again with a coin that has decided something.
+    A block test decides on earlier drafts by later ones. So no draft may be redrawn
+    with a coin that has already decided something.
     """
     drafted: tuple[Drafted, ...] = ()
     for _ in range(count):
@@ -62,16 +62,16 @@ def _drawn_afresh(world: World, count: int) -> tuple[Drafted, ...]:
 
 # -- the end of a text -----------------------------------------------------------------
 def pearl_that_ends_untested(world: World, gamma: int) -> None:
-    """PEARL with greedy drafts, whose last drafts are written without a test.
+    """PEARL with greedy drafts that writes its last drafts without a test.
 
-    When a whole block was accepted, and the next one would fill what is left of the
-    text, that next one is written at once.
+    If a whole block was accepted and the next one would complete the text, it writes
+    that next block at once.
     """
     _pearl_with_best_tokens(world, gamma, tests_the_end=False)
 
 
 def pearl_that_tests_to_the_end(world: World, gamma: int) -> None:
-    """The same without the mistake: nothing is written that was not scored before."""
+    """The same without the mistake: nothing is written before it is scored."""
     _pearl_with_best_tokens(world, gamma, tests_the_end=True)
 
 
@@ -94,7 +94,7 @@ def _pearl_with_best_tokens(world: World, gamma: int, *, tests_the_end: bool) ->
 
 # -- a draft that no model made --------------------------------------------------------
 def random_drafts_accepted_by_argmax(world: World, gamma: int) -> None:
-    """Random drafts, accepted as long as each is the target's likeliest token.
+    """Random drafts, accepted while each is the target's likeliest token.
 
     The token after them is drawn from the target's distribution.
     """
@@ -124,7 +124,7 @@ def random_drafts_tested(world: World, gamma: int) -> None:
 
 
 def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
-    """Tokens of which each is as likely as any other, new in every round."""
+    """Uniformly random tokens, new in every round."""
     alike = np.full(world.vocab, 1 / world.vocab)
     tokens: Tokens = ()
     for index in range(count):
@@ -135,9 +135,9 @@ def _random_drafts(world: World, count: int) -> tuple[Drafted, ...]:
 
 # -- branches --------------------------------------------------------------------------
 def branch_chosen_by_the_target(world: World) -> None:
-    """The draft's likeliest tokens, of which only the target's favourite is tested.
+    """Tests only the target's favourite among the draft's likeliest tokens.
 
-    It is accepted with probability min(1, p / q), though nobody drew it from q. Where
+    It is accepted with probability min(1, p / q), although it was not drawn from q. If
     it fails, the token with the largest p - q is written.
     """
     while world.going:
@@ -154,7 +154,7 @@ def branch_chosen_by_the_target(world: World) -> None:
 
 
 def branches_tested_in_turn(world: World) -> None:
-    """The same without the mistake: each branch is tested as what it is, certain."""
+    """The same without the mistake: each branch is tested as a certain draft."""
     while world.going:
         q = _row_after(world, ())
         candidates = np.argsort(-q, kind="stable")[:BRANCHES]
@@ -174,12 +174,12 @@ def _comes_up(world: World, chance: float, position: int) -> bool:
 
 # -- a block tested as one -------------------------------------------------------------
 def block_tested_by_products(world: World, certain: bool = False) -> None:
-    """A block of which the longest part is accepted whose ratios outweigh its coins.
+    """Accepts the longest prefix whose product of ratios exceeds its coins'.
 
-    The ratios p / q of its drafts are multiplied, and cut at 1 after each; so are the
-    coins. After the accepted part the token is drawn from norm(max(0, p - q)), as if
-    each draft had been tested alone. ``certain``: the drafts are the draft's likeliest
-    tokens, and their q is certain of them.
+    The ratios p / q of the drafts are multiplied, and capped at 1 after each; the coins
+    are multiplied as well. The token after the prefix is drawn from norm(max(0, p -
+    q)), as if each draft had been tested alone. ``certain``: the drafts are the draft's
+    likeliest tokens, with probability 1 in q.
     """
     while world.going:
         drafted, rows = _block_and_rows(world, certain)
@@ -198,7 +198,7 @@ def block_test(world: World, certain: bool = False) -> None:
 
 
 def block_test_one_row_behind(world: World) -> None:
-    """The block test whose residual mass comes from the row of the draft before."""
+    """The block test with the residual mass from the previous draft's row."""
     _block_test(world, row_behind=1, certain=False)
 
 
@@ -234,7 +234,7 @@ def _block_and_rows(world: World, certain: bool) -> tuple[tuple[Drafted, ...], R
 def _commit_block(
     world: World, drafted: Sequence[Drafted], rows: Rows, length: int, weight: float
 ) -> None:
-    """Writes the accepted part, and one more token."""
+    """Writes the accepted prefix, and one more token."""
     position = len(world.text) + length
     if length == len(drafted):
         after = world.coins.choose(rows[length], position, "target")
@@ -245,11 +245,11 @@ def _commit_block(
 
 
 def chances_by_products(bounds: Sequence[float]) -> Row:
-    """How likely 0, 1, 2 and 3 drafts are accepted by a test of products of coins.
+    """The probabilities that a test of products of coins accepts 0, 1, 2 and 3 drafts.
 
-    n drafts are accepted if n is the last number for which the product of the first n
-    coins is at most ``bounds[n - 1]``. The integrals over three coins are worked out
-    here, since the enumerator's coins decide between outcomes and cannot be multiplied.
+    It accepts n drafts if n is the last number for which the product of the first n
+    coins is at most ``bounds[n - 1]``. We solve the integrals over three coins by hand,
+    because the enumerator's coins choose between outcomes and cannot be multiplied.
     """
     first, second, third = bounds
     three = third * (1 - _log(third) + _log(third) ** 2 / 2) if third > 0 else 0.0
@@ -275,7 +275,7 @@ def _log(number: float) -> float:
 
 
 def _under(bound: float) -> float:
-    """The chance that a product of two coins is at most ``bound``."""
+    """The probability that a product of two coins is at most ``bound``."""
     return bound * (1 - _log(bound))
 
 

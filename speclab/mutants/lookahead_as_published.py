@@ -1,6 +1,6 @@
-"""Lookahead decoding with what its published code does otherwise put back.
+"""Lookahead decoding with the behaviour of its published code where ours differs.
 
-Read in github.com/hao-ai-lab/LookaheadDecoding at eed010d, and written anew.
+Written from scratch after github.com/hao-ai-lab/LookaheadDecoding at eed010d.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from speclib.worlds.world import World
 def lookahead_as_published(
     world: World, window: int = 7, ngram: int = 5, guesses: int = 7
 ) -> None:
-    """Takes the passes of the published code, and gives the same text as ``lookahead``.
+    """Writes the same text as ``lookahead``, with the passes of the published code.
 
-    Where all tokens of an n-gram are accepted, the token that the pass gives after them
-    is thrown away: a pass gives ``ngram`` - 1 tokens at most. The window begins with
-    tokens of the prompt that are drawn at random.
+    If all tokens of an n-gram are accepted, the pass's token after them is discarded:
+    a pass gives at most ``ngram`` - 1 tokens. The window begins with random tokens of
+    the prompt.
     """
     require_window(window, ngram, guesses)
     span = window_span(window, ngram)
@@ -37,7 +37,7 @@ def lookahead_as_published(
 
 
 def draw_from_text(world: World, count: int) -> Tokens:
-    """``count`` tokens of the text, each drawn from all of its positions alike."""
+    """``count`` tokens from uniformly random positions of the text."""
     shares = np.bincount(tuple(world.text), minlength=world.vocab) / len(world.text)
     tokens = []
     for index in range(count):

@@ -1,4 +1,4 @@
-"""A mutant, and what it is compared with."""
+"""A mutant, and the method to compare it with."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 
 class Mutant(NamedTuple):
-    """A mistaken method beside the right one, their settings, and how long a text.
+    """A method with a mistake, the right one, their settings, and a text length.
 
-    ``tokens`` is the shortest text that shows the mistake, or longer.
+    ``tokens`` is long enough for the mistake to show.
     """
 
     mistaken: Callable[..., None]

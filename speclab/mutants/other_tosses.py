@@ -1,4 +1,4 @@
-"""Coins of which some repeat others."""
+"""Coins that repeat other coins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speclib.core.sampling import CoinTosser, Row
 
 @dataclass(frozen=True)
 class Toss:
-    """Which coin is asked for; see ``Coins.choose``."""
+    """The coin that a method asks for; see ``Coins.choose``."""
 
     position: int
     role: str
@@ -18,13 +18,13 @@ class Toss:
 
 
 class OtherTosses:
-    """``coins`` of which another toss is asked than the method asks for."""
+    """``coins`` that answer with another toss than the method asks for."""
 
     def __init__(self, coins: CoinTosser, other: Callable[[Toss], Toss]):
         self._coins = coins
         self._other = other
 
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
-        """An outcome of ``dist``; as ``Coins.choose``."""
+        """An outcome of ``dist``, as in ``Coins.choose``."""
         toss = self._other(Toss(position, role, index))
         return self._coins.choose(dist, toss.position, toss.role, toss.index)

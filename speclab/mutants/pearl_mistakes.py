@@ -1,6 +1,6 @@
-"""Mistakes in PEARL: read in its published code or printed algorithm, or a student's.
+"""Mistakes in PEARL: from its published code, its printed algorithm, or students.
 
-Those that were read take a draft length of 2 or more.
+The published ones need a draft length of at least 2.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Window = tuple[Drafted, ...]
 
 
 def pearl_with_an_untested_first_draft(world: World, gamma: int) -> None:
-    """PEARL without pre-verify, in which the first draft of a block is never tested.
+    """PEARL without pre-verify that never tests the first draft of a block.
 
-    Each rejection starts a block anew. Its first draft is committed at once, and the
-    target's distribution that could test it is not used. The others are tested one
-    round later, as in PEARL.
+    Each rejection starts a new block. Its first draft is committed at once, without the
+    target's distribution that could test it. The others are tested one round later, as
+    in PEARL.
     """
     window: Window = ()
     while world.going:
@@ -38,23 +38,23 @@ def pearl_with_an_untested_first_draft(world: World, gamma: int) -> None:
 
 
 def _round_of_pearl(world: World, window: Window, gamma: int) -> Window:
-    """Tests the window and the first token drafted meanwhile; gives the next window."""
+    """Tests the window and the first token drafted meanwhile. Returns the next one."""
     rows, drafted = _both_asked(world, window, gamma)
     return _tested(world, window + drafted, rows)
 
 
 def _tested(world: World, drafted: Window, rows: Rows) -> Window:
-    """Commits what the rows accept; gives the next window."""
+    """Commits what the rows accept. Returns the next window."""
     verified = verify(world, drafted, rows)
     world.commit(verified.tokens)
     return next_window(drafted, verified)
 
 
 def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
-    """PEARL in which the second draft of a block is tested by the first one's coin.
+    """PEARL that tests the second draft of a block with the first one's coin.
 
-    It happens where the first was tested early, by pre-verify. Every other draft has a
-    coin of its own.
+    This happens if pre-verify tested the first draft early. Every other draft has its
+    own coin.
     """
     coins = world.coins
     window: Window = ()
@@ -70,7 +70,7 @@ def pearl_with_a_repeated_coin(world: World, gamma: int) -> None:
 
 
 def _repeated_at(toss: Toss, position: int) -> Toss:
-    """The accept coin of ``position`` is that of the position before."""
+    """The accept coin of ``position`` repeats the one of the position before."""
     if toss.role == "accept" and toss.position == position:
         return replace(toss, position=position - 1)
     return toss
@@ -79,7 +79,7 @@ def _repeated_at(toss: Toss, position: int) -> Toss:
 def algorithm_2_as_printed(world: World, gamma: int) -> None:
     """PEARL's Algorithm 2, line by line, with the rows that its line 29 names.
 
-    In post-verify a draft is tested with the row *after* it, the first one once more.
+    In post-verify each draft is tested with the row *after* it, the first one again.
     """
     coins = world.coins
     block: Window = ()  # drafted, not committed; pre-verify accepted its first
@@ -92,7 +92,7 @@ def algorithm_2_as_printed(world: World, gamma: int) -> None:
             world.coins = OtherTosses(coins, _independent)
             verified = verify(world, block, rows[1:])
             world.coins = coins
-        else:  # lines 3 to 20; what is accepted twice is committed then
+        else:  # lines 3 to 20; commits what is accepted twice
             verified = verify(world, drafted[:1], rows)._replace(accepted=())
         world.commit(verified.tokens)
         block = () if verified.extra else drafted
@@ -103,10 +103,10 @@ def _independent(toss: Toss) -> Toss:
     return replace(toss, index=toss.index + 1)
 
 
-# -- rounds, which lose nothing or fail ------------------------------------------------
-# Each takes the world, the window and gamma, and gives the next window.
+# -- rounds, lossless or wrong ---------------------------------------------------------
+# Each takes the world, the window and gamma, and returns the next window.
 def taking_turns(world: World, window: Window, gamma: int) -> Window:
-    """A round in which the draft model begins when the target's pass has ended."""
+    """A round in which the draft model waits for the end of the target's pass."""
     text = world.text + ids(window)
     rows = world.wait(world.target.score(text, last=len(window)))
     drafted = world.wait(world.draft.propose(text, gamma))
@@ -114,13 +114,13 @@ def taking_turns(world: World, window: Window, gamma: int) -> Window:
 
 
 def window_thrown_away(world: World, window: Window, gamma: int) -> Window:
-    """A round that leaves no draft to the next one."""
+    """A round that passes no draft on to the next one."""
     _round_of_pearl(world, window, gamma)
     return ()
 
 
 def one_draft_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that leaves one draft to the next one."""
+    """A round that passes one draft on to the next one."""
     return _round_of_pearl(world, window, gamma)[:1]
 
 
@@ -130,13 +130,13 @@ def one_draft_more(world: World, window: Window, gamma: int) -> Window:
 
 
 def one_row_more(world: World, window: Window, gamma: int) -> Window:
-    """A round whose first row is of a position that is committed already."""
+    """A round whose first row belongs to a position that is already committed."""
     rows, drafted = _both_asked(world, window, gamma, last=len(window) + 1)
     return _tested(world, window + drafted, rows)
 
 
 def last_forgotten(world: World, window: Window, gamma: int) -> Window:
-    """A round that asks for the last row alone, and tests the first draft with it."""
+    """A round that asks for only the last row, and tests the first draft with it."""
     rows, drafted = _both_asked(world, window, gamma, last=0)
     return _tested(world, window + drafted, rows)
 
@@ -151,7 +151,7 @@ def window_in_no_text(world: World, window: Window, gamma: int) -> Window:
 
 
 def all_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that leaves also the drafts that it has committed."""
+    """A round that also passes on the drafts that it has committed."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -182,7 +182,7 @@ def accepted_alone(world: World, window: Window, gamma: int) -> Window:
 
 
 def extra_alone(world: World, window: Window, gamma: int) -> Window:
-    """A round that commits the replacement, and no accepted draft."""
+    """A round that commits the replacement but no accepted draft."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.extra)
@@ -190,14 +190,14 @@ def extra_alone(world: World, window: Window, gamma: int) -> Window:
 
 
 def others_always_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that leaves all new drafts but the first, after a rejection, too."""
+    """A round that passes on all new drafts but the first, even after a rejection."""
     rows, drafted = _both_asked(world, window, gamma)
     world.commit(verify(world, window + drafted, rows).tokens)
     return drafted[1:]
 
 
 def others_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
-    """A round that leaves its new drafts after a rejection, and otherwise none."""
+    """A round that passes on its new drafts only after a rejection."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -213,7 +213,7 @@ def rest_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
 
 
 def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
-    """A round in which the draft model does not read the window that it goes on."""
+    """A round in which the draft model does not read the window that it continues."""
     rows, drafted = world.all(
         world.target.score(world.text + ids(window), last=len(window)),
         world.draft.propose(world.text, gamma),
@@ -222,7 +222,7 @@ def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
 
 
 def new_drafts_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that leaves its new drafts, also the first, which is tested already."""
+    """A round that passes on all its new drafts, even the first, already tested one."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -230,7 +230,7 @@ def new_drafts_left(world: World, window: Window, gamma: int) -> Window:
 
 
 def new_drafts_always_left(world: World, window: Window, gamma: int) -> Window:
-    """The same, after a rejection, too."""
+    """The same, even after a rejection."""
     rows, drafted = _both_asked(world, window, gamma)
     world.commit(verify(world, window + drafted, rows).tokens)
     return drafted
@@ -253,7 +253,7 @@ def window_tested_alone_then_left(world: World, window: Window, gamma: int) -> W
 
 
 def window_tested_alone_always_left(world: World, window: Window, gamma: int) -> Window:
-    """The same, after a rejection, too."""
+    """The same, even after a rejection."""
     rows, drafted = _both_asked(world, window, gamma)
     world.commit(verify(world, window, rows).tokens)
     return drafted
@@ -271,9 +271,9 @@ def speculative_round(world: World, window: Window, gamma: int) -> Window:
 def _both_asked(
     world: World, window: Window, gamma: int, last: int | None = None
 ) -> tuple[Rows, Window]:
-    """What a round of PEARL asks of both models at once.
+    """The results of both models' simultaneous work in a round of PEARL.
 
-    ``last``: how many rows of the window the target gives; None: all.
+    ``last``: the number of the window's rows that the target returns; None: all.
     """
     text = world.text + ids(window)
     scoring = world.target.score(text, last=len(window) if last is None else last)

@@ -1,4 +1,4 @@
-"""Mistakes in SSD: in what it does with an outcome that it had guessed."""
+"""Mistakes in how SSD uses an outcome that it guessed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .draft_tests import DraftTest, Method
 Draft: TypeAlias = tuple[Drafted, ...]
 
 
-# settle(verified, branches) gives what is committed, and the next window.
+# settle(verified, branches) returns the tokens to commit, and the next window.
 Settle: TypeAlias = Callable[[Verified, Branches], tuple[Verified, Draft]]
 
 
 def looked_up(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:
-    """The window that was drafted for this outcome; none where it was not guessed."""
+    """The window that was drafted for this outcome, empty if it was not guessed."""
     return verified, look_up(branches, verified) or ()
 
 
 def guess_committed(verified: Verified, branches: Branches) -> tuple[Verified, Draft]:
-    """The first guess after so many accepted drafts, in place of the target's token."""
+    """Commits the first guess after the accepted drafts, not the target's token."""
     for outcome, window in branches.items():
         if outcome.accepted == len(verified.accepted):
             return Verified(verified.accepted, (outcome.token,)), window
@@ -36,7 +36,7 @@ def guess_committed(verified: Verified, branches: Branches) -> tuple[Verified, D
 def ssd_with(
     settle: Settle = looked_up, test: DraftTest = verify, fan: int = 1
 ) -> Method:
-    """SSD without a backup, whose next window ``settle`` gives.
+    """SSD without a backup, whose next window comes from ``settle``.
 
     Each position's drafts have the same coin in every round.
     """

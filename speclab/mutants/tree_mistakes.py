@@ -1,4 +1,4 @@
-"""Mistakes in the test of a tree of candidates, beside the right test."""
+"""A mistake in the test of a candidate tree, and the right test."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from speclib.core.sampling import Rows, Tokens
 from speclib.core.verification import TEXT, match_tree, offer
 from speclib.worlds.world import World
 
-CANDIDATES: tuple[Tokens, ...] = ((1,), (2,))  # of one token each, so that hands can do
+CANDIDATES: tuple[Tokens, ...] = ((1,), (2,))  # one token each, to compute by hand
 
 
 def tree_with_a_draw_per_branch(world: World) -> None:
-    """Candidates of which every branch draws for itself what the target would say.
+    """Each branch of candidates draws the target's tokens for itself.
 
-    The branch that agrees longest with its own draws is accepted, and the token after
-    it is drawn once more.
+    The branch with the longest agreement with its own draws is accepted, and the token
+    after it is drawn again.
     """
     while world.going:
         tree = offer(world, CANDIDATES)
@@ -25,7 +25,7 @@ def tree_with_a_draw_per_branch(world: World) -> None:
 
 
 def tree_with_a_draw_per_node(world: World) -> None:
-    """The same without the mistake: a node's one draw decides, and is written."""
+    """The same without the mistake: one draw per node decides, and is written."""
     while world.going:
         tree = offer(world, CANDIDATES)
         rows = world.wait(
@@ -35,7 +35,7 @@ def tree_with_a_draw_per_node(world: World) -> None:
 
 
 def _best_branch(world: World, tree: CandidateTree, rows: Rows) -> Tokens:
-    """What the branch writes that agrees longest with its own draws."""
+    """The tokens of the branch that agrees longest with its own draws."""
     best: list[int] = []
     for number, branch in enumerate(_branches(tree)):
         agreed = _agreed_nodes(world, tree, rows, branch, number)
@@ -67,9 +67,9 @@ def _branches(tree: CandidateTree) -> list[list[int]]:
 def _agreed_nodes(
     world: World, tree: CandidateTree, rows: Rows, branch: list[int], number: int
 ) -> list[int]:
-    """The beginning of a branch that its own draws agree with.
+    """The prefix of a branch that agrees with its own draws.
 
-    Every branch has coins of its own, in every round.
+    Every branch has its own coins in every round.
     """
     own_index = 1 + world.round * len(CANDIDATES) + number
     agreed: list[int] = []

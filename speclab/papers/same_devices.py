@@ -103,8 +103,8 @@ def measured_second_number(
     if not comparable:
         return None
     speed = SPEED_OF[stat]
-    beside = replace(own, stats=own.baseline)
-    best, where = number_of(speed, beside), "the target's own devices"
+    baseline = replace(own, stats=own.baseline)
+    best, where = number_of(speed, baseline), "the target's own devices"
     for runs in comparable:
         number = number_of(speed, runs)
         if number.value > best.value:

@@ -5,9 +5,9 @@ counts of the runs and of their baseline on the same requests (see ``traces.coun
 the draft length and the cost ratio.
 
 A statistic is computed from sums over all requests, for example all tokens over all
-seconds. The exception are ratios over plain decoding in timed runs (``OVER_PLAIN``):
-they are the geometric mean over prompts of the method over plain decoding on the same
-prompt, both run within a minute. Confidence intervals are in ``numbers``.
+seconds. Ratios over plain decoding in timed runs (``OVER_PLAIN``) are an exception:
+each is the geometric mean over prompts of the method over plain decoding on the same
+prompt, both run in the same minute. Confidence intervals are in ``numbers``.
 """
 
 from __future__ import annotations

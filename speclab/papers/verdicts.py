@@ -1,25 +1,24 @@
-"""Claims judged: whether what a paper says of its numbers holds among others.
+"""Judges claims: whether what a paper says about its numbers holds for others.
 
     verdict(claim, table, numbers)  ->  yes | no | open | not judged
 
 is a pure function: the same claim and numbers give the same verdict. A claim is about
-an order, a maximum, a ratio, a range or an equality, and so asks one question or
-several, each of one number. A 95 % interval that lies where the claim says answers yes,
-one that lies outside answers no, and one that reaches across a limit leaves it open::
+an order, a maximum, a ratio, a range or an equality. It asks one or more questions,
+each about one number. If the number's 95 % interval lies within the claim's limits, the
+answer is yes; if it lies outside, no; if it crosses a limit, the question is open::
 
     limits of the claim       |-------------|
     yes                          |---o--|
     no                                        |-o--|
     open                                |---o----|
 
-Whether one number is above another is a question about their quotient, with 1 as its
-limit. A claim holds if every question is answered yes, and does not if one is answered
-no.
+Whether one number is above another is a question about their quotient, with the limit
+1. A claim holds if every answer is yes, and does not hold if any answer is no.
 
-**What a stand-in cannot say, it does not say.** Small models on a small machine can
-confirm or deny an order, a trend, the place of a maximum, and a bound of the method (a
-range that ends at c). How many times as fast a paper's own models were on its own
-hardware they cannot say: such a claim is not judged by what they measured.
+**Stand-ins judge only what they can.** Small models on a small machine can confirm or
+refute an order, a trend, the position of a maximum, and a bound of the method (a range
+that ends at c). They cannot say how fast a paper's own models were on its own hardware:
+such a claim is not judged by their measurements.
 """
 
 from __future__ import annotations
@@ -41,34 +40,34 @@ T = TypeVar("T")
 Answer = Literal["yes", "no", "open", "not judged"]
 Reference = str | tuple[str, ...]  # a label, or [row, column] or [item, row, column]
 
-ROUNDING = 1e-9  # what floating point may be off, nothing else
-FEW = 8  # so many numbers are listed one by one; more are given as their range
-FIRST_REASONS = 3  # so many are given where there are more than four
+ROUNDING = 1e-9  # the tolerance for floating-point errors, and for nothing else
+FEW = 8  # at most this many numbers are listed; more are given as a range
+FIRST_REASONS = 3  # the reasons that are listed if there are more than four
 OTHER_HARDWARE = "not judged: other models and hardware than the paper's"
 
 
 class Numbers(Protocol):
     """Numbers of one kind, looked up by cell.
 
-    ``are_stand_ins``: whether other models on other hardware than the paper's gave
-    them, in their own time.
+    ``are_stand_ins``: whether they were measured with other models, on other hardware
+    than the paper's.
     """
 
     kind: str
     are_stand_ins: bool
 
     def number(self, cell: Cell) -> Number | None:
-        """The number of a cell; None where there is none."""
+        """The number of a cell; None if missing."""
 
     def cost_ratio(self, row: str, column: str) -> float | None:
         """The cost ratio c behind a cell of the table; "*" is any row or column."""
 
     def why_missing(self, cell: Cell) -> str:
-        """Why a cell has no number that may be judged: "" where it has none to come."""
+        """Why a cell's number is still to come; "" if no number is expected."""
 
 
 class Verdict(NamedTuple):
-    """Whether a claim holds, what was found and what was expected; ``note``: why."""
+    """Whether a claim holds, the value found, the expected one, and the reason."""
 
     holds: Answer
     value: str = ""
@@ -77,14 +76,14 @@ class Verdict(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One question of a claim, answered; ``reason``: what stands against a yes."""
+    """The answer to one question of a claim; ``reason``: why it is not yes."""
 
     answer: Answer
     reason: str = ""
 
 
 def verdict_line(claim: Claim, table: Table, numbers: Numbers) -> VerdictLine:
-    """The verdict as the reports have it."""
+    """The verdict as a line in the reports."""
     verdict_found = verdict(claim, table, numbers)
     return VerdictLine(
         table.paper.key, table.item, claim.id, numbers.kind, *verdict_found
@@ -92,9 +91,9 @@ def verdict_line(claim: Claim, table: Table, numbers: Numbers) -> VerdictLine:
 
 
 def verdict(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
-    """Whether a claim of ``table`` holds among ``numbers``.
+    """Whether a claim of ``table`` holds for ``numbers``.
 
-    Raises SpeclibError naming the claim, if its fields do not fit its kind.
+    Raises SpeclibError naming the claim if its fields do not fit its kind.
     """
     check_claim(claim)
     if numbers.kind not in claim.kinds:
@@ -110,12 +109,12 @@ def verdict(claim: Claim, table: Table, numbers: Numbers) -> Verdict:
 
 
 def can_be_judged_by_stand_ins(claim: Claim) -> bool:
-    """Whether it is about an order, a maximum, or a bound of the method."""
+    """Whether the claim is about an order, a maximum, or a bound of the method."""
     return claim.kind in ("order", "argmax") or claim.high == "c"
 
 
 class _Noted:
-    """Numbers that note which of those that were asked for are not there yet."""
+    """Numbers, with a list of the requested ones that are still to come."""
 
     def __init__(self, numbers: Numbers):
         self.kind = numbers.kind
@@ -139,7 +138,7 @@ class _Noted:
 
 # -- answers ---------------------------------------------------------------------------
 def _within(number: Number, low: float, high: float) -> Answer:
-    """Whether the number lies in low .. high, the ends included."""
+    """Whether the number lies in low .. high, ends included."""
     interval = number.interval
     if low <= interval.low and interval.high <= high:
         return "yes"
@@ -147,7 +146,7 @@ def _within(number: Number, low: float, high: float) -> Answer:
 
 
 def _above(number: Number, limit: float) -> Answer:
-    """Whether the number is above ``limit``; an exact one that equals it is not."""
+    """Whether the number is above ``limit``; an exact number equal to it is not."""
     if number.interval.low > limit:
         return "yes"
     return "no" if number.interval.high <= limit else "open"
@@ -159,7 +158,7 @@ def _conclude(
     expected: str,
     remarks: Sequence[str] = (),
 ) -> Verdict:
-    """The verdict on a claim from the answers to all its questions."""
+    """The verdict on a claim, from the answers to all its questions."""
     answers = [question.answer for question in questions]
     answer = next((a for a in ("no", "open") if a in answers), "yes")
     reasons = [q.reason for q in questions if q.answer == answer != "yes" and q.reason]
@@ -175,9 +174,9 @@ def _nothing(expected: str = "", note: str = "no numbers") -> Verdict:
 
 # -- orders and maxima -----------------------------------------------------------------
 class Line(NamedTuple):
-    """A row or column of a table, and the number of each label that has one.
+    """A row or column of a table, and its numbers by label.
 
-    ``anywhere``: the (row, column) of the line with "*" in place of a label.
+    ``anywhere``: the line as (row, column), with "*" for the label.
     """
 
     name: str
@@ -186,10 +185,10 @@ class Line(NamedTuple):
 
 
 def judge_order(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
-    """Whether the labels of ``order`` fall strictly, in each line that has them all.
+    """Whether the numbers of ``order`` fall strictly, in each line that has them all.
 
-    Each label is compared with the next one. The value says in how many lines the
-    numbers fall, whether or not that is settled.
+    Each number is compared with the next one. The verdict's value says in how many
+    lines the numbers fall, settled or not.
     """
     expected = " > ".join(claim.order)
     questions, falling, judged = [], 0, 0
@@ -207,10 +206,10 @@ def judge_order(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
 
 
 def judge_argmax(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
-    """Whether the expected label is highest, in each line of two numbers or more.
+    """Whether the expected label is highest, in each line with at least two numbers.
 
-    It is compared with every other label. Equals are both highest. A line without a
-    number of the expected label cannot be judged.
+    It is compared with every other label. Of two equal numbers, both are highest. A
+    line without a number for the expected label cannot be judged.
     """
     labels = table.row_labels if claim.over == "row" else table.column_labels
     questions, winners, wanted, remarks = [], [], [], []
@@ -243,9 +242,9 @@ def _not_below(number: Number, limit: float) -> Answer:
 def _compare(
     line: Line, high: str, low: str, ask: Callable[[Number, float], Answer]
 ) -> Question:
-    """Two numbers of a line: the quotient of positive ones, the difference of others.
+    """Compares two numbers in a line: by their quotient if positive, or by difference.
 
-    Exact numbers are compared by their difference, which floating point leaves alone.
+    Exact numbers are compared by their difference, which is free of rounding errors.
     """
     first, second = line.numbers[high], line.numbers[low]
     are_exact = first.is_exact and second.is_exact
@@ -256,7 +255,7 @@ def _compare(
     answer = ask(contrast, limit)
     are_equal = contrast.is_exact and abs(contrast.value - limit) < ROUNDING
     if answer == "yes" and are_equal and not are_exact:
-        answer = "open"  # runs that are equal, to the last one, say nothing
+        answer = "open"  # runs that are all equal prove nothing
     reason = f"{line.name}: {high} {first.value:.4g}, {low} {second.value:.4g}"
     if answer == "open":
         reason = f"{line.name}: {high} {word} {low} {write_number(contrast)}"
@@ -266,9 +265,9 @@ def _compare(
 def _lines(
     claim: Claim, table: Table, numbers: _Noted, labels: Sequence[str]
 ) -> Iterator[Line]:
-    """Each column that a claim over "row" judges, each row of one over "column".
+    """The columns to judge for a claim over "row", or the rows for one over "column".
 
-    With ``by``, each number is over that of row or column ``by`` beside it.
+    With ``by``, each number is divided by the one in row or column ``by``.
     """
     is_by_row = claim.over == "row"
     every_line = table.column_labels if is_by_row else table.row_labels
@@ -291,9 +290,9 @@ def _over_neighbour(claim: Claim, cell: Cell, numbers: _Noted) -> Number | None:
     number = numbers.number(cell)
     if not claim.by:
         return number
-    beside = str(claim.by)
+    label = str(claim.by)
     is_row = claim.over == "column"
-    below = cell._replace(row=beside) if is_row else cell._replace(column=beside)
+    below = cell._replace(row=label) if is_row else cell._replace(column=label)
     other = numbers.number(below)
     if number is None or other is None or other.value == 0:
         return None
@@ -301,7 +300,7 @@ def _over_neighbour(claim: Claim, cell: Cell, numbers: _Noted) -> Number | None:
 
 
 def _expected_winner(claim: Claim, line: Line, numbers: _Noted) -> str | None:
-    """The label that should be highest; None if it takes a c that is not known."""
+    """The label that should be highest; None if it depends on an unknown c."""
     expected = _expected_of(claim, line.name)
     if expected != "round(c)":
         return str(expected)
@@ -310,7 +309,7 @@ def _expected_winner(claim: Claim, line: Line, numbers: _Noted) -> str | None:
 
 
 def _write_winners(winners: Sequence[str], expected: Sequence[str]) -> str:
-    """Each line's highest label; where all should be one label, how often each was.
+    """Each line's highest label; if all expect the same, how often each is highest.
 
     "PEARL in 6 of 7, Speculative Decoding in 1", or "3, 5, 4".
     """
@@ -324,7 +323,7 @@ def _write_winners(winners: Sequence[str], expected: Sequence[str]) -> str:
 
 # -- ratios, ranges, equalities --------------------------------------------------------
 class JudgedNumber(NamedTuple):
-    """A number that a claim is about; ``cell`` is that of its ``of``."""
+    """A number that a claim is about; ``cell`` is the one named by ``of``."""
 
     label: str
     cell: Cell
@@ -332,7 +331,7 @@ class JudgedNumber(NamedTuple):
 
 
 def judge_ratio(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
-    """Whether of / by (or of - by) is what is expected, within a relative tolerance."""
+    """Whether of / by (or of - by) is as expected, within a relative tolerance."""
     judged = numbers_of_claim(claim, table, numbers)
     wanted = [float(_expected_of(claim, each.label)) for each in judged]
     return _compare_with(claim, judged, wanted)
@@ -341,8 +340,8 @@ def judge_ratio(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
 def judge_equal(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
     """Whether of = by, or of = expected; lists are compared in order.
 
-    Where two cells are compared, the tolerance is relative to the number of ``by``, as
-    if that were exact.
+    If two cells are compared, the tolerance is relative to the number of ``by``, as if
+    that were exact.
     """
     judged = _judged_numbers(claim, table, numbers)
     if not claim.by:
@@ -381,9 +380,9 @@ def judge_equal(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
 def judge_range(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
     """Whether low <= of / by (or of - by) <= high.
 
-    With ``decimals`` the values count as rounded to so many, which makes the range
-    wider by half a unit of the last one. A ``high`` of "c" is the cost ratio behind the
-    number, taken as exact; a number whose c is not known cannot be judged.
+    With ``decimals`` the values are compared as if rounded, which widens the range by
+    half a unit of the last decimal. A ``high`` of "c" is the number's cost ratio, taken
+    as exact; a number with unknown c cannot be judged.
     """
     low = cast(float, claim.low)
     ends = [f"{low:g}", claim.high if claim.high == "c" else f"{claim.high:g}"]
@@ -391,7 +390,7 @@ def judge_range(claim: Claim, table: Table, numbers: _Noted) -> Verdict:
     judged = numbers_of_claim(claim, table, numbers)
     questions, values = [], []
     half_unit = 0.0 if claim.decimals is None else 0.5 * 10.0**-claim.decimals
-    # A half is rounded up: at the lower end into the range, at the upper out of it.
+    # Halves round up: into the range at the lower end, out of it at the upper end.
     below, above = half_unit + ROUNDING, half_unit - ROUNDING if half_unit else ROUNDING
     for each in judged:
         high = claim.high
@@ -417,9 +416,10 @@ JUDGES: dict[str, Callable[[Claim, Table, _Noted], Verdict]] = {
 def numbers_of_claim(
     claim: Claim, table: Table, numbers: _Noted | Numbers
 ) -> list[JudgedNumber]:
-    """The numbers on which a ratio or a range is judged: all, or one that is picked.
+    """The numbers on which a ratio or a range is judged: all, or the one picked.
 
-    That it was picked is not accounted for: the largest of several is rather too large.
+    The interval does not account for the picking: the largest of several tends to be
+    too large.
     """
     judged = _judged_numbers(claim, table, numbers)
     if not judged or claim.reduce is None:
@@ -431,7 +431,7 @@ def numbers_of_claim(
 def _compare_with(
     claim: Claim, judged: Sequence[JudgedNumber], wanted: Sequence[float]
 ) -> Verdict:
-    """Each number against what is expected of it, within the claim's tolerance."""
+    """Compares each number with its expected value, within the claim's tolerance."""
     if not judged:
         return _nothing()
     questions = []
@@ -454,7 +454,7 @@ def _ask(each: JudgedNumber, low: float, high: float, what: str = "") -> Questio
 def _judged_numbers(
     claim: Claim, table: Table, numbers: _Noted | Numbers
 ) -> list[JudgedNumber]:
-    """of / by, of - by, or of alone, for each cell that has what it takes."""
+    """of / by, of - by, or just of, for each cell that has the numbers for it."""
     cells, labels = _cells_and_labels(cast(Reference, claim.of), claim, table)
     by = claim.by
     join: Callable[[Number, Number], Number] = divide
@@ -482,10 +482,10 @@ def _judged_numbers(
 def _cells_and_labels(
     reference: Reference, claim: Claim, table: Table
 ) -> tuple[list[Cell], list[str]]:
-    """The cells of ``of`` or ``by``, and what to call each.
+    """The cells of ``of`` or ``by``, and a label for each.
 
-    Over "columns" the reference is a row and its cells are called by column; over
-    "rows" it is a column. Otherwise it spells the cells out.
+    Over "columns" the reference is a row, and its cells are labelled by column; over
+    "rows" it is a column. Otherwise it names the cells.
     """
     if claim.over == "columns":
         columns = list(table.column_labels)
@@ -511,17 +511,17 @@ def _check_pairs(claim: Claim, tops: list[Cell], bottoms: list[Cell]) -> None:
     if len(tops) != len(bottoms):
         raise BadValue(
             f"claim {claim.id!r}: of names {len(tops)} cells and by {len(bottoms)}; "
-            "they are compared in pairs, so give as many"
+            "they are compared in pairs, so give equally many"
         )
 
 
 def _expected_of(claim: Claim, label: str) -> str | float:
-    """What is expected of one line or number; all may share it."""
+    """The expected value for one line or number; all may share it."""
     if not isinstance(claim.expected, dict):
         return cast("str | float", claim.expected)
     if label not in claim.expected:
         raise BadValue(
-            f"claim {claim.id!r} expects nothing of {label!r}; it has: "
+            f"claim {claim.id!r} has no expected value for {label!r}; it has: "
             f"{', '.join(claim.expected)}"
         )
     return cast("str | float", claim.expected[label])
@@ -529,7 +529,7 @@ def _expected_of(claim: Claim, label: str) -> str | float:
 
 # -- in words --------------------------------------------------------------------------
 def write_number(number: Number) -> str:
-    """A number with its 95 % interval, if it is not exact."""
+    """A number, with its 95 % interval unless it is exact."""
     if number.is_exact:
         return f"{number.value:.4g}"
     if number.n == 1:
@@ -547,12 +547,12 @@ def _join(reasons: Sequence[str]) -> str:
 
 
 def _list_values(values: Sequence[float]) -> str:
-    """The numbers, or the range of many."""
+    """The numbers, or their range if there are many."""
     if len(values) > FEW:
         return f"{min(values):.4g} .. {max(values):.4g}"
     return ", ".join(f"{value:.4g}" for value in values)
 
 
 def _merged(values: Sequence[T]) -> Sequence[T]:
-    """The one value that all share, or all of them."""
+    """The one value if all are equal, else all of them."""
     return values[:1] if len(set(values)) == 1 else values

@@ -66,7 +66,7 @@ HASHED = (
     "seed",
     "with_tail",
 )
-ANEW = "recompute it with `python -m speclab virtual`"
+RECOMPUTE = "recompute it with `python -m speclab virtual`"
 
 Key = tuple[str, str]  # a line's cell and stat
 
@@ -124,13 +124,15 @@ def _read(path: Path, version: int) -> dict[Key, VirtualNumber]:
     found = {}
     reader = csv.DictReader(io.StringIO(path.read_text("utf-8")))
     if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise BadValue(f"{path} has other columns than {', '.join(COLUMNS)}: {ANEW}")
+        raise BadValue(
+            f"{path} has other columns than {', '.join(COLUMNS)}: {RECOMPUTE}"
+        )
     for line in reader:
         try:
             found[line["cell"], line["stat"]] = number_in(line)
         except (ValueError, TypeError, KeyError) as error:
             raise BadValue(
-                f"{path}, line {reader.line_num}: {error}; {ANEW}"
+                f"{path}, line {reader.line_num}: {error}; {RECOMPUTE}"
             ) from error
     return found
 

@@ -1,4 +1,4 @@
-"""Decoding by others on the same pair, to stand beside our methods."""
+"""Other libraries' decoding on the same pair, to compare with our methods."""
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (

@@ -1,11 +1,11 @@
-"""Decoding by others on the same pair, to stand beside our methods: measured only.
+"""Other libraries' decoding on the same pair, measured to compare with our methods.
 
     with External("transformers-assisted", pair) as peer:
         answer = peer.decode("def fib(n):", max_new_tokens=64)  # .text, .tokens, .stats
 
-A peer runs in one process of its own, target and draft in turns, greedily. It is no
-method: it knows no World and leaves no trace. So of ``Stats`` it has the counts, the
-times of commits and the passes; the devices' busy seconds and steps stay 0.
+A peer decodes greedily in its own process, with target and draft in turns. It is not a
+method: it knows no World and leaves no trace. So its ``Stats`` have the counts, the
+times of commits and the passes; the devices' busy seconds and steps are 0.
 
 Knows no torch.
 """
@@ -32,12 +32,12 @@ from speclib.worlds.owner import Owner
 from speclib.worlds.performer import Failure, pin
 from speclib.worlds.worker import Worker
 
-# Of a target's own settings, those that transformers obeys where nothing is sampled.
+# A target's own settings that transformers obeys without sampling.
 RULES = {"repetition_penalty", "min_new_tokens", "min_length", "suppress_tokens"}
 
 
 class Answer(NamedTuple):
-    """What a peer decoded: the new tokens and their text; counts and seconds."""
+    """A peer's new tokens and their text, with counts and seconds."""
 
     text: str
     tokens: tuple[int, ...]
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
 
 class PeerSetup(NamedTuple):
-    """What a peer's process needs to know, besides the pair."""
+    """What a peer's process needs to know, in addition to the pair."""
 
     dtype: str
     threads: int
@@ -60,17 +60,17 @@ class External:
     """A peer on ``pair``, open until ``close()``.
 
     name        one of EXTERNAL
-    threads     of its process, by default as many as the pair's place says; one is
-                pinned to the target's core, more are free
-    packed      our packed linear layers; False: torch's own, as users of transformers
-                have them
+    threads     of its process, by default the number that the pair's placement says; a
+                single one is pinned to the target's core, more are not
+    packed      our packed linear layers; False: torch's own, which users of
+                transformers have
     timeout     seconds that a request may take; ``start_timeout``: seconds that
                 building the models may take
     settings    the peer's own, see EXTERNAL
 
-    Raises SpeclibError for what is unknown or does not fit here, and DeviceLost with
-    the cause for a process that died or gave no answer in time. The next request then
-    has a new process, as it has after an interrupt.
+    Raises SpeclibError for an unknown peer or setting, or a pair that does not fit, and
+    DeviceLost with the cause if the process dies or does not answer in time. The next
+    request then starts a new process, as it does after an interrupt.
     """
 
     kind = "measured"
@@ -110,20 +110,20 @@ class External:
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """The number of the peer's process; none while it is closed or lost."""
+        """The peer's process id; empty while it is closed or lost."""
         return () if self._worker is None else self._worker.pids
 
     @checked
     def decode(self, prompt: Any, *, max_new_tokens: Count = 64) -> Answer:
         """Decodes ``prompt`` (a str, or chat messages) greedily.
 
-        It reads a prompt as ``speclib.decode`` does.
+        It reads a prompt like ``speclib.decode``.
         """
         prompt_ids = encode(prompt, self._opened, max_new_tokens)
         self._owner.take()
         try:
             worker = self._running_worker()
-            # A process that is gone is noticed when its answer is awaited.
+            # We notice a dead process when we wait for its answer.
             with contextlib.suppress(ConnectionError):
                 worker.pipe.send((prompt_ids, max_new_tokens))
             tokens, stats = self._receive(worker, "failed on", self.timeout)
@@ -134,7 +134,7 @@ class External:
         return Answer(text, tokens, stats)
 
     def _running_worker(self) -> Worker:
-        """The peer's process; a new one where there is none."""
+        """The peer's process, started if necessary."""
         if self._worker is None:
             self._worker = Worker(self.name, self.pair, generate, self._setup)
             self._receive(
@@ -151,8 +151,8 @@ class External:
     ) -> Any:
         """The next message of the process.
 
-        Raises DeviceLost where none comes in ``seconds`` (which ``seconds_setting``
-        sets), or where it is a failure, of which ``problem`` says what failed.
+        Raises DeviceLost if none comes in ``seconds`` (which ``seconds_setting`` sets),
+        or if it reports a failure; ``problem`` says what failed.
         """
         try:
             message = worker.receive(seconds, seconds_setting)
@@ -162,7 +162,7 @@ class External:
                 f"peer {self.name!r} on pair {self.pair.name!r} was lost: {error}"
             ) from None
         except BaseException:
-            # An interrupt: the answer that comes later would pass for the next one's.
+            # An interrupt: the late answer would pass for the next request's.
             self._end_process()
             raise
         if isinstance(message, Failure):
@@ -179,7 +179,7 @@ class External:
             self._end_process()
 
     def _end_process(self) -> None:
-        """Ends it; the next request has a new one."""
+        """Ends the process; the next request starts a new one."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
@@ -198,7 +198,7 @@ class External:
 
 
 def _find_peer(name: str, settings: Mapping[str, Any]) -> Peer:
-    """The peer called ``name``. Raises SpeclibError for one or a setting not known."""
+    """The peer called ``name``. Raises SpeclibError if it or a setting is unknown."""
     if name not in EXTERNAL:
         raise unknown_name(f"unknown peer {name!r}", name, EXTERNAL)
     peer = EXTERNAL[name]
@@ -218,13 +218,14 @@ def _check_pair(name: str, peer: Peer, opened: OpenPair) -> None:
     draft_runtime = opened.runtime("draft")
     if peer.drafts and draft_runtime != "torch":
         raise BadValue(
-            f"peer {name!r} needs a torch draft; that of {pair.name!r} runs in "
-            f"{draft_runtime}: give its twin, as embedded/duo-torch"
+            f"peer {name!r} needs a torch draft; the draft of {pair.name!r} runs in "
+            f"{draft_runtime}: give a pair with a torch draft, such as "
+            "embedded/duo-torch"
         )
 
 
 def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
-    """Raises SpeclibError for models that this machine has no place or memory for."""
+    """Raises SpeclibError if this machine lacks a device or memory for the models."""
     check_dtype(dtype)
     roles: tuple[Role, ...] = ("draft", "target") if peer.drafts else ("target",)
     preflight.check(opened, dtype, in_one_process=True, roles=roles)
@@ -233,7 +234,8 @@ def _check_memory(peer: Peer, opened: OpenPair, dtype: str) -> None:
 def generate(pair: Pair, setup: PeerSetup) -> Callable[[Any, object], Any]:
     """Builds a peer's models in its process.
 
-    Returns what answers a message: the prompt's token ids, and the most new tokens.
+    Returns the function that answers a message: the prompt's token ids, and the most
+    new tokens.
     """
     opened = open_pair(pair)
     pinned = opened.place.of("target") if setup.threads == 1 else ()

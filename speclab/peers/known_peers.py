@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 
 class Peer(NamedTuple):
-    """Somebody else's decoding.
+    """Another library's decoding.
 
-    ``drafts``: whether it runs the pair's draft. ``settings``: its parameters by their
-    names in transformers' GenerationConfig, with their defaults.
+    ``drafts``: whether it runs the pair's draft. ``settings``: its parameters with
+    their defaults, by their names in transformers' GenerationConfig.
     """
 
     about: str

@@ -1,8 +1,8 @@
 """transformers' own ``generate``, watched from outside.
 
-It is measured what ``generate`` decoded, when, and in how many passes: hooks on the
-networks count forward passes, and a streamer times what is verified. This module knows
-no method of speclib's, and decodes greedily only.
+We measure what ``generate`` decoded, when, and in how many passes: hooks on the
+networks count forward passes, and a streamer times verified tokens. This module knows
+no speclib method, and decodes only greedily.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Commit(NamedTuple):
 
 
 class Generated(NamedTuple):
-    """What one request gave: its new tokens, and counts as of speclib's own traces."""
+    """The new tokens of one request, with the counts that speclib's traces have."""
 
     tokens: tuple[int, ...]
     stats: Stats
@@ -35,10 +35,10 @@ class Generated(NamedTuple):
 class Watch(BaseStreamer):
     """Watches one request whose prompt has ``prompt_length`` tokens.
 
-    draft_passes: how many forward passes the draft made.
-    candidates: for each of the target's passes, the drafted tokens that it tested.
-    commits: the tokens that each of these passes added, with their time. transformers
-        hands over the prompt as the first of them.
+    draft_passes: forward passes of the draft.
+    candidates: for each target pass, the drafted tokens that it tested.
+    commits: the tokens that each target pass added, with their time. transformers
+        passes the prompt as the first commit.
     """
 
     def __init__(self, prompt_length: int):
@@ -55,10 +55,10 @@ class Watch(BaseStreamer):
     def keep_candidates(
         self, network: PreTrainedModel, args: tuple[object, ...], inputs: dict[str, Any]
     ) -> None:
-        """Hook before each pass of the target, which tells what the pass is fed.
+        """Hook before each target pass, which sees the pass's input.
 
-        That is the text's tokens that are not cached, then the candidates. The first
-        pass is fed the whole prompt, every later one only the last token.
+        The input is the text's uncached tokens, then the candidates. The first pass
+        gets the whole prompt, every later one only the last token.
         """
         fed = inputs["input_ids"][0]
         text_tokens = 1 if self.candidates else self.prompt_length
@@ -75,7 +75,7 @@ class Watch(BaseStreamer):
     def stats(self) -> Stats:
         """The counts of the request, once ``generate`` has returned.
 
-        A candidate counts as tested where a token was committed at its position.
+        A candidate counts as tested if a token was committed at its position.
         """
         commits = self.commits[1:]  # without the prompt
         drafted = accepted = rejected = committed = 0
@@ -105,11 +105,11 @@ class Watch(BaseStreamer):
 
 
 class Transformers:
-    """``generate`` with a target; with a draft it is assisted generation.
+    """``generate`` with a target. With a draft it is assisted generation.
 
-    eos: ids of which any one ends a text.
-    settings: those of the drafting, by their names in GenerationConfig.
-    rules: the target's own, as of ``GenerationSettings``.
+    eos: ids that end a text.
+    settings: for drafting, by their names in GenerationConfig.
+    rules: the target's own, see ``GenerationSettings``.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Transformers:
         widest = max(n.get_output_embeddings().out_features for n in networks)
         beyond_vocab = list(range(target.vocab, widest))
         for network in networks:
-            # One width for both, or transformers takes them for two tokenizers.
+            # The same width for both, or transformers assumes two tokenizers.
             network.config.get_text_config(decoder=True).vocab_size = target.vocab
             drafts = network is networks[-1]
             network.generation_config = _greedy_config(
@@ -142,9 +142,9 @@ class Transformers:
             _feed_known_tokens(draft, draft.stand_in)
 
     def __call__(self, request: tuple[tuple[int, ...], int]) -> Generated:
-        """Decodes one request: the prompt's ids, and the most tokens that are wanted.
+        """Decodes one request: the prompt's ids, and the most new tokens.
 
-        The new tokens are cut where plain decoding cuts them.
+        The new tokens end where plain decoding ends them.
         """
         prompt, limit = request
         ids = torch.tensor([prompt], device=self.target.device)
@@ -165,7 +165,7 @@ class Transformers:
         return Generated(tuple(new_tokens), watch.stats())
 
     def _attach(self, watch: Watch) -> list[torch.utils.hooks.RemovableHandle]:
-        """Has ``watch`` see the passes of both networks until its hooks are removed."""
+        """Attaches ``watch`` to the passes of both networks. Returns the hooks."""
         hooks = [
             self.target.register_forward_pre_hook(
                 watch.keep_candidates, with_kwargs=True
@@ -177,9 +177,9 @@ class Transformers:
 
 
 def _feed_known_tokens(draft: HFModel, stand_in: int) -> None:
-    """Has the draft's network read ``stand_in`` for tokens that it has no row for.
+    """Makes the draft read ``stand_in`` for tokens that its embedding lacks.
 
-    transformers feeds it every token of the target's, and would end there.
+    transformers feeds it every token of the target, and would fail there.
     """
 
     def known(module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> torch.Tensor:

@@ -1,12 +1,12 @@
-"""``make reproduce``: cells are measured, tables, notebooks and pages are written.
+"""``make reproduce``: measures cells, then writes tables, notebooks and pages.
 
 ``reproduce`` does all of it, ``order`` says what is measured when. ``book`` opens a
 paper for reading, ``notebooks`` runs its notebook, and ``publish`` writes the files
-under ``reports/``. ``real_model`` measures SmolLM2, and writes its page. ``site`` makes
-a folder of pages of what is committed.
+under ``reports/``. ``real_model`` measures SmolLM2 and writes its page. ``site`` builds
+a web site from the committed files.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "book",
     "compute_virtual",

@@ -1,4 +1,4 @@
-"""The audit's page among the reports, as Markdown and as HTML."""
+"""Writes the audit's page into the reports, as Markdown and as HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from speclib.atomic_files import write_atomically
 
 
 def make_audit_page() -> None:
-    """Writes reports/audit.md and audit.html, if there is an audit under data."""
+    """Writes reports/audit.md and audit.html, if ``data`` has an audit."""
     from speclab.audit.page import audit_page
 
     from .pages import notebook_page

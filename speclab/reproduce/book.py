@@ -1,11 +1,11 @@
-"""A paper opened for reading: its tables filled once, each shown as a page.
+"""A paper opened for reading: its tables are filled once, and each is shown as a page.
 
     pearl = Book("pearl")
     pearl.show("table-5")           # does it reproduce? by how much, and what to know
     pearl.timeline("table-1", "Llama2 7&70B")
 
-The notebooks under ``notebooks/reproduce`` call this. Numbers come from the rows that
-are published or were run here, and from the committed ones of the virtual clock.
+The notebooks under ``notebooks/reproduce`` use it. Numbers come from rows that were
+published or run here, and from the committed virtual numbers.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from speclab.views.tables.table_page import TablePage
     from speclib.drawing.timeline.widget import Timeline
 
-MOST_WAYS = 3  # columns of a page that says why the measured run differs
-OF_THE_AUTHORS = " (ours)"  # after a name, in the tables of its authors
+MOST_WAYS = 3  # columns for which a page says why the measured run differs
+OF_THE_AUTHORS = " (ours)"  # after the name of the authors' own method
 
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A run as a timeline takes it: its trace, and the text of each token id."""
+    """A run for a timeline: its trace, and the text of each token id."""
 
     trace: Trace
     pieces: dict[int, str]
@@ -51,7 +51,7 @@ class ShownRun:
 class Book:
     """A paper and its filled tables.
 
-    minutes  measure the paper's tables for so long before anything is shown
+    minutes  measure the paper's tables for this long before showing anything
     errors   why cells failed in the last measurement
 
     Raises SpeclibError for an unknown paper.
@@ -77,12 +77,12 @@ class Book:
 
     @cached_property
     def filled(self) -> dict[str, TableResult]:
-        """Every table with everything that is known of it, by item."""
+        """Every table with everything that is known about it, by item."""
         return fill_all(self.paper, self._known)
 
     @cached_property
     def others(self) -> list[LedgerLine]:
-        """What other machines have timed."""
+        """The ledger lines from other machines."""
         lines: list[LedgerLine] = []
         for result in self.filled.values():
             lines += lines_of_others(result, self._known)
@@ -94,25 +94,27 @@ class Book:
 
     @checked
     def item(self, name: str) -> TableResult:
-        """The item's table with everything that is known of it."""
-        self.paper.table(name)  # an unknown item is named
+        """The item's table with everything that is known about it."""
+        self.paper.table(name)  # raises an error that names an unknown item
         return self.filled[name]
 
     def show(self, name: str) -> ShownTable:
-        """The item's page: does it reproduce, by how much, and what to know first."""
+        """The item's page: does it reproduce, how closely, and what to know first."""
         from speclab.views.tables.shown import ShownTable
 
         return ShownTable(self.item(name), self.page(name))
 
     def page(self, name: str) -> TablePage:
-        """The same as data, from which Markdown and HTML are made."""
+        """The item's page as data, from which Markdown and HTML are made."""
         from speclab.views.tables.table_page import table_page
 
         return table_page(self.item(name), self.others, self._ways(name))
 
     def _ways(self, name: str) -> dict[str, Reconciled]:
-        """From print to measurement, cause by cause: of the paper's first table alone,
-        and there of a few columns, since each takes seconds."""
+        """From print to measurement, cause by cause.
+
+        Only for a few columns of the paper's first table, since each takes seconds.
+        """
         main = self.item(name).table.main
         is_first = name == self.paper.facts.get("first_table")
         if not is_first or main is None or main.by or main.over == "rows":
@@ -130,11 +132,11 @@ class Book:
     def timeline(
         self, name: str, column: str | None = None, *, tokens: int = 24
     ) -> Timeline | None:
-        """The printed steps of an item, replayed; or one request of each row of a
-        ``column``, simulated now at the paper's latencies.
+        """An item's printed steps, replayed; or a request for each row of a ``column``.
 
-        The axis is cut off where the slowest method has written so many ``tokens``.
-        It is None where the column has no virtual numbers.
+        These requests are simulated now, with the paper's latencies. The axis ends
+        where the slowest method has written ``tokens`` tokens. Returns None if the
+        column has no virtual numbers.
         """
         from speclib.drawing.timeline.widget import timeline
 
@@ -160,13 +162,13 @@ class Book:
 
 
 def _replayed_run(steps: ReplayedSteps) -> ShownRun:
-    """A replayed run; printed tokens are words without blanks, so each gets one."""
+    """A replayed run; printed tokens are words without spaces, so each gets one."""
     pieces = {token: f" {word}" for token, word in steps.pieces.items()}
     return ShownRun(steps.trace, pieces)
 
 
 def _when_written(tokens: int, trace: Trace) -> float:
-    """When a run has written so many tokens, or all that it wrote; in seconds."""
+    """When a run has written ``tokens`` tokens, or all that it wrote, in seconds."""
     written = 0
     for event in trace.commits:
         written += len(event.tokens)

@@ -1,4 +1,4 @@
-"""Computes what ``data`` lacks of the virtual clock's numbers, or all of them anew."""
+"""Computes the virtual numbers that ``data`` lacks, or recomputes all of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from speclib.atomic_files import write_atomically
 
 
 def compute_virtual(papers: Iterable[Paper], anew: bool = False) -> dict[str, str]:
-    """Brings ``data/virtual.csv`` and ``data/virtual-grids.json`` up to the papers.
+    """Brings ``data/virtual.csv`` and ``data/virtual-grids.json`` up to date.
 
-    Lines of cells that no paper has any more are left out where all are computed
-    ``anew``. A cell that fails leaves the others standing; returns why, by its name.
+    With ``anew`` everything is recomputed, and lines of cells that no paper has any
+    more are dropped. A failing cell does not affect the others; returns the reason by
+    the cell's name.
     """
     papers = list(papers)
     lines = {} if anew else virtual_numbers.read_texts()
@@ -46,7 +47,7 @@ def compute_virtual(papers: Iterable[Paper], anew: bool = False) -> dict[str, st
 def missing_cells(
     papers: Iterable[Paper], lines: Container[Key] | None = None
 ) -> dict[VirtualSpec, list[TableCell]]:
-    """The virtual cells of which the file lacks a line: of each run its cells."""
+    """The cells that lack a line in the file, by their spec."""
     there = virtual_numbers.read_texts() if lines is None else lines
     cells: dict[VirtualSpec, list[TableCell]] = {}
     for paper in papers:
@@ -59,7 +60,7 @@ def missing_cells(
 
 
 def fill_now(table: Table) -> TableResult:
-    """A table with its virtual numbers computed now; nothing is kept."""
+    """A table with its virtual numbers computed now; nothing is stored."""
     cells = cells_to_run(table, ("virtual",))
     numbers = {}
     for cell in cells:

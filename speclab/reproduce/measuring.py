@@ -1,4 +1,4 @@
-"""Measuring some papers' tables, in the order of ``order``."""
+"""Measures papers' tables, in the order of ``order``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from speclab.papers.paper_schema import Paper
     from speclab.runs.spec import Spec
 
-Say = Callable[[str], object]  # where progress is told
+Say = Callable[[str], object]  # shows a line of progress
 
 
 def print_at_once(text: str) -> None:
-    """Prints a line that a log shows without delay."""
+    """Prints a line and flushes it, so that a log shows it without delay."""
     print(text, flush=True)
 
 
 def measure_papers(
     papers: Iterable[Paper], deadline: float, quick: bool, say: Say
 ) -> dict[Spec, str]:
-    """Measures some papers' tables in the order of ``order``; returns what failed."""
+    """Measures papers' tables in the order of ``order``; returns why cells failed."""
     from speclab.measure.fit import fit, needs_fit
     from speclab.measure.measure import Step, measure
     from speclab.runs.spec import MeasuredSpec, Spec
@@ -42,8 +42,8 @@ def measure_papers(
         try:
             if time.monotonic() < deadline and needs_fit(pair, dtype):
                 say(f"{pair}: {fit(pair, dtype)}")
-        except Exception as error:  # its cells fail, too, and all others are measured
+        except Exception as error:  # its cells will fail too; the others are measured
             say(f"{pair} is not fitted: {error}")
-    say(f"measuring for {(deadline - time.monotonic()) / 60:.1f} min at most")
+    say(f"measuring for at most {(deadline - time.monotonic()) / 60:.1f} min")
     errors = measure(todo, deadline, say)
     return {asked: why for asked, why in errors.items() if isinstance(asked, Spec)}

@@ -1,4 +1,4 @@
-"""Notebooks run strictly: unknown parameters fail, and no half-written result stays.
+"""Runs notebooks strictly: unknown parameters fail, no half-written result remains.
 
 Papermill's own command only warns about a parameter that the notebook does not have.
 """
@@ -42,11 +42,11 @@ def run_notebook(
 ) -> Path:
     """Runs the notebook ``path`` and writes the executed one to ``out``.
 
-    ``bar``: show how far it is, where there is a terminal.
+    ``bar``: show a progress bar, if there is a terminal.
 
-    Raises SpeclibError for a parameter that the notebook does not have, and for a cell
-    that fails. On an error ``out`` is left as it was; the notebook up to the failing
-    cell is then in ``out``.part.
+    Raises SpeclibError for a parameter that the notebook does not have, and for a
+    failing cell. On an error ``out`` is unchanged, and ``out``.part has the notebook up
+    to the failing cell.
     """
     parameters = dict(parameters or {})
     if not path.is_file():
@@ -64,7 +64,7 @@ def run_notebook(
 
 
 class NotebookToRun(NamedTuple):
-    """A notebook, where it goes when it is executed, and what it is called."""
+    """A notebook to run, the path for its executed copy, and a name for it."""
 
     name: str
     path: Path
@@ -75,9 +75,9 @@ class NotebookToRun(NamedTuple):
 def run_notebooks(
     to_run: Sequence[NotebookToRun],
 ) -> Iterator[tuple[str, str | None]]:
-    """Runs notebooks at the same time, one per core.
+    """Runs notebooks in parallel, one per core.
 
-    Gives the name of each as it ends, and why it failed: None where it did not.
+    Yields the name of each as it ends, with the reason if it failed, else None.
     """
     running = {notebook.name for notebook in to_run}
     try:
@@ -90,7 +90,7 @@ def run_notebooks(
 
 
 def _run_one(notebook: NotebookToRun) -> tuple[str, str | None]:
-    """In a process of its own."""
+    """Runs a notebook in a worker process; returns its name, and why it failed."""
     try:
         run_notebook(notebook.path, notebook.out, notebook.parameters, bar=False)
     except Exception as error:  # a kernel that dies, for instance
@@ -99,7 +99,7 @@ def _run_one(notebook: NotebookToRun) -> tuple[str, str | None]:
 
 
 def in_words(error: Exception) -> str:
-    """An error with its type, where its text alone may say nothing."""
+    """An error's text, with its type if the text alone may say nothing."""
     if isinstance(error, SpeclibError):
         return str(error)
     return f"{type(error).__name__}: {error}"
@@ -108,9 +108,9 @@ def in_words(error: Exception) -> str:
 def store_lecture(path: Path) -> Path:
     """Runs a lecture in place, with its default parameters, and cleans it for storing.
 
-    Outputs that a page can show are stored: text, tables, pictures. Widgets, whose
-    state would be missing, and the times of execution are not. Buttons that run real
-    models are clicked.
+    It stores outputs that a page can show: text, tables, pictures. Widgets, whose state
+    would be missing, and execution times are dropped. Buttons that run real models are
+    clicked.
     """
     os.environ["SPECLIB_CLICK"] = "1"
     try:
@@ -123,7 +123,7 @@ def store_lecture(path: Path) -> Path:
 
 
 def _keep_what_pages_show(notebook: NotebookNode, name: str) -> None:
-    """Removes all that changes from run to run, or needs a kernel to be shown."""
+    """Removes everything that changes from run to run, or needs a kernel."""
     metadata = {"language_info": {"name": "python"}}
     if "kernelspec" in notebook.metadata:
         metadata["kernelspec"] = notebook.metadata["kernelspec"]
@@ -142,10 +142,10 @@ def _keep_what_pages_show(notebook: NotebookNode, name: str) -> None:
 
 
 def with_palette(png: bytes) -> bytes:
-    """The picture in 256 colours on white, which takes less than half of the bytes.
+    """The picture in 256 colours on white, which takes less than half the bytes.
 
-    Ours are drawn in a few flat colours; their rounded corners let a page through.
-    Needs Pillow, which storing lessons brings.
+    Our pictures use a few flat colours, and their rounded corners are transparent.
+    Needs Pillow, which is installed wherever lessons are stored.
     """
     from PIL import Image
 
@@ -164,8 +164,8 @@ def with_palette(png: bytes) -> bytes:
 def list_parameters(path: Path) -> list[str]:
     """The names of a notebook's parameters.
 
-    They are what the one cell assigns that has the tag ``parameters``. Raises
-    SpeclibError if not exactly one cell has it.
+    They are assigned in the one cell tagged ``parameters``. Raises SpeclibError unless
+    exactly one cell has this tag.
     """
     cells = []
     for cell in read_notebook(path).cells:
@@ -186,7 +186,7 @@ def list_parameters(path: Path) -> list[str]:
 
 
 def _targets(statement: ast.stmt) -> list[ast.expr]:
-    """What a statement assigns to."""
+    """The targets of an assignment; empty for other statements."""
     if isinstance(statement, ast.Assign):
         return statement.targets
     if isinstance(statement, ast.AnnAssign):
@@ -195,7 +195,7 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
 
 
 def _check_parameters(path: Path, parameters: Mapping[str, object]) -> None:
-    """Raises an error for a parameter that the notebook does not have."""
+    """Raises UnknownName for a parameter that the notebook does not have."""
     known = list_parameters(path)
     for name in parameters:
         if name not in known:
@@ -204,7 +204,7 @@ def _check_parameters(path: Path, parameters: Mapping[str, object]) -> None:
 
 # -- execution -------------------------------------------------------------------------
 def _execute(path: Path, part: Path, parameters: dict[str, object], bar: bool) -> None:
-    """Runs a notebook by papermill, which writes ``part`` after every cell."""
+    """Runs a notebook with papermill, which writes ``part`` after every cell."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 

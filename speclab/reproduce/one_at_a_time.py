@@ -13,10 +13,10 @@ from speclib.atomic_files import cannot_write
 
 @contextmanager
 def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
-    """Waits until no other run of this checkout is under way, and says so.
+    """Waits, with a message, until no other run is under way in this checkout.
 
-    The system frees the lock of a run that was killed. Raises SpeclibError where the
-    lock's file cannot be written.
+    The system frees the lock of a killed run. Raises SpeclibError if the lock file
+    cannot be written.
     """
     path = paths.CACHE / "reproduce.lock"
     lock = FileLock(path)
@@ -25,8 +25,8 @@ def one_at_a_time(say: Callable[[str], object]) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         say(
-            "another run is under way in this checkout: waiting for its end "
-            "(interrupt to leave it alone); what it has run is not run again"
+            "another run is under way in this checkout: waiting for it to end "
+            "(interrupt to stop waiting); its finished runs are not repeated"
         )
         lock.acquire()
     except OSError as error:

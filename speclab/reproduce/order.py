@@ -1,17 +1,17 @@
-"""What is measured when: this list decides it, from top to bottom, until the deadline.
+"""The order of measurements: this list, from top to bottom, until the deadline.
 
-    1  PEARL's main table: eight prompts of every cell
-    2  the other papers' main tables: four prompts of every cell
-    3  the rest of the main tables: what is emulated beside measured cells, and plain
+    1  PEARL's main table: eight prompts per cell
+    2  the other papers' main tables: four prompts per cell
+    3  the rest of the main tables: emulated cells next to measured ones, and plain
        decoding on all cores
-    4  every other table: one prompt of every cell
-    5  values that no run of a method gives
-    6  all tables: two prompts, four, eight, and so on up to what each cell asks for
+    4  every other table: one prompt per cell
+    5  values that do not come from running a method
+    6  all tables: two prompts, four, eight, and so on up to the number a cell asks for
 
-With ``quick`` the first two are three prompts and one, and nothing else. To start a
-pair's workers and to choose its windows takes as long as ten runs, so a step takes as
-many prompts as it can. Cells that stand in several tables are measured once. A run that
-has its row is not run again, so a second call goes on where the first one ended.
+With ``quick``, only the first two are measured, with three prompts and with one.
+Starting a pair's workers and choosing its windows takes as long as ten runs, so a step
+takes as many prompts as it can. A cell in several tables is measured once. A run that
+has a row is not repeated, so a second call continues where the first one ended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIRST = "pearl"  # the paper whose main table comes first
 
 
 def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | ValuesStep]:
-    """The list above for some papers."""
+    """The steps of the list above for the given papers."""
     first = [spec for p in papers if p.key == FIRST for spec in main_specs(p)]
     others = [spec for p in papers if p.key != FIRST for spec in main_specs(p)]
     yield from _to(_at_the_head(first), 3 if quick else 8)
@@ -51,8 +51,10 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
 
 
 def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
-    """The measured cells, without plain decoding on all cores of a pair; of DSI, which
-    has none, the emulated ones."""
+    """The measured cells, except plain decoding on all cores of a pair.
+
+    DSI has no measured cells, so its emulated ones are taken.
+    """
     measured = [spec for spec in specs if isinstance(spec, MeasuredSpec)]
     emulated = [spec for spec in specs if isinstance(spec, EmulatedSpec)]
     return [
@@ -62,7 +64,7 @@ def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
 
 
 def _to(specs: Sequence[Spec], prompts: int) -> Iterator[Step]:
-    """These cells, to so many prompts each; fewer where a cell asks for fewer."""
+    """Steps that bring each cell to ``prompts`` prompts, or as many as it asks for."""
     by_prompts: dict[int, list[Spec]] = {}
     for spec in specs:
         by_prompts.setdefault(min(prompts, spec.requests), []).append(spec)
@@ -77,7 +79,7 @@ def main_specs(paper: Paper) -> list[Spec]:
 
 
 def specs_of(paper: Paper, items: Iterable[str]) -> list[Spec]:
-    """The timed cells of some tables, with plain decoding on all cores."""
+    """The timed cells of the given tables, and plain decoding on all cores."""
     specs: list[Spec] = []
     for item in items:
         for cell in cells_to_run(paper.table(item), TIMED_KINDS):

@@ -1,4 +1,4 @@
-"""Executed notebooks as pages that open from the disk, and the page that lists them."""
+"""Executed notebooks as pages that open from disk, and the page that lists them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ th, td {{ padding: 0.1rem 0.5rem; vertical-align: top; }}
 def notebook_page(executed: str, title: str) -> str:
     """The page of an executed notebook (its JSON text): texts and outputs, no code.
 
-    Its charts ask for plotly.min.js beside it, and nothing else is asked for.
+    Its charts load plotly.min.js from the same folder; it loads nothing else.
     """
     from nbconvert import HTMLExporter
 
@@ -48,10 +48,10 @@ def notebook_page(executed: str, title: str) -> str:
 
 
 def _prepare_output(output: NotebookNode) -> None:
-    """Turns a chart into HTML and a widget into its picture, and describes pictures."""
+    """Turns a chart into HTML and a widget into its picture; adds alternative texts."""
     forms = output.get("data", {})
     if forms.pop(WIDGET, None) and "image/png" not in forms:
-        output.data = {"text/html": ""}  # of a progress bar, for instance
+        output.data = {"text/html": ""}  # for example, a progress bar
     elif PLOTLY in forms:
         output.data = {"text/html": _chart_html(forms[PLOTLY])}
     elif "image/png" in forms:
@@ -74,7 +74,7 @@ def _chart_html(figure: dict[str, Any]) -> str:
 
 
 def index_html(markdown: str, pages: Set[str]) -> str:
-    """The same as a page; its links lead to the pages that are there."""
+    """The index as a page; its links lead to HTML pages if they exist."""
     import mistune
 
     text = str(mistune.html(markdown))

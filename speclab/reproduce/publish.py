@@ -1,7 +1,7 @@
-"""The files of reports: ledger, claims, Markdown, pages, index.
+"""Writes the report files: ledger, claims, Markdown, pages, index.
 
-Each is written whole or left untouched, and made of what is known now. What the files
-look like is the business of ``views``.
+Each is written whole or left untouched, from what is known now. ``views`` decides what
+the files look like.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .book import Book
 
 # -- rows of other machines ------------------------------------------------------------
 def merge_rows(path: Path) -> int:
-    """Takes in rows that another machine wrote; returns how many are new.
+    """Adds rows that another machine wrote; returns how many are new.
 
-    They are put into ``data/runs/<machine>.csv``, from where every report shows them.
-    Raises BadValue for a file that is damaged or holds other columns.
+    They go into ``data/runs/<machine>.csv``, so that every report shows them. Raises
+    BadValue for a file that is damaged or has other columns.
     """
     if not path.is_file():
         raise BadValue(
-            f"no rows {path}: give another machine's file of .cache/runs or data/runs"
+            f"no file {path}: give another machine's file from .cache/runs or data/runs"
         )
     if path.name.endswith("-values.csv"):
         known_values = set(read_all_values())
@@ -80,7 +80,7 @@ def write_tables(books: Iterable[Book]) -> None:
 
 
 def items_by_paper() -> dict[str, list[str]]:
-    """The tables, figures and so on of every paper."""
+    """The items (tables, figures and so on) of every paper."""
     items = {}
     for path in sorted(paths.DATA.glob("papers/*/paper.toml")):
         key = path.parent.name
@@ -90,16 +90,16 @@ def items_by_paper() -> dict[str, list[str]]:
 
 # -- pages -----------------------------------------------------------------------------
 def write_front_figure(book: Book) -> None:
-    """Writes timeline.png, the front page's figure, of the paper that has it."""
+    """Writes timeline.png, the front page's figure, if it is from this paper."""
     front = book.paper.facts.get("front")
     if front:
         timeline = book.timeline(front["item"], front["column"])
-        if timeline is not None:  # else its table is not filled
+        if timeline is not None:  # None if its table is not filled
             timeline.save(paths.REPORTS / "timeline.png")
 
 
 def write_page(book: Book, executed: Path) -> None:
-    """Writes <paper>.html from the executed notebook, and plotly beside it."""
+    """Writes <paper>.html from the executed notebook, and plotly.min.js next to it."""
     from plotly.offline import get_plotlyjs
 
     from .pages import notebook_page
@@ -110,7 +110,7 @@ def write_page(book: Book, executed: Path) -> None:
 
 
 def write_index_page(books: Iterable[Book]) -> None:
-    """Writes index.md, a line per paper, and index.html, which leads to the pages."""
+    """Writes index.md, a line per paper, and index.html, which links to the pages."""
     from speclab.views.tables.markdown import index_markdown
 
     from .pages import index_html
@@ -123,10 +123,10 @@ def write_index_page(books: Iterable[Book]) -> None:
 
 
 def _further_pages() -> list[str]:
-    """The index's lines on pages that are of no paper, as far as they are there."""
+    """The index's lines for existing pages that don't belong to a paper."""
     lines = {
         "smollm2.md": "[A real model](smollm2.md): every method on SmolLM2, measured.",
-        "audit.md": "[The audit](audit.md): what papers and codes claim, tried here.",
+        "audit.md": "[The audit](audit.md): what papers and code claim, checked.",
         "ledger.csv": "[All numbers](ledger.csv), [all claims](claims.csv): as tables.",
     }
     return [

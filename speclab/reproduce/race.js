@@ -1,5 +1,5 @@
-// A race on a page without Python: the slider chooses among timelines that Python drew before, as
-// pictures[alpha] = [svg, story]. race.py puts this behind the timeline's own script.
+// A race on a page without Python: the slider chooses among timelines that Python has drawn,
+// pictures[alpha] = [svg, story]. race.py appends this to the timeline's own script.
 function showRace(figure, pictures, first) {
   const stops = Object.keys(pictures).sort((a, b) => a - b);
   const slider = figure.querySelector("input");
@@ -14,7 +14,7 @@ function showRace(figure, pictures, first) {
   slider.addEventListener("input", () => show(stops[slider.value]));
   show(first);
 
-  // A value in the lesson's text, as in <button disabled value="alpha=1">, moves the slider.
+  // A button in the lesson's text, such as <button disabled value="alpha=1">, moves the slider.
   for (const alpha of stops) {
     for (const button of document.querySelectorAll(`button[value="alpha=${alpha}"]`)) {
       button.disabled = false;

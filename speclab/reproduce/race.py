@@ -1,6 +1,6 @@
-"""A race of methods that moves on a page without Python.
+"""An animated race of methods, on a page without Python.
 
-For every stop of a slider its timeline is drawn while the page is written, and the
+The timeline for every stop of the slider is drawn when the page is written; the
 timeline widget's own script shows and plays it. A page has one race.
 """
 
@@ -16,7 +16,7 @@ from speclib.decoding.compare import compare
 from speclib.drawing.timeline.widget import SCRIPT, STYLE
 
 RACE_SCRIPT = Path(__file__).with_name("race.js")
-RATES = (0.0, 0.2, 0.4, 0.45, 0.5, 0.6, 0.8, 0.9, 1.0)  # of acceptance
+RATES = (0.0, 0.2, 0.4, 0.45, 0.5, 0.6, 0.8, 0.9, 1.0)  # acceptance rates
 FIRST_RATE = 0.8
 WIDTH = 860  # pixels; on a narrower page the picture shrinks
 FIGURE = """
@@ -25,8 +25,8 @@ FIGURE = """
 <label>α, the acceptance rate: <output></output>
 <input type="range" min="0" step="1"></label>
 <div class="speclib-timeline"></div>
-<p>Which words the draft model gets right is drawn at random. All numbers are virtual:
-the methods' own code, on a simulated clock.</p>
+<p>Which words the draft model gets right is random. All numbers are virtual: the
+methods' own code, on a simulated clock.</p>
 </figure>
 <style>{style}</style>
 <script type="module">
@@ -37,7 +37,7 @@ showRace(document.getElementById("race"), {pictures}, "{first}");
 
 
 class Race(NamedTuple):
-    """Plain decoding, speculative decoding, and ``method`` if it is another one."""
+    """Plain decoding, speculative decoding, and ``method`` if it is neither."""
 
     title: str
     method: str
@@ -52,7 +52,7 @@ OF_LESSONS = {"00_start_here": TWO_WAYS, "20_pearl": THREE_WAYS}
 
 
 def race_html(race: Race) -> str:
-    """The figure of a race, with everything that it needs."""
+    """A race's figure as HTML, with its style, script and data."""
     simulated = partial(compare, race.method, **race.settings)
     rates = {"alpha": (0.0, 1.0, 0.01, FIRST_RATE)}
     shown = explorer(simulated, rates, typical=True, width=WIDTH)
@@ -67,5 +67,5 @@ def race_html(race: Race) -> str:
         pictures=json.dumps(pictures).replace("<", "\\u003c"),
         first=f"{FIRST_RATE:g}",
     )
-    # In Markdown, HTML would end at an empty line.
+    # In Markdown, an empty line would end the HTML.
     return "\n".join(line for line in html.splitlines() if line.strip())

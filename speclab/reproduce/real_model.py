@@ -1,7 +1,7 @@
-"""SmolLM2 by every method: measured on chats, and shown as ``reports/smollm2.md``.
+"""SmolLM2 with every method: measured on chats, and shown in ``reports/smollm2.md``.
 
-The page is made of rows, as every number is; measuring adds rows of this machine. Each
-method runs in its own settings and, where it has a window, at the best one too.
+The page is made from rows, and measuring adds rows from this machine. Each method runs
+with its default settings, and methods with a window also with the best one.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from speclib.trace.metrics import total
 from .measuring import print_at_once
 
 PAIR = "smollm2"
-TASK = "mt_bench"  # chats of eight kinds, in turns; Spec-Bench's where it is given
+TASK = "mt_bench"  # chats of eight kinds in turn; Spec-Bench's if it is available
 VIRTUAL_REQUESTS = 8
 
-# Outputs are compared on other tasks, too, a few tokens after each prompt.
+# Outputs are also compared on other tasks, for a few tokens after each prompt.
 EXACT_TASKS = (
     *("humaneval", "mgsm_de", "mgsm_zh", "translation", "mgsm_ru"),
     *("summarization", "mgsm_th", "gsm8k", "mgsm_te"),
 )
-EXACT_PROMPTS, EXACT_TOKENS = 2, 16  # of each task, and after each of them
+EXACT_PROMPTS, EXACT_TOKENS = 2, 16  # prompts per task, tokens per prompt
 
-# Settings beside the window. Methods whose passes read many tokens have narrow ones,
-# too: by default some of them are slower than plain decoding (see ``About.narrow``).
+# Method, window and other settings. Methods whose passes read many tokens also run with
+# narrow settings: by default some are slower than plain decoding (see
+# ``About.narrow``).
 SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("speculative", "auto", {}),
     ("speculative", "best", {}),
@@ -60,19 +61,19 @@ SETTINGS: tuple[tuple[str, str | None, dict[str, int]], ...] = (
     ("transformers-prompt-lookup", None, {}),
 )
 
-ABOUT = """# SmolLM2 by every method
+ABOUT = """# SmolLM2 with every method
 
 SmolLM2-135M-Instruct, a real language model, answers chats. Its draft is itself in four
-bits, in llama.cpp: quantised self-drafting. This is no paper's reproduction. Both are
-one model, so the draft is nearly always right, and nothing here says what a small draft
-model would reach.
+bits, in llama.cpp: quantised self-drafting. This reproduces no paper. Both are the same
+model, so the draft is nearly always right, and these numbers do not tell what a small
+draft model would achieve.
 
-`speed-up` is over plain decoding, which ran in turns with the method on the same
-prompts: the geometric mean, with its 95 % interval. `virtual` is our code of the method
-on a simulated clock, at the c and the acceptance rate that were measured; a pass over
-many tokens costs no more there than one over a single token. On a CPU it does cost
-more, which is what separates the two columns. Outputs are exact unless the last column
-says otherwise. `python -m speclab real` measures it on your machine.
+`speed-up` is over plain decoding, which took turns with the method on the same prompts:
+a geometric mean, with its 95 % interval. `virtual` is our code of the method on a
+simulated clock, with the measured c and acceptance rate; there, a pass over many tokens
+costs no more than one over a single token. On a CPU it does cost more, which explains
+the difference between the two columns. Outputs are exact unless the last column says
+otherwise. `python -m speclab real` measures all of it on your machine.
 
 transformers' own decoding runs on the same weights. Its assisted generation is missing:
 it needs a draft in torch with the same tokens, and this model comes in one size.
@@ -114,7 +115,7 @@ def specs(tokens: int, task: str = TASK) -> tuple[MeasuredSpec, ...]:
 
 
 def exact_specs(task: str) -> tuple[MeasuredSpec, ...]:
-    """The cells whose outputs are compared, each method in its own windows."""
+    """The cells whose outputs are compared, each method with its default window."""
     cells = specs(EXACT_TOKENS, task)
     return tuple(cell for cell in cells if cell.gamma != "best")
 
@@ -125,9 +126,9 @@ def measure_real_model(
     minutes: float,
     say: Callable[[str], object] = print_at_once,
 ) -> dict[str, str]:
-    """Measures so many prompts by all methods; returns why some failed.
+    """Measures ``prompts`` prompts with all methods; returns why some failed.
 
-    A second call goes on where the first one ended.
+    A second call continues where the first one ended.
     """
     cells = specs(tokens)
     steps = [Step(cells, number) for number in range(1, prompts + 1)]
@@ -137,9 +138,9 @@ def measure_real_model(
 def compare_outputs(
     minutes: float, say: Callable[[str], object] = print_at_once
 ) -> dict[str, str]:
-    """Compares all outputs on the prompts of ``EXACT_TASKS``; returns why some failed.
+    """Compares all outputs on prompts from ``EXACT_TASKS``; returns why some failed.
 
-    A second call goes on where the first one ended.
+    A second call continues where the first one ended.
     """
     steps = []
     for prompts in range(1, EXACT_PROMPTS + 1):
@@ -152,7 +153,7 @@ def _measure(
 ) -> dict[str, str]:
     deadline = time.monotonic() + 60 * minutes
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that some are slow is what the page says
+        warnings.simplefilter("ignore")  # the page itself says which are slow
         errors = measure(steps, deadline, say)
     return {
         cell.name: errors[cell] for cell in errors if isinstance(cell, MeasuredSpec)
@@ -161,7 +162,7 @@ def _measure(
 
 # -- the page --------------------------------------------------------------------------
 def write_real_model() -> None:
-    """Writes ``reports/smollm2.md``, if any machine has measured it."""
+    """Writes ``reports/smollm2.md``, if any machine has measured SmolLM2."""
     known = [row for row in read_all() if row.key.on == PAIR]
     timed = [row for row in known if row.key.limit != EXACT_TOKENS]
     if not timed:
@@ -177,7 +178,7 @@ def write_real_model() -> None:
 
 
 def _section(rows: Rows, machine: str, tokens: int) -> Iterator[str]:
-    """A machine's table; its fastest method comes first."""
+    """A machine's table, fastest method first."""
     found = [rows.of(spec, machine) for spec in specs(tokens)]
     known = [runs for runs in found if runs is not None]
     known = [runs for runs in known if isfinite(number_of("speedup", runs).value)]
@@ -212,14 +213,14 @@ def _exactness(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _name(spec: Spec) -> str:
-    """What the page calls a cell's method."""
+    """The name of a cell's method on the page."""
     if spec.is_peer:
         return EXTERNAL[spec.method].about
     return about(spec.method).name
 
 
 def _line(runs: CellRuns) -> str:
-    """A method's row of the table."""
+    """A method's row in the table."""
     speedup = number_of("speedup", runs)
     low, high = speedup.interval
     sure = f"{low:.2f} .. {high:.2f}" if speedup.n > 1 else ""
@@ -243,7 +244,7 @@ def _line(runs: CellRuns) -> str:
 
 
 def _virtual(runs: CellRuns, alpha: float) -> str:
-    """The speed-up on the virtual clock; "" for a method that looks its drafts up."""
+    """The virtual speed-up; "" for a method without a draft model."""
     spec = runs.spec
     if spec.is_peer or not about(spec.method).uses_draft or not isfinite(alpha):
         return ""

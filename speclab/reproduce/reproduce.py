@@ -1,8 +1,8 @@
-"""``make reproduce``: measures as long as a budget lasts, then writes all reports.
+"""``make reproduce``: measures until the time budget is used, then writes all reports.
 
-Measuring leaves rows, and reports are made of rows: the two know nothing of each other,
-and this file calls the one and then the other. Whatever ends a measurement, time or an
-interrupt, reports are written of what there is.
+Measuring writes rows, and reports are made from rows. The two know nothing about each
+other; this file calls one and then the other. Whether time runs out or an interrupt
+comes, reports are written from the rows that exist.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 DEFAULT_MINUTES = 20.0
 QUICK_MINUTES = 5.0
 FULL_MINUTES = 60.0
-PAGES_SECONDS = 120.0  # of the budget, that the pages take on two cores
+PAGES_SECONDS = 120.0  # part of the budget: what the pages take on two cores
 QUICK_PAGES_SECONDS = 90.0  # without the audit's page
-RUNNERS = ("papermill", "nbconvert", "ipykernel")  # what running a notebook takes
+RUNNERS = ("papermill", "nbconvert", "ipykernel")  # packages for running a notebook
 
 
 @dataclass
 class Outcome:
-    """What a call did.
+    """The outcome of a call.
 
-    failed       why, by the name of the cell or of the notebook that failed
-    interrupted  whether an interrupt ended it; reports were written nevertheless
+    failed       the reason for each cell or notebook that failed, by its name
+    interrupted  whether an interrupt ended it; reports were written anyway
     """
 
     failed: dict[str, str] = field(default_factory=dict)
@@ -53,17 +53,17 @@ def reproduce(
     quick: bool = False,
     say: Say = print_at_once,
 ) -> Outcome:
-    """Measures for so many minutes at most, and writes reports.
+    """Measures for at most ``minutes``, and writes reports.
 
-    only     papers that are measured, and whose pages are made; all without it
-    minutes  0 measures nothing: the reports are made of the rows that are there
-    quick    the main tables alone; the audit's page stays as it is
+    only     papers to measure and to write pages for; all if empty
+    minutes  0 measures nothing: the reports are made from existing rows
+    quick    only the main tables; the audit's page is not rewritten
 
-    Raises SpeclibError for an unknown paper. Cells that fail are in the outcome, and
+    Raises SpeclibError for an unknown paper. Failed cells are in the outcome;
     everything else is written.
     """
     if not 0 <= minutes < float("inf"):
-        raise BadValue(f"minutes is {minutes:g}: give a number of minutes from 0 on")
+        raise BadValue(f"minutes is {minutes:g}: give a number of minutes, at least 0")
     papers = choose_papers(only)
     started = time.monotonic()
     outcome = Outcome()
@@ -77,14 +77,14 @@ def reproduce(
                 errors = measure_papers(papers, deadline, quick, say)
             except KeyboardInterrupt:
                 outcome.interrupted = True
-                say("\ninterrupted: writing the reports of what there is")
+                say("\ninterrupted: writing the reports from existing rows")
         outcome.failed |= {spec.name: why for spec, why in errors.items()}
         outcome.failed |= write_reports(papers, errors, say, quick)
     return outcome
 
 
 def choose_papers(only: Iterable[str] = ()) -> list[Paper]:
-    """The papers that have a folder of tables, by their place; or ``only`` some."""
+    """The papers that have a folder of tables, in order; or ``only`` some of them."""
     from speclab.papers.load_papers import load_paper
 
     papers = [load_paper(path.parent.name) for path in all_paper_files()]
@@ -108,7 +108,7 @@ def complete_virtual(papers: Iterable[Paper], say: Say) -> dict[str, str]:
 
     missing = missing_cells(papers)
     if missing:
-        say(f"{len(missing)} cells of the virtual clock are not in data/virtual.csv")
+        say(f"computing {len(missing)} virtual cells that data/virtual.csv lacks")
     return compute_virtual(papers)
 
 
@@ -118,7 +118,7 @@ def write_reports(
 ) -> dict[str, str]:
     """Writes tables, pages and the index; returns why some failed.
 
-    Unless ``quick``, the page of the audit, too.
+    Unless ``quick``, it also writes the audit's page.
     """
     from . import publish
     from .audit_page import make_audit_page
@@ -140,15 +140,15 @@ def write_reports(
 
 
 def _missing_runners() -> list[str]:
-    """What running a notebook takes and is not installed."""
+    """Packages for running a notebook that are not installed."""
     return [tool for tool in RUNNERS if find_spec(tool) is None]
 
 
 def _make_pages(books: Mapping[str, Book], say: Say) -> Iterator[tuple[str, str]]:
     """Runs the papers' notebooks, one per core, and writes their pages.
 
-    Gives the notebook and the reason of each that failed. Without what running one
-    takes there is no page, and nothing fails.
+    Yields each notebook that failed, with the reason. If packages for running notebooks
+    are missing, no page is written, and nothing fails.
     """
     from . import publish
     from .notebooks import NotebookToRun, notebook_of, run_notebooks

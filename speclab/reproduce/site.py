@@ -1,8 +1,8 @@
 """``make site``: manual, lessons, reports and API as pages that need no Python.
 
-Sphinx builds them of what is committed, by ``docs/conf.py``. Nothing is measured: only
-the runs that move are computed, on the virtual clock. The pages open from the disk, and
-ask nothing of the network.
+Sphinx builds them from the committed files, with ``docs/conf.py``. Nothing is measured;
+only the animated races are computed, on the virtual clock. The pages open from disk and
+need no network.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ COPIED = (
     "reports/*.csv",
     "reports/timeline.png",
 )
-FOLDER_LINK = re.compile(r"\]\(\.\./reports(/gpu)?\)")  # a folder is no page
-MARK = ".buildinfo"  # by which a folder is known to be built by Sphinx
+FOLDER_LINK = re.compile(r"\]\(\.\./reports(/gpu)?\)")  # a folder is not a page
+MARK = ".buildinfo"  # a folder with this file was built by Sphinx
 CONTENTS = """
 ```{{toctree}}
 :hidden:
@@ -60,18 +60,19 @@ CONTENTS = """
 
 
 def build_site(out: Path, *, api: bool = True) -> Path:
-    """Writes the site into the folder ``out``, in place of one that is there.
+    """Writes the site into the folder ``out``, replacing an earlier site.
 
-    Raises SpeclibError where ``out`` holds something else, and where Sphinx fails or
-    warns.
+    Raises SpeclibError if ``out`` contains something else, or if Sphinx fails or warns.
     """
     try:
         from sphinx.cmd.build import build_main
     except ImportError as error:
-        raise SpeclibError(f"no Sphinx here. {how_to_install('site')}") from error
+        raise SpeclibError(
+            f"Sphinx is not installed. {how_to_install('site')}"
+        ) from error
     if out.exists() and any(out.iterdir()) and not (out / MARK).is_file():
         raise BadValue(
-            f"{out} is there and is no site: give another folder, or empty this one"
+            f"{out} is not empty and not a site: give another folder, or empty this one"
         )
     with tempfile.TemporaryDirectory() as folder:
         source, built = Path(folder, "source"), Path(folder, "site")
@@ -86,7 +87,7 @@ def build_site(out: Path, *, api: bool = True) -> Path:
 
 
 def collect(source: Path, api: bool) -> None:
-    """Puts everything that becomes a page into the folder ``source``."""
+    """Copies everything that becomes a page into the folder ``source``."""
     for pattern in COPIED:
         for path in sorted(paths.ROOT.glob(pattern)):
             if path.is_file():
@@ -104,7 +105,7 @@ def collect(source: Path, api: bool) -> None:
 
 
 def _copy_pages_of_items(reports: Path) -> None:
-    """Copies the pages of each paper's items, and lists them in the paper's margin."""
+    """Copies the pages of each paper's items, and links them from the paper's page."""
     for page in sorted(reports.glob("*.md")):
         items = sorted((paths.ROOT / "reports" / page.stem).glob("*.md"))
         if items:
@@ -118,7 +119,7 @@ def _copy_pages_of_items(reports: Path) -> None:
 
 
 def _prepare_lesson(lesson: Path) -> None:
-    """Gives pictures their words, and a lesson that has a race a moving one."""
+    """Adds alternative texts to pictures, and an animated race to lessons with one."""
     notebook = json.loads(lesson.read_text("utf-8"))
     race = OF_LESSONS.get(lesson.stem)
     for cell in notebook["cells"]:
@@ -133,7 +134,7 @@ def _prepare_lesson(lesson: Path) -> None:
 
 
 def _write_api(source: Path) -> list[str]:
-    """Writes a page per folder of speclib, and one of what speclab offers."""
+    """Writes a page for each folder of speclib, and one for speclab's public names."""
     from sphinx.ext.apidoc import main
 
     folder = paths.ROOT / "speclib"
@@ -145,7 +146,7 @@ def _write_api(source: Path) -> list[str]:
 
 
 def _write_front_page(source: Path, lessons: list[Path], api: list[str]) -> None:
-    """The README with the race below its first paragraph, and what leads to all."""
+    """Writes the README with the race below its first paragraph, and all contents."""
     parts = (paths.ROOT / "README.md").read_text("utf-8").split("\n\n")
     parts.insert(2, race_html(THREE_WAYS))
     reports = [path.stem for path in sorted(source.glob("reports/*.md"))]

@@ -1,11 +1,11 @@
-"""Runs as data: what a cell asks for, and the rows that runs of it leave.
+"""Runs as data: what a cell asks for, and the rows that its runs leave.
 
-``spec`` says what should be run (``Spec``). A timed run leaves a row (``rows``) in
-``.cache/runs``; those that are published lie in ``data/runs``, a file a machine. This
-room runs nothing and knows no paper.
+``spec`` says what to run (``Spec``). A timed run leaves a row (``rows``) in
+``.cache/runs``; published rows are in ``data/runs``, one file per machine. This room
+runs nothing and knows no paper.
 """
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "official_prompts",
     "rows",

@@ -1,4 +1,4 @@
-"""Tables that runs append lines to: a whole line, or nothing."""
+"""Appends lines to tables: a whole line, or nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from speclib.atomic_files import naming
 def append_line(path: Path, line: str, header: str) -> None:
     """Append a whole line to a text file; a new file begins with ``header``.
 
-    What a killed process left of its last line is removed first. Raises SpeclibError,
-    naming the file, if it cannot be written; the file is then as it was before.
+    First removes an incomplete last line, which a killed process may have left. Raises
+    SpeclibError naming the file if it cannot be written; the file is then unchanged.
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)

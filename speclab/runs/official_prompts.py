@@ -1,4 +1,4 @@
-"""Official benchmark files, which are measured in place of our own prompts."""
+"""Official benchmark files, which replace our own prompts in measurements."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ OFFICIAL_PROMPTS = os.environ.get("SPECLIB_PROMPTS")
 
 
 def official_folder(task: str) -> Path | None:
-    """Where prompts are taken from when a method is measured; None: they are ours.
+    """The folder of a task's official prompts; None if our own are used.
 
     The environment variable SPECLIB_PROMPTS names a folder of official files (see
-    ``prompts.load``). Tasks that it lacks are ours. Raises BadValue where it is no
-    folder, and where it has no official file at all.
+    ``prompts.load``). Tasks missing there use our prompts. Raises BadValue if it is not
+    a folder, or has no official file at all.
     """
     if not OFFICIAL_PROMPTS:
         return None
     folder = Path(OFFICIAL_PROMPTS)
     if not folder.is_dir():
         raise BadValue(
-            f"SPECLIB_PROMPTS is {str(folder)!r}, which is no folder: name one that "
-            "has official files, or leave it out"
+            f"SPECLIB_PROMPTS is {str(folder)!r}, which is not a folder: name one with "
+            "official files, or unset it"
         )
     files = {
         str(prompts.path_of(name, ""))
@@ -32,7 +32,7 @@ def official_folder(task: str) -> Path | None:
     }
     if not any((folder / file).is_file() for file in files):
         raise BadValue(
-            f"SPECLIB_PROMPTS is {str(folder)!r}, which has no official file: it may "
-            f"have {', '.join(sorted(files))}; or leave it out"
+            f"SPECLIB_PROMPTS is {str(folder)!r}, which has no official file: put any "
+            f"of {', '.join(sorted(files))} there, or unset it"
         )
     return folder if prompts.path_of(task, folder).is_file() else None

@@ -1,13 +1,13 @@
-"""Rows: what every timed run was and gave, as CSV that anybody can read.
+"""Rows: every timed run and its results, as plain CSV.
 
-A run is one prompt by one method. Its row says where and what it was (``Row``), and has
-its counts and seconds (``traces.counts.Counts``). It is appended to
-``.cache/runs/<machine>.csv`` when the run ends, so whatever stops a measurement costs
-the run under way. ``data/runs/<machine>.csv`` are the files that are published.
+A run is one prompt decoded with one method. Its row says what was run and where
+(``Row``), and has its counts and seconds (``traces.counts.Counts``). It is appended to
+``.cache/runs/<machine>.csv`` when the run ends, so interrupting a measurement loses
+only the current run. Published files are ``data/runs/<machine>.csv``.
 
-Runs of one ``group`` took turns: plain decoding and every method on the same prompt,
-one after the other. A run is compared with plain decoding of its own group, never with
-another one.
+Runs in the same ``group`` took turns: plain decoding and every method on the same
+prompt, one after the other. A run is compared only with plain decoding in its own
+group.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from .spec import Spec, ToySpec
 
 COUNTS = tuple(f.name for f in fields(Counts) if f.name != "requests")
 TIMED_KINDS = ("emulated", "measured")
-MOST_FROM_OTHERS = 0.05  # of the machine; a run beside which they took more is busy
+MOST_FROM_OTHERS = 0.05  # share of the machine; if others took more, the run is busy
 RESTORE = "restore the file, or remove the line"
 
 
 class RowKey(NamedTuple):
-    """What runs share that are repetitions of each other on other prompts.
+    """What runs share that differ only in their prompt.
 
     kind        "measured" or "emulated"
-    on          the pair; of an emulated run the latency file
-    rate        of an emulated run the acceptance rate of its toys
+    on          the pair; for an emulated run, the latency file
+    rate        for an emulated run, the acceptance rate of its toys
     task        the set of prompts
     dtype       of the models
-    limit       tokens that were asked for
-    conditions  what else was asked, as "name=value name=value"
+    limit       tokens requested
+    conditions  other settings of the request, as "name=value name=value"
     method, window, settings
-                as they were asked for: the window may be "auto" or "best"
+                as requested: the window may be "auto" or "best"
     """
 
     kind: str
@@ -69,14 +69,14 @@ class Row:
     machine     see ``this_machine``
     key         what was run
     group       the runs that took turns with it: when they began, and their prompt
-    prompt      its number in the task; ``turn``: its place in the group's turns
-    gamma       the window that was used, and ``how`` it was chosen where that was asked
+    prompt      its number in the task; ``turn``: its position in the group's turns
+    gamma       the window that was used; ``how`` it was chosen, if not as a number
     c           seconds of a target pass over those of a draft pass, in this world
-    draft       what computes the draft, and its size where that was fitted
+    draft       the draft's backend, and its size if it was fitted
     stats       counts and seconds
-    others      the share of the machine that other programs took meanwhile
-    differs     the first token that is not plain decoding's; None if there is none
-    date        when it ended; ``commit``: of the code
+    others      the share of the machine used by other programs during the run
+    differs     the first token that differs from plain decoding's; None if none does
+    date        when it ended; ``commit``: the code's commit
     """
 
     machine: str
@@ -96,7 +96,7 @@ class Row:
 
     @property
     def is_busy(self) -> bool:
-        """Whether other programs kept the machine busy beside it."""
+        """Whether other programs kept the machine busy during the run."""
         return self.others > MOST_FROM_OTHERS
 
 
@@ -118,7 +118,7 @@ COLUMNS = (
 )
 
 
-# The fields of a spec that a row has as its conditions, in this order.
+# The fields of a spec that form a row's conditions, in this order.
 CONDITIONS = (
     "length",
     "temperature",
@@ -132,7 +132,7 @@ CONDITIONS = (
 
 @cache
 def key_of(spec: Spec) -> RowKey:
-    """What the rows of a cell have in common."""
+    """The key that all rows of a cell share."""
     asked = spec.model_dump()
     conditions = {name: asked[name] for name in CONDITIONS if asked.get(name)}
     return RowKey(
@@ -164,17 +164,16 @@ def append(row: Row) -> None:
 
 
 def write(rows: Iterable[Row]) -> str:
-    """The rows as the text of a file."""
+    """The rows as the text of a CSV file."""
     return "".join([_to_csv(COLUMNS), *(_to_csv(_texts_of(row)) for row in rows)])
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a file.
+    """The rows in a file.
 
-    The last line may lack its end, where a run was killed as it was written; it counts
-    as never begun, and so does a header. Raises BadValue naming the file and the line
-    for one that is damaged, doubled or of a date to come, and for columns of another
-    version.
+    An incomplete last line, left by a run that was killed while writing, is ignored;
+    so is an incomplete header. Raises BadValue naming the file, and the line if it is
+    damaged, duplicated or dated in the future; also for another version's columns.
     """
     try:
         text = path.read_text("utf-8")
@@ -200,7 +199,7 @@ def read(path: Path) -> list[Row]:
             row = _row_of(texts)
             same = row.machine, row.key, row.group
             if same in line_of:
-                raise ValueError(f"it has the run of line {line_of[same]} once more")
+                raise ValueError(f"it repeats the run of line {line_of[same]}")
         except ValueError as error:
             raise BadValue(f"{path}, line {line}: {error}; {RESTORE}") from error
         line_of[same] = line
@@ -209,10 +208,7 @@ def read(path: Path) -> list[Row]:
 
 
 def read_all() -> list[Row]:
-    """All rows that are known here: those published, and those of the cache.
-
-    A run that is in both counts once.
-    """
+    """All rows in ``data/runs`` and in the cache; a run in both counts once."""
     rows: dict[object, Row] = {}
     for folder in (paths.DATA / "runs", paths.CACHE / "runs"):
         for path in sorted(folder.glob("*.csv")):
@@ -245,7 +241,7 @@ def _text(value: object) -> str:
 
 
 def _row_of(texts: list[str]) -> Row:
-    """The row in a line's texts; raises ValueError saying what cannot be."""
+    """The row in a line's texts; raises ValueError naming an impossible value."""
     if len(texts) != len(COLUMNS):
         raise ValueError(f"{len(texts)} values, expected {len(COLUMNS)}")
     by_name = dict(zip(COLUMNS, texts, strict=True))
@@ -276,11 +272,11 @@ def _check(row: Row) -> None:
         raise ValueError(f"kind is {row.key.kind!r}: a row is emulated or measured")
     if row.stats.seconds <= 0 or row.stats.tokens < 1:
         raise ValueError(
-            f"{row.stats.tokens:g} tokens in {row.stats.seconds:g} s: no run gives that"
+            f"{row.stats.tokens:g} tokens in {row.stats.seconds:g} s: impossible"
         )
     ended = datetime.fromisoformat(row.date)
     if ended > datetime.now() + timedelta(days=1):
-        raise ValueError(f"date is {row.date}, which is to come")
+        raise ValueError(f"date is {row.date}, which is in the future")
 
 
 def _number(name: str, text: str) -> float:
@@ -289,32 +285,32 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = float("nan")
     if not isfinite(value) or value < 0:
-        raise ValueError(f"{name} is {text!r}: it is no number from 0 on")
+        raise ValueError(f"{name} is {text!r}: it must be a number, at least 0")
     return int(value) if value == int(value) and "." not in text else value
 
 
 def _whole(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{name} is {text!r}: it is no whole number")
+        raise ValueError(f"{name} is {text!r}: it must be a whole number")
     return int(text)
 
 
 # -- the runs of a cell ----------------------------------------------------------------
 @dataclass
 class CellRuns:
-    """What is known of a cell: the counts of each request beside its baseline's.
+    """What is known about a cell: each request's counts, and its baseline's.
 
     stats, baseline
-              of each request, by the method and by what it is compared with
-    labels    of each request: what runs of other methods on the same prompt share
+              counts of each request, for the method and for its baseline
+    labels    a label per request, shared with other methods' runs on the same prompt
     gamma     the window used; ``how`` it was chosen
     c         seconds of a target pass over those of a draft pass
-    machine   where it was timed; "" of the virtual clock
+    machine   where it was timed; "" for the virtual clock
     date      of its newest run
-    draft     what computes the draft
+    draft     the draft's backend
     is_busy   whether other programs kept the machine busy, in runs that count
-    differs   how many outputs leave plain decoding's
-    settings  those that a choice among several came to
+    differs   how many outputs differ from plain decoding's
+    settings  the settings picked from a choice among several
     """
 
     spec: Spec
@@ -333,7 +329,7 @@ class CellRuns:
 
 
 class Rows:
-    """Rows that are asked for by cell; ``machine``: of one machine alone."""
+    """Rows, looked up by cell and machine."""
 
     def __init__(self, rows: Iterable[Row]):
         self._by_key: dict[tuple[str, RowKey], list[Row]] = defaultdict(list)
@@ -342,10 +338,10 @@ class Rows:
         self.machines = sorted({machine for machine, _ in self._by_key})
 
     def of(self, spec: Spec, machine: str) -> CellRuns | None:
-        """A cell's runs on a machine, each beside its baseline; None if there are none.
+        """A cell's runs on a machine, each with its baseline; None if there are none.
 
-        Of a prompt that was run more than once the newest group counts. Busy runs count
-        only where fewer than two quiet ones are there.
+        If a prompt was run more than once, the newest group counts. Busy runs count
+        only if there are fewer than two quiet ones.
         """
         plain = {row.group: row for row in self._rows(spec.baseline, machine)}
         pairs: dict[int, tuple[Row, Row]] = {}
@@ -377,5 +373,5 @@ class Rows:
         return self._by_key.get((machine, key_of(spec)), [])
 
     def prompts_done(self, spec: Spec, machine: str) -> int:
-        """How many prompts of a cell have a row on a machine."""
+        """The number of a cell's prompts that have a row on a machine."""
         return len({row.prompt for row in self._rows(spec, machine)})

@@ -1,10 +1,10 @@
-"""What should be run: a spec is one cell, a method on one latency file or pair.
+"""What to run: a spec is one cell, a method on one latency file or pair.
 
     VirtualSpec    toys on the virtual clock
-    EmulatedSpec   toys in real processes, whose operations last what a file says
+    EmulatedSpec   toys in real processes, whose operations take a latency file's times
     MeasuredSpec   real models on this machine
 
-Knows methods; no paper.
+This module knows methods, but no papers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_PART = 0.4  # of a cell's requests
 
 
 class WorkerPool(NamedTuple):
-    """The workers that a measured cell needs; cells that need the same share them.
+    """The workers that a measured cell needs; cells with the same needs share them.
 
     ``cancel``: what a worker does with a cancelled operation.
     """
@@ -40,18 +40,18 @@ class WorkerPool(NamedTuple):
 
 
 class AnySpec(BaseModel):
-    """What every cell says.
+    """The fields of every cell.
 
-    method       name of the method; of a measured cell also that of a peer
+    method       name of the method; in a measured cell also a peer's name
     gamma        its window: a number; "auto", which is round(c); "c-2", which is two
-                 less; "best", which is searched on the virtual clock; None for a
+                 less; "best", which is searched for on the virtual clock; None for a
                  method without a window
     settings     of the method, as (name, value) pairs
-    requests     how many, of ``tokens`` tokens each
+    requests     number of requests, with ``tokens`` tokens each
     cancel       the world's policy for cancelled operations; None: its default
     temperature, seed
-                 of the sampling
-    with_tail    whether the method drafts beyond the last token, as published code does
+                 for sampling
+    with_tail    whether the method drafts beyond the last token, like published code
                  that counts these drafts (see ``traces.counts.with_tail``)
     """
 
@@ -71,7 +71,9 @@ class AnySpec(BaseModel):
     def _names_a_method_and_its_window(self) -> Self:
         if self.is_peer:
             if self.gamma or self.settings or self.temperature:
-                raise ValueError(f"{self.method!r} is measured greedily, as it is")
+                raise ValueError(
+                    f"{self.method!r} is measured greedily, without settings"
+                )
             return self
         if self.method not in METHODS:
             raise unknown_name(f"unknown method {self.method!r}", self.method, METHODS)
@@ -82,16 +84,16 @@ class AnySpec(BaseModel):
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is somebody else's decoding (see ``speclab.peers``)."""
+        """Whether it is another library's decoding (see ``speclab.peers``)."""
         return False
 
     def changed(self, **changes: object) -> Self:
-        """This cell with other values, checked."""
+        """A copy of this cell with changed fields, validated."""
         return type(self)(**(self.model_dump() | changes))
 
     @property
     def plain_decoding(self) -> Self:
-        """Plain decoding of the same requests in the same place."""
+        """Plain decoding of the same requests on the same pair or latency file."""
         return self.changed(
             method="autoregressive",
             gamma=None,
@@ -101,7 +103,7 @@ class AnySpec(BaseModel):
         )
 
     def _called(self, **named: object) -> str:
-        """The method as it is called, with those of ``named`` that are set."""
+        """The method's call, including those of ``named`` that are set."""
         given: dict[str, object] = {}
         if self.gamma is not None:
             given["gamma"] = self.gamma
@@ -112,16 +114,17 @@ class AnySpec(BaseModel):
 
 
 class ToySpec(AnySpec):
-    """A cell of toys, each pass of which lasts what a latency file says.
+    """A cell of toy models, whose passes take the times in a latency file.
 
-    A tuple as ``gamma`` or as a setting's value is a choice: the fastest is taken.
+    A tuple for ``gamma`` or for a setting is a choice: the fastest value is used.
 
     latency      a file under data/latency
     alpha        probability that draft and target agree
-    over         (method, gamma) of what the cell is compared with; None: plain decoding
-    per_token    by which share of a pass each token fed beyond the first lengthens it
-    doubt        how much a draft knows of where it is wrong (see ``Toy``)
-    batch        how many requests are decoded at a time; both on the virtual clock only
+    over         (method, gamma) of the baseline; None: plain decoding
+    per_token    how much each token fed beyond the first lengthens a pass, as a share
+    doubt        how much a draft knows about where it is wrong (see ``Toy``)
+    batch        requests decoded at a time; ``doubt`` and ``batch`` are for the virtual
+                 clock only
     """
 
     kind: Literal["virtual", "emulated"]
@@ -135,9 +138,9 @@ class ToySpec(AnySpec):
 
     @property
     def baseline(self) -> Self:
-        """What the cell is compared with: ``over``, or else plain decoding.
+        """The cell's baseline: ``over`` if set, otherwise plain decoding.
 
-        It runs the same requests in the same place.
+        It runs the same requests on the same latency file.
         """
         if self.over is None:
             return self.plain_decoding
@@ -148,12 +151,12 @@ class ToySpec(AnySpec):
 
     @property
     def plain_decoding(self) -> Self:
-        """It never asks the draft, so cells of every alpha share one baseline."""
+        """Plain decoding never uses the draft, so cells of every alpha share it."""
         return super().plain_decoding.changed(alpha=1.0, over=None, doubt=0.0)
 
     @property
     def is_choice(self) -> bool:
-        """Whether window or a setting is a tuple, of which the fastest is taken."""
+        """Whether the window or a setting is a tuple, whose fastest value is used."""
         values = self.gamma, *(value for _, value in self.settings)
         return any(isinstance(value, tuple) for value in values)
 
@@ -173,12 +176,12 @@ class ToySpec(AnySpec):
 
     @property
     def first_part(self) -> int:
-        """How many requests a search for a window or a setting goes by."""
+        """The number of requests in a search for a window or a setting."""
         return ceil(FIRST_PART * self.requests)
 
     @property
     def name(self) -> str:
-        """For people: what an error or a progress line calls the cell."""
+        """The cell's name in errors and progress lines."""
         called = self._called(
             cancel=self.cancel,
             per_token=self.per_token,
@@ -204,7 +207,7 @@ class EmulatedSpec(ToySpec):
     @model_validator(mode="after")
     def _has_nothing_of_the_virtual_clock(self) -> Self:
         if self.doubt or self.batch > 1:
-            raise ValueError("doubt and batch are a virtual cell's")
+            raise ValueError("only a virtual cell has doubt or batch")
         return self
 
 
@@ -214,8 +217,8 @@ class MeasuredSpec(AnySpec):
     pair         a file under data/pairs
     task         a set of prompts
     dtype        of the models
-    ignore_eos   whether decoding goes on after the end token
-    length       prompts are joined and cut to so many tokens; None: taken as they are
+    ignore_eos   whether decoding continues after the end token
+    length       prompts are joined and cut to this many tokens; None: used unchanged
     """
 
     kind: Literal["measured"] = "measured"
@@ -238,14 +241,14 @@ class MeasuredSpec(AnySpec):
 
     @property
     def worker_pool(self) -> WorkerPool:
-        """The workers that it needs."""
+        """The workers that the cell needs."""
         settings = dict(self.settings)
         servers = int(settings.get("servers", 1))
         return WorkerPool(self.pair, self.dtype, servers, self.cancel or "after-op")
 
     @property
     def name(self) -> str:
-        """For people: what an error or a progress line calls the cell."""
+        """The cell's name in errors and progress lines."""
         called = self._called(
             cancel=self.cancel,
             ignore_eos=self.ignore_eos,
@@ -259,5 +262,5 @@ Spec: TypeAlias = VirtualSpec | EmulatedSpec | MeasuredSpec
 
 
 def _options(value: object) -> tuple[object, ...]:
-    """The values that a choice leaves open; of a single value, that one."""
+    """The values of a choice; a single value is its only option."""
     return value if isinstance(value, tuple) else (value,)

@@ -1,4 +1,4 @@
-"""By which name this machine's rows are known."""
+"""The name of this machine in its rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from speclib.atomic_files import write_atomically
 
 
 def name_of_this_machine() -> str:
-    """Its name, such as `epyc-2c-ab12cd-3f07`.
+    """Its name, for example `epyc-2c-ab12cd-3f07`.
 
-    Beside the processor, its cores and its GPUs it has four digits that are drawn once
-    and kept beside the rows: two machines of one processor may differ by half in the
-    speed of their memory, and rented ones share their names and addresses.
+    After the processor, its cores and its GPUs it has four digits that are drawn once
+    and stored next to the rows. Two machines with the same processor may differ by half
+    in memory speed, and rented machines share their names and addresses.
     """
     known = known_name()
     if known is None:
@@ -27,7 +27,7 @@ def name_of_this_machine() -> str:
 
 
 def known_name() -> str | None:
-    """The same; None where nothing was measured here yet."""
+    """This machine's name; None if nothing has been measured here yet."""
     try:
         content = json.loads(_file().read_text("utf-8"))
         is_this_one = content["hardware"] == [

@@ -1,7 +1,7 @@
-"""Values: numbers that no run of a method gives, such as how near two states are.
+"""Values: numbers not from running a method, for example the similarity of two states.
 
-One line is one text or one repeat; their mean and its interval are for the reader to
-take. They are kept beside the rows, in `<machine>-values.csv` (see ``rows``).
+A line is one text or one repeat; the reader computes their mean and its interval. They
+are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Value:
     """One number.
 
     machine   see ``this_machine``
-    what      is measured, such as "layer similarity"
-    settings  with which, as "name=value name=value"
-    at        where in the pair, such as "q, layer 3" or "128 tokens"
+    what      what is measured, for example "layer similarity"
+    settings  of the measurement, as "name=value name=value"
+    at        where in the pair, for example "q, layer 3" or "128 tokens"
     n         the number of the text or the repeat
-    date      when it was measured; ``commit``: of the code
+    date      when it was measured; ``commit``: the code's commit
     """
 
     machine: str
@@ -46,9 +46,9 @@ COLUMNS = tuple(f.name for f in fields(Value))
 
 
 def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
-    """Appends values of one machine to its file, all of them or none.
+    """Appends a machine's values to its file, all of them or none.
 
-    ``folder``: where the file lies; None: in the cache.
+    ``folder``: the file's folder; None: the cache.
 
     Raises SpeclibError naming the file if it cannot be written.
     """
@@ -63,9 +63,9 @@ def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
 
 
 def read_values(path: Path) -> Iterator[Value]:
-    """The values of a file, but for a last line that a killed run has not ended.
+    """The values in a file, without an incomplete last line left by a killed run.
 
-    Raises BadValue naming the file and the line that is damaged.
+    Raises BadValue naming the file and the damaged line.
     """
     text = path.read_text("utf-8")
     reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
@@ -82,7 +82,7 @@ def read_values(path: Path) -> Iterator[Value]:
 
 
 def read_all_values() -> list[Value]:
-    """All values that are known here, published or in the cache; each counts once."""
+    """All values in ``data/runs`` and in the cache, without duplicates."""
     values: dict[Value, None] = {}
     for folder in (paths.DATA / "runs", paths.CACHE / "runs"):
         for path in sorted(folder.glob("*-values.csv")):
@@ -91,9 +91,9 @@ def read_all_values() -> list[Value]:
 
 
 class ValuesStep(NamedTuple):
-    """Values that are wanted, of ``n`` texts or repeats.
+    """A request for values from ``n`` texts or repeats.
 
-    ``settings``: (name, value) pairs, the arguments of what measures it.
+    ``settings``: (name, value) pairs, the arguments of the measuring function.
     """
 
     what: str
@@ -103,13 +103,13 @@ class ValuesStep(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """What its values have in common: what, of which pair, with which settings."""
+        """What its values share: what is measured, the pair and the settings."""
         settings = " ".join(f"{name}={value}" for name, value in self.settings)
         return self.what, self.pair, settings
 
 
 class Found(NamedTuple):
-    """Values of one machine: lists by where they are of, in the order of their n."""
+    """One machine's values: a list for each ``at``, ordered by ``n``."""
 
     machine: str
     date: str
@@ -117,7 +117,10 @@ class Found(NamedTuple):
 
 
 def values_of(asked: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
-    """What was asked, of ``machine`` if it has any, else of the newest; None: none."""
+    """The requested values from ``machine``, or from the latest if it has none.
+
+    None if no machine has any.
+    """
     own = [v for v in values if (v.what, v.pair, v.settings) == asked.name]
     if not own:
         return None

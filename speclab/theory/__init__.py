@@ -1,4 +1,4 @@
-"""Formulas that only the workbench asks: a leaf, which knows no method or world."""
+"""Formulas that only the workbench uses. They know no method or world."""
 
 # The door: what other rooms may import. All else is this room's own.
 DOOR = (

@@ -24,8 +24,8 @@ Grid: TypeAlias = Any  # a number, or an array of one per setting of a grid
 def geometric(alpha: float, n: int) -> float:
     """1 + alpha + ... + alpha^(n-1).
 
-    These are the expected tokens of a block of n that ends at its first rejection, the
-    replacement counted.
+    The expected tokens of a block of n that ends at its first rejection, including the
+    replacement.
     """
     return sum(alpha**i for i in range(n))
 
@@ -48,7 +48,7 @@ def sd_tokens(alpha: float, gamma: int) -> float:
 
 
 def sd_speed(alpha: Grid, gamma: int, draft: Grid, target: float) -> Grid:
-    """Tokens per second: a pass of the target after gamma of the draft.
+    """Tokens per second: one target pass after gamma draft passes.
 
     Source: Leviathan et al. 2023, section 3.4.
     """
@@ -67,8 +67,8 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
     Pre-verify commits one token and leads to post-verify with probability alpha.
     Post-verify commits (1 - alpha^gamma) / (1 - alpha) and repeats with probability
     alpha^gamma. So a step is pre-verify with probability (1 - alpha^gamma) / (1 + alpha
-    - alpha^gamma), and the mean is that over 1 - alpha. Source: ours, from Algorithm 2
-    of Liu et al. 2025.
+    - alpha^gamma). The mean is this divided by 1 - alpha. Source: ours, from Algorithm
+    2 of Liu et al. 2025.
     """
     block = geometric(alpha, gamma)
     rejected = (1 - alpha) * block  # 1 - alpha^gamma, exact near alpha = 1
@@ -78,7 +78,7 @@ def pearl_tokens(alpha: float, gamma: int) -> float:
 def pearl_rows(alpha: float, gamma: int) -> float:
     """Tokens that the target is fed per step: 1 in pre-verify, gamma in post-verify.
 
-    How often a step is either is said at ``pearl_tokens``. Source: ours.
+    ``pearl_tokens`` gives the probabilities of both. Source: ours.
     """
     rejected = (1 - alpha) * geometric(alpha, gamma)
     pre_verify = rejected / (rejected + alpha)
@@ -88,12 +88,13 @@ def pearl_rows(alpha: float, gamma: int) -> float:
 def pearl_speed(
     alpha: float, gamma: int, draft: float, target: float, without: str | None = None
 ) -> float:
-    """Tokens per second of PEARL, or of its ablation ``without`` one of its two parts.
+    """Tokens per second of PEARL, or of its ablation ``without`` one of two parts.
 
     A full step takes max(gamma * draft, target). Without "pre-verify" a rejection costs
-    a drafting phase of gamma * draft in which the target idles and nothing is
-    committed. Without "post-verify" a block is verified in a phase of ``target`` alone,
-    with a bonus when all are accepted. Raises BadValue for another ``without``.
+    a drafting phase of gamma * draft, in which the target idles and nothing is
+    committed. Without "post-verify" a block is verified in a separate phase of
+    ``target`` seconds, with a bonus if all drafts are accepted. Raises BadValue for
+    another ``without``.
     """
     step = max(gamma * draft, target)
     block = geometric(alpha, gamma)
@@ -114,18 +115,18 @@ def pearl_speed(
 def pearl_best(alpha: float, draft: float, target: float) -> int:
     """The draft length at which ``pearl_speed`` is highest.
 
-    It is floor(c) or ceil(c), as alpha decides.
+    It is floor(c) or ceil(c), depending on alpha.
     """
     return max(GAMMAS, key=lambda gamma: pearl_speed(alpha, gamma, draft, target))
 
 
 def run_tokens(alpha: float) -> float:
-    """Tokens from one rejection to the next, with its replacement: 1 / (1 - alpha)."""
+    """Tokens from one rejection to the next, with the replacement: 1 / (1 - alpha)."""
     return 1 / (1 - alpha)
 
 
 def run_ratio(alpha: float, gamma: int) -> float:
-    """Target passes of PEARL over those of speculative decoding, of the same output.
+    """PEARL's target passes over speculative decoding's, for the same output.
 
     Both draft ``gamma`` tokens.
     """
@@ -134,11 +135,12 @@ def run_ratio(alpha: float, gamma: int) -> float:
 
 # -- DuoDecoding -----------------------------------------------------------------------
 def right_among(alpha: float, k: int, doubt: float) -> float:
-    """The chance that the right token is among the draft's ``k`` likeliest.
+    """The probability that the right token is among the draft's ``k`` likeliest.
 
-    The first is right with a chance that is Beta with mean ``alpha``, alpha / doubt and
-    (1 - alpha) / doubt, and each further one with the same chance if all before are
-    wrong. With ``doubt`` 0 only the first may be right.
+    The likeliest is right with a probability distributed as Beta(alpha / doubt,
+    (1 - alpha) / doubt), whose mean is ``alpha``. Each further one has the same
+    probability if all before it are wrong. With ``doubt`` 0 only the first can be
+    right.
     """
     none = 1 - alpha
     if doubt:
@@ -155,13 +157,13 @@ def duodecoding_speed(
     k: int = 1,
     doubt: float = 0.0,
 ) -> float:
-    """Tokens per second of DuoDecoding with always ``k`` sequences.
+    """Tokens per second of DuoDecoding with a constant number ``k`` of sequences.
 
     Each sequence has n = gamma // k tokens. A round without a window commits one token;
     one with a window (n - 1 tokens) commits 1 + ... + alpha^(n-1). If all of it was
-    accepted, the next round has a window with the chance ``right_among``. A round takes
-    one pass of the draft for all first tokens, then k (n - 1). With k = 1 it is PEARL's
-    chain, so PEARL's speed. Source: ours, from Algorithm 1 of Lv et al. 2025.
+    accepted, the next round has a window with probability ``right_among``. A round
+    takes one draft pass for all first tokens, then k (n - 1). With k = 1 the chain, and
+    so the speed, is PEARL's. Source: ours, from Algorithm 1 of Lv et al. 2025.
     """
     k = min(k, gamma)
     n = gamma // k
@@ -173,11 +175,11 @@ def duodecoding_speed(
 
 # -- SSD -------------------------------------------------------------------------------
 def ssd_hit(alpha: float, gamma: int, fan: int, doubt: float = 0.0) -> float:
-    """The chance that SSD has drafted for what the target says of ``gamma`` drafts.
+    """The probability that SSD drafted for the target's verdict on ``gamma`` drafts.
 
-    If all of them pass, the target's token is to be among the draft's ``fan`` likeliest
-    ones. If one fails, it is to be among the ``fan`` that come after the one that
-    failed. ``doubt``: as of ``right_among``. Source: ours, from arXiv:2603.03251.
+    If all drafts pass, the target's token must be among the draft's ``fan`` likeliest.
+    If one fails, it must be among the ``fan`` that rank after the failed one.
+    ``doubt``: see ``right_among``. Source: ours, from arXiv:2603.03251.
     """
     all_pass = alpha**gamma
     after_all = right_among(alpha, fan, doubt) if fan else 0.0
@@ -198,10 +200,10 @@ def ssd_speed(
 ) -> float:
     """Tokens per second of SSD with a backup that drafts.
 
-    A round takes the longer of a target pass and a fork: a pass of the draft over the
-    window, and gamma passes as wide as there are guesses, each of ``level`` seconds
-    (None: as of any other). After a miss the backup's gamma passes come before that.
-    Source: ours; ``ssd_speedup`` is the paper's.
+    A round takes the longer of a target pass and a fork: a draft pass over the window,
+    and gamma passes that are as wide as the number of guesses, of ``level`` seconds
+    each (None: those of a draft pass). After a miss the backup's gamma passes come
+    first. Source: ours; ``ssd_speedup`` is the paper's.
     """
     hit = ssd_hit(alpha, gamma, fan, doubt)
     fork = draft + gamma * (draft if level is None else level)
@@ -214,10 +216,10 @@ def ssd_speedup(
 ) -> float:
     """SSD's speed over plain decoding's: tokens of a round over its time.
 
-    hit: the chance that an outcome was guessed. hit_tokens, miss_tokens: of the round
-    after that, and of the one after a miss. fork, backup: their times over that of a
-    target pass. A round after a miss takes 1 + ``backup``: the paper has its fork end
-    within a target pass.
+    hit: the probability that an outcome was guessed. hit_tokens, miss_tokens: tokens of
+    a round after a hit, and after a miss. fork, backup: their times, in target passes.
+    A round after a miss takes 1 + ``backup``: in the paper its fork ends within a
+    target pass.
 
     Source: arXiv:2603.03251, the theorem on expected speed-up.
     """
@@ -225,11 +227,11 @@ def ssd_speedup(
     return tokens / (hit * max(1.0, fork) + (1 - hit) * (1 + backup))
 
 
-# -- several requests at a time -------------------------------------------------------
+# -- batches of requests --------------------------------------------------------------
 def batch_pass(fixed: float, per_token: float, tokens: Grid, kept: Grid = 0.0) -> Grid:
-    """Seconds of a target pass that is fed so many tokens in all.
+    """Seconds of a target pass over ``tokens`` tokens of all requests.
 
-    kept: seconds of reading what is cached, of all requests together.
+    kept: seconds to read the KV caches of all requests.
     """
     return fixed + per_token * tokens + kept
 
@@ -245,13 +247,13 @@ def batch_speedup(
 ) -> Grid:
     """A method's tokens per second over plain decoding's, ``batch`` requests at a time.
 
-    Per request a round gives so many ``tokens`` and has the target fed so many
-    ``rows``. A target pass takes ``fixed`` seconds, ``per_token`` for each token that
-    it is fed, and ``kept`` for what each request has cached. ``draft``: seconds of
-    drafting that no target pass hides, however many requests there are. Speculative
-    decoding has ``tokens`` = ``sd_tokens`` and ``rows`` = gamma + 1.
+    Per request, a round commits ``tokens`` tokens and feeds ``rows`` tokens to the
+    target. A target pass takes ``fixed`` seconds, ``per_token`` for each token that it
+    is fed, and ``kept`` for each request's KV cache. ``draft``: seconds of drafting per
+    round that no target pass hides, for any number of requests. In speculative decoding
+    ``tokens`` is ``sd_tokens`` and ``rows`` is gamma + 1.
 
-    Source: ours; it is arithmetic. The cost of a pass is that of arXiv:2601.11580.
+    Source: ours; it is arithmetic. The cost of a pass is from arXiv:2601.11580.
     """
     plain = batch_pass(fixed, per_token, batch, batch * kept)
     round_seconds = batch_pass(fixed, per_token, batch * rows, batch * kept) + draft
@@ -266,17 +268,17 @@ def batch_that_stops_paying(
     draft: float = 0.0,
     kept: float = 0.0,
 ) -> float:
-    """B*: at so many requests at a time ``batch_speedup`` is 1; infinity: at no number.
+    """B*, the batch size at which ``batch_speedup`` is 1; infinity if there is none.
 
     B* = (fixed (tokens - 1) - draft)
          / (per_token (rows - tokens) - kept (tokens - 1))
 
-    It is infinite where reading the cache costs more than the rows that are fed in
-    vain: then speculation pays from some batch on, and at each larger one. It is 0
-    where it never does.
+    It is infinite if reading the cache costs more than the wasted rows: then
+    speculation pays from some batch size on, and at each larger one. It is 0 if
+    speculation never pays.
 
-    Source: ours; it is arithmetic. That long texts bring the gain back is the finding
-    of MagicDec, arXiv:2408.11049.
+    Source: ours; it is arithmetic. MagicDec, arXiv:2408.11049, found that long texts
+    bring the gain back.
     """
     gained = fixed * (tokens - 1) - draft
     lost = per_token * (rows - tokens) - kept * (tokens - 1)
@@ -295,17 +297,17 @@ def dsi_speed(
 ) -> Grid:
     """Tokens per second of DSI.
 
-    ``alpha`` and ``draft``, which is at most ``target``, may be arrays. ``lookahead`` 1
-    and a server for every pass (None) is Proposition 1 of an endless text. A right run
-    of q * lookahead + r drafts is known after q blocks of drafting, then after another
-    block or r target passes, whichever is sooner. Fewer servers score longer blocks: as
-    many drafts as are written until one is free. For lookahead above 1 it is an
-    estimate: a drafter that tells its drafts by the block learns late that it went
+    ``alpha`` and ``draft``, at most ``target``, may be arrays. ``lookahead`` 1 and a
+    server for every pass (None) give Proposition 1 for an endless text. A right run of
+    q * lookahead + r drafts is known after q blocks of drafting, then after another
+    block or r target passes, whichever is sooner. Fewer servers score longer blocks:
+    all drafts written until a server is free. For lookahead above 1 this is an
+    estimate: a drafter that reports its drafts in blocks learns late that it went
     wrong.
 
     Source: ours, from section 3.1 of Timor et al. 2024.
     """
-    alpha = np.minimum(alpha, 1 - 1e-9)  # 1 is a limit
+    alpha = np.minimum(alpha, 1 - 1e-9)  # 1 is only a limit
     share = np.asarray(draft) / target
     until_a_server_is_free = np.ceil(1 / (share * (servers or np.inf)) - 1e-9)
     block = np.maximum(lookahead, until_a_server_is_free)
@@ -319,7 +321,7 @@ def dsi_speed(
     return tokens / (block * share * all_right + waits + 1 - all_right) / target
 
 
-# -- inverses: the alpha at which a printed quantity comes out -------------------------
+# -- inverses: the alpha that gives a printed quantity ---------------------------------
 def alpha_from_accepted(accepted: float, gamma: int) -> float:
     """The alpha at which ``sd_accepted`` is ``accepted``."""
     return _solve(
@@ -336,7 +338,7 @@ def alpha_from_run_tokens(tokens: float) -> float:
     """
     if tokens < 1:
         raise BadValue(
-            f"{tokens:g} tokens from one rejection to the next: it is 1 at least"
+            f"{tokens:g} tokens from one rejection to the next: give at least 1"
         )
     return 1 - 1 / tokens
 
@@ -346,7 +348,7 @@ def alpha_from_speedup(
 ) -> float:
     """The alpha at which SD is ``speedup`` times as fast as plain decoding.
 
-    ``gamma`` "best" is the draft length that is fastest at that alpha.
+    ``gamma`` "best" is the fastest draft length at that alpha.
     """
 
     def speedup_at(alpha: float) -> float:
@@ -370,9 +372,9 @@ def alpha_from_duodecoding(
 
 
 def alpha_from_run_ratio(ratio: float, gamma: int) -> float:
-    """The higher one of the two alphas at which ``run_ratio`` is ``ratio``.
+    """The higher of the two alphas at which ``run_ratio`` is ``ratio``.
 
-    It is searched on the falling branch, from where the ratio is highest to alpha 1.
+    We search the falling branch, from the highest ratio to alpha 1.
     """
     alphas = [i / 1000 for i in range(1001)]
     highest = max(alphas, key=lambda alpha: run_ratio(alpha, gamma))
@@ -389,7 +391,7 @@ def _solve(
 ) -> float:
     """The alpha in [low, 1] at which ``formula`` is ``value``, to six digits.
 
-    Raises BadValue saying ``what`` was asked for and what the formula can give.
+    Raises BadValue with ``what`` was asked for and the range of the formula.
     """
     from scipy.optimize import brentq
 

@@ -1,16 +1,16 @@
-"""What a run of speculative inference (SI) or DSI costs, by rules of charge.
+"""The cost of a run of speculative inference (SI) or DSI under accounting rules.
 
-The DSI paper never runs on several devices: Figures 1 and 6 and Table 1 come from rules
-of charge, those of its text and those of a published simulator. Here they are as
-formulas over grids, so that one can see what a printed ratio owes to the rules.
+The DSI paper never runs on several devices: Figures 1 and 6 and Table 1 follow from
+accounting rules, in its text and in a published simulator. Here they are formulas over
+grids, which show how much of a printed ratio is due to the rules.
 
 Time is in target passes: plain decoding takes 1 per token, the drafter ``share`` (at
 most 1) per draft. Each draft is right with probability ``alpha``, independently;
 ``lookahead`` drafts form a block. ``share`` and ``alpha`` are floats or arrays that
-broadcast, results have their shape.
+broadcast, and results have their shape.
 
-Knows no method, world or trace, and no queue: passes never wait for a server. Fewer
-servers than that, communication and first tokens are left to the engine.
+Knows no method, world or trace, and no queue: passes never wait for a server. The
+engine covers fewer servers, communication and first tokens.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from speclib.errors import BadValue
 Grid: TypeAlias = float | np.ndarray  # one number, or one per setting of a grid
 
 
-# -- the text's rules ------------------------------------------------------------------
+# -- the rules of the text -------------------------------------------------------------
 def si_rounds(alpha: Grid, lookahead: Grid, tokens: int) -> np.ndarray:
     """Expected rounds of SI for ``tokens``; ``lookahead`` is an int or an array.
 
     A round gives the right drafts before the first wrong one, at most ``lookahead``,
-    and one token of the target. With V(n) the expected rounds for n tokens, and j the
-    right drafts of the first round, it is exact that::
+    and one token of the target. Let V(n) be the expected rounds for n tokens, and j the
+    right drafts of the first round. Then exactly::
 
         V(n) = 1 + sum over j of P(j) V(n - j - 1)
 
@@ -44,7 +44,7 @@ def si_rounds(alpha: Grid, lookahead: Grid, tokens: int) -> np.ndarray:
     all_right = alpha**lookahead
     rejected = np.zeros(alpha.shape)  # sum over j < lookahead of alpha^j V(n - j - 1)
     for n in range(1, tokens + 1):
-        # After a block that is all right, fewer tokens are left.
+        # After a fully right block, fewer tokens are left.
         tokens_left = np.maximum(n - 1 - lookahead, 0)
         after_block = np.take_along_axis(expected, tokens_left[None], 0)[0]
         block = all_right * after_block
@@ -64,16 +64,16 @@ def si_sampled(
 ) -> np.ndarray:
     """Mean time of ``repeats`` random runs of SI.
 
-    They are drawn anew for every setting of the grid. The accepted number of a round is
-    geometric, cut at ``lookahead``; the last round is charged in full. Source: appendix
-    D.1's listing.
+    They are drawn independently for every setting of the grid. The number of accepted
+    drafts in a round is geometric, cut at ``lookahead``; the last round is charged in
+    full. Source: appendix D.1's listing.
     """
     rng = np.random.default_rng(seed)
     shape = np.broadcast(share, alpha, lookahead).shape
     runs = (repeats, *shape)
 
     # The floor of an exponential variable is geometric; at alpha 1 its scale is
-    # endless.
+    # infinite.
     with np.errstate(divide="ignore"):
         scale = 1 / np.maximum(-np.log(alpha), 1e-300)
     scale = np.broadcast_to(scale, runs).ravel()
@@ -109,18 +109,18 @@ def dsi_bound(share: Grid, alpha: Grid, tokens: int) -> np.ndarray:
 # -- one rule at a time ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Accounting:
-    """Rules of charge; the defaults are those of the text.
+    """Accounting rules; by default the rules of the text.
 
-    That is D.1's listing for SI, and DSI as Theorem 2 argues it. Each rule acts on SI,
-    on DSI or on both, and can be switched by itself (``switched``).
+    These are D.1's listing for SI, and Theorem 2's argument for DSI. Each rule acts on
+    SI, on DSI or on both, and can be switched separately (``switched``).
 
     corrected       both: the target's token at a rejection counts
-    bonus           SI: the target's token after a block that is all right counts
+    bonus           SI: the target's token after a fully right block counts
     restart_pass    SI: a blocking target pass at the start and at each rejection
-    late            DSI: a block's pass judges its drafts and gives no token beyond them
-    beside          DSI: one server always works from the verified text alone
-    longest         both: more right drafts in a row than this never occur
-    unverified_end  both: the clock stops at any pass once enough drafts will do
+    late            DSI: a block's pass tests its drafts but gives no token after them
+    beside          DSI: one server always works from only the verified text
+    longest         both: the most right drafts in a row that can occur
+    unverified_end  both: the clock stops at any pass once there are enough drafts
     most_servers    DSI: lookaheads that need more servers are left out
     """
 
@@ -137,7 +137,7 @@ class Accounting:
 LISTING = Accounting()
 
 # The published thread-pool simulator, dsi/online/run/simulation_core.py at commit
-# 91ab8b9. Left out: first-token times, and reseeding by the second, which repeats
+# 91ab8b9. Left out: first-token times, and reseeding every second, which repeats
 # draws.
 SIMULATOR = Accounting(
     corrected=False,
@@ -152,7 +152,7 @@ SIMULATOR = Accounting(
 
 
 def switched(start: Accounting, to: Accounting) -> dict[str, Accounting]:
-    """``start`` with one rule as in ``to``, by the name of each rule that differs."""
+    """``start`` with one rule from ``to``, for each rule that differs, by its name."""
     accountings = {}
     for rule in fields(start):
         value = getattr(to, rule.name)
@@ -162,12 +162,12 @@ def switched(start: Accounting, to: Accounting) -> dict[str, Accounting]:
 
 
 def servers_needed(share: Grid, lookahead: int) -> np.ndarray:
-    """Target servers that DSI can use at most: ceil(1 / (lookahead * share)).
+    """The most target servers that DSI can use: ceil(1 / (lookahead * share)).
 
     Source: section 3.1.
     """
     servers = 1 / (lookahead * np.asarray(share, float))
-    return np.ceil(servers - 1e-9)  # 4.9 / 0.1 is 49, whatever rounding makes of it
+    return np.ceil(servers - 1e-9)  # 4.9 / 0.1 is 49, despite rounding
 
 
 def si_time(
@@ -177,7 +177,7 @@ def si_time(
     tokens: int,
     rules: Accounting = LISTING,
 ) -> np.ndarray:
-    """Expected time of SI under ``rules``; by the listing, si_rounds times a round."""
+    """Expected time of SI under ``rules``; for the listing, si_rounds times a round."""
     round_time = lookahead * share + 1
 
     def run(right: int, left: int) -> tuple[int, Grid]:
@@ -202,10 +202,10 @@ def dsi_time(
 ) -> np.ndarray:
     """Expected time of DSI under ``rules``, with a server for every pass.
 
-    The pass on i blocks of drafts starts when they are there. So the token after n
-    right drafts comes with the pass on ceil(n / lookahead) blocks, or, where a server
-    works ``beside``, one by one after the whole blocks among the n. Drafts beyond the
-    last token are not waited for. At lookahead 1 it is Proposition 1.
+    The pass on i blocks starts as soon as their drafts are written. So the token after
+    n right drafts comes with the pass on ceil(n / lookahead) blocks or, with a server
+    ``beside``, one by one after the whole blocks among the n. We do not wait for drafts
+    beyond the last token. At lookahead 1 this is Proposition 1.
     """
 
     def run(right: int, left: int) -> tuple[int, Grid]:
@@ -213,7 +213,7 @@ def dsi_time(
         most_usable: float = left - rules.corrected  # drafts that can still be used
         if rules.unverified_end:
             if gained > left:
-                return gained, 1.0  # the pass on no drafts is the first to return
+                return gained, 1.0  # the pass without drafts returns first
             most_usable = math.inf
 
         usable = min(right, most_usable)
@@ -238,7 +238,7 @@ def speedup(
 ) -> np.ndarray:
     """DSI over SI, each at its best of ``lookaheads``.
 
-    Source: Table 1's protocol, section 4. Raises BadValue where every lookahead of DSI
+    Source: Table 1's protocol, section 4. Raises BadValue if every lookahead of DSI
     needs more servers than ``rules`` allow.
     """
     most_servers = math.inf if rules.most_servers is None else rules.most_servers
@@ -268,8 +268,8 @@ def _mean_time(
 ) -> np.ndarray:
     """Expected time for ``tokens``, by recurrence over the tokens left.
 
-    ``run(right, left)`` gives the tokens gained and the time of ``right`` right drafts
-    up to the next rejection, with ``left`` tokens to write.
+    ``run(right, left)`` gives the tokens and the time of ``right`` right drafts up to
+    the next rejection, with ``left`` tokens to write.
     """
     alpha = np.asarray(alpha, float)
     if not rules.corrected and (alpha == 0).any():
@@ -288,6 +288,6 @@ def _mean_time(
             chance = powers[right] if right == longest else powers[right] * (1 - alpha)
             rest = mean[left - gained] if 0 < gained <= left else 0
             total = total + chance * (time + rest)
-        # Where a rejection gives no token, a run without a right draft is done again.
+        # If a rejection gives no token, a run without a right draft is repeated.
         mean[left] = total if rules.corrected else total / alpha
     return np.asarray(mean[tokens])

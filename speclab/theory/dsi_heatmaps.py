@@ -1,9 +1,9 @@
 """The DSI paper's Figures 1 and 6: where SI and DSI gain.
 
-The grid is one of drafter latencies and acceptance rates. Times are in target passes,
-by the rules of ``dsi_accounting``. The values of the printed heatmaps are not in the
-text; what it says about them is in ``Heatmaps.cells``. Knows no plot: a view renders
-the panels.
+The grid is over drafter latencies and acceptance rates. Times are in target passes, by
+the rules of ``dsi_accounting``. The paper does not print the heatmaps' values;
+``Heatmaps.cells`` has what its text says about them. Plots nothing: a view renders the
+panels.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ import numpy as np
 
 from .dsi_accounting import dsi_bound, dsi_time, si_rounds, si_sampled
 
-SHARES = np.arange(1, 101) / 100  # drafter latency over the target's
+SHARES = np.arange(1, 101) / 100  # drafter latency over target latency
 ALPHAS = np.arange(101) / 100  # acceptance rate
-LOOKAHEADS = range(1, 201)  # of Figure 1, for SI
+LOOKAHEADS = range(1, 201)  # for SI in Figure 1
 
 
 @dataclass(frozen=True)
 class Heatmaps:
     """Times over the grid, and the speed-ups that the figures show.
 
-    ``si`` and ``dsi`` are times of [shares, alphas], ``plain`` is the time of plain
-    decoding.
+    ``si`` and ``dsi`` are times [shares, alphas], ``plain`` is plain decoding's time.
     """
 
     shares: np.ndarray
@@ -36,7 +35,7 @@ class Heatmaps:
 
     @property
     def panels(self) -> dict[str, np.ndarray]:
-        """Speed-up of A over B, the time of B over that of A, by the panels' names."""
+        """Speed-ups of A over B, i.e. B's time over A's, by panel name."""
         faster_of_two = np.minimum(self.si, self.plain)
         return {
             "(a) SI vs. non-SI": self.plain / self.si,
@@ -49,7 +48,7 @@ class Heatmaps:
         """(panel, what) -> value: what the text says about the panels.
 
         These are the smallest and the largest value of each panel, the number of
-        settings at which SI gains though alpha is below the share, and DSI's smallest
+        settings where SI gains although alpha is below the share, and DSI's smallest
         gain where SI loses.
         """
         panels = self.panels
@@ -81,11 +80,11 @@ def heatmaps(
 ) -> Heatmaps:
     """The times behind Figure 1, or with lookaheads (5,) Figure 6.
 
-    SI is at the best of ``lookaheads`` in every setting. ``repeats`` runs of SI are
-    averaged as printed, which makes the best of many lookaheads a little too fast; None
-    gives SI's exact expectation. DSI is at its expectation: that of Proposition 1,
-    unless ``dsi_lookahead`` is longer. The number of tokens is not printed. Source:
-    section 4.
+    SI has the best of ``lookaheads`` in every setting. As printed, we average
+    ``repeats`` runs of SI, which makes the best of many lookaheads a little too fast;
+    None gives SI's exact expectation. DSI has its expectation, from Proposition 1
+    unless ``dsi_lookahead`` is longer. The paper does not print the number of tokens.
+    Source: section 4.
     """
     all_lookaheads = np.asarray(lookaheads)
     share = shares[:, None]
@@ -99,7 +98,7 @@ def heatmaps(
             times = rounds * (all_lookaheads * share + 1)
         else:
             times = si_sampled(share, alpha, all_lookaheads, tokens, repeats, rng)
-        columns.append(times.min(1))  # of [shares, lookaheads]
+        columns.append(times.min(1))  # [shares, lookaheads]
     si = np.stack(columns, 1)
 
     if dsi_lookahead == 1:

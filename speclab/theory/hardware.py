@@ -1,9 +1,9 @@
-"""On how many devices a latency file's models stand, and what these could do instead.
+"""The devices behind a latency file's models, and what else they could do.
 
 A file ``data/hardware/<folder>.toml`` belongs to the latency files of one folder. For
-each it says how many equal devices the draft and the target have, how many weights and
-layers the target has, and by ``device`` of which kind they are: that is a file of its
-own, with the rate at which weights are read and the time that joining a layer takes.
+each of them it gives the number of equal devices of draft and target, the target's
+weights and layers, and the kind of ``device``. A kind has its own file, with the rate
+of reading weights and the time to join a layer.
 
 Knows no clock and no model.
 """
@@ -19,25 +19,25 @@ from speclib.data.toml_files import read_toml, toml_path
 from speclib.errors import BadValue
 from speclib.paths import DATA
 
-BYTES_PER_WEIGHT = 2  # bfloat16 or float16, as all papers have it
+BYTES_PER_WEIGHT = 2  # bfloat16 or float16, as in all papers
 OPERATIONS_PER_WEIGHT = 2  # for each token: a multiplication and an addition
 
 FORMAT = (
     "give draft (0 or more devices), target (1 or more), weights and layers for each "
-    "latency file, beside about, source and device"
+    "latency file, next to about, source and device"
 )
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """The equal devices that a latency file's models stand on.
+    """The equal devices behind a latency file's models.
 
-    draft, target  how many devices each has; a draft has 0 where its device is no equal
-                   of the target's and could not help it
-    reading        seconds in which one device reads all weights of the target
+    draft, target  the number of devices of each; 0 for a draft on a different device,
+                   which could not help the target
+    reading        seconds for one device to read all weights of the target
     layers         of the target
-    join           seconds that putting together the parts of a layer takes
-    alone          the latency file of the target on one device; None: it is this one
+    join           seconds to join the parts of a layer
+    alone          the latency file of the target on one device; None: this one
     """
 
     draft: int
@@ -48,29 +48,29 @@ class Hardware:
     alone: str | None = None
 
     def devices(self, drafts: bool, servers: int = 1) -> int:
-        """How many devices a run reserves: of all its targets, and of a draft model."""
+        """The number of devices that a run reserves for its targets and its draft."""
         return servers * self.target + (self.draft if drafts else 0)
 
     def plain_pass(self, alone: float, bound: Bound = "bandwidth") -> PlainPass:
-        """A pass of the target that takes ``alone`` seconds as the latency file has it.
+        """A target pass that takes ``alone`` seconds according to the latency file.
 
-        Several devices that hold a model one after the other take as long as one.
+        Several devices that hold consecutive parts of a model take as long as one.
         """
         return plain_pass(bound, alone, self.reading, self.layers, self.join)
 
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """What a pass of a model on one device takes, by the device's data sheet.
+    """The cost of a forward pass on one device, by the device's data sheet.
 
-    tokens      that it reads
+    tokens      tokens that it reads
     bytes_read  from memory: every weight once
-    operations  of its arithmetic
+    operations  arithmetic operations
     reading     seconds to read the weights, at the data sheet's bandwidth
     computing   seconds of the arithmetic, at the data sheet's rate
 
-    Both happen at the same time. Attention and the KV cache are left out: with a short
-    text they are small.
+    Both happen at the same time. We neglect attention and the KV cache, which are small
+    for a short text.
     """
 
     tokens: int
@@ -81,7 +81,7 @@ class ForwardPass:
 
 
 def forward_pass(tokens: int, weights: float, device: str) -> ForwardPass:
-    """A pass over some tokens on the device of ``data/hardware/<device>.toml``."""
+    """A pass over ``tokens`` on the device of ``data/hardware/<device>.toml``."""
     rates = _read(device)["data_sheet"]
     bytes_read = weights * BYTES_PER_WEIGHT
     operations = weights * OPERATIONS_PER_WEIGHT * tokens
@@ -96,9 +96,9 @@ def forward_pass(tokens: int, weights: float, device: str) -> ForwardPass:
 
 @checked
 def load_hardware(latency: str) -> Hardware | None:
-    """The devices behind ``data/latency/<latency>.toml``; None where nobody says.
+    """The devices behind ``data/latency/<latency>.toml``; None if unknown.
 
-    Raises SpeclibError naming the file for one that cannot be read.
+    Raises SpeclibError with the name of a file that cannot be read.
     """
     folder, _, name = latency.partition("/")
     path = toml_path(DATA / "hardware", folder)
@@ -120,7 +120,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _hardware(part: dict[str, Any], device: dict[str, Any]) -> Hardware:
-    """One entry of a file, checked."""
+    """One checked entry of a file."""
     unknown = part.keys() - {"draft", "target", "weights", "layers", "alone"}
     if unknown:
         raise ValueError(f"unknown keys {sorted(unknown)}")

@@ -1,17 +1,17 @@
-"""One draft pass over several devices, part by part, as EasySpec's Algorithm 2 has it.
+"""One draft pass over several devices, part by part, as in EasySpec's Algorithm 2.
 
-A layer is an attention and an MLP. The layers of a group share one input, so their
-attentions are shared out: device i takes the group's layers i, i + devices, ... The
-devices then hand each other what came out, and each of them computes all of the group's
-MLPs, in order. A layer that stands alone is computed by each of them, too. Those parts
-are copies: only the first device's shortens anything.
+A layer is an attention and an MLP. The layers of a group share one input, so the
+devices divide their attentions: device i takes the group's layers i, i + devices, ...
+Then the devices exchange the outputs, and each computes all MLPs of the group, in
+order. Each also computes every layer that is a group by itself. Those parts are copies,
+so they save no time.
 
 Two devices and a group of layers 1, 2 and 3 (A is an attention, M an MLP)::
 
     device 0   A0 M0 | A1 A3 gather M1 M2 M3 | ...
     device 1   A0 M0 | A2    gather M1 M2 M3 | ...
 
-Knows no network and no clock: seconds of the parts are arguments.
+Knows no network and no clock: the seconds of the parts are arguments.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from speclib.errors import BadValue
 
 
 class Part(NamedTuple):
-    """What ``device`` does from ``start`` on for ``seconds``.
+    """A part of the pass, on ``device`` from ``start`` for ``seconds``.
 
-    ``kind`` is attention, mlp, or gather, whose ``layer`` is the group's first.
-    ``copy`` says that another device does the very same.
+    ``kind`` is attention, mlp, or gather, whose ``layer`` is the group's first. A
+    ``copy`` is a part that another device computes as well.
     """
 
     kind: str
@@ -52,10 +52,10 @@ def schedule(
 ) -> tuple[Part, ...]:
     """The parts of a pass of ``layers`` layers in groups of up to ``lp``, in order.
 
-    An exact pass has ``lp`` 1. ``attention`` and ``mlp`` are seconds of one layer's,
-    ``gather`` of handing over a group's attention outputs. Embedding and head are left
-    out. Source: EasySpec, Algorithm 2 and equation 5, whose T_add is ``gather``. Raises
-    BadValue for a count below 1 or seconds below 0.
+    An exact pass has ``lp`` 1. ``attention`` and ``mlp`` are the seconds of one layer,
+    ``gather`` those to exchange a group's attention outputs. Embedding and head are
+    left out. Source: EasySpec, Algorithm 2 and equation 5, whose T_add is ``gather``.
+    Raises BadValue for a count below 1 or seconds below 0.
     """
     _check_counts(layers=layers, lp=lp, devices=devices)
     _check_seconds(attention=attention, mlp=mlp, gather=gather)
@@ -65,7 +65,7 @@ def schedule(
     for group in group_layers(layers, lp):
         alone = len(group) == 1
 
-        # The group's attentions, shared out among the devices.
+        # The devices divide the group's attentions.
         for device in range(devices):
             own_layers = group if alone else group[device::devices]
             for i, layer in enumerate(own_layers):
@@ -77,7 +77,7 @@ def schedule(
         most_attentions = -(-len(group) // devices)  # rounded up
         now += most_attentions * attention
 
-        # Every device gets the others' outputs.
+        # Every device receives the others' outputs.
         if devices > 1 and not alone:
             for device in range(devices):
                 parts.append(Part("gather", group[0], device, now, gather))

@@ -1,28 +1,28 @@
-"""Plain decoding on several equal devices: the seconds of a pass by tensor parallelism.
+"""Plain decoding on several equal devices: the seconds of a tensor-parallel pass.
 
-The devices share each layer. A part of the pass is divided by their number, the rest
-stays as it is, and the layers' parts must be joined::
+The devices share each layer. Part of the pass is divided by their number, the rest does
+not change, and the layers' parts must be joined::
 
     one device     | rest |         divided         |
     two devices    | rest |   divided/2  | joining |
     four devices   | rest | div/4 | joining |
 
-What is divided depends on what binds a pass that is fed one token:
+The divided part depends on what limits a pass over one token:
 
-- ``bandwidth``: every weight is read once from memory. Each device brings a memory of
-  its own, so the reading is divided. Launching kernels is not. So it is on GPUs: an
-  A100 reads 1.7 TB/s, and does 312 tera-operations in the same second, of which a pass
-  over one token needs two per weight.
-- ``compute``: arithmetic is all there is, and all of it is divided. It is the most
-  that more devices can do, as cores that only wait for themselves.
-- ``shared memory``: the devices read the weights over one bus that one of them fills
-  already, as cores of a processor may. Nothing is divided.
+- ``bandwidth``: every weight is read once from memory. Each device has its own memory,
+  so the reading is divided, but launching kernels is not. This is the case on GPUs: an
+  A100 reads 1.7 TB per second and computes 312 tera-operations in that time, while a
+  pass over one token needs two per weight.
+- ``compute``: the pass is all arithmetic, and all of it is divided. This is the most
+  that more devices can gain, for example cores that only wait for themselves.
+- ``shared memory``: the devices read the weights over one bus that a single device
+  already fills, for example the cores of a processor. Nothing is divided.
 
 Source: ours. That a pass is bound by reading weights, and that tensor parallelism
 divides it, is the roofline of Pope et al. 2023 (Efficiently Scaling Transformer
-Inference, section 3). Differences from it: the joining has a fixed time per layer,
-since the messages of one token are short; and what is not divided is no model, but what
-is left of a printed time.
+Inference, section 3). Differences from it: joining takes a fixed time per layer, since
+the messages of one token are short; and the undivided part is not modelled, but is the
+remainder of a printed time.
 
 Knows no hardware: bandwidths and seconds are arguments.
 """
@@ -40,9 +40,9 @@ BOUNDS: tuple[Bound, ...] = get_args(Bound)
 class PlainPass(NamedTuple):
     """A pass of plain decoding that several equal devices may share.
 
-    ``alone`` is its seconds on one device, ``divided`` those of them that are divided
-    by the number of devices. ``joining`` is the seconds that putting the layers' parts
-    together adds where there are several.
+    ``alone`` is its seconds on one device. ``divided`` of these are divided by the
+    number of devices. ``joining`` is the seconds that several devices add to join the
+    layers' parts.
     """
 
     alone: float
@@ -50,7 +50,7 @@ class PlainPass(NamedTuple):
     joining: float
 
     def seconds(self, devices: int) -> float:
-        """Seconds of the pass if exactly so many devices share it.
+        """Seconds of the pass if exactly ``devices`` devices share it.
 
         Raises BadValue for a number of devices below 1.
         """
@@ -62,18 +62,18 @@ class PlainPass(NamedTuple):
         return rest + self.divided / devices + self.joining
 
     def fewest_of_the_best(self, devices: int) -> int:
-        """How many of up to so many devices make the pass shortest."""
+        """The number of devices, of those available, that makes the pass shortest."""
         numbers = range(1, devices + 1)
         return min(numbers, key=self.seconds)
 
     def best_seconds(self, devices: int) -> float:
-        """Seconds of the pass by as many of so many devices as make it shortest."""
+        """Seconds of the pass on ``fewest_of_the_best(devices)``."""
         return self.seconds(self.fewest_of_the_best(devices))
 
     def gain(self, devices: int) -> float:
-        """How many times as fast as one device so many are, if they need not all help.
+        """The speed-up of ``devices`` over one device, if some may stay idle.
 
-        At least 1: a device that only costs time is left idle.
+        At least 1: devices that would only cost time stay idle.
         """
         return self.alone / self.best_seconds(devices)
 
@@ -83,9 +83,9 @@ def plain_pass(
 ) -> PlainPass:
     """The pass of a model that takes ``alone`` seconds on one device.
 
-    ``reading`` is the seconds in which one device reads all weights, ``join`` those
-    in which the parts of one of the ``layers`` are put together. Raises BadValue for
-    another ``bound``, and for times that are not possible.
+    ``reading`` is the seconds for one device to read all weights, ``join`` those to
+    join the parts of one of the ``layers``. Raises BadValue for another ``bound``, and
+    for impossible times.
     """
     if bound not in BOUNDS:
         known = ", ".join(BOUNDS)

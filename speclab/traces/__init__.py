@@ -1,6 +1,6 @@
-"""What is read off a trace for a report, a lesson or a picture."""
+"""Reads from a trace what a report, a lesson or a picture needs."""
 
-# The door: what other rooms may import. All else is this room's own.
+# The door: what other rooms may import. The rest is private to this room.
 DOOR = (
     "acceptance",
     "caches",

@@ -1,15 +1,15 @@
-"""Acceptance place by place: how often the 1st, 2nd, ... draft of a window passes.
+"""Acceptance by position: how often the 1st, 2nd, ... draft in a window is accepted.
 
     window    d1  d2  d3  d4
     tested    x   x   x         d4 was not tested, since d3 failed
     accepted  x   x
 
-Further down a window a draft is right less often, since it goes on from drafts. One
-number for all places hides that. Knows no method and no clock.
+Later drafts in a window are right less often, since they build on drafts. A single
+number for all positions hides that. This module knows no method and no clock.
 
-Two engines print it, and count alike: vLLM (vllm/v1/spec_decode/metrics.py at commit
-016a858) per place over all windows, with a mean length that has the bonus token; and
-llama.cpp's server all accepted over all drafted.
+Two engines print acceptance, with the same counts: vLLM (vllm/v1/spec_decode/metrics.py
+at commit 016a858) per position over all windows, with a mean length that includes the
+bonus token; and llama.cpp's server as all accepted over all drafted.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from speclib.operations.fork import DraftedBranches
 from speclib.trace.events import Trace
 
 ACCEPTED, REJECTED = "accepted", "rejected"
-GAMMAS = Whole(least=1, most=1000)  # of an engine's windows
-# A line's rates, up to what follows them: a line that is cut short lacks that.
+GAMMAS = Whole(least=1, most=1000)  # draft lengths of an engine's windows
+# A line's rates, up to the text after them, which a truncated line lacks.
 OF_VLLM = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
 DRAFTED = re.compile(r"Drafted: (\d+) tokens")
 ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
-# Newer versions of llama.cpp say how many windows there were, too.
+# Newer versions of llama.cpp also print the number of windows.
 WINDOWS_OF_LLAMACPP = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
-SHORTER = 0.9  # of gamma: the last window of a text may be shorter, too
+SHORTER = 0.9  # least mean window over gamma; a text's last window may be short
 OF_LLAMACPP = re.compile(
     r"draft acceptance(?: rate)?\s*=\s*[\d.]+\s*"
     r"\(\s*(\d+) accepted\s*/\s*(\d+) generated"
@@ -45,17 +45,17 @@ OF_LLAMACPP = re.compile(
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of windows, by place; the first place is that of a window's first draft.
+    """Counts of windows, by position; the first is that of a window's first draft.
 
-    Drafts behind the end of the text count nowhere: they neither passed nor failed.
+    Drafts after the end of the text are not counted: they neither passed nor failed.
 
     windows   how many had a draft tested
-    settled   [places], how often a draft of that place passed, or failed with one
-              before it or by itself
-    tested    [places], how often it was tested
-    accepted  [places], how often it passed
+    settled   [positions], how often a draft passed, or failed by itself or with an
+              earlier one
+    tested    [positions], how often it was tested
+    accepted  [positions], how often it passed
     written   tokens that the windows wrote: accepted drafts, and the token that
-              replaces the first that failed, or follows them all
+              replaces the first failed one, or follows them all
     """
 
     windows: int
@@ -66,12 +66,12 @@ class Acceptance:
 
     @property
     def drafted(self) -> int:
-        """All drafts of the windows."""
+        """All drafts in the windows."""
         return sum(self.settled)
 
     @property
     def conditional(self) -> tuple[float, ...]:
-        """The chance of each place, where all before it passed; nan where none did."""
+        """Acceptance at each position if all before it passed; nan if none did."""
         return tuple(
             accepted / tested if tested else nan
             for accepted, tested in zip(self.accepted, self.tested, strict=True)
@@ -79,9 +79,9 @@ class Acceptance:
 
     @property
     def by_position(self) -> tuple[float, ...]:
-        """vLLM's per-position rates: of all windows, those that got so far.
+        """vLLM's per-position rates: the share of all windows that got this far.
 
-        Difference from vLLM: drafts behind the end of a text count there as failures.
+        Difference from vLLM: there, drafts after the end of a text count as failures.
         """
         return tuple(
             accepted / settled
@@ -90,10 +90,10 @@ class Acceptance:
 
     @property
     def mean_length(self) -> float:
-        """vLLM's mean acceptance length: tokens that a window writes.
+        """vLLM's mean acceptance length: the tokens that a window writes.
 
-        Difference from vLLM: a token that was not written does not count: there is none
-        behind the end of a text, and none where PEARL goes on from accepted drafts.
+        Difference from vLLM: a bonus token that was not written does not count, as
+        after the end of a text, or where PEARL continues accepted drafts.
         """
         return self.written / self.windows
 
@@ -104,13 +104,13 @@ class Acceptance:
 
 
 def acceptance(runs: Any) -> Acceptance:
-    """How the windows of one run, or of several, fared place by place.
+    """Counts by position how the windows of one or several runs fared.
 
     runs: a trace or a result, or several of them.
 
-    A window is what one drafting operation wrote in a line. Of SSD's branches it is the
-    one that was followed. Of trees and of several sequences there is no such line, so
-    they are left out. Raises BadValue where no window was tested, and for what is no
+    A window is what one drafting operation wrote in a line; with SSD's branches, the
+    one that was followed. Trees and several sequences have no such line, so they are
+    left out. Raises BadValue if no window was tested, or for anything that is not a
     run.
     """
     windows, written = 0, 0
@@ -143,14 +143,14 @@ def acceptance(runs: Any) -> Acceptance:
 
 
 class TestedWindow(NamedTuple):
-    """What became of drafts in a line, the first of which stands at ``position``."""
+    """The outcomes of drafts in a line that begins at ``position``."""
 
     position: int
     outcomes: tuple[str, ...]
 
     @property
     def has_failed(self) -> bool:
-        """Whether a draft failed; those behind it were not tested."""
+        """Whether a draft failed; those after it were not tested."""
         return REJECTED in self.outcomes
 
     @property
@@ -168,7 +168,7 @@ class TestedWindow(NamedTuple):
 
 
 def _tested_windows(trace: Trace) -> list[TestedWindow]:
-    """The windows of which any draft was tested."""
+    """The windows in which any draft was tested."""
     windows = []
     for event in trace.operations:
         lines: list[tuple[str, ...]] = []
@@ -185,10 +185,10 @@ def _tested_windows(trace: Trace) -> list[TestedWindow]:
 
 
 def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
-    """Of each window, how many tokens the target wrote right after its accepted drafts.
+    """For each window, how many tokens the target wrote right after accepted drafts.
 
-    That is 1, but for a window whose drafts all passed, where the text ends with them
-    or where another draft was tested next.
+    It is 1, except for a window whose drafts all passed and were the end of the text,
+    or were followed by another tested draft.
     """
     drafted_at = {position for window in windows for position in window.tested}
     end = trace.prompt_length + sum(len(event.tokens) for event in trace.commits)
@@ -203,7 +203,7 @@ def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
 
 
 def _traces_of(runs: Any) -> list[Trace]:
-    """The traces of what may be traces or results, one or several."""
+    """The traces of a trace or result, or of several."""
     one = getattr(runs, "trace", runs)
     if isinstance(one, Trace):
         return [one]
@@ -216,27 +216,27 @@ def _traces_of(runs: Any) -> list[Trace]:
 
 
 def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
-    """The conditional acceptance rates that an engine's log tells, for ``simulate``.
+    """The conditional acceptance rates in an engine's log, for ``simulate``.
 
-    text: what vLLM or llama.cpp's server has logged. Each of vLLM's lines is about an
-    interval; together they count by the windows that were drafted in them. llama.cpp
-    counts accepted drafts over all drafts, those behind a failed one among them. So a
-    draft's own rate is higher than that says, and follows with the number of drafts in
-    a window, ``gamma``.
+    text: the log of vLLM or of llama.cpp's server. Each of vLLM's lines covers an
+    interval; intervals are weighted by the windows drafted in them. llama.cpp divides
+    accepted drafts by all drafts, including untested ones after a failed one. A draft's
+    own rate is therefore higher; it is computed with the number of drafts in a window,
+    ``gamma``.
 
     With ``--draft-p-min`` above 0 llama.cpp ends a window where its draft is unsure.
-    Then windows differ in length, and no rate follows from such a log.
+    Then windows differ in length, and no rate can be computed from the log.
 
-    Raises BadValue where there is no such line, where its rates are none or cannot be
-    weighed, and for a log of llama.cpp without ``gamma`` or with shorter windows.
+    Raises BadValue if there is no such line, if its rates are invalid or cannot be
+    weighted, or for a log of llama.cpp without ``gamma`` or with shorter windows.
     """
     if not isinstance(text, str):
-        raise BadValue(f"text is {shown(text)}: give what the log says, as a text")
+        raise BadValue(f"text is {shown(text)}: give the log's text")
     if gamma is not None and not GAMMAS.allows(gamma):
         raise BadValue(f"gamma is {shown(gamma)}: {GAMMAS.advice}")
     of_vllm = [line for line in text.splitlines() if OF_VLLM.search(line)]
     if of_vllm and OF_LLAMACPP.search(text):
-        raise BadValue("the log has lines of vLLM and of llama.cpp: give one's alone")
+        raise BadValue("the log has lines of vLLM and of llama.cpp: give only one log")
     if of_vllm:
         rates = _mean_rates(of_vllm)
         if gamma not in (None, len(rates)):
@@ -251,7 +251,7 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
     drafted = sum(all_of for _, all_of in counts)
     if not drafted:
         raise BadValue(
-            "no line of acceptance in this log: vLLM writes 'Per-position acceptance "
+            "no acceptance rate in this log: vLLM writes 'Per-position acceptance "
             "rate: 0.800, 0.600, Avg ...', llama.cpp's server 'draft acceptance rate = "
             "0.70000 (  70 accepted /  100 generated)'"
         )
@@ -267,13 +267,13 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
 
 
 def _mean_rates(lines: Sequence[str]) -> list[float]:
-    """Rates by position of all intervals together, each counted by its windows."""
+    """Rates by position over all intervals, weighted by the number of windows."""
     of_intervals = [_rates_in(OF_VLLM.findall(line)[0]) for line in lines]
     lengths = {len(rates) for rates in of_intervals}
     if len(lengths) > 1:
         raise BadValue(
             f"the log's lines have rates for {sorted(lengths)} positions: give the log "
-            "of one engine, whose number of speculative tokens does not change"
+            "of one engine with a constant number of speculative tokens"
         )
     if len(lines) == 1:
         return of_intervals[0]
@@ -295,7 +295,7 @@ def _mean_rates(lines: Sequence[str]) -> list[float]:
 
 
 def _windows_of(line: str, rates: Sequence[float]) -> float:
-    """How many windows an interval had, by what was drafted or accepted in it."""
+    """The number of windows in an interval, from its drafted or accepted tokens."""
     drafted = DRAFTED.search(line)
     if drafted:
         return int(drafted[1]) / len(rates)
@@ -309,20 +309,20 @@ def _windows_of(line: str, rates: Sequence[float]) -> float:
 
 
 def _check_windows(text: str, gamma: int) -> None:
-    """Raises BadValue where llama.cpp says that windows were shorter than ``gamma``."""
+    """Raises BadValue if llama.cpp's windows were shorter than ``gamma``."""
     counts = WINDOWS_OF_LLAMACPP.findall(text)
     windows = sum(int(drafts) for drafts, _ in counts)
     tokens = sum(int(tokens) for _, tokens in counts)
     if tokens < SHORTER * gamma * windows:
         raise BadValue(
             f"the log's windows have {tokens / windows:.1f} drafts on average, not "
-            f"{gamma}: drafting ended early where the draft was unsure, so no rate "
-            "follows. Log a run with --draft-p-min 0, or give the gamma that it had"
+            f"{gamma}: drafting ended early where the draft was unsure, so no rate can "
+            "be computed. Log a run with --draft-p-min 0, or give the run's gamma"
         )
 
 
 def _rates_in(line: str) -> list[float]:
-    """Rates by position; raises BadValue for what cannot be some."""
+    """Rates by position; raises BadValue if they are not numbers falling from 1."""
     try:
         rates = [float(rate) for rate in line.split(",")]
     except ValueError:
@@ -332,13 +332,13 @@ def _rates_in(line: str) -> list[float]:
         raise BadValue(
             f"the log's rates by position are {line.strip()!r}: each should be at most "
             "the one before it, from 1 down to 0, since a draft is accepted only "
-            "behind accepted ones"
+            "after accepted ones"
         )
     return rates
 
 
 def _rate_behind(share: float, gamma: int) -> float:
-    """The rate of a draft where so large a ``share`` of windows' drafts is accepted.
+    """The rate of a single draft if this ``share`` of the windows' drafts is accepted.
 
     share = (a + a^2 + ... + a^gamma) / gamma, solved for a by halving.
     """
@@ -351,7 +351,7 @@ def _rate_behind(share: float, gamma: int) -> float:
 
 
 def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
-    """Of rates over all windows those over the windows that got so far."""
+    """Rates over the windows that got this far, from rates over all windows."""
     rates = []
     before = 1.0
     for rate in by_position:
@@ -361,6 +361,6 @@ def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
 
 
 def expected_length(rates: Sequence[float]) -> float:
-    """Tokens of a window with these conditional rates, with the one that follows it."""
+    """Tokens per window with these conditional rates, including the one after it."""
     chances: list[float] = list(accumulate(rates, mul))
     return 1 + sum(chances)

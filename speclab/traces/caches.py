@@ -1,13 +1,13 @@
-"""What the KV caches of the devices hold, from event to event.
+"""The contents of the devices' KV caches, from event to event.
 
-An operation keeps the first slots of its device's cache, cuts the others off, and adds
-a slot for each token that it is fed. So a trace tells what every cache holds::
+An operation keeps the first slots of its device's cache, cuts off the others, and adds
+a slot for each token that it is fed. So a trace tells what every cache contains::
 
-    before      a b c d e x y     the text goes on with d e f: x and y are stale
+    before      a b c d e x y     the text continues d e f: x and y are stale
     cut         a b c d e
     afterwards  a b c d e f g
 
-Knows no method, model or clock.
+This module knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from speclib.errors import BadValue
 from speclib.trace.events import COMMIT, Event, Trace
 
 EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
-OF_THE_PROMPT = -1  # stands for a token of the prompt, which a trace need not know
+OF_THE_PROMPT = -1  # a token of the prompt, which a trace may not know
 
 
 class Slot(NamedTuple):
-    """A slot of a KV cache: the token that was fed, and the kind of pass it was."""
+    """A slot of a KV cache: the token that was fed, and the kind of pass."""
 
     token: int
     kind: str
 
 
 class CacheMoment(NamedTuple):
-    """All KV caches at the moment at which an event ends.
+    """All KV caches at the end of an event.
 
     event        an operation, or a commit
-    text_length  tokens of the text, prompt included
-    kinds        by device, the kind of every slot: "exact"; "fuzzy", where a pass of
-                 EasySpec's draft has filled it; "stale", where a token differs from the
-                 text, and after that
+    text_length  tokens in the text, including the prompt
+    kinds        the kind of every slot, by device: "exact"; "fuzzy", if a pass of
+                 EasySpec's draft filled it; "stale", from the first token that differs
+                 from the text on
     cut          slots that the operation cut off before it added its own
     added        slots that it added
     """
@@ -49,16 +49,16 @@ class CacheMoment(NamedTuple):
 
 
 def cache_moments(trace: Trace) -> list[CacheMoment]:
-    """A moment for each operation and each commit, in the order of their ends.
+    """A moment for each operation and each commit, ordered by their ends.
 
-    Raises BadValue for a trace with trees or several sequences of drafts: the slots of
-    those do not follow the positions of the text.
+    Raises BadValue for a trace with trees or several sequences of drafts: their slots
+    do not follow the text's positions.
     """
     _check_lines(trace)
     text = [OF_THE_PROMPT] * trace.prompt_length
-    text_lengths = [len(text)]  # after so many rounds
+    text_lengths = [len(text)]  # by the number of rounds before
     caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
-    # By device and position in the text: the token that it drafted last.
+    # By device and position in the text: the token it drafted last.
     drafted: dict[str, dict[int, int]] = {device: {} for device in trace.devices}
     moments = []
     for event in trace.events:
@@ -94,8 +94,8 @@ def _check_lines(trace: Trace) -> None:
             method = trace.meta.get("method", "this method")
             raise BadValue(
                 f"{method} has a tree or several sequences of drafts, and KV caches "
-                "are shown for a single line of them: give width=1 or k=1 where the "
-                "method has such a setting, or take another method"
+                "are shown for a single line of drafts: give width=1 or k=1 if the "
+                "method has such a setting, or choose another method"
             )
 
 
@@ -104,9 +104,9 @@ def _fed_tokens(
 ) -> list[int]:
     """The tokens that an operation was fed.
 
-    ``text``: as it was when the operation was asked for. A scoring says itself what it
-    was fed. A drafting goes on from the text, and from drafts that are not tested yet;
-    then it feeds its own drafts, but for the last one.
+    ``text``: the text when the operation was submitted. A scoring records what it was
+    fed. A drafting continues the text and the drafts that are not tested yet; then it
+    feeds its own drafts, except the last one.
     """
     if not event.is_drafting:
         return list(event.tokens[: event.fed])
@@ -120,7 +120,7 @@ def _fed_tokens(
 def _kinds(
     caches: Mapping[str, Sequence[Slot]], text: Sequence[int]
 ) -> dict[str, tuple[str, ...]]:
-    """The kind of every slot, as the text is now."""
+    """The kind of every slot, given the current text."""
     kinds = {}
     for device, cache in caches.items():
         right = _common_length(cache, text)
@@ -132,7 +132,7 @@ def _kinds(
 
 
 def _common_length(cache: Sequence[Slot], text: Sequence[int]) -> int:
-    """How many slots hold the tokens of the text before the first that does not."""
+    """How many slots match the text's tokens before the first that does not."""
     for length, (slot, token) in enumerate(zip(cache, text, strict=False)):
         if token not in (slot.token, OF_THE_PROMPT):
             return length

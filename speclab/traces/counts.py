@@ -1,7 +1,7 @@
-"""What papers' tables count of a request, beyond ``Stats``.
+"""Counts of a request for papers' tables, beyond ``Stats``.
 
-Where the time of its rounds goes, and how many tokens published code counts. Knows no
-method, model or clock.
+They say how the time of its rounds is spent, and how many tokens published code counts.
+This module knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from speclib.trace.metrics import Stats, ratio, stats
 
 @dataclass(frozen=True)
 class Counts(Stats):
-    """Stats, with the rounds after the first and with the published accounting.
+    """Stats, plus counts of the rounds after the first, and the published accounting.
 
-    ``steps``: the rounds after the first, which alone prefills. ``step_seconds``: from
-    the end of the first round to the end of the last. In these seconds any device was
-    busy for ``step_busy``, the draft's for ``step_draft``, the target's for
-    ``step_target``; ``step_verify`` went to verifying.
+    ``steps``: the rounds after the first, which does the prefill. ``step_seconds``:
+    from the end of the first round to the end of the last. During this time at least
+    one device was busy for ``step_busy``, the draft for ``step_draft``, and the target
+    for ``step_target``; verification took ``step_verify``.
 
     ``with_tail``, ``with_tail_seconds``: see the function ``with_tail``.
     """
@@ -40,16 +40,16 @@ class Counts(Stats):
     def published_speed(self) -> float:
         """Tokens per second as the published code of PEARL and DuoDecoding counts them.
 
-        Prefill and unverified drafts are included; those beyond the limit only in a
-        trace that was cut out of a longer one.
+        It includes prefill and unverified drafts; drafts beyond the limit are included
+        only in a trace that was cut out of a longer one.
         """
         return ratio(self.with_tail, self.with_tail_seconds)
 
     @property
     def inflation(self) -> float:
-        """The published speed over the committed one, prefill included in both.
+        """The published speed over the committed one, both including the prefill.
 
-        It tells how much of a published number the counting adds.
+        It is the factor that the counting adds to a published number.
         """
         return ratio(self.published_speed, self.decode_speed_e2e)
 
@@ -59,11 +59,11 @@ class Counts(Stats):
         return self.per_step(self.step_seconds - self.step_busy - self.step_verify)
 
     def per_100(self, seconds: float) -> float:
-        """Seconds of the steps per 100 tokens that they commit."""
+        """The steps' seconds per 100 tokens that they commit."""
         return 100 * ratio(seconds, self.tokens - self.first_tokens)
 
     def per_step(self, seconds: float) -> float:
-        """Seconds of the steps over their number."""
+        """The steps' seconds over their number."""
         return ratio(seconds, self.steps)
 
 
@@ -109,14 +109,14 @@ class TokensInTime(NamedTuple):
 
 
 def with_tail(trace: Trace) -> TokensInTime:
-    """What the published code of PEARL and DuoDecoding counts, and when.
+    """The tokens that the published code of PEARL and DuoDecoding counts, and when.
 
-    It stops at the first commit after which the committed tokens, together with drafted
-    ones that still await the target, reach the limit. Where there is no such commit: at
-    the last one that has tokens.
+    It stops at the first commit after which the committed tokens, together with drafts
+    that still wait for the target, reach the limit. If there is no such commit, it
+    stops at the last one with tokens.
 
-    That code drafts beyond the limit and counts what it drafts there. Our devices draft
-    no further than a request goes: the same tail is in a longer request, cut.
+    That code drafts beyond the limit and counts these drafts. Our devices never draft
+    beyond a request's end; to get the same tail, cut a longer request.
     """
     limit = trace.meta.get("limit", float("inf"))
     committed, at = 0, 0.0
@@ -131,11 +131,11 @@ def with_tail(trace: Trace) -> TokensInTime:
 
 
 def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
-    """How many drafted tokens still await the target after each commit.
+    """How many drafted tokens still wait for the target after each commit.
 
-    They are those that the next round's first pass scores, unless they were drafted in
-    that round. After a last commit that the limit ended there is no next round: then
-    they are the drafts made during the last pass, after a first token that is accepted.
+    They are the tokens scored in the next round's first pass, unless they were drafted
+    in that round. If the limit ended the last commit, there is no next round: then they
+    are the drafts made during the last pass, after an accepted first token.
     """
     if not trace.commits:
         return []
@@ -157,8 +157,9 @@ def _unverified_after_each_commit(trace: Trace, limit: float) -> list[int]:
 def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
     """Drafts of this round that the next round's pass tests.
 
-    An operation's id tells what was asked for first. So no clock is needed to tell what
-    was drafted before a pass, which it scores, from what is drafted beside it.
+    The ids of operations give the order in which they were submitted. So no clock is
+    needed to distinguish drafts made before a pass, which it scores, from drafts made
+    during it.
     """
     target_pass = _first_pass(next_round)
     if target_pass is None:
@@ -171,7 +172,7 @@ def _left_to_the_next(this_round: list[Event], next_round: list[Event]) -> int:
 
 
 def _drafted_beside(last_round: list[Event]) -> int:
-    """Drafts beside the last round's pass that go on from an accepted token."""
+    """Drafts made during the last round's pass that continue an accepted token."""
     target_pass = _first_pass(last_round)
     if target_pass is None:
         return 0
@@ -184,6 +185,6 @@ def _drafted_beside(last_round: list[Event]) -> int:
 
 
 def _first_pass(events: list[Event]) -> Event | None:
-    """The target pass that was asked for first."""
+    """The target pass that was submitted first."""
     passes = [event for event in events if event.is_scoring]
     return min(passes, key=lambda event: event.id, default=None)

@@ -1,8 +1,8 @@
-"""A request cut out of a longer one, so that drafts go beyond its limit.
+"""A request cut out of a longer one, so that its drafts go beyond the limit.
 
-The published code of PEARL and DuoDecoding drafts beyond the limit, and counts what it
-drafts there (see ``counts.with_tail``). To see the same tail, ask for
-``longest_tail`` more tokens and count what ``cut_at`` gives.
+The published code of PEARL and DuoDecoding drafts beyond the limit, and counts these
+drafts (see ``counts.with_tail``). To get the same tail, ask for ``longest_tail`` more
+tokens and count the trace that ``cut_at`` returns.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from speclib.trace.events import Trace
 def longest_tail(gamma: int) -> int:
     """How far drafts of PEARL and DuoDecoding may go beyond a limit.
 
-    One window may await the target while the next is being drafted.
+    One window may wait for the target while the next one is drafted.
     """
     return 2 * gamma
 
 
 def cut_at(trace: Trace, limit: int) -> Trace:
-    """The first ``limit`` tokens of a longer request, as a request of their own.
+    """The first ``limit`` tokens of a longer request, as a separate request.
 
-    Its drafts go beyond the limit. Of the last round only the committed tokens are cut:
+    Its drafts go beyond the limit. In the last round only the committed tokens are cut:
     drafts that it accepted beyond the limit stay accepted.
     """
     meta = trace.meta | {"limit": limit}

@@ -1,19 +1,19 @@
 """Why a measured speed-up differs from the predicted one, cause by cause.
 
 The virtual clock predicts a speed-up from the cost ratio c and the acceptance rate. Its
-inputs are replaced, one after the other, by what a run shows, until the run itself is
-all that is left. Each replacement moves the speed-up, and that is its cause's share:
+inputs are replaced, one after the other, by what a run shows, until only the run itself
+is left. The change that each replacement makes to the speed-up is its cause's share:
 
-    predicted        by c and alpha as you expected them
-    cost ratio       c as the passes of this machine have it
-    acceptance       the very drafts of this run pass or fail
-    longer passes    a pass over several tokens takes longer than one over one
-    both at work     draft and target slow each other down, since they share a memory,
-                     or the cores are not idle
-    messages         what is asked of a device travels there, and the answer back
-    not explained    what is left: verification, and time in which nobody does anything
+    predicted        from c and alpha as you expected them
+    cost ratio       c of the passes on this machine
+    acceptance       exactly this run's drafts are accepted or rejected
+    longer passes    a pass over several tokens takes longer than over one
+    both at work     draft and target slow each other down, since they share memory, or
+                     since the cores are not idle
+    messages         requests travel to a device, and results back
+    not explained    the rest: verification, and time in which nothing happens
 
-Replays of the run's own trace give all but the first two, so no model is asked.
+All but the first two come from replays of the run's own trace, so no model is needed.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from speclib.methods import parameters
 from speclib.trace.events import Event, Trace
 from speclib.trace.metrics import stats
 
-LEVELS = ("printed", "predicted")  # speed-ups on the way that are no cause
-LONG = 4_000  # tokens of the simulated text, for a prediction without chance
+LEVELS = ("printed", "predicted")  # speed-ups on the way that are not causes
+LONG = 4_000  # simulated tokens, enough for a prediction without noise
 
 
 class Cause(NamedTuple):
-    """One cause, and the speed-up once it is counted in."""
+    """A cause, and the speed-up after it is included."""
 
     name: str
     speedup: float
 
 
 class Change(NamedTuple):
-    """What one cause changes: the speed-up before and after it is counted in."""
+    """The speed-up before and after a cause is included."""
 
     cause: str
     before: float
@@ -57,25 +57,27 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Reconciled:
-    """The way to the measured speed-up of ``method``: from the predicted one, or from
-    the printed one by the predicted one."""
+    """The steps to the measured speed-up of ``method``.
+
+    They start from the predicted speed-up, or from the printed one before it.
+    """
 
     method: str
     causes: tuple[Cause, ...]
 
     @property
     def predicted(self) -> float:
-        """The speed-up that c and the acceptance rate promise."""
+        """The speed-up predicted from c and the acceptance rate."""
         return dict(self.causes)["predicted"]
 
     @property
     def measured(self) -> float:
-        """The speed-up of the run over plain decoding, by the clock."""
+        """The run's wall-clock speed-up over plain decoding."""
         return self.causes[-1].speedup
 
     @property
     def changes(self) -> list[Change]:
-        """What each cause changes, in order."""
+        """The change by each cause, in order."""
         steps = pairwise(self.causes)
         return [
             Change(cause.name, before.speedup, cause.speedup)
@@ -85,16 +87,16 @@ class Reconciled:
 
     @property
     def shares(self) -> dict[str, float]:
-        """By how much each cause changed the speed-up."""
+        """How much each cause changed the speed-up."""
         return {change.cause: change.after - change.before for change in self.changes}
 
     @property
     def not_explained(self) -> float:
-        """What no cause accounts for, over the measured speed-up."""
+        """The unexplained change, over the measured speed-up."""
         return abs(self.shares["not explained"]) / self.measured
 
     def figure(self) -> go.Figure:
-        """The way as a waterfall, from top to bottom."""
+        """The steps as a waterfall, from top to bottom."""
         shares = self.shares
         names, texts, lengths, measures = [], [], [], []
         for name, speedup in (*self.causes, Cause("measured", self.measured)):
@@ -123,7 +125,7 @@ class Reconciled:
         return figure
 
     def _repr_mimebundle_(self, *given: Any, **asked: Any) -> Any:
-        """The figure where a notebook shows it, as plotly has it."""
+        """The figure for a notebook, from plotly."""
         return self.figure()._repr_mimebundle_(*given, **asked)
 
     def __str__(self) -> str:
@@ -145,18 +147,18 @@ def reconcile(
     c: Ratio | None = None,
     alpha: Share | None = None,
 ) -> Reconciled:
-    """From the speed-up that was predicted to the one that ``run`` has over ``plain``.
+    """Explains the steps from the predicted speed-up to that of ``run`` over ``plain``.
 
     plain    plain decoding of the same prompt on the same devices
     run      the method's run
     alone    speculative decoding of the same prompt: its models take turns, so it shows
-             what passes take while the other device rests. Without it "longer passes"
-             and "both at work" are one cause
-    c        the cost ratio that was expected; None: the measured one
-    alpha    the acceptance rate that was expected; None: the measured one
+             how long passes take while the other device rests. Without it, "longer
+             passes" and "both at work" are one cause
+    c        the expected cost ratio; None: the measured one
+    alpha    the expected acceptance rate; None: the measured one
 
-    Raises BadValue where the runs are not of one text, or where the draft's passes
-    cannot be told: give ``alone``, or a run of a method with a draft model.
+    Raises BadValue if the runs wrote different texts, or if the run has no passes of a
+    draft model: then give ``alone``, or a run of a method with a draft model.
     """
     if plain.trace.meta.get("method") != "autoregressive":
         raise BadValue(
@@ -199,11 +201,11 @@ class _Speed:
         self.traces = plain.trace, run.trace
 
     def at(self, latency: Latency) -> float:
-        """With passes that last as ``latency`` says."""
+        """With passes that take the times in ``latency``."""
         return self._of(replay(trace, latency=latency) for trace in self.traces)
 
     def as_recorded(self, with_messages: bool = False) -> float:
-        """With operations that last what they lasted, messages counted in or not."""
+        """With operations as long as recorded, with or without their messages."""
         traces: Iterable[Trace] = self.traces
         if with_messages:
             traces = map(_with_messages, traces)
@@ -216,7 +218,7 @@ class _Speed:
 
 
 def _simulated(run: Result, c: float, alpha: float) -> float:
-    """The speed-up that a long text has, by the method at the run's own settings."""
+    """The speed-up on a long text, with the run's method and settings."""
     meta = run.trace.meta
     method = str(meta["method"])
     settings = {name: meta[name] for name in parameters(method) if name in meta}
@@ -225,7 +227,7 @@ def _simulated(run: Result, c: float, alpha: float) -> float:
 
 
 def _with_messages(trace: Trace) -> Trace:
-    """The trace with each operation as long as it kept the controller waiting."""
+    """The trace with each operation as long as the controller waited for it."""
     events = [
         event._replace(dur=event.dur + event.message_seconds) for event in trace.events
     ]
@@ -234,12 +236,12 @@ def _with_messages(trace: Trace) -> Trace:
 
 # -- seconds of passes -----------------------------------------------------------------
 def _of_one_token(operations: Iterable[Event]) -> float:
-    """Seconds of a target pass over one token, the middle one of all."""
+    """The median seconds of a target pass over one token."""
     return median(e.dur for e in operations if e.is_scoring and e.kept and e.fed == 1)
 
 
 def _pass_of_draft(operations: Iterable[Event]) -> float:
-    """Seconds of a draft pass, the middle one of all operations but prefills."""
+    """The median seconds of a draft pass, over all operations but prefills."""
     passes = [
         event.dur / event.pass_count
         for event in operations
@@ -254,7 +256,7 @@ def _pass_of_draft(operations: Iterable[Event]) -> float:
 
 
 def _curve(operations: Iterable[Event], of_one: float) -> Curve:
-    """Seconds of a target pass by the tokens it is fed."""
+    """Seconds of a target pass by the number of tokens it is fed."""
     by_fed: dict[int, list[float]] = {}
     for event in operations:
         if event.is_scoring and event.kept:

@@ -1,6 +1,6 @@
 """What every round of a trace drafts and tests.
 
-Knows no method, model or clock.
+This module knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from speclib.trace.events import Event, Trace
 
 # -- windows ---------------------------------------------------------------------------
 class WindowRound(NamedTuple):
-    """A round, and what its target pass tests: the window, and what is new.
+    """A round, and what its target pass tests: the window, and new drafts.
 
     ::
 
         window          new drafts
-        d2  d3  d4      d5  d6  d7  d8      in the order of the text
-        r1  r2  r3      r4                  rows of the pass: each tests the draft above
+        d2  d3  d4      d5  d6  d7  d8      in text order
+        r1  r2  r3      r4                  distributions: each tests the draft above
 
-    ``window`` are the drafts that earlier rounds left to this one, ``drafted`` its own.
-    ``outcomes``: what each of them is when the round ends: accepted, rejected,
-    discarded, or waiting, which is to be in the next window. ``rows``: distributions
-    that the pass gives; 0 without a pass. ``own``: the target's own token, if it wrote
-    one. ``drafting``, ``target_pass``: the events of both; None where there is none.
+    ``window`` has the drafts left over from earlier rounds, ``drafted`` the round's
+    own. ``outcomes`` says what each of them is when the round ends: accepted, rejected,
+    discarded, or waiting for the next window. ``rows``: the number of distributions
+    from the pass; 0 without a pass. ``own``: the target's own token, if it wrote one.
+    ``drafting``, ``target_pass``: their events; None if missing.
     """
 
     number: int
@@ -45,19 +45,19 @@ class WindowRound(NamedTuple):
 
     @property
     def drafts(self) -> Tokens:
-        """All drafts that are there when the round ends, in the order of the text."""
+        """All drafts at the end of the round, in text order."""
         return self.window + self.drafted
 
     @property
     def is_at_once(self) -> bool:
-        """Whether drafts are written while the target makes its pass."""
+        """Whether drafting and the target's pass run at the same time."""
         if self.drafting is None or self.target_pass is None:
             return False
         return self.drafting.id > self.target_pass.id
 
     @property
     def early(self) -> int | None:
-        """Which draft is tested while it is being written: its place in ``drafts``."""
+        """The index in ``drafts`` of the draft tested while it is being written."""
         place = len(self.window)
         if self.is_at_once and self.drafted and self.rows > place:
             return place
@@ -65,13 +65,13 @@ class WindowRound(NamedTuple):
 
 
 def window_rounds(trace: Trace) -> list[WindowRound]:
-    """The rounds of a run, each with the window that the one before has left to it.
+    """The rounds of a run, each with the window left by the previous one.
 
     Raises BadValue for a round with several drafts or passes at once, or with a tree.
     """
     rounds = []
     text: Tokens = ()
-    waiting: list[tuple[int, str]] = []  # drafts with what becomes of them in the end
+    waiting: list[tuple[int, str]] = []  # drafts with their final outcomes
     for commit in trace.commits:
         events = [e for e in trace.operations if e.round == commit.round]
         drafting = _only([e for e in events if e.is_drafting], commit.round)
@@ -108,7 +108,7 @@ def window_rounds(trace: Trace) -> list[WindowRound]:
 
 
 def _check_candidates(target_pass: Event | None, drafts: list[int]) -> None:
-    """Raises BadValue where a pass tests others than the first of these drafts."""
+    """Raises BadValue if a pass tests anything but the first of these drafts."""
     if target_pass is None:
         return
     candidates = target_pass.tokens[len(target_pass.tokens) - target_pass.tested :]
@@ -121,9 +121,9 @@ def _check_candidates(target_pass: Event | None, drafts: list[int]) -> None:
 
 
 def _only(events: list[Event], number: int) -> Event | None:
-    """The only event of a round, drafting a line or a pass; None where there is none.
+    """A round's only drafting of a line, or its only pass; None if there is none.
 
-    Raises BadValue where there are several, or several sequences.
+    Raises BadValue if there are several, or several sequences.
     """
     with_tokens = [event for event in events if event.tokens]
     is_line = all(
@@ -140,7 +140,7 @@ def _only(events: list[Event], number: int) -> Event | None:
 
 # -- several sequences, and trees ------------------------------------------------------
 def sequence_draftings(trace: Trace) -> list[Event]:
-    """The draftings of several sequences from which anything came."""
+    """The draftings of several sequences that gave any token."""
     return [
         event
         for event in trace.operations
@@ -149,7 +149,7 @@ def sequence_draftings(trace: Trace) -> list[Event]:
 
 
 def tree_draftings(trace: Trace) -> list[Event]:
-    """The draftings of a tree from which anything came."""
+    """The draftings of a tree that gave any token."""
     return [
         event
         for event in trace.operations
@@ -158,7 +158,7 @@ def tree_draftings(trace: Trace) -> list[Event]:
 
 
 def fork_draftings(trace: Trace) -> list[Event]:
-    """The draftings for several outcomes of a test from which anything came."""
+    """The draftings for several outcomes of a test that gave any token."""
     return [
         event
         for event in trace.operations

@@ -43,11 +43,11 @@ TOKENIZER_LIBRARY = 150_000  # characters of the standard library's source
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 FIRST = "On the training text"
 SECOND = "On the target's output"
-HEAD_SEED = 70  # added to the run's: the drafts have the tens below it
+HEAD_SEED = 70  # added to the run's seed; the drafts use the tens below
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Makes what `arguments` (None: the command line) ask for, then the checksums."""
+    """Trains what `arguments` (None: the command line) ask for. Writes checksums."""
     options = parse_options(arguments, description=__doc__)
     words = sys.argv[1:] if arguments is None else arguments
     command = " ".join(["python -m speclab.training", *words])
@@ -67,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def make_target(options: Namespace, command: str) -> None:
     """Trains the tokenizer and the target, and writes both with the target's card.
 
-    The target has two passes over the training text; in the second there is more of
-    what has to be copied from the prompt.
+    The target makes two passes over the training text. The second has more tasks that
+    copy from the prompt.
     """
     folder = cards.MODELS / "target"
     tasks = bpe.texts(corpus.tasks(options.seed + 11), TOKENIZER_TASKS)
@@ -96,8 +96,8 @@ def make_target(options: Namespace, command: str) -> None:
 def make_draft(options: Namespace, command: str, name: str) -> None:
     """Distils a draft from its stored teacher, and writes its card.
 
-    It learns on the training text, then on what its teacher wrote. Worse drafts, with
-    cards of their own, are snapshots of the first pass.
+    It learns from the training text, then from its teacher's output. Worse drafts, with
+    their own cards, are snapshots of the first pass.
     """
     recipe = DRAFTS[name]
     seed = options.seed + 10 * list(DRAFTS).index(name)
@@ -137,7 +137,7 @@ def make_draft(options: Namespace, command: str, name: str) -> None:
 
 
 def snapshot_keeper(recipe: DraftRecipe) -> fit.Keep[PreTrainedModel]:
-    """What saves each of a recipe's worse drafts at its step."""
+    """A callback that saves each of a recipe's worse drafts at its step."""
 
     def keep(step: int, model: PreTrainedModel) -> None:
         for snapshot, snapshot_step in recipe.snapshots.items():
@@ -149,7 +149,7 @@ def snapshot_keeper(recipe: DraftRecipe) -> fit.Keep[PreTrainedModel]:
 
 @cache  # several drafts may have the same teacher
 def _answers(teacher: str, device: str, count: int, seed: int) -> list[bpe.Document]:
-    """What a teacher writes after so many training prompts."""
+    """A teacher's output for ``count`` training prompts."""
     tasks = islice(corpus.tasks(seed + 3), count)
     writer = _writer()
     prompts = [writer.prompt(task) for task in tasks]
@@ -163,7 +163,7 @@ def _complete(
     command: str,
     runs: dict[str, fit.Summary],
 ) -> None:
-    """Gives a stored draft the target's tokenizer, and a card of what it reaches."""
+    """Gives a stored draft the target's tokenizer, and a card with its acceptance."""
     folder = cards.MODELS / name
     for file in TOKENIZER_FILES:
         write_atomically(folder / file, (cards.MODELS / "target" / file).read_bytes())
@@ -180,7 +180,7 @@ def _complete(
 def _card(
     architecture: fit.ZooArchitecture, command: str, runs: dict[str, fit.Summary]
 ) -> cards.Card:
-    """What every model's card says."""
+    """The entries of every model's card."""
     return {
         "shape": architecture.shape,
         "architecture": architecture.family,
@@ -190,7 +190,7 @@ def _card(
 
 
 def stored(name: str, device: str) -> PreTrainedModel:
-    """A stored model in float32, to be asked only."""
+    """A stored model in float32, for inference only."""
     checkpoint = find(ModelSpec(model=str(cards.MODELS / name)))
     model: Any = load_network(checkpoint, dtype=torch.float32)
     frozen: PreTrainedModel = model.to(device).eval().requires_grad_(False)
@@ -198,7 +198,7 @@ def stored(name: str, device: str) -> PreTrainedModel:
 
 
 def _writer() -> bpe.Writer:
-    """What writes tokens of the tokenizer that all embedded models share."""
+    """A writer with the tokenizer that all embedded models share."""
     tokenizer: Any = AutoTokenizer.from_pretrained(cards.MODELS / "target")
     return bpe.Writer(tokenizer)
 

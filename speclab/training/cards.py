@@ -1,4 +1,4 @@
-"""What is written beside the embedded models: a card for each, and checksums.
+"""The files next to the embedded models: a card for each, and checksums.
 
 A card is JSON. ``data/models/README.md`` says what its figures mean.
 """
@@ -13,7 +13,7 @@ from speclib.atomic_files import write_atomically
 from speclib.paths import DATA
 
 MODELS = DATA / "models"
-MODEL, HEAD = "card.json", "eagle.json"  # a model's card, and that of its EAGLE head
+MODEL, HEAD = "card.json", "eagle.json"  # the cards of a model and of its EAGLE head
 
 Card: TypeAlias = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The configuration: which models there are, how each learns, and for how long."""
+"""The configuration: the models, how each learns, and for how long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TARGET = ZooArchitecture(layers=6, width=256, heads=4, ffn=688)
 DRAFT = ZooArchitecture(layers=3, width=192, heads=3, ffn=512)
 # Deep enough for groups of 2 to 5 layers that share an input.
 DEEP = ZooArchitecture(layers=10, width=128, heads=2, ffn=352)
-# Small, as it computes all tokens of a window in one pass.
+# Small, because it computes all tokens of a window in one pass.
 ONCE = ZooArchitecture(layers=3, width=128, heads=2, ffn=256)
 QWEN_TARGET = ZooArchitecture(layers=6, width=128, heads=2, ffn=352, family="qwen2")
 QWEN = ZooArchitecture(layers=10, width=96, heads=2, ffn=176, family="qwen2")
@@ -23,11 +23,11 @@ class DraftRecipe:
     """How one draft is made.
 
     teacher: the checkpoint that it learns to agree with.
-    learns_from_output: it has a second pass, on what its teacher wrote. The drafts for
-        EasySpec have none: with it they would be better than the paper's.
+    learns_from_output: it has a second pass, on its teacher's output. The drafts for
+        EasySpec skip it: with it they would be better than the paper's.
     snapshots: worse drafts, each a copy of this one at a step of its first pass.
-    masks: it learns to write tokens in one pass, too, behind so many masks at most (see
-        ``speclib.operations.propose``). 0: it writes one after the other.
+    masks: the most masks behind which it learns to write tokens in one pass (see
+        ``speclib.operations.propose``). 0: it writes one token after the other.
     """
 
     architecture: ZooArchitecture
@@ -37,8 +37,8 @@ class DraftRecipe:
     masks: int = 0
 
 
-# In the order in which they are trained: target-qwen, the teacher of draft-qwen, is
-# itself a draft of zoo/target. A draft's index in this order is part of its seed.
+# In training order: target-qwen, the teacher of draft-qwen, is itself a draft of
+# zoo/target. A draft's index in this order is part of its seed.
 DRAFTS = {
     "draft-good": DraftRecipe(
         DRAFT,
@@ -50,17 +50,14 @@ DRAFTS = {
     "draft-qwen": DraftRecipe(QWEN, teacher="target-qwen"),
     "draft-once": DraftRecipe(ONCE, learns_from_output=True, masks=7),
 }
-SECOND_PASS_STEPS = 700  # of drafts that learn from their teacher's output
+SECOND_PASS_STEPS = 700  # for drafts that learn from their teacher's output
 WHAT = ("all", "target", "draft", "head", "checksums")
 
 
 def parse_options(
     arguments: Sequence[str] | None, description: str | None = None
 ) -> argparse.Namespace:
-    """What is to be trained, and for how long.
-
-    It is read from `arguments`; None: from the command line.
-    """
+    """What to train, and for how long, from `arguments` (None: the command line)."""
     parser = argparse.ArgumentParser(
         prog="python -m speclab.training", description=description
     )
@@ -70,20 +67,20 @@ def parse_options(
     add("--threads", type=int, default=0, help="CPU threads (0: all)")
     add("--seed", type=int, default=0)
     add("--batch", type=int, default=8, help="rows of 512 tokens in a step")
-    add("--only", choices=DRAFTS, help="of the drafts train this one alone")
-    add("--no-compile", action="store_true", help="where there is no C++ compiler")
+    add("--only", choices=DRAFTS, help="train only this draft")
+    add("--no-compile", action="store_true", help="needed without a C++ compiler")
 
     add("--target-steps", type=int, default=2800)
     add("--target-minutes", type=float, default=42)
     add("--copying-steps", type=int, default=1000, help="target, second pass")
     add("--copying-minutes", type=float, default=13)
 
-    of_text = "draft, on the training text (0: go on from the stored draft)"
+    of_text = "draft, on the training text (0: continue from the stored draft)"
     add("--text-steps", type=int, default=700, help=of_text)
     add("--text-minutes", type=float, default=8)
     add("--answers", type=int, default=3000, help="prompts the target answers")
     of_output = (
-        "draft, on the target's output (0: leave this pass out; not given: "
+        "draft, on the target's output (0: skip this pass; default: "
         f"{SECOND_PASS_STEPS} for the drafts that learn from it)"
     )
     add("--draft-steps", type=int, help=of_output)
@@ -97,7 +94,7 @@ def parse_options(
 def plan_of(
     options: argparse.Namespace, steps: int, minutes: float, rate: float
 ) -> Plan:
-    """The plan of one pass of so many steps or minutes, at a learning rate."""
+    """The plan of one pass: at most ``steps`` or ``minutes``, at a learning rate."""
     return Plan(
         steps=steps,
         minutes=minutes,

@@ -1,17 +1,17 @@
 """Making a draft, or an EAGLE head, agree with its target.
 
-A draft learns first on the training text, then on the target's output. The loss
+A draft learns first from the training text, then from the target's output. The loss
 compares whole distributions (soft labels), and adds the target's most likely token,
-which is what greedy acceptance counts. Target, tokenizer and prompts may be any.
+which is what greedy acceptance counts. Any target, tokenizer and prompts will do.
 
-A draft that is to write a whole window in one pass learns it in the same step. Behind
-the text stand groups of masks, each of which continues the text from another place::
+A draft that writes a whole window in one pass learns this in the same step. Groups of
+masks follow the text, and each group continues it from another position::
 
     fed        t0 t1 t2 t3 t4 ...   m1 m2   m1 m2        two groups of two masks
-    place       0  1  2  3  4        2  3    4  5        as if they stood in the text
+    position    0  1  2  3  4        2  3    4  5        as if they were in the text
     learns     t1 t2 t3 t4 t5       t3 t4   t5 t6
 
-A mask sees the text up to where its group begins, and the masks before it in its group.
+A mask sees the text up to the start of its group, and the earlier masks of its group.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from . import measure_drafts
 from .fit import Loss, logits
 from .tokenizer import PROMPT_WEIGHT, Document
 
-# The weight of the cross-entropy against the target's likeliest token; the divergence's
-# is 1.
+# The weight of the cross-entropy against the target's likeliest token; the divergence
+# has weight 1.
 HARD_WEIGHT = 0.5
-# Of the target, chunk by chunk: mostly greedy, some sampled for sampling runs.
+# Of the target's output, chunk by chunk: most greedy, some sampled for sampling runs.
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
-GROUPS = 32  # of masks, in every row of a step
+GROUPS = 32  # groups of masks in every row of a step
 
-CLASSIFICATION_WEIGHT = 0.1  # of a head's cross-entropy; its regression's is 1
+CLASSIFICATION_WEIGHT = 0.1  # of a head's cross-entropy; its regression has weight 1
 NOISE = 0.1  # half the width of the uniform noise that is added to features
 
 
 def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
     """A loss for `fit`, in nats.
 
-    It is the weighted mean of KL(target || draft) + HARD_WEIGHT * CE(target's argmax).
+    The weighted mean of KL(target || draft) + HARD_WEIGHT * CE(target's argmax).
     """
 
     def loss(
@@ -66,10 +66,10 @@ def likeness(target: PreTrainedModel) -> Loss[PreTrainedModel]:
 def likeness_at_once(
     target: PreTrainedModel, masks: int, mask: int
 ) -> Loss[PreTrainedModel]:
-    """The same over the text and GROUPS groups of ``masks`` masks (see the top).
+    """The same loss over the text and GROUPS groups of ``masks`` masks (see the top).
 
-    ``mask``: the token's id. What a mask learns is what the target says after the whole
-    text before that place.
+    ``mask``: the token's id. A mask learns the target's distribution after the whole
+    text before its position.
     """
 
     def loss(
@@ -100,7 +100,7 @@ def likeness_at_once(
 
 
 def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tensor:
-    """What text and masks see, [1, 1, all, all], as a mask for transformers.
+    """What text and masks see, as an attention mask [1, 1, all, all] for transformers.
 
     ``begins`` [groups, 1]: the last token of the text that each group sees.
     """
@@ -121,7 +121,10 @@ def _mask_of_groups(begins: torch.Tensor, length: int, masks: int) -> torch.Tens
 def _distance(
     predicted: torch.Tensor, wanted: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
-    """The weighted mean; log-probabilities [rows, length, V], weights [rows, length]"""
+    """The weighted mean loss.
+
+    Log-probabilities are [rows, length, V], weights [rows, length].
+    """
     divergence = F.kl_div(predicted, wanted, log_target=True, reduction="none")
     likeliest = wanted.argmax(-1).flatten()
     hard = F.nll_loss(predicted.flatten(0, 1), likeliest, reduction="none")
@@ -134,7 +137,7 @@ def _distance(
 def answers(
     target: PreTrainedModel, prompts: list[list[int]], seed: int, new: int = 160
 ) -> list[Document]:
-    """What the target answers to each of ``prompts``, in at most ``new`` tokens."""
+    """The target's answers to ``prompts``, of at most ``new`` tokens each."""
     prompts = sorted(prompts, key=len)  # similar lengths together: less padding
     documents = []
     for start in range(0, len(prompts), CHUNK):
@@ -149,7 +152,7 @@ def answers(
 
 
 def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
-    """The documents for ever, in a new order every time."""
+    """The documents without end, reshuffled every time."""
     rng = random.Random(seed)
     while True:
         yield from rng.sample(documents, len(documents))
@@ -159,12 +162,12 @@ def repeat_shuffled(documents: list[Document], seed: int) -> Iterator[Document]:
 def regression(target: PreTrainedModel) -> Loss[EagleNetwork]:
     """A loss for `fit`.
 
-    It is the weighted mean of smooth L1 between the predicted features and the target's
-    own, plus CLASSIFICATION_WEIGHT times the cross-entropy of what the target's LM head
-    makes of both. The features that the head reads have uniform noise, so that it bears
-    its own errors when it drafts.
+    The weighted mean of smooth L1 between the predicted features and the target's own,
+    plus CLASSIFICATION_WEIGHT times the cross-entropy between the target's LM head on
+    both. The head reads features with uniform noise, so that it tolerates its own
+    errors when it drafts.
 
-    Source: EAGLE, section 3.2; weight and noise are its own.
+    Source: EAGLE, section 3.2, which also gives weight and noise.
     """
 
     def loss(
@@ -200,7 +203,7 @@ def predict(
     """The features [batch, length, width] that ``head`` predicts after ``tokens``.
 
     tokens: [batch, length], the beginning of a text. features: [batch, length, width],
-    the target's own of these tokens.
+    the target's own features of these tokens.
     """
     features_before = F.pad(features[:, :-1], (0, 0, 1, 0))
     joined = head.join(tokens, features_before)
@@ -210,9 +213,10 @@ def predict(
 
 
 class FirstDrafts(nn.Module):
-    """The head as a model of texts: each token is drafted from the target's features.
+    """The head as a model of texts that drafts each token from the target's features.
 
-    So is the first token of a draft. Those after it are drafted from the head's own.
+    This is how it writes the first token of a draft. The later ones use its own
+    features.
     """
 
     def __init__(self, target: PreTrainedModel, head: EagleNetwork):

@@ -1,7 +1,7 @@
 """One training run: a network, AdamW, warm-up and cosine.
 
-This module does not know where the documents come from. The loss may be the default or
-a distillation.
+This module does not know the source of the documents. The loss is the default or a
+distillation.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .tokenizer import BOS, EOS, PAD, VOCABULARY, Document, batches
 
 HEAD_DIM = 64  # of every embedded model
 CONTEXT = 2048  # tokens
-RECENT_STEPS = 50  # whose loss is averaged and printed
+RECENT_STEPS = 50  # to average the loss that is printed
 
 Network = TypeVar("Network", bound=torch.nn.Module)
-# Of a model, token ids and their weights, both [rows, length].
+# From a model, token ids and their weights, both [rows, length].
 Loss = Callable[[Network, torch.Tensor, torch.Tensor], torch.Tensor]
 Keep = Callable[[int, Network], None]  # may save the model at a step
 
@@ -48,13 +48,13 @@ class ZooArchitecture:
 
     @property
     def shape(self) -> list[int]:
-        """The sizes as cards have them."""
+        """The sizes as in the cards."""
         return [self.layers, self.width, self.heads, self.ffn]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and how to train; the run ends at `steps` or after `minutes`."""
+    """How to train, and for how long: the run ends at `steps` or after `minutes`."""
 
     steps: int
     minutes: float = 1e9
@@ -68,7 +68,7 @@ class Plan:
 
 
 class Summary(TypedDict):
-    """What a run has done: the figures of its card."""
+    """A run's figures for its card."""
 
     steps: int
     tokens: int
@@ -101,7 +101,7 @@ def build(architecture: ZooArchitecture, seed: int) -> PreTrainedModel:
 
 
 def logits(model: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
-    """Next-token logits [batch, length - 1, vocabulary], made under bfloat16."""
+    """Next-token logits [batch, length - 1, vocabulary], under bfloat16 autocast."""
     with torch.autocast(ids.device.type, torch.bfloat16):
         output = model(ids[:, :-1], use_cache=False)
         predicted: torch.Tensor = output.logits.float()
@@ -120,7 +120,7 @@ def likelihood(
 
 
 def optimizer(model: torch.nn.Module, rate: float) -> torch.optim.AdamW:
-    """AdamW; vectors, those of the norms and biases, are not decayed."""
+    """AdamW, without weight decay for norms and biases."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     vectors = [p for p in model.parameters() if p.ndim == 1]
     groups = [
@@ -131,7 +131,7 @@ def optimizer(model: torch.nn.Module, rate: float) -> torch.optim.AdamW:
 
 
 def save(model: PreTrainedModel, folder: Path) -> None:
-    """Writes the model as bfloat16 safetensors; the model in memory stays as it is."""
+    """Writes the model as bfloat16 safetensors. The model in memory is unchanged."""
     half: Any = type(model)(model.config)
     half.to(torch.bfloat16)
     half.load_state_dict(model.state_dict())
@@ -142,7 +142,7 @@ def save(model: PreTrainedModel, folder: Path) -> None:
 def rate_at(plan: Plan, step: int, done: float) -> float:
     """The learning rate: linear warm-up, then a cosine down to 2 % of the plan's.
 
-    done: the share of the run that is over, 0 to 1.
+    done: the completed share of the run, 0 to 1.
     """
     warm = min(1.0, (step + 1) / plan.warmup)
     cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, done)))

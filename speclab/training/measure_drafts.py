@@ -1,8 +1,8 @@
-"""What a model writes, and how often a draft agrees with it; in float32.
+"""A model's output, and how often a draft agrees with it, in float32.
 
-Acceptance is teacher-forced here: along the target's own output, it is the share of
-positions where the draft's most likely token is the target's. It equals the accepted /
-tested of greedy decoding in expectation, without running a method.
+Acceptance is teacher-forced here: the share of positions in the target's own output
+where the draft's most likely token is the target's. In expectation it equals accepted /
+tested in greedy decoding, without running a method.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .tokenizer import Writer
 
 
 class Agreement(NamedTuple):
-    """Positions where the draft would write the same token, and all positions."""
+    """The positions where the draft would write the same token, and all positions."""
 
     same: int
     total: int
 
     @property
     def share(self) -> float:
-        """The share of positions where they agree, to three digits."""
+        """The share of positions that agree, to three digits."""
         return round(self.same / self.total, 3)
 
 
@@ -37,7 +37,7 @@ def write(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[list[int]]:
-    """What `model` writes after each prompt: at most `new` ids, up to and with its EOS.
+    """The ids that `model` writes after each prompt: at most `new`, including its EOS.
 
     temperature: 0 is greedy.
     """
@@ -51,7 +51,7 @@ def write(
     sampling: dict[str, Any] = {"do_sample": False}
     if temperature:
         sampling = {"do_sample": True, "temperature": temperature, "top_k": 0}
-    generate: Any = model.generate  # torch takes it for a tensor
+    generate: Any = model.generate  # torch types it as a tensor
     output = generate(
         input_ids=torch.tensor(padded, device=device),
         attention_mask=torch.tensor(seen, device=device),
@@ -88,10 +88,10 @@ def by_place(
     count: int = 2,
     new: int = 96,
 ) -> list[float]:
-    """How often the 1st, 2nd, ... of ``places`` tokens that one pass drafts is right.
+    """How often the 1st, 2nd, ... of ``places`` tokens drafted in one pass is right.
 
-    Each where those before it are, and along the target's own output on the first
-    ``count`` shipped prompts of every category. The token for padding is the mask.
+    Each given that all before it are right, along the target's own output on the first
+    ``count`` shipped prompts of every category. The padding token is the mask.
     """
     device = next(draft.parameters()).device
     pad = draft.config.pad_token_id
@@ -119,7 +119,7 @@ def by_task(
 ) -> dict[str, float]:
     """Acceptance on the first `count` shipped prompts of every category.
 
-    `overall` is the micro average: over all positions.
+    `overall` is the micro average, over all positions.
     """
     table = {}
     all_same = all_total = 0

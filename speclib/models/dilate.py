@@ -1,36 +1,37 @@
-"""Dilation: embed a small trained model in a larger architecture; its function stays.
+"""Dilation: embeds a small trained model in a larger architecture with equal outputs.
 
 The dilated model returns the small one's logits (up to rounding) at the cost of the
 large shape: every layer, head and channel is computed. So quality and speed can be
-chosen independently, and a model of Llama-2-7B's exact shape runs without its weights.
-This module does not know tokenizers, several devices, or how a sampler bans tokens.
+chosen independently, and a model with Llama-2-7B's exact shape runs without its
+weights. This module knows no tokenizer, no second device, and not how a sampler bans
+tokens.
 
 In the notes below width d becomes D, head dimension h becomes H, and n layers become N.
 
 - Width. The residual stream carries the small one in its first d channels, and exact
-  zeros behind them. Its mean square is d/D of the small one's. RMSNorm with eps * d/D
-  therefore gives sqrt(D/d) times too much, which the norm's weight * sqrt(d/D) undoes.
+  zeros in the others. Its mean square is d/D of the small one's. RMSNorm with eps * d/D
+  is therefore sqrt(D/d) times too large; the norm's weight * sqrt(d/D) corrects this.
 - Heads. In the small model g queries share a key, in the large one G do. Query i of key
   k goes to k*G + i. If g > G, each key is copied ceil(g/G) times, so that grouped
-  queries also fit where each query has a key of its own (Llama-2-7B).
+  queries also fit where each query has its own key (Llama-2-7B).
 - Head dimension H = r*h. Channel t goes to r*t: the rotary pair (j, j + h/2) becomes
   (r*j, r*j + H/2), which turns at the same rate, theta^(-2rj/rh). Attention divides by
   sqrt(H) instead of sqrt(h), so q, bias included, is scaled by sqrt(r).
 - Qwen3 normalises q and k over H with the *layers'* eps. Their mean square falls by r,
-  and eps by D/d. The weights of q_proj and k_proj times sqrt(r * d/D) restore the ratio
-  of the two, so that q and k come out sqrt(r) too large. That is the factor which q
-  needs; the weight of k_norm takes k's away.
-- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers have even distances, so half
-  the depth holds half the function, and the last one stays last, so no early exit sees
-  the final logits. Added layers compute, then write 0.
-- Noise. What reads the stream (q, k, v, gate, up, lm_head) is filled with seeded noise
-  wherever an exact zero hides it: before it (an empty channel) or behind it (o_proj,
-  down_proj). Only what writes the stream is zero, and those zeros are stored densely,
-  so that neither sparsity nor denormals make the large model cheaper.
+  and eps by D/d. Scaling q_proj and k_proj by sqrt(r * d/D) restores the ratio of the
+  two, and leaves q and k sqrt(r) too large. That is the factor that q needs; the weight
+  of k_norm removes it from k.
+- Depth. Layer i becomes layer (i+1)*N//n - 1. The layers are evenly spaced, so half the
+  depth has half the function, and the last layer stays last, so no early exit sees the
+  final logits. Added layers compute, then write 0.
+- Noise. Weights that read the stream (q, k, v, gate, up, lm_head) are filled with
+  seeded noise wherever an exact zero hides it: before them (an empty channel) or after
+  them (o_proj, down_proj). Only weights that write the stream are zero, and those zeros
+  are stored densely, so neither sparsity nor denormals make the large model cheaper.
 
 The residual stream and a layer's matrices; ``x`` are the small model's own values,
-``~`` is noise, and an added channel is one of an added head or of the added ffn
-channels::
+``~`` is noise, and an added channel belongs to an added head or to the added part of
+the ffn::
 
                             D channels
                       |---- d ----|-- D - d --|
@@ -44,7 +45,7 @@ channels::
     (o, down)         | x x 0 |
                       | 0 0 0 |                   <- to the D - d empty channels
                             ^
-                            of an added channel
+                            an added channel's column
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Architecture(NamedTuple):
 
     @property
     def queries_per_key(self) -> int:
-        """How many attention heads share one key and value."""
+        """How many query heads share one key and value head."""
         return self.heads // self.kv_heads
 
 
@@ -119,21 +120,21 @@ def dilate(
     """Makes a model of `shape` with the logits of `model`, in eval mode and untied.
 
     model: a transformers LlamaForCausalLM, Qwen2ForCausalLM or Qwen3ForCausalLM, not
-        quantised. It is not changed.
+        quantised. It stays unchanged.
     shape: (layers, width, heads, ffn), none smaller than the model's own.
     kv_heads: default: as many queries per key as the model.
     head_dim: default: width / heads.
-    vocab: rows added are zero, so their logits are 0, which can be the largest: **a
+    vocab: added rows are zero, so their logits are 0, which can be the largest: **a
         sampler must ban the ids from config.real_vocab on**. transformers' generate
-        does so, by suppress_tokens.
-    dtype, device: default: the model's. Each weight is made there directly, one after
-        the other; on "meta" none is.
-    seed: of the noise in weights that no output depends on.
+        does so, with suppress_tokens.
+    dtype, device: default: the model's. Each weight is made there directly, one at a
+        time; on "meta" no values are made.
+    seed: for the noise in weights that no output depends on.
 
     The result is a plain transformers model, also after save and load. Its config also
     has `real_vocab` and `dilated_from`, the small model's (layers, width, heads, ffn).
 
-    Raises BadValue if the model is of another family or doesn't fit into the shape.
+    Raises BadValue if the model is from another family or doesn't fit the shape.
     """
     check_family(model)
     config = dilated_config(
@@ -153,7 +154,7 @@ def dilate(
 
 
 def check_family(model: nn.Module) -> None:
-    """Raises BadValue for a model of an architecture that is not dilated."""
+    """Raises BadValue for an architecture that cannot be dilated."""
     family = type(model).__name__
     if family not in FAMILIES:
         raise BadValue(f"model is a {family}; dilate one of {FAMILIES}")
@@ -193,7 +194,7 @@ def dilated_config(
 def _layer_kinds(
     small_kinds: Sequence[str], small: Architecture, large: Architecture
 ) -> list[str]:
-    """The kind of attention of each large layer: that of the next real layer."""
+    """The kind of attention of each large layer, taken from the next real layer."""
     depths = _depths(small, large)
     kinds = []
     for layer in range(large.layers):
@@ -280,12 +281,12 @@ def _depths(small: Architecture, large: Architecture) -> list[int]:
 
 
 def _copies(small: Architecture, large: Architecture) -> int:
-    """How often each key is needed so that all its queries are served."""
+    """How many copies of each key serve all its queries."""
     return ceil(small.queries_per_key / large.queries_per_key)
 
 
 def _head_ratio(small: PretrainedConfig, large: PretrainedConfig) -> int:
-    """r: how many channels of a large head there are to one of a small head."""
+    """r: a large head's dimension divided by a small head's."""
     return Architecture.of(large).head_dim // Architecture.of(small).head_dim
 
 
@@ -295,9 +296,9 @@ def empty_like(
     dtype: torch.dtype,
     device: torch.device,
 ) -> PreTrainedModel:
-    """The large model without its weights, which are on "meta".
+    """The large model without values for its weights, which are on "meta".
 
-    device: where its weights will be. What is computed and not stored is there now.
+    device: where its weights will be. Buffers that are not stored are there now.
     """
     attention = model.config._attn_implementation
     with torch.device("meta"):
@@ -318,15 +319,15 @@ def dilated_weights(
     seed: int = 0,
     buffer: torch.Tensor | None = None,
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The name and the values of every weight of a large model, one after the other.
+    """Yields the name and values of every weight of a large model, one at a time.
 
     model: the small model.
-    config: of the large one, as `dilated_config` makes it.
-    wholes: the large one's parameters by name, as `empty_like` has them: their shapes
-        and dtype are wanted, not their values.
+    config: of the large one, from `dilated_config`.
+    wholes: the large one's parameters by name, from `empty_like`; only their shapes and
+        dtype matter.
 
-    buffer: a vector as long as the largest weight, in which each of them is made when
-        the one before is not wanted any more; None: each has memory of its own.
+    buffer: a vector as long as the largest weight, which every weight overwrites; None:
+        each weight gets its own memory.
 
     The noise is drawn in the order of `wholes`.
     """
@@ -350,7 +351,7 @@ def dilated_weights(
 
 
 def set_weight(network: nn.Module, name: str, weight: torch.Tensor) -> None:
-    """Has ``weight`` as the network's parameter called ``name``."""
+    """Makes ``weight`` the network's parameter called ``name``."""
     owner, _, last = name.rpartition(".")
     parameter = nn.Parameter(weight, requires_grad=False)
     setattr(network.get_submodule(owner), last, parameter)
@@ -359,8 +360,8 @@ def set_weight(network: nn.Module, name: str, weight: torch.Tensor) -> None:
 def _fill(
     name: str, weight: torch.Tensor, ratio: int, generator: torch.Generator | None
 ) -> None:
-    """Fills what reads the stream with noise, what writes it with 0, norms with 1."""
-    bound = FRESH_DEVIATION * sqrt(3)  # uniform noise with this bound deviates as much
+    """Fills weights that read the stream with noise, others with 0, norms with 1."""
+    bound = FRESH_DEVIATION * sqrt(3)  # gives uniform noise that standard deviation
     module = name.split(".")[-2]
     if module in READERS:
         weight.uniform_(-bound, bound, generator=generator)
@@ -375,10 +376,10 @@ def _fill(
 
 
 class Destination(NamedTuple):
-    """Where a small weight is written in the large one, and what it is multiplied by.
+    """Where a small weight goes in the large one, and its scale factor.
 
-    rows, columns: the indices of the large weight that receive the small one's rows and
-        columns. A bias or a norm has rows only.
+    rows, columns: the indices in the large weight for the small one's rows and columns.
+        A bias or a norm has rows only.
     """
 
     rows: torch.Tensor | slice
@@ -387,7 +388,7 @@ class Destination(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A weight of the small model, and where it goes in one of the large one's."""
+    """A weight of the small model, and where it goes in the large model's."""
 
     weight: torch.Tensor
     destination: Destination
@@ -402,14 +403,14 @@ class Source(NamedTuple):
 
 
 def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Source]:
-    """Large weight -> what is written into it; an added layer's weights have none."""
+    """Large weight -> its source; the weights of added layers have none."""
     small_sizes = Architecture.of(model.config)
     large_sizes = Architecture.of(config)
     depths = _depths(small_sizes, large_sizes)
     normalises_queries = model.config.model_type == "qwen3"
     destinations = _destinations(small_sizes, large_sizes, normalises_queries)
 
-    # With remove_duplicate=False lm_head is among them even if it is tied.
+    # remove_duplicate=False includes lm_head even if it is tied.
     sources = {}
     for name, weight in model.named_parameters(remove_duplicate=False):
         path = name.split(".")  # model.layers.<number>.self_attn.q_proj.weight
@@ -423,12 +424,12 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Sour
 def _destinations(
     small: Architecture, large: Architecture, normalises_queries: bool
 ) -> dict[str, Destination]:
-    """Where each kind of weight goes, by the name of its module.
+    """Module name -> where its weights go.
 
     normalises_queries: the model has Qwen3's norms of q and k.
     """
     ratio = large.head_dim // small.head_dim
-    shrink = sqrt(small.width / large.width)  # undoes what RMSNorm gives too much
+    shrink = sqrt(small.width / large.width)  # undoes RMSNorm's excess
     q_scale, k_scale = sqrt(ratio), 1.0
     if normalises_queries:
         q_scale = k_scale = sqrt(ratio) * shrink
@@ -440,7 +441,7 @@ def _destinations(
     queries = _rows_of_heads(query_heads, channels, large.head_dim)
     keys = _rows_of_heads(key_heads, channels, large.head_dim)
 
-    # Everything else keeps its number.
+    # Everything else keeps its index.
     stream = slice(small.width)
     words = slice(small.vocab)
     ffn = slice(small.ffn)
@@ -492,7 +493,7 @@ def _query_heads(small: Architecture, large: Architecture) -> torch.Tensor:
 def _key_heads(small: Architecture, large: Architecture) -> torch.Tensor:
     """The large keys that are copies of each small key, [copies, small.kv_heads].
 
-    Row c holds the c-th copy of every key; one assignment writes all rows alike.
+    Row c holds the c-th copy of every key; one assignment writes all rows.
     """
     copies = _copies(small, large)
     return torch.arange(small.kv_heads * copies).view(-1, copies).T
@@ -501,7 +502,7 @@ def _key_heads(small: Architecture, large: Architecture) -> torch.Tensor:
 def _rows_of_heads(
     heads: torch.Tensor, channels: torch.Tensor, head_dim: int
 ) -> torch.Tensor:
-    """The rows that the ``channels`` of ``heads`` take in a large projection.
+    """The rows of the ``channels`` of ``heads`` in a large projection.
 
     heads: large heads, [..., n]; channels: numbers within a head, [h]; head_dim: H.
     Returns [..., n * h]. Head 1 with H = 4 and channels 0, 2 takes rows 4 and 6::
@@ -514,7 +515,7 @@ def _rows_of_heads(
 
 
 def _ban_added_words(large: PreTrainedModel) -> None:
-    """Has transformers' generate never sample a row that dilation has added."""
+    """Bans the rows that dilation added in transformers' generate."""
     added = range(large.config.real_vocab, large.config.vocab_size)
     if not added:
         return

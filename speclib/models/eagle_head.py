@@ -1,27 +1,27 @@
-"""An EAGLE head: one layer that writes on from the features of its target.
+"""An EAGLE head: one layer that continues a text from its target's features.
 
 A *feature* is what the target's LM head reads: the hidden state after its last norm. A
-head predicts the next feature from the last one and from the token that follows it.
-Read by the target's own LM head, that is a distribution of the token after::
+head predicts the next feature from the last one and the token that follows it. The
+target's own LM head turns it into a distribution for the token after::
 
     token      t1          t2          t3            embedded by the target's embedding
     feature    0           f1          f2            of the token before
                 fc          fc          fc           [2 * width] -> [width]
-               one decoder layer, and a norm         with a KV cache of its own
+               one decoder layer, and a norm         with its own KV cache
                 |           |           |
     predicts   f1'         f2'         f3'           the LM head: what follows t3
 
-A text's features are the target's own. After the text, a node of a drafted tree goes in
-with the feature that the head itself has predicted for the node's parent.
+A text's features come from the target. After the text, a node of a drafted tree is fed
+with the feature that the head itself predicted for the node's parent.
 
 This module knows no tree search and no method.
 
 Source: Li et al. 2024, "EAGLE: Speculative Sampling Requires Rethinking Feature
-Uncertainty", section 3.1 and 3.2.
-Differences from the paper: the first token goes in with a feature of zeros, where the
-published code begins with the second. fc has no bias, which it has there. The layer is
-a whole one of the target's architecture with a norm behind it; there it lacks the norm
-before its attention, and the one behind it.
+Uncertainty", sections 3.1 and 3.2.
+Differences from the paper: the first token is fed with a feature of zeros; the
+published code begins with the second token. fc has no bias; the published fc has one.
+The layer is a complete layer of the target's architecture with a norm after it; the
+published layer lacks the norm before its attention and the one after it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .dilate import Architecture, dilate
 from .loading import Loading
 from .packed_linear import pack
 
-FILE = "eagle.safetensors"  # in the folder of the target that the head is of
+FILE = "eagle.safetensors"  # in the folder of the head's target
 OF_THE_TARGET = ("model.embed_tokens.", "lm_head.")  # weights that are not stored
 
 
@@ -63,7 +63,7 @@ class EagleNetwork(nn.Module):
         self.fc = nn.Linear(2 * width, width, bias=False)
 
     def own_weights(self) -> dict[str, torch.Tensor]:
-        """The weights that are not the target's, by their names."""
+        """The head's own weights by name, without the target's."""
         return {
             name: weight
             for name, weight in self.state_dict().items()
@@ -71,7 +71,7 @@ class EagleNetwork(nn.Module):
         }
 
     def join(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """What the layer reads [..., width].
+        """The layer's input [..., width].
 
         tokens: [...]; features: [..., width], of the tokens before them.
         """
@@ -82,9 +82,9 @@ class EagleNetwork(nn.Module):
 
 
 def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
-    """An untrained head of ``target``, in its dtype, whose embedding it has.
+    """An untrained head for ``target``, with its dtype, embedding and LM head.
 
-    Its norm begins as the target's own. The target's weights in it are frozen.
+    Its norm starts as a copy of the target's. The target's weights in it are frozen.
     """
     torch.manual_seed(seed)
     network = AutoModelForCausalLM.from_config(one_layer(target.config))
@@ -103,7 +103,7 @@ def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
 
 
 def one_layer(config: PretrainedConfig) -> PretrainedConfig:
-    """The configuration of ``config``'s architecture with a single layer."""
+    """``config`` with a single layer."""
     changes: dict[str, Any] = {"num_hidden_layers": 1}
     kinds = getattr(config, "layer_types", None)
     if kinds:
@@ -112,15 +112,15 @@ def one_layer(config: PretrainedConfig) -> PretrainedConfig:
 
 
 def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
-    """The stored head of ``target``, which lies in ``folder``.
+    """The stored head of ``target``, read from ``folder``.
 
-    Raises BadValue where there is none, or one of other sizes.
+    Raises BadValue if it is missing, or has other sizes.
     """
     path = folder / FILE
     if not path.exists():
         raise BadValue(
             f"the EAGLE head {path} is missing: only a target that has one can draft "
-            "for itself. zoo/target's is trained by `python -m speclab.training head`"
+            "for itself. `python -m speclab.training head` trains zoo/target's"
         )
     head = fresh(target, 0)
     with opened(path) as file:
@@ -128,23 +128,23 @@ def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
     differences = _shapes(stored) ^ _shapes(head.own_weights())
     if differences:
         raise BadValue(
-            f"{path} is not the EAGLE head of this target: its weights are others, "
-            f"{sorted(differences)}. Restore the file, or train it anew by `python -m "
-            "speclab.training head`"
+            f"{path} is not the EAGLE head of this target: these weights differ: "
+            f"{sorted(differences)}. Restore the file, or train it again with `python "
+            "-m speclab.training head`"
         )
     head.load_state_dict(stored, strict=False)
     return head.requires_grad_(False).eval()
 
 
 def _shapes(weights: Mapping[str, torch.Tensor]) -> set[tuple[str, tuple[int, ...]]]:
-    """The names of weights with their shapes."""
+    """The names and shapes of ``weights``."""
     return {(name, tuple(weight.shape)) for name, weight in weights.items()}
 
 
 def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
     """``head`` in a larger ``shape`` (see ``dilate``), for a target of that width.
 
-    It predicts the same features in the first channels, and zeros behind them.
+    It predicts the same features in the first channels, and zeros in the others.
     """
     network = dilate(head.network, shape)
     large = EagleNetwork(network).to(network.dtype)
@@ -161,13 +161,12 @@ def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
 
 # -- drafting --------------------------------------------------------------------------
 class Head(hf.HFModel):
-    """An EAGLE head as a draft, with a KV cache of its own.
+    """An EAGLE head as a draft, with its own KV cache.
 
-    Within ``reading`` it goes on with its target's features. Anywhere else each token
-    goes in with a feature of zeros: then it is a poor draft, but one.
+    Within ``reading`` it drafts from its target's features. Otherwise each token is fed
+    with a feature of zeros, which makes a poor draft, but a valid one.
 
-    exact: how many of the cached tokens, from the first on, went in with the target's
-        own features.
+    exact: how many of the first cached tokens were fed with the target's own features.
     """
 
     def __init__(self, head: EagleNetwork, vocab: int):
@@ -188,11 +187,11 @@ class Head(hf.HFModel):
 
     @contextmanager
     def reading(self, text: AnyText, features: Features) -> Iterator[None]:
-        """In here is one drafting operation after ``text``, from ``features``.
+        """The context of one drafting operation after ``text``, from ``features``.
 
-        At its end all that is cached of drafted tokens is forgotten: they went in with
-        features that the head predicted. Raises SpeclibError for features that are
-        missing, or of another width.
+        At its end the cache drops drafted tokens: they were fed with features that the
+        head predicted. Raises SpeclibError for features that are missing, or of another
+        width.
         """
         self.cut(self.exact)
         kept = self.prefix.keep(text)
@@ -218,7 +217,7 @@ class Head(hf.HFModel):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """As of HFModel; a node goes in with what was predicted for its parent."""
+        """As in HFModel; a node is fed with the feature predicted for its parent."""
         if self._incoming is None:
             return super().level(text, parents, new, sampler)
         indices = [parent + 1 for parent in parents[len(parents) - new :]]
@@ -231,7 +230,7 @@ class Head(hf.HFModel):
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: hf.TreeView | None
     ) -> torch.Tensor:
-        """As of HFModel. Keeps the features predicted after the last ``wanted``."""
+        """As in HFModel. Keeps the features predicted after the last ``wanted``."""
         cached = self.cache.get_seq_length()
         ids = torch.tensor([self.fed(tokens)], device=self.network.device)
         incoming = self._incoming
@@ -247,10 +246,7 @@ class Head(hf.HFModel):
 
 
 def load(loading: Loading) -> Head:
-    """Builds the head of a checkpoint, dilated to its shape if it has one.
-
-    It is on one place.
-    """
+    """Builds a checkpoint's head on one place, dilated to its shape if it has one."""
     checkpoint = loading.checkpoint
     undilated = replace(
         loading, checkpoint=checkpoint.undilated, places=(), packed=False

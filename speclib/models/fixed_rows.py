@@ -1,17 +1,17 @@
 """Passes of one shape: every pass feeds the same number of tokens, into fixed slots.
 
-A kernel chooses by the shape of its input in which order it sums. So a token may get
-other last bits where it is fed alone than where it is fed among others, and in bfloat16
-that is enough for another token to be the likeliest. Here plain decoding and every
-method feed a model blocks of one size. A block that is not full is filled up with
-tokens that nobody sees, and what does not fit into one block takes several:
+A kernel's order of summation depends on the shape of its input. So the last bits of a
+token's logits may differ between feeding it alone and feeding it with others; in
+bfloat16 that is enough to change which token is likeliest. Here plain decoding and
+every method feed a model blocks of one size. Fillers that no token sees complete a
+block that is not full, and longer inputs take several blocks:
 
     text      t0 t1 t2 t3 | t4 t5  .  .         six tokens in blocks of four
     slots      0  1  2  3    4  5  6  7  8 ...  keys and values, which never move
 
-Cutting the cache moves nothing: the next block is written over what was cut. The slots
-of a block stand in a tensor, so that a pass can be recorded once and then repeated by
-a GPU alone (see ``recorded_pass``).
+Cutting the cache copies nothing: the next block overwrites what was cut. A tensor holds
+the slots of a block, so that a pass can be recorded once and then replayed by a GPU
+alone (see ``recorded_pass``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .kv_cache import enlarged
 from .loading import Loading
 from .recorded_pass import CudaRecorder, RecordedPass, record
 
-FIRST_ROOM = 256  # slots of a new cache, unless a pair says how many
+FIRST_ROOM = 256  # slots of a new cache, unless the pair states a number
 FILLER = hf.FIRST_TOKEN
 
 
@@ -45,16 +45,16 @@ class Block(NamedTuple):
 
 
 def block_at(slot: int, count: int, first_room: int) -> Block:
-    """The pass of ``count`` tokens that feeds its first one into ``slot``.
+    """The shape of a pass of ``count`` tokens whose first one goes into ``slot``.
 
-    How many slots it looks at is part of its shape, so it hangs on the tokens' slots
-    alone. In blocks of four, with eight slots at first::
+    How many slots a pass looks at is part of its shape, so it depends only on the
+    tokens' slots. In blocks of four, with eight slots at first::
 
         slots    0 1 2 3 4 | 5 6 7 8 9 10 11 12 | 13 ...
         room         8     |         16         | 32
 
-    A block that begins at 4 reaches to 7 with its fillers, and fits into eight; one
-    that begins at 5 does not. So a block ends where another room begins.
+    A block that begins at 4 ends at 7, fillers included, and fits into eight slots; one
+    that begins at 5 does not. So a block ends where the next room begins.
     """
     room = first_room
     while slot + count > room:
@@ -67,7 +67,7 @@ class FixedLayer(CacheLayerMixin):
     """Keys and values of one layer: [1, heads, slots, width of a head].
 
     A pass of ``model`` writes its tokens to ``model.slots`` and looks at the first
-    ``model.room``. After it there is memory for ``model.capacity`` slots.
+    ``model.room`` slots. The memory holds ``model.capacity`` slots.
     """
 
     is_sliding = False
@@ -79,7 +79,7 @@ class FixedLayer(CacheLayerMixin):
     def lazy_initialization(
         self, key_states: torch.Tensor, value_states: torch.Tensor
     ) -> None:
-        """Takes memory, for heads as the first tokens have them."""
+        """Allocates memory, with the first tokens' heads and channels."""
         self.keys = enlarged(key_states[:, :, :0], self._model.capacity)
         self.values = enlarged(value_states[:, :, :0], self._model.capacity)
         self.is_initialized = True
@@ -87,7 +87,7 @@ class FixedLayer(CacheLayerMixin):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Writes the tokens of a pass to their slots; gives the first ``room``."""
+        """Writes the tokens of a pass to their slots; returns the first ``room``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None
@@ -101,7 +101,7 @@ class FixedLayer(CacheLayerMixin):
         return self.keys[:, :, :room], self.values[:, :, :room]
 
     def get_seq_length(self) -> int:
-        """How many tokens are before the next pass; the device is not asked."""
+        """How many tokens precede the next pass; does not read from the device."""
         return self._model.cached
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -114,7 +114,7 @@ class FixedLayer(CacheLayerMixin):
 
 
 class Recording(NamedTuple):
-    """A recorded pass, where it finds its inputs, and where it leaves its outputs."""
+    """A recorded pass, with the tensors of its inputs and outputs."""
 
     ids: torch.Tensor
     view: TreeView
@@ -124,19 +124,19 @@ class Recording(NamedTuple):
 
 
 class FixedRows(HFModel):
-    """A transformers model of which every pass feeds ``count`` tokens.
+    """A transformers model whose every pass feeds ``count`` tokens.
 
-    Its rows are those of an HFModel but for the last bits. A text's row has the same
-    bits however the text was fed in a line, as far as this machine's kernels treat all
-    rows of a block alike; tests/models/test_fixed_rows.py looks at that. A tree's nodes
-    stand in other slots than in a line, and nothing is promised of their last bits.
-    Nor is it where experts share the tokens of a pass among them.
+    Its rows equal an HFModel's, but for the last bits. A text fed in a line always gets
+    the same bits, however it is split into passes, as far as this machine's kernels
+    treat all rows of a block alike; tests/models/test_fixed_rows.py checks it. This is
+    not guaranteed for a tree's nodes, whose slots differ from those in a line, nor for
+    experts that share the tokens of a pass.
 
-    ``recorder``: with it a pass that gives rows is recorded, and then replayed wherever
-    a pass looks at as many slots. None: every pass is launched kernel by kernel.
+    ``recorder``: records a pass that gives rows, and replays it whenever a pass looks
+    at the same number of slots. None: every pass is launched kernel by kernel.
 
-    ``first_room``: how many slots passes look at, at first. They are doubled where
-    they do not suffice, and then recordings are made anew.
+    ``first_room``: how many slots passes look at, at first. When they do not suffice,
+    their number doubles and passes are recorded again.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class FixedRows(HFModel):
         self.count = count
         self.first_room = first_room
         self.recorder = recorder
-        self._recordings: dict[int, Recording] = {}  # by the room of the pass
+        self._recordings: dict[int, Recording] = {}  # by the pass's room
         self.capacity = first_room  # the most slots that any pass has looked at
         self.layers: list[FixedLayer] = []
         self.slots = torch.arange(count, device=network.device)
@@ -159,26 +159,26 @@ class FixedRows(HFModel):
 
     @torch.inference_mode()
     def reset(self) -> None:
-        """Empties the cache. Its slots stay where they are, as recordings need it."""
+        """Empties the cache. Recordings need its slots to stay at their addresses."""
         self.prefix = Prefix()
-        self.cached = 0  # slots that hold what was fed, those of a tree's nodes too
+        self.cached = 0  # slots that hold fed tokens, including a tree's nodes
         if not self.layers:
             for _ in range(self.config.num_hidden_layers):
                 self.layers.append(FixedLayer(self))
             self.cache = Cache(layers=[*self.layers])
         self._look_at(self.first_room)
         for layer in self.layers:
-            layer.reset()  # or a NaN would stay there
+            layer.reset()  # or a NaN would stay
 
     def cut(self, length: int) -> None:
-        """Keeps the first ``length`` tokens; no data are moved."""
+        """Keeps the first ``length`` tokens; copies nothing."""
         self.cached = min(self.cached, length)
         self.prefix.cut(length)
 
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
-        """Feeds ``tokens`` block by block; the logits [wanted, vocab] of the last."""
+        """Feeds ``tokens`` block by block; returns the last logits [wanted, vocab]."""
         if view is not None:
             view = _with_all_columns(view, self.cached + len(tokens))
         first_wanted = len(tokens) - wanted
@@ -206,10 +206,10 @@ class FixedRows(HFModel):
         view: TreeView | None,
         with_logits: bool,
     ) -> torch.Tensor:
-        """One pass over ``block``, filled up; the logits [count, vocab] of its tokens.
+        """One pass over ``block`` and fillers; returns the logits [count, vocab].
 
-        ``first``: the block's first row in ``view``. Without logits only its keys and
-        values are wanted.
+        ``first``: the block's first row in ``view``. Without logits, only its keys and
+        values are needed.
         """
         self.slots.copy_(self._order + self.cached)
         fillers = [FILLER] * (self.count - len(block))
@@ -236,9 +236,9 @@ class FixedRows(HFModel):
         return bool(self._recordings)
 
     def prepare(self) -> None:
-        """Computes a pass in the first room, so that no request has to wait for that.
+        """Warms up with one pass in the first room, so that no request pays for it.
 
-        It is recorded where passes are. As all have one shape, one is enough.
+        With a recorder the pass is recorded. One is enough, since all have one shape.
         """
         if self.recorder is not None or self.warms_up:
             self.rows([FILLER], 0, Sampler())
@@ -246,7 +246,7 @@ class FixedRows(HFModel):
             self.wait_for_device()
 
     def _replay(self, ids: torch.Tensor, view: TreeView) -> torch.Tensor:
-        """As ``_compute`` of a whole block, by the recording of this room."""
+        """Computes a whole block by replaying this room's recording."""
         recording = self._recordings[self.room]
         recording.ids.copy_(ids)
         recording.view.position_ids.copy_(view.position_ids)
@@ -259,10 +259,10 @@ class FixedRows(HFModel):
     def _record_once(
         self, ids: torch.Tensor, view: TreeView, recorder: CudaRecorder
     ) -> None:
-        """Sees to it that there is a recording of passes in this room.
+        """Records a pass in this room, unless there is a recording.
 
-        Raises BadValue where a pass reads a number before it can go on, as with dynamic
-        RoPE, which looks at the length of the text.
+        Raises BadValue if a pass must read a number from the device to continue, for
+        example with dynamic RoPE, which depends on the length of the text.
         """
         if self.room in self._recordings:
             return
@@ -288,18 +288,18 @@ class FixedRows(HFModel):
 
     # -- the shape of a pass -----------------------------------------------------------
     def _look_at(self, room: int) -> None:
-        """From now on passes look at the first ``room`` slots."""
+        """Sets how many slots passes look at."""
         self.room = room
         if room > self.capacity:
             self.capacity = room
-            self._recordings.clear()  # the cache will move into more memory
+            self._recordings.clear()  # the cache will move to new memory
 
     def _causal_view(self) -> TreeView:
         """A block's masks [1, 1, count, room] and positions [1, count] in a plain text.
 
-        Fillers see what is before them, as tokens do: then no row is without a number.
-        Those beyond the longest text stand at its last position. Layers with a sliding
-        window look at all of the room too; what the window has left is hidden.
+        Fillers see what is before them, as tokens do, so no row of a mask is empty.
+        Fillers beyond the longest text get its last position. Layers with a sliding
+        window also look at the whole room; their masks hide what the window has left.
         """
         all_slots = torch.arange(self.room, device=self.network.device)
         distances = self.slots[:, None] - all_slots[None, :]
@@ -316,9 +316,9 @@ class FixedRows(HFModel):
 
 
 def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
-    """``view`` with a column for each of all ``tokens``.
+    """``view`` with a column for every one of ``tokens``.
 
-    A mask of layers with a sliding window leaves out the first ones.
+    Masks for layers with a sliding window lack the first columns.
     """
     masks = {}
     for kind, mask in view.masks.items():
@@ -329,9 +329,9 @@ def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
 
 
 def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
-    """Writes the ``rows`` of ``view`` from ``first`` on into those of a block."""
+    """Copies ``rows`` rows of ``view``, from ``first`` on, into ``causal``."""
     for kind, mask in causal.masks.items():
-        room = mask.shape[-1]  # what is beyond is fed later, and seen by none of these
+        room = mask.shape[-1]  # tokens beyond are fed later, and not seen by these
         visible = view.masks[kind][:, :, first : first + rows, :room]
         mask[:, :, :rows] = torch.finfo(mask.dtype).min
         mask[:, :, :rows, : visible.shape[-1]] = visible
@@ -339,20 +339,20 @@ def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
 
 
 def load(loading: Loading) -> FixedRows:
-    """Builds a model; errors as of ``hf.network``."""
+    """Builds a model; raises what ``hf.network`` does."""
     spec = loading.checkpoint.spec
     assert spec.fixed_rows is not None
     network = hf.network(loading)
     if len({weight.device for weight in network.parameters()}) > 1:
         raise BadValue(
-            f"fixed_rows beside {spec.model!r} on several GPUs: all slots of the cache "
-            "are on one; leave fixed_rows out, or give it one GPU"
+            f"fixed_rows with {spec.model!r} on several GPUs: the whole cache must be "
+            "on one; leave fixed_rows out, or give it one GPU"
         )
     recorder = None
     if spec.recorded:
         if network.device.type != "cuda":
             raise BadValue(
-                f"recorded beside {spec.model!r} on the CPU: only a GPU records its "
+                f"recorded with {spec.model!r} on the CPU: only a GPU can record "
                 "passes; leave recorded out, or give the model a place such as cuda:0"
             )
         recorder = CudaRecorder(network.device)

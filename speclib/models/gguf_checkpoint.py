@@ -1,10 +1,10 @@
-"""A checkpoint folder made of a GGUF file, whose weights are no longer quantised.
+"""Converts a GGUF file to a checkpoint folder, with dequantised weights.
 
     file.gguf  ->  model.safetensors, config.json, tokenizer.json, ...
 
-transformers reads the file, with the package gguf for its quantised numbers. What comes
-out is a checkpoint like any other: it computes what the file says, in a number format
-that torch has. The file itself may be a draft in llama.cpp beside it.
+transformers reads the file, using the package gguf for its quantised numbers. The
+result is a checkpoint like any other, with the file's weights in a dtype that torch
+has. The file itself may be its draft in llama.cpp.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ MAGIC = b"GGUF"  # how every such file begins
 
 
 def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
-    """Makes the checkpoint of ``file`` in the folder beside it, of the same name.
+    """Converts ``file`` to a checkpoint in a folder of the same name, next to it.
 
-    One that is there stays as it is. Returns it; raises what ``convert`` does.
+    Keeps an existing folder. Returns the folder; raises what ``convert`` does.
     """
     folder = file.with_suffix("")
     if not folder.exists():
-        say(f"making a checkpoint of {file}")
+        say(f"converting {file} to a checkpoint")
         convert(file, folder)
     say(
-        f"{folder} is a target, and {file} its draft: "
+        f"{folder} can be a target, and {file} its draft: "
         f"speclib.pair(target={str(folder)!r}, draft={str(file)!r})"
     )
     return folder
 
 
 def convert(file: Path, folder: Path) -> None:
-    """Makes the checkpoint ``folder`` of a GGUF ``file``, whole or not at all.
+    """Converts a GGUF ``file`` to the checkpoint ``folder``, whole or not at all.
 
-    Its weights are in float32, which holds what the file says.
+    Its weights are in float32, which represents the file's values.
 
-    Raises BadValue if the file is no GGUF file, is damaged, or has an architecture that
-    transformers does not read from GGUF files; MissingExtra without the libraries; and
-    SpeclibError where nothing can be written.
+    Raises BadValue if the file is not a GGUF file, is damaged, or has an architecture
+    that transformers does not read from GGUF files; SpeclibError without the libraries,
+    or if nothing can be written.
     """
     _check(file)
     from safetensors import SafetensorError
@@ -57,7 +57,7 @@ def convert(file: Path, folder: Path) -> None:
     try:
         tokenizer.save_pretrained(unfinished)
         _save(network, unfinished)
-        unfinished.chmod(0o755)  # a temporary folder is its owner's alone
+        unfinished.chmod(0o755)  # only the owner can read a temporary folder
         unfinished.rename(folder)
     except (OSError, SafetensorError) as error:
         raise SpeclibError(f"{folder} cannot be written: {error}") from error
@@ -76,7 +76,7 @@ def _check(file: Path) -> None:
     if begins != MAGIC:
         raise BadValue(
             f"{file} is not a GGUF file: it begins with {begins!r}, not {MAGIC!r}. "
-            "A checkpoint of safetensors needs no conversion: give its folder"
+            "A safetensors checkpoint needs no conversion: give its folder"
         )
 
 
@@ -86,7 +86,7 @@ def _read(file: Path) -> tuple[PreTrainedModel, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
-    logging.set_verbosity_error()  # it would advise what is done here anyway
+    logging.set_verbosity_error()  # its advice is followed here anyway
 
     options = {"gguf_file": file.name, "trust_remote_code": False}
     try:
@@ -94,11 +94,11 @@ def _read(file: Path) -> tuple[PreTrainedModel, Any]:
         network = AutoModelForCausalLM.from_pretrained(
             str(file.parent), dtype=torch.float32, **options
         )
-    except Exception as error:  # a damaged file makes its reader raise anything
+    except Exception as error:  # readers of damaged files raise errors of any type
         raise BadValue(
             f"{file} cannot be read by transformers ({type(error).__name__}: {error}). "
             "It may be damaged: compare its checksum with its source; or give a "
-            "checkpoint of safetensors in its place"
+            "safetensors checkpoint instead"
         ) from error
     return network, tokenizer
 
@@ -114,7 +114,7 @@ def _save(network: PreTrainedModel, folder: Path) -> None:
     contiguous = {name: weight.contiguous() for name, weight in weights.items()}
     path = folder / "model.safetensors"
     save_file(contiguous, path, metadata={"format": "pt"})
-    path.chmod(0o644)  # as every other file; safetensors makes it its owner's alone
+    path.chmod(0o644)  # like the other files; safetensors lets only the owner read it
     if hasattr(network.config, "quantization_config"):
         del network.config.quantization_config
     network.config.save_pretrained(folder)

@@ -45,8 +45,8 @@ def settle_attention() -> None:
 
     torch prefers it on some GPUs (compute capability 9.0 and 10.0). For each pair of
     input length and text length it builds a plan, which takes tens of milliseconds, and
-    each of our passes has a new pair. A method with more kinds of pass would then be
-    slower, whatever its merit.
+    each of our passes has a new pair. A method with more kinds of pass would then look
+    slower than it is.
 
     Source: torch, aten/src/ATen/native/cudnn/MHA.cpp (the key of a plan) and
     transformers/cuda/sdp_utils.cpp (the order of kernels).

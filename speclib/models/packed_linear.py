@@ -1,15 +1,15 @@
 """Faster small batches on CPUs: linear layers with weights that oneDNN has packed.
 
-Speculative decoding relies on scoring gamma tokens at about the cost of one, which is
-the case on GPUs. PyTorch's float32 matrix product packs its weights anew at every call,
-so that on one core 6 tokens cost 2.5 times as much as one. With weights packed once, 6
-tokens cost 1.2 times as much. The products are the same and are summed in another
-order: results differ by about 1e-6.
+Speculative decoding relies on scoring gamma tokens at about the cost of one, as GPUs
+do. PyTorch's float32 matrix product repacks its weights in every call, so on one core
+6 tokens cost 2.5 times as much as one. With weights packed once, 6 tokens cost 1.2
+times as much. The products are the same but summed in another order: results differ by
+about 1e-6.
 
-Of one token which product is faster hangs on the machine, and on whether the weights
-stay in its caches. So both are timed on each network's own layers, when it is packed.
-Plain decoding makes no other passes: with the slower one it would look slower than it
-is, and every method faster than it is.
+Which product is faster for one token depends on the machine, and on whether the weights
+stay in its caches. So both are timed on each network's own layers when it is packed.
+Plain decoding makes only such passes: with the slower product the baseline would look
+slower than it is, and every method faster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIMES = 3  # each product is timed, once per network
 def pack(network: Network) -> Network:
     """Packs every float32 linear layer of a CPU model in place, and returns the model.
 
-    Where this build of torch has no oneDNN, the model stays as it is.
+    If this build of torch has no oneDNN, the model stays as it is.
     """
     if not can_pack():
         return network
@@ -48,7 +48,7 @@ def pack(network: Network) -> Network:
 
 
 def can_pack() -> bool:
-    """Says whether this build of torch has oneDNN's packed product."""
+    """Whether this build of torch has oneDNN's packed product."""
     operations = getattr(torch.ops, "mkldnn", None)
     has_product = hasattr(operations, "_linear_pointwise")
     return torch.backends.mkldnn.is_available() and has_product
@@ -62,7 +62,7 @@ def _is_float32_linear_on_cpu(module: nn.Module) -> TypeGuard[nn.Linear]:
 
 
 def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-    """The method of a packed layer: its output for ``x`` [..., in_features]."""
+    """A packed layer's forward method: its output for ``x`` [..., in_features]."""
     is_one_token = x.numel() == x.shape[-1]
     if is_one_token and not self.is_packed_for_one:
         return F.linear(x, self.weight, self.bias)
@@ -87,9 +87,9 @@ def packed_product(
 
 @torch.inference_mode()
 def packed_is_faster_for_one(layers: Sequence[nn.Linear]) -> bool:
-    """Whether one token goes through these layers faster with packed weights.
+    """Whether one token passes these packed layers faster with packed weights.
 
-    It takes as long as some passes through them. They have been packed.
+    Takes as long as a few passes through them.
     """
     tokens = [torch.zeros(1, 1, layer.in_features) for layer in layers]
 
@@ -106,7 +106,7 @@ def packed_is_faster_for_one(layers: Sequence[nn.Linear]) -> bool:
 
 
 def _least_seconds(work: Callable[[], None]) -> float:
-    """The shortest of a few runs: what disturbs a run makes it longer."""
+    """The shortest of a few runs: disturbances only lengthen a run."""
     seconds = []
     for _ in range(TIMES):
         started = time.perf_counter()

@@ -1,8 +1,8 @@
-"""What a pair takes in memory, and what would keep it from being loaded.
+"""How much memory a pair needs, and what would keep it from loading.
 
-A model of many gigabytes takes minutes to load. That a GPU is missing, or a file, or
-memory, is known at once and said here. Counted are weights, KV caches, and what CUDA
-itself takes; not what a pass needs besides, nor models of llama.cpp's.
+A model of many gigabytes takes minutes to load. A missing GPU or file, or too little
+memory, can be reported at once, and is reported here. The estimate counts weights, KV
+caches, and CUDA's own memory; not a pass's activations, nor models in llama.cpp.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 GB = 1e9  # bytes
-ASSUMED_GPU = 80_000_000_000  # bytes: an A100, where the driver does not say
+ASSUMED_GPU = 80_000_000_000  # bytes: an A100, if the driver does not say
 
-# Bytes that CUDA takes in each process on a GPU, at the least: torch's pull request
-# 86509 has 287,047,680, with kernels loaded when they are first called.
+# The least memory, in bytes, that CUDA takes in each process on a GPU: torch's pull
+# request 86509 has 287,047,680, with kernels loaded on first use.
 CUDA_CONTEXT = 287_000_000
 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """What one place holds of one device's model, in bytes.
+    """The memory that one device's model takes on one place, in bytes.
 
     device   draft, target, target-2, ...
     place    core:N, cpu or cuda:N
     weights  its parameters
-    cache    keys and values of a text of a stated length
+    cache    keys and values for a text of a given length
     """
 
     device: str
@@ -51,7 +51,7 @@ class MemoryUse:
 
     @property
     def memory(self) -> str:
-        """Whose memory that is: all cores share the CPU's."""
+        """The memory that the place uses: all cores share the CPU's."""
         return "cpu" if self.place.startswith("core") else self.place
 
 
@@ -63,11 +63,11 @@ def check(
     cached: int = 0,
     roles: Sequence[Role] = ROLES,
 ) -> None:
-    """Raises BadValue for a pair that cannot be loaded here, with the reason.
+    """Raises BadValue, with the reason, for a pair that cannot be loaded here.
 
-    targets: how many target devices there are. in_one_process: whether all of them are
-    in one process. cached: how many tokens each model caches, if that is worth a count.
-    roles: the models that are loaded.
+    targets: the number of target devices. in_one_process: whether they share one
+    process. cached: how many tokens each model caches; with 0, memory is checked only
+    if a model may be large. roles: the models to load.
     """
     check_gpus(opened, targets, roles)
     if opened.is_toy:
@@ -97,7 +97,7 @@ def check(
 
 
 def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) -> None:
-    """Raises BadValue where one of ``roles`` names a GPU that torch cannot use."""
+    """Raises BadValue if one of ``roles`` names a GPU that torch cannot use."""
     names: set[str] = set()
     for role in roles:
         for index in range(targets if role == "target" else 1):
@@ -106,16 +106,16 @@ def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) ->
         if name.startswith("cuda:") and int(name.split(":")[1]) >= gpus.count():
             raise BadValue(
                 f"pair {opened.pair.name!r} is on {name}, but {gpus.available()}. Give "
-                "other places, as in place={'draft': ['core:0'], 'target': ['core:1']};"
+                "other places, such as {'draft': ['core:0'], 'target': ['core:1']};"
                 " `python -m speclab doctor` says what this machine can run"
             )
 
 
 # -- memory ----------------------------------------------------------------------------
 def free_memory() -> dict[str, int]:
-    """Bytes that are free here, by "cpu" and the GPUs' places.
+    """Free bytes here, by "cpu" and the GPUs' places.
 
-    GPUs whose memory the driver does not state are left out.
+    Omits GPUs whose memory the driver does not state.
     """
     free = {"cpu": machine.memory().available}
     for number, gpu in enumerate(machine.gpus()):
@@ -125,12 +125,12 @@ def free_memory() -> dict[str, int]:
 
 
 def _may_be_large(spec: ModelSpec) -> bool:
-    """Whether a model's memory is worth a count: that of the embedded ones is not."""
+    """Whether a model may need much memory; the embedded ones do not."""
     return spec.like is not None or not spec.model.startswith("zoo/")
 
 
 def published(model: str) -> PretrainedConfig:
-    """The configuration of a model of the hub, by its sizes under data/shapes."""
+    """The configuration of a hub model, from its sizes under data/shapes."""
     from transformers import AutoConfig
     from transformers.utils import logging
 
@@ -138,7 +138,7 @@ def published(model: str) -> PretrainedConfig:
     if known is None:
         raise BadValue(f"no file under data/shapes describes {model!r}: write one")
     model_type, values = known
-    logging.set_verbosity_error()  # about tokens, which nobody counts here
+    logging.set_verbosity_error()  # no warnings about special tokens, unused here
     config: PretrainedConfig = AutoConfig.for_model(model_type, **values)
     return config
 
@@ -152,11 +152,11 @@ def estimate(
     targets: int,
     free: Mapping[str, int],
 ) -> list[MemoryUse]:
-    """What each place holds of the models that have one of ``configs``.
+    """The memory that the models with one of ``configs`` take on each place.
 
-    place: where they are computed, without alternatives. length: of the text that is
-    cached, in tokens. free: as of ``free_memory``. A model in one process is spread
-    over its GPUs by what is free on them.
+    place: where they run, without alternatives. length: of the cached text, in tokens.
+    free: see ``free_memory``. A model in one process is spread over its GPUs in
+    proportion to their free memory.
     """
     held = []
     for role, config in configs.items():
@@ -174,7 +174,7 @@ def estimate(
 def _shares(
     spec: ModelSpec, places: Sequence[str], free: Mapping[str, int]
 ) -> list[tuple[str, float]]:
-    """Which part of a model each of its places holds."""
+    """The share of a model that each of its places holds."""
     if spec.spread in ("replicas", "layers"):
         return [(name, 1.0) for name in places]
     if spec.spread in ("tensors", "stages"):
@@ -191,7 +191,7 @@ def _shares(
 def _sizes(
     spec: ModelSpec, config: PretrainedConfig, dtype: str, length: int
 ) -> tuple[int, int]:
-    """Bytes of a model's weights, and of its keys and values of a text."""
+    """Bytes of a model's weights, and of its keys and values for a text."""
     from .dilate import dilated_config
     from .weights import empty_network
 
@@ -211,9 +211,9 @@ def _sizes(
 def needed_memory(
     held: Iterable[MemoryUse], in_one_process: bool = False
 ) -> dict[str, int]:
-    """Bytes of ``held``, and of CUDA itself, by whose memory takes them."""
+    """Bytes of ``held``, and of CUDA itself, for each memory."""
     needed: dict[str, int] = {}
-    for use in held:  # each is what one process has there
+    for use in held:  # each is one process's share
         size = use.weights + use.cache
         is_own_process = use.memory not in needed or not in_one_process
         if use.place.startswith("cuda") and is_own_process:

@@ -1,21 +1,21 @@
-"""A pass that is recorded once, and then repeated by the device alone.
+"""A pass that is recorded once, and then replayed by the device alone.
 
 A GPU computes a small pass faster than a CPU can launch its thousand kernels one by
-one. A CUDA graph keeps them, so that one call launches all. That works for passes of
-one shape, whose inputs and outputs stay at the same addresses. To record them is
-what CUDA calls capturing.
+one. A CUDA graph stores them, so that one call launches all. This works for passes of
+one shape whose inputs and outputs stay at the same addresses. CUDA calls recording
+*capturing*.
 
-Such a pass is recorded in pieces of at least four layers, since a piece that was
-launched cannot be stopped. The next one is launched while a piece is computed, so that
-the device does not wait for us. A pass that is cancelled ends with the pieces that were
-launched by then, at most two. With 16 layers::
+A launched piece cannot be stopped, so a pass is recorded in pieces of at least four
+layers. Each piece is launched while the one before is computed, so that the device
+never waits for the CPU. A cancelled pass ends after the pieces already launched, at
+most two. With 16 layers::
 
     layers     0 ... 3 | 4 ... 7 | 8 ... 11 | 12 ... 15, logits
     computed   piece 0   piece 1   piece 2    piece 3
     launched   0, 1      2         3                       stopped? before each
 
-This module knows no model. On an H100 and an H200 recorded passes had the bits of
-launched ones (reports/gpu). The tests record on a CPU, and skip what needs a GPU where
+This module knows no model. On an H100 and an H200 recorded passes gave the same bits as
+launched ones (reports/gpu). The tests record on a CPU, and skip what needs a GPU if
 there is none.
 """
 
@@ -32,13 +32,13 @@ import torch
 from speclib.operations.model import Stopped
 
 MOST_PIECES = 8
-LAYERS_OF_A_PIECE = 4  # at least, where a network has so many
+LAYERS_OF_A_PIECE = 4  # at least, unless the network has fewer
 
 Output = TypeVar("Output")
 
 
 class CudaPiece:
-    """A CUDA graph of what was launched on ``device`` between ``begin`` and ``end``.
+    """A CUDA graph of the launches on ``device`` between ``begin`` and ``end``.
 
     ``pool``: memory that the pieces of a pass share.
     """
@@ -50,7 +50,7 @@ class CudaPiece:
         self._is_computed = torch.cuda.Event()
 
     def begin(self) -> None:
-        """From now on launches are recorded, and not computed."""
+        """Begins to record launches instead of computing them."""
         self._graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
 
     def end(self) -> None:
@@ -58,7 +58,7 @@ class CudaPiece:
         self._graph.capture_end()
 
     def replay(self) -> None:
-        """Launches all of it again."""
+        """Launches the whole piece again."""
         self._graph.replay()
         self._is_computed.record(torch.cuda.current_stream(self._device))
 
@@ -68,7 +68,7 @@ class CudaPiece:
 
 
 class CudaRecorder:
-    """Records the GPU ``device``, in a stream of its own."""
+    """Records passes of the GPU ``device``, in a separate stream."""
 
     def __init__(self, device: torch.device):
         self._device = device
@@ -76,15 +76,15 @@ class CudaRecorder:
         self._pool: Any = None
 
     def new_piece(self) -> CudaPiece:
-        """An empty recording, of the pass for which ``setting`` was entered."""
+        """An empty piece of the pass for which ``setting`` was entered."""
         return CudaPiece(self._device, self._pool)
 
     @contextmanager
     def setting(self) -> Iterator[None]:
-        """Within it a pass is recorded, after one that is not.
+        """Prepares for computing a pass, and then recording it.
 
-        Each pass has another pool: torch gives none up for use twice. Garbage is
-        collected before: a tensor that is freed while a pass is recorded may end the
+        Each pass gets a new pool: torch does not let a pool be reused. Garbage is
+        collected first: freeing a tensor while a pass is recorded may end the
         recording.
         """
         gc.collect()
@@ -96,15 +96,15 @@ class CudaRecorder:
 
 
 class RecordedPass:
-    """A pass in pieces, to be replayed in their order."""
+    """A pass in pieces, to be replayed in order."""
 
     def __init__(self, pieces: Sequence[CudaPiece]):
         self.pieces = pieces
 
     def replay(self, stopped: Callable[[], bool]) -> None:
-        """Has the device compute the pass once more.
+        """Has the device compute the pass again.
 
-        ``stopped()`` is asked before each piece; when it says yes, this raises Stopped.
+        Calls ``stopped()`` before each piece; raises Stopped if it returns true.
         """
         if stopped():
             raise Stopped
@@ -121,11 +121,11 @@ def record(
     layers: Sequence[torch.nn.Module],
     recorder: CudaRecorder,
 ) -> tuple[RecordedPass, Output]:
-    """Records ``compute``, a pass through ``layers``, which are called in this order.
+    """Records ``compute``, a pass that calls ``layers`` in this order.
 
-    Returns also what it gave: a replay writes its output there. It is computed once
-    before that, for a device chooses its kernels in a first pass, and takes memory for
-    what it keeps. An error of ``compute`` is raised as it is.
+    Also returns its output: a replay writes to the same tensors. The pass is computed
+    once before it is recorded, because in a first pass the device chooses its kernels
+    and allocates what it keeps. Errors in ``compute`` are raised unchanged.
     """
     pieces: list[CudaPiece] = []
 
@@ -156,6 +156,6 @@ def record(
 
 
 def first_layers(layers: int) -> list[int]:
-    """With which of so many layers a piece begins; the first begins with layer 0."""
+    """The first layer of each piece in a network of ``layers``; the first is 0."""
     pieces = max(1, min(MOST_PIECES, layers // LAYERS_OF_A_PIECE))
     return [layers * piece // pieces for piece in range(pieces)]

@@ -1,11 +1,11 @@
 """Toy models: exact acceptance rates and tiny vocabularies, without torch.
 
-``Toy`` follows a script: the target always wants the script's token. A toy draft agrees
-with it independently at each position, with probability exactly alpha (greedy), or has
-an overlap sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws an
-unrelated distribution for every text, for the exact enumerator and for statistical
+``Toy`` follows a script: the target always writes the script's token. A toy draft
+agrees with it independently at each position, with probability exactly alpha (greedy),
+or has an overlap sum(min(p, q)) of exactly alpha with it (sampling). ``Random`` draws
+an unrelated distribution for every text, for the exact enumerator and for statistical
 tests. ``Scripted`` repeats an example that a paper prints. All are ``Uncached``: they
-count what a KV cache would hold. This module knows no clock.
+track which tokens a KV cache would hold. This module knows no clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .vocabulary import known_tokens
 
 BOS = 0  # a toy's prompt is this one token, and no toy ever writes it
 PATTERNS = 64  # positions after which a sampling toy's distributions repeat
-LARGEST_TABLE = 4096  # tokens of a vocabulary whose one-hot rows are in a table
+LARGEST_TABLE = 4096  # the largest vocabulary whose one-hot rows are kept in a table
 
 # What a distribution depends on: its text, the sampler, and the kind of pass.
 DistributionKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
@@ -39,12 +39,12 @@ DistributionKey: TypeAlias = tuple[tuple[int, ...], Sampler, tuple[int, ...]]
 class Uncached(Model):
     """A model without weights: everything but its ``rows`` and ``chances``.
 
-    A subclass has these, sets ``vocab``, calls ``reset`` when it is made, and begins
-    its ``rows`` with ``_feed``. ``stopped()`` is asked before each pass; when it says
-    yes, the pass raises Stopped.
+    A subclass defines these, sets ``vocab``, calls ``reset`` in its constructor, and
+    begins ``rows`` with ``_feed``. Each pass first calls ``stopped()``, and raises
+    Stopped if it returns true.
 
-    sharing: how many layers share an input in the pass under way; 1 in an exact pass.
-    exact: how many cached tokens, from the first on, come from exact passes.
+    sharing: how many layers share an input in the current pass; 1 in an exact pass.
+    exact: how many of the first cached tokens come from exact passes.
     """
 
     context = 1 << 14
@@ -65,10 +65,10 @@ class Uncached(Model):
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
-        """Passes in here are fuzzy, as those of ``Layered.drafting``.
+        """Makes passes within it fuzzy, as ``Layered.drafting`` does.
 
-        Exact are the first one, with ``calibrate``, and one of whose text nothing is
-        cached.
+        A pass over a text with nothing cached is exact; with ``calibrate`` the first
+        pass is too.
         """
         self._lp = lp
         self._next_is_exact = calibrate
@@ -81,10 +81,10 @@ class Uncached(Model):
                 self.cut(self.exact)
 
     def _feed(self, text: Sequence[int], last: int) -> None:
-        """Counts a pass over ``text`` whose last ``last`` + 1 rows are wanted.
+        """Counts a pass over ``text`` that returns the last ``last`` + 1 rows.
 
-        Raises BadValue for a text that is longer than the context, Stopped when the
-        pass is wanted no more.
+        Raises BadValue for a text longer than the context, Stopped if the pass is
+        cancelled.
         """
         if len(text) > self.context:
             raise BadValue(
@@ -112,7 +112,7 @@ class Uncached(Model):
     ) -> Rows:
         """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
 
-        Cached stay the text and the tree's stem.
+        The cache keeps the text and the tree's stem.
         """
         self._pass(text, len(parents))
         _, kept, _ = self._last_pass
@@ -125,12 +125,12 @@ class Uncached(Model):
     def features_fed(self) -> np.ndarray | None:
         """A feature for each token that the last pass fed, [fed, 1].
 
-        A toy's feature of a token is a checksum of the path up to and with it.
+        A toy's feature is a checksum of the path that ends with the token.
         """
         return np.array([[checksum(path)] for path in self._texts_fed()])
 
     def _texts_fed(self) -> list[AnyText]:
-        """The texts that end with each token which the last pass fed."""
+        """For each token that the last pass fed, the text that ends with it."""
         text, kept, parents = self._last_pass
         start = len(text) - len(parents)
         bare_text = tuple(text[:start])
@@ -140,9 +140,9 @@ class Uncached(Model):
 
     @contextmanager
     def reading(self, text: Sequence[int], features: Features) -> Iterator[None]:
-        """In here it drafts as a head would: what it caches of nodes is forgotten.
+        """Drafts as a head would: afterwards the cache drops the tree's nodes.
 
-        Raises BadValue for features that are not those of this very text.
+        Raises BadValue for features of another text.
         """
         kept = self.prefix.keep(text)
         given = features.before(kept, len(text))
@@ -150,8 +150,8 @@ class Uncached(Model):
             wanted = checksum(text[:index]) if index else 0
             if feature.size and feature.tolist() != [wanted]:
                 raise BadValue(
-                    f"the feature before token {index} is {feature}, but that of this "
-                    f"text is {wanted}: features were mixed up"
+                    f"the feature before token {index} is {feature}, but this text has "
+                    f"{wanted} there: features were mixed up"
                 )
         try:
             yield
@@ -163,8 +163,8 @@ class Uncached(Model):
     ) -> Rows:
         """The rows [new, vocab] of a tree's last level, counted as one pass.
 
-        As of ``HFModel.level``: greedy rows are ``chances``, and cached stay the text
-        and the tree's stem.
+        As in ``HFModel.level``, greedy rows are ``chances``, and the cache keeps the
+        text and the tree's stem.
         """
         with self._uncounted():
             rows = super().level(text, parents, new, sampler)
@@ -177,10 +177,10 @@ class Uncached(Model):
 
     @contextmanager
     def _uncounted(self) -> Iterator[None]:
-        """What is fed in here does not count.
+        """Leaves what is fed within it uncounted.
 
-        Where something was cached, one token stays cached, so that passes are fuzzy in
-        here if they are fuzzy outside.
+        If anything was cached, one token stays cached, so that a pass is fuzzy within
+        it if it is fuzzy outside.
         """
         cached, exact = self.prefix, self.exact
         self.prefix = Prefix()
@@ -192,7 +192,7 @@ class Uncached(Model):
 
 
 def checksum(path: Sequence[int]) -> int:
-    """A number that tells ``path`` from others."""
+    """A checksum that identifies ``path``."""
     return crc32(np.array(path, np.int64).tobytes())
 
 
@@ -200,25 +200,24 @@ class Toy(Uncached):
     """A target (``alpha=None``) or a draft that follows a script of random tokens.
 
     alpha: the draft's acceptance rate, 0 .. 1; None for the target.
-    vocab: the number of token ids, of which 1 .. vocab - 1 are written.
-    seed: decides the script; target and draft of one pair have the same.
-    words: the script itself, instead of a random one: position i of the text wants
+    vocab: the number of token ids; the toy writes 1 .. vocab - 1.
+    seed: decides the script; a pair's target and draft share it.
+    words: the script itself, instead of a random one: position i of the text has
         words[i - 1], repeating, so that a timeline can show real text.
     context: the longest text, in tokens.
-    doubt: above 0, the draft knows how sure it may be. At each position its best token
-        has a chance s of its own, from a Beta distribution with mean alpha (the wider,
-        the more doubt); each further token has the share s of what is left. The
-        script's token is its i-th best as often as these chances say.
+    doubt: above 0, the draft's confidence varies. At each position its best token has
+        probability s, drawn from a Beta distribution with mean alpha (the more doubt,
+        the wider); each further token gets the share s of the remaining mass. The
+        script's token has rank i as often as these probabilities say.
     fuzzy: the share of its agreement with the target that a fuzzy pass keeps for every
         further layer that shares an input. In groups of lp layers it agrees with
         probability alpha * fuzzy ** (lp - 1).
-    by_place: acceptance rates in place of alpha: of the first token that a greedy draft
-        writes after a text of somebody else's, of the second in a row, and so on; the
-        last one is that of all further ones.
+    by_place: acceptance rates that replace alpha: for the first token that a greedy
+        draft writes after text that it did not write, for the second in a row, and so
+        on; all further tokens have the last rate.
 
-    When tokens are sampled, the target's p covers the odd ids. The draft puts
-    alpha of its mass there, in proportion to p, and the rest on even ids, where p is
-    zero.
+    When sampling, the target's p covers the odd ids. The draft puts alpha of its mass
+    there, in proportion to p, and the rest on even ids, where p is zero.
     """
 
     def __init__(
@@ -238,7 +237,7 @@ class Toy(Uncached):
         self.context = context
         self.fuzzy = fuzzy
 
-        # Arrays have one entry per position. Their order decides what a seed gives.
+        # Arrays have one entry per position. The order of draws fixes a seed's values.
         random = np.random.default_rng(seed)
         self._script = random.integers(1, vocab, context)
         if words:
@@ -247,7 +246,7 @@ class Toy(Uncached):
         offset = random.integers(1, vocab - 1, context)
         self._by_place = by_place
         self._agreement = agreement
-        self._place = np.zeros(context, int)  # of what it wrote there; 0: nothing
+        self._place = np.zeros(context, int)  # number in a row of its token; 0: none
         # Never the script's token, and never BOS.
         self._wrong = (self._script - 1 + offset) % (vocab - 1) + 1
 
@@ -256,7 +255,7 @@ class Toy(Uncached):
         if alpha is not None:
             self._choice = np.where(agreement < alpha, self._script, self._wrong)
         if by_place:
-            self._choice = self._choice.copy()  # it is chosen as it is written
+            self._choice = self._choice.copy()  # tokens are chosen as they are written
 
         self._confidence: np.ndarray | None = None
         if doubt and alpha not in (None, 0, 1):
@@ -270,7 +269,7 @@ class Toy(Uncached):
     def _draw_confidence(
         self, random: np.random.Generator, alpha: float, doubt: float
     ) -> None:
-        """Draws how sure the draft is, and how high it ranks the script's token."""
+        """Draws the draft's confidence, and its ranking of the script's token."""
         context = len(self._script)
         self._confidence = random.beta(alpha / doubt, (1 - alpha) / doubt, context)
         rank = random.geometric(np.maximum(self._confidence, 1e-9))
@@ -279,7 +278,7 @@ class Toy(Uncached):
 
     @property
     def _agreement_left(self) -> float:
-        """The share of its agreement that this pass keeps: 1 in an exact pass."""
+        """The share of its agreement that this pass keeps; 1 in an exact pass."""
         return self.fuzzy ** (self.sharing - 1)
 
     def _chosen(self, positions: slice | int) -> np.ndarray:
@@ -291,7 +290,7 @@ class Toy(Uncached):
         return np.where(is_clear, choice, self._wrong[positions])
 
     def _choose_by_place(self, text: Sequence[int], last: int) -> None:
-        """Chooses what it writes after text[:-last] ... text, by its place in a row."""
+        """Chooses its tokens after text[:-last] ... text, by their number in a row."""
         for position in range(len(text) - last - 1, len(text)):
             place = self._place_after(text, position)
             rate = self._by_place[min(place, len(self._by_place)) - 1]
@@ -302,13 +301,13 @@ class Toy(Uncached):
             self._place[position + 1 :] = 0
 
     def _place_after(self, text: Sequence[int], position: int) -> int:
-        """The place in a row of what it writes after the token at ``position``."""
-        goes_on = (
+        """The number in a row of the token that it writes after ``position``."""
+        is_in_row = (
             position > 0
             and self._place[position - 1] > 0
             and text[position] == self._choice[position - 1]
         )
-        return int(self._place[position - 1]) + 1 if goes_on else 1
+        return int(self._place[position - 1]) + 1 if is_in_row else 1
 
     @cached_property
     def _one_hot(self) -> np.ndarray:
@@ -322,7 +321,7 @@ class Toy(Uncached):
         return self._one_hot[tokens]
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
+        """Distributions [last + 1, vocab] after text[:-last] ... text."""
         self._feed(text, last)
         end = len(text)
         start = end - last - 1
@@ -336,15 +335,15 @@ class Toy(Uncached):
             return shaped(np.log(distributions), sampler, text)
 
     def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1.
+        """The probabilities [vocab] after the last text, at temperature 1.
 
         With ``doubt`` they fall geometrically from the best token to the worst;
-        without, the toy is sure of its token.
+        without, the distribution is one-hot.
         """
         return self._chances_at(len(self.prefix.fed) - 1)
 
     def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Probabilities [last + 1, vocab] at temperature 1; greedy, its script's."""
+        """Probabilities [last + 1, vocab] at temperature 1; if greedy, the script's."""
         if not sampler.greedy:
             return super().graded(text, last, sampler)
         self._feed(text, last)
@@ -352,7 +351,7 @@ class Toy(Uncached):
         return np.array([self._chances_at(position) for position in positions])
 
     def _chances_at(self, position: int) -> Row:
-        """The probabilities [vocab] of what follows the token at ``position``."""
+        """The probabilities [vocab] after the token at ``position``."""
         chosen = int(self._chosen(position))
         if self._confidence is None:
             one_hot: Row = self._certain([chosen])[0]
@@ -366,7 +365,7 @@ class Toy(Uncached):
         return probabilities
 
     def _ranking(self, position: int, chosen: int) -> list[int]:
-        """All tokens from the likeliest to the least likely at ``position``."""
+        """All tokens at ``position``, from the likeliest to the least likely."""
         wanted = int(self._script[position])
         ranking = [t for t in range(1, self.vocab) if t not in (chosen, wanted)]
         ranking.insert(0, chosen)
@@ -392,9 +391,9 @@ class Toy(Uncached):
 def _check_settings(alpha: float | None, vocab: int, fuzzy: float) -> None:
     """Raises BadValue for settings that no toy can have."""
     if alpha is not None and not 0 <= alpha <= 1:
-        raise BadValue(f"alpha is {alpha}: an acceptance rate lies in 0 .. 1")
+        raise BadValue(f"alpha is {alpha}: give an acceptance rate in 0 .. 1")
     if not 0 <= fuzzy <= 1:
-        raise BadValue(f"fuzzy is {fuzzy}: the share of an agreement lies in 0 .. 1")
+        raise BadValue(f"fuzzy is {fuzzy}: give a share of the agreement in 0 .. 1")
     if vocab < 3:
         raise BadValue(f"a toy's vocab is {vocab}: give at least 3")
 
@@ -402,14 +401,15 @@ def _check_settings(alpha: float | None, vocab: int, fuzzy: float) -> None:
 class Random(Uncached):
     """An unrelated distribution for every text; ``seed`` tells models apart.
 
-    A fuzzy pass draws another one for every text, number of layers that share an input,
-    and number of exact tokens in the cache.
+    A fuzzy pass draws another distribution for every text, number of layers that share
+    an input, and number of exact tokens in the cache.
 
-    own_rows: how many tokens it knows, where these are not ``vocab``. Those beyond have
-        no chance, and it is fed 0 for them. What it knows beyond ``vocab`` is cut off.
-    horizon: texts of so many tokens or more are followed by token 0 for sure, so that
-        an enumerator need not follow the tokens that a method drafts beyond the end of
-        the output. None: no text is.
+    own_rows: how many tokens it knows; None: ``vocab``. Tokens beyond them have
+        probability 0, and it is fed token 0 for them. What it knows beyond ``vocab`` is
+        cut off.
+    horizon: from this text length on, token 0 follows with certainty, so that an
+        enumerator need not follow tokens that a method drafts beyond the end of the
+        output. None: no horizon.
     """
 
     def __init__(
@@ -427,14 +427,14 @@ class Random(Uncached):
         self.reset()
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
+        """Distributions [last + 1, vocab] after text[:-last] ... text."""
         self._feed(text, last)
         text = tuple(text)
         ends = range(len(text) - last, len(text) + 1)
         return np.array([self._distribution_after(text[:end], sampler) for end in ends])
 
     def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        """The probabilities [vocab] after the last text, at temperature 1."""
         return self._distribution_after(tuple(self.prefix.fed), Sampler(1.0))
 
     def _distribution_after(
@@ -457,7 +457,7 @@ class Random(Uncached):
             zero_for_sure: np.ndarray = np.eye(self.vocab)[0]
             return zero_for_sure
         fed = known_tokens(text, self.own_rows, stand_in=BOS)
-        padding = [self.vocab] * len(kind_of_pass)  # or it could be the seed of a text
+        padding = [self.vocab] * len(kind_of_pass)  # unlike the seed of any longer text
         random = np.random.default_rng([self.seed, *fed, *kind_of_pass, *padding])
         own_part = random.dirichlet(np.ones(self.own_rows))[: self.vocab]
         distribution = np.zeros(self.vocab)
@@ -466,7 +466,7 @@ class Random(Uncached):
 
 
 class Scripted(Uncached):
-    """Writes what a printed example writes.
+    """Repeats a printed example.
 
     lines: a text (token ids) -> the id that follows it; after any other text, BOS.
     """
@@ -477,7 +477,7 @@ class Scripted(Uncached):
         self.reset()
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """One-hot rows [last + 1, vocab] of what follows text[:-last] ... text."""
+        """One-hot rows [last + 1, vocab] after text[:-last] ... text."""
         self._feed(text, last)
         text = tuple(text)
         ends = range(len(text) - last, len(text) + 1)

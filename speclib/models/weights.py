@@ -1,22 +1,21 @@
-"""The weights of a network: all that its checkpoint has, or a rank's part of them.
+"""The weights of a network: a checkpoint's whole weights, or one rank's part of them.
 
-``load_network`` has transformers read a checkpoint. It fills what the files lack with
-random numbers, and leaves out what the network does not have. Two openings of one
-folder would then be two models, or a model with half of its layers. transformers says
-so in a report; here that is an error.
+``load_network`` has transformers read a checkpoint. transformers fills missing weights
+with random numbers, and ignores weights that the network does not have. Loading one
+folder twice could then give two different models, or a model with half of its layers.
+transformers only reports this; here it is an error.
 
-A rank of several keeps a slice of each weight, or some layers. So its network is made
-on "meta", where weights have a shape and no values. It is then cut to what the rank
-keeps. At last it is filled: of each weight its own slice is copied to where it
-belongs::
+One of several ranks keeps a slice of each weight, or some layers. So its network is
+built on "meta", where weights have a shape but no values, and cut to what the rank
+keeps. Then it is filled: the rank's slice of each weight is copied into it::
 
     empty network  ->  cut to a rank's part  ->  filled, weight by weight
      (open_weights)      (tensor_parallel,        (fill)
                           pipeline)
 
-The values come from the files of a checkpoint, of which no more is read than is wanted,
-or from dilation, which makes one weight after the other. So no process ever has more in
-memory than its own part and one whole weight. This module knows no ranks.
+The values come from a checkpoint's files, where only the needed slices are read, or
+from dilation, which makes one weight at a time. So a process never has more in memory
+than its own part and one whole weight. This module knows no ranks.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 NAMED = 3  # weights of each kind that an error names
 
-# What old checkpoints have beside their weights; networks compute it anew.
+# Buffers in old checkpoints, which networks now compute themselves.
 COMPUTED = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$", r"\.masked_bias$")
 
 
@@ -51,23 +50,23 @@ COMPUTED = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$", r"\.masked_bias$")
 def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
     """Loads the network of a checkpoint, with all its weights.
 
-    options: of transformers' ``from_pretrained``.
+    options: for transformers' ``from_pretrained``.
 
-    Raises BadValue, with the weights' names, where the files lack some, have some of
-    another shape, or have more than the network takes. Tied weights are stored once,
-    and what the architecture itself is known to leave out may be there.
+    Raises BadValue, with the weights' names, for weights that are missing, have another
+    shape, or are not in the network. One of two tied weights may be missing, and the
+    files may have weights that the architecture is known to ignore.
     """
     for path in checkpoint.weight_files():
         with opened(path):
-            pass  # it is whole
-    logging.set_verbosity_error()  # its report is read here
+            pass  # raises an error for an incomplete file
+    logging.set_verbosity_error()  # its report is checked here
     logging.disable_progress_bar()
     loaded: tuple[PreTrainedModel, dict[str, Any]] = checkpoint.read(
         AutoModelForCausalLM,
         "weights",
         use_safetensors=True,
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # they are in the report then
+        ignore_mismatched_sizes=True,  # the report then lists them
         **options,
     )
     network, report = loaded
@@ -82,7 +81,7 @@ def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
 
 
 def mismatch(name: str, stored: Iterable[int], wanted: Iterable[int]) -> str:
-    """How the stored shape of a weight differs from the network's, in words."""
+    """Describes how a weight's stored shape differs from the network's."""
     return f"{name!r} is {list(stored)}, not {list(wanted)}"
 
 
@@ -94,10 +93,10 @@ def refuse_differences(
     unused: Iterable[str],
     mismatched: Iterable[str],
 ) -> None:
-    """Raises BadValue if the files have other weights than the network.
+    """Raises BadValue if the files' weights differ from the network's.
 
     missing: weights of the network that no file has. unused: weights in the files that
-    the network does not have. mismatched: weights of another shape, in words.
+    the network does not have. mismatched: descriptions of weights of another shape.
     """
     unused = [name for name in unused if not _is_computed(name)]
     problems = []
@@ -110,7 +109,7 @@ def refuse_differences(
             problems.append(f"{len(names)} {problem} ({', '.join(names[:NAMED])})")
     if problems:
         raise BadValue(
-            f"the weights of model {checkpoint.model!r} are not those of the "
+            f"the weights of model {checkpoint.model!r} do not match the "
             f"{type(network).__name__} that its configuration describes: "
             f"{'; '.join(problems)}. {NEXT_STEP}. If the pair spreads it, leave spread "
             "out: weights in an older layout are converted only in a whole model"
@@ -118,17 +117,17 @@ def refuse_differences(
 
 
 def _is_computed(name: str) -> bool:
-    """Whether what a file has under ``name`` is computed and no weight."""
+    """Whether ``name`` in a file is a computed buffer, not a weight."""
     return any(re.search(pattern, name) for pattern in COMPUTED)
 
 
 # -- a part of a network ---------------------------------------------------------------
 class Unfilled(NamedTuple):
-    """A network without the values of its weights, and where these come from.
+    """A network whose weights have no values yet, and the source of these values.
 
     device: where the weights will be.
-    read: gives the name of every weight, and the whole of it, one after the other. A
-        whole weight is a tensor, or one in a file of which a slice can be read.
+    read: yields each weight's name and the whole weight: a tensor, or one in a file
+        that can be read in slices.
     """
 
     network: PreTrainedModel
@@ -139,7 +138,7 @@ class Unfilled(NamedTuple):
 class Share(NamedTuple):
     """A part of a weight: the entries ``start`` to ``stop`` of a ``dimension``.
 
-    The weight that they are put into may be longer. The rest of it is zeros.
+    The weight that receives them may be longer; zeros fill the rest.
     """
 
     dimension: int
@@ -148,15 +147,15 @@ class Share(NamedTuple):
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """What picks these entries out of the whole weight."""
+        """The index of these entries in the whole weight."""
         before = (slice(None),) * self.dimension
         return (*before, slice(self.start, self.stop))
 
 
 def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
-    """A network whose weights have no values. What is not stored but computed is there.
+    """A network whose weights have no values; computed buffers have theirs.
 
-    Raises BadValue for a configuration of which transformers makes no language model.
+    Raises BadValue if transformers cannot make a language model from ``config``.
     """
     try:
         with _weights_on_meta():
@@ -165,9 +164,10 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
             )
     except (ValueError, TypeError, AttributeError) as error:
         raise BadValue(
-            f"transformers makes no language model of a {config.model_type}: {error}"
+            f"transformers cannot make a language model from a {config.model_type}: "
+            f"{error}"
         ) from error
-    network.tie_weights()  # each was made for itself
+    network.tie_weights()  # they were made separately
     network.requires_grad_(False)
     network.eval()
     return network
@@ -175,10 +175,10 @@ def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMod
 
 @contextmanager
 def _weights_on_meta() -> Iterator[None]:
-    """In here a new module's weights have a shape and no values; its buffers have them.
+    """Gives new modules weights without values; their buffers have values.
 
-    Each is made as it always is and then dropped, so that there is memory for one of
-    them at most. accelerate can do this, too, but not every machine has it.
+    Each weight is made as usual and then dropped, so at most one is in memory.
+    accelerate can do this too, but not every machine has it.
     """
     register = nn.Module.register_parameter
 
@@ -187,7 +187,7 @@ def _weights_on_meta() -> Iterator[None]:
     ) -> None:
         if weight is not None:
             weight = nn.Parameter(weight.to("meta"), weight.requires_grad)
-            # transformers draws no first values for a weight that says so.
+            # transformers then skips drawing initial values.
             weight._is_hf_initialized = True  # type: ignore[attr-defined]
         register(module, name, weight)
 
@@ -201,8 +201,8 @@ def _weights_on_meta() -> Iterator[None]:
 def open_weights(loading: Loading) -> Unfilled:
     """The empty network of a checkpoint, and its weights.
 
-    Raises BadValue for a checkpoint that cannot be dilated. What its files lack is
-    noticed when they are read.
+    Raises BadValue for a checkpoint that cannot be dilated. Missing weights are noticed
+    when the files are read.
     """
     if loading.checkpoint.spec.dilation is None:
         return _open_stored(loading)
@@ -210,14 +210,14 @@ def open_weights(loading: Loading) -> Unfilled:
 
 
 def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
-    """Gives the parameters of a network, which may have been cut, their values.
+    """Fills the parameters of a network, which may have been cut, with their values.
 
-    shares: which part of a weight is wanted, for those that are not wanted whole.
+    shares: weight name -> the part to keep; all other weights are kept whole.
     """
     shares = shares or {}
     wanted = dict(weights.network.named_parameters(remove_duplicate=False))
     filled: dict[str, torch.Tensor] = {}
-    own: dict[int, torch.Tensor] = {}  # tied weights are one and the same
+    own: dict[int, torch.Tensor] = {}  # by identity, since tied weights are one object
     for name, whole in weights.read():
         empty = wanted.get(name)
         if empty is not None:
@@ -225,14 +225,14 @@ def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
                 share = shares.get(name)
                 own[id(empty)] = _own_share(empty, whole, share, weights.device)
             filled[name] = own[id(empty)]
-        del whole  # or its file would stay open beside the next one
+        del whole  # or its file would stay open while the next one is read
     weights.network.load_state_dict(filled, strict=False, assign=True)
 
 
 def _own_share(
     empty: torch.Tensor, whole: Any, share: Share | None, device: torch.device
 ) -> torch.Tensor:
-    """A tensor like ``empty`` with its share of ``whole``; None: with all of it."""
+    """A tensor like ``empty`` with its ``share`` of ``whole``; None: all of it."""
     own = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
     if share is None:
         own.copy_(whole[:])
@@ -247,12 +247,12 @@ def _open_stored(loading: Loading) -> Unfilled:
     checkpoint, device = loading.checkpoint, loading.device
     if getattr(checkpoint.config, "quantization_config", None) is not None:
         raise BadValue(
-            f"the weights of model {checkpoint.model!r} are quantised, and slices of "
-            "such are not read: leave spread out, or give the checkpoint that it was "
-            "made of"
+            f"the weights of model {checkpoint.model!r} are quantised, and cannot be "
+            "read in slices: leave spread out, or give the checkpoint that it was made "
+            "from"
         )
     network = empty_network(checkpoint.config, loading.torch_dtype)
-    for module in network.modules():  # computed and not stored, such as rotary rates
+    for module in network.modules():  # buffers are not stored, such as rotary rates
         for name, buffer in list(module.named_buffers(recurse=False)):
             setattr(module, name, buffer.to(device))
     wholes = dict(network.named_parameters(remove_duplicate=False))  # it will be cut
@@ -264,7 +264,7 @@ def _read(
     network: PreTrainedModel,
     wholes: Mapping[str, torch.Tensor],
 ) -> Iterator[tuple[str, Any]]:
-    """As of Unfilled. A file is open no longer than one of its weights is wanted.
+    """See Unfilled. A file stays open only while its weights are read.
 
     wholes: the network's weights as they were before it was cut.
     """
@@ -281,10 +281,10 @@ def _find_stored_names(
     wholes: Mapping[str, torch.Tensor],
     files: Mapping[str, StoredWeight],
 ) -> dict[str, str]:
-    """Each weight of the network -> the name that the checkpoint has it under.
+    """Each weight of the network -> its name in the checkpoint.
 
-    Of tied weights a checkpoint has one, or twice the same. Raises BadValue if it lacks
-    any other, has one of another shape, or one that the network does not take.
+    A checkpoint has one of two tied weights, or both with equal values. Raises BadValue
+    for any other weight that is missing, has another shape, or is not in the network.
     """
     twins = dict(network.all_tied_weights_keys)
     for tied, source in twins.items():
@@ -317,14 +317,14 @@ def _find_stored_names(
 def _refuse_other_values(
     checkpoint: Checkpoint, files: Mapping[str, StoredWeight], tied: str, source: str
 ) -> None:
-    """Raises BadValue for tied weights that differ: transformers does not tie them."""
+    """Raises BadValue for tied weights that differ: transformers would not tie them."""
     with opened(files[tied].path) as file, opened(files[source].path) as other:
         if torch.equal(file.get_tensor(tied), other.get_tensor(source)):
             return
     raise BadValue(
         f"the configuration of model {checkpoint.model!r} ties {tied!r} to {source!r}, "
-        "but its files have different values for the two: give it tie_word_embeddings "
-        "= false in its config.json"
+        "but its files have different values for the two: set tie_word_embeddings = "
+        "false in its config.json"
     )
 
 
@@ -340,7 +340,7 @@ def _open_dilated(loading: Loading) -> Unfilled:
     wholes = dict(network.named_parameters())  # the network will be cut
 
     def read() -> Iterator[tuple[str, torch.Tensor]]:
-        """As of Unfilled. Each is made where the one before was."""
+        """See Unfilled. Each weight overwrites the one before."""
         largest = max(whole.numel() for whole in wholes.values())
         buffer = torch.empty(largest, dtype=dtype, device=device)
         return dilated_weights(small, config, wholes, device, buffer=buffer)

@@ -1,7 +1,7 @@
 """What a device can be asked to do: an import and a line here for each operation.
 
-Being registered, an operation is traced and drawn in timelines. With an example in the
-tests it is tested.
+A registered operation is traced and drawn in timelines. Give it an example in the tests
+and it is tested.
 """
 
 from .draft_dynamic_tree import DraftDynamicTree

@@ -1,7 +1,7 @@
-"""Drafting a tree whose shape follows the draft's confidence, from features or without.
+"""Drafting a tree whose shape follows the draft's confidence, with or without features.
 
-Knows no method, and no model beyond ``rows``, ``chances`` and, where there are any,
-``level`` (one pass for a whole level) and ``reading`` (a head that reads features).
+Knows no method, and of a model only ``rows``, ``chances``, ``level`` (one pass for a
+whole level) and ``reading`` (a head that reads features).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .payload import OwnEvent
 
 @dataclass(frozen=True)
 class DraftedDynamicTree(DraftedTree):
-    """As ``DraftedTree``.
+    """Like ``DraftedTree``.
 
-    ``levels``: passes that were made, also those for nodes that were then left out.
+    ``levels``: the number of passes, including those for nodes that were left out.
     """
 
     levels: int = 0
@@ -41,9 +41,8 @@ class DraftedDynamicTree(DraftedTree):
 class Candidate(NamedTuple):
     """A node that may be offered.
 
-    ``number``: counted among all candidates; -1 stands for the text. ``parent``: the
-    number of the node before it. ``chance``: the draft's probability of the whole way
-    to it.
+    ``number``: its number among all candidates; -1 is the text. ``parent``: the number
+    of the node before it. ``chance``: the draft's probability of the whole path to it.
     """
 
     number: int
@@ -59,25 +58,25 @@ ROOT = Candidate(TEXT, TEXT, TEXT, 1.0)
 class DraftDynamicTree(DraftingByLevel):
     """Draft the ``budget`` likeliest nodes of a tree of ``n`` levels after ``text``.
 
-    Gives a CandidateTree with its nodes in depth-first order. Two phases:
+    Gives a CandidateTree with its nodes in depth-first order. There are two phases:
 
     *Expansion.* Each pass gives every node of the last level its ``width`` likeliest
-    children. The ``width`` best of the new level, by the chance of the whole way to
-    them, are fed in the next pass; the others end there.
+    children. The ``width`` best nodes of the new level, by the probability of the whole
+    path to them, are fed in the next pass; the others get no children.
 
-    *Reranking.* Of all nodes, fed or not, the ``budget`` best are offered. No node is
-    better than its parent, so they are a tree::
+    *Reranking.* The ``budget`` best of all nodes, fed or not, are offered. No node is
+    better than its parent, so they form a tree::
 
         text ──┬── a .8 ──┬── b .6 ── c .5       width = 2, budget = 4: a, b, c, e;
                │          └── d .1               f ends unfed, and d and f are left out
                └── e .2 ───── f .1
 
-    No candidate is drawn: they are the draft's likeliest, for certain, at any
-    temperature. So the shape may depend on all of them, and each is accepted with the
-    target's own probability for it.
+    No candidate is sampled: at any temperature they are the draft's likeliest tokens.
+    So the shape may depend on all of them, and each is accepted with the target's own
+    probability for it.
 
-    ``features``: the target's, of the text's last tokens; a head reads them. For any
-    other model they mean nothing.
+    ``features``: the target's features of the text's last tokens. A head reads them;
+    any other model ignores them.
 
     Source: Li et al. 2024, "EAGLE-2: Faster Inference of Language Models with Dynamic
     Draft Trees", section 4.
@@ -103,15 +102,15 @@ class DraftDynamicTree(DraftingByLevel):
             return self._draft(model, run)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
-        """In here a head reads the features."""
+        """A context in which a head reads the features."""
         if self.features is None:
             return nullcontext()
         return model.reading(self.text, self.features)
 
     def _draft(self, model: Model, run: DecodingRun) -> Output:
         candidates: list[Candidate] = []
-        fed: list[Candidate] = []  # those whose children were looked for, by level
-        frontier = [ROOT]  # those whose children are next
+        fed: list[Candidate] = []  # nodes that already have children, by level
+        frontier = [ROOT]  # nodes that get children next
         for _ in range(self.n):
             rows = self._rows_after(fed, len(frontier), model, run)
 
@@ -134,8 +133,7 @@ class DraftDynamicTree(DraftingByLevel):
         return level_rows(model, text, parents, new, run.sampler)
 
     def _children(self, parent: Candidate, row: Row, first: int) -> list[Candidate]:
-        """The likeliest tokens after ``parent``, best first, numbered from ``first``
-        on."""
+        """The likeliest children of ``parent``, best first, numbered from ``first``."""
         ranked = np.argsort(-row, kind="stable")[: self.width]
         possible = [int(token) for token in ranked if row[token] > 0]
         children = []
@@ -157,7 +155,7 @@ class DraftDynamicTree(DraftingByLevel):
 
 
 def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """The ``count`` likeliest, best first; of equals the one that was found first."""
+    """The ``count`` likeliest, best first; among equals, the one found first."""
     ranked = sorted(candidates, key=lambda candidate: -candidate.chance)
     return ranked[:count]
 

@@ -1,6 +1,6 @@
 """Drafting several tokens in one pass, along phrases that were seen before.
 
-Knows no method, and no pool of phrases: it is given those to try.
+Knows no method and no pool of phrases; the caller passes the phrases to try.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from .payload import DraftPayload, OwnEvent
 class Phrase(NamedTuple):
     """What one pass drafted.
 
-    ``likeliest``: what the draft found likeliest after each node for which that was
-    wanted.
+    ``likeliest``: the draft's likeliest token after each node where it was asked for.
     """
 
     drafted: tuple[Drafted, ...]
@@ -34,7 +33,7 @@ class Phrase(NamedTuple):
 class DraftedPhrase(DraftPayload):
     """The event's tokens were all drafted in one pass.
 
-    ``fed``: how many tokens the pass was fed beyond the text: the tree's nodes.
+    ``fed``: how many tokens the pass was fed after the text: the tree's nodes.
     ``best``: see ``Phrase.likeliest``.
     """
 
@@ -52,7 +51,7 @@ class DraftedPhrase(DraftPayload):
         return self.fed
 
     def is_line(self, tokens: Tokens) -> bool:
-        """What was fed beyond the text is a tree."""
+        """Whether nothing was fed after the text; otherwise it is a tree."""
         return not self.fed
 
 
@@ -62,17 +61,17 @@ class DraftPhrase(Drafting):
 
     ``text`` ends with the tokens of a tree's nodes, in the order of ``parents`` (see
     ``core.candidate_tree``). The first ``candidates`` nodes are phrases to try. The
-    draft draws its next token after the bare text. If a candidate carries that token,
-    its row is what the draft draws the next one from, and so on:
+    draft draws a token after the bare text. If a candidate has that token, the draft
+    draws the next one from the candidate's row, and so on:
 
         text ── x ─┬── a ── b ── c      drawn: a, then b, then e: three tokens
                    └── d
 
-    So the tokens are those that ``Propose`` drafts with the same coins, and each has
-    the very q it was drawn from; candidates only save passes.
+    So it drafts the same tokens as ``Propose`` with the same coins, and each has the q
+    that it was drawn from. Candidates only save passes.
 
-    ``likeliest_count``: after how many of the last nodes the likeliest token is wanted.
-    Those nodes are fed for that alone.
+    ``likeliest_count``: for how many of the last nodes to return the likeliest token.
+    These nodes are fed for no other purpose.
     """
 
     parents: tuple[int, ...]
@@ -84,7 +83,7 @@ class DraftPhrase(Drafting):
     gives_distributions: ClassVar[bool] = True
 
     def within(self, tokens_left: int) -> DraftPhrase:
-        """The same: nothing is fed beyond its text."""
+        """Unchanged: its text already has every token that is fed."""
         return self
 
     @property
@@ -118,7 +117,7 @@ class DraftPhrase(Drafting):
         return Output((tuple(tokens), likeliest), drafted_rows)
 
     def _candidate_after(self, node: int, token: int) -> int | None:
-        """The candidate that carries ``token`` after ``node``, if there is one."""
+        """The candidate after ``node`` that has ``token``, if any."""
         first = len(self.bare_text)
         for candidate in range(self.candidates):
             follows = self.parents[candidate] == node
@@ -138,7 +137,7 @@ class DraftPhrase(Drafting):
 
     def is_recorded(self, event: OwnEvent) -> bool:
         if event.cancelled:
-            return True  # nothing came of it
+            return True  # it gave no result
         fed_beyond_text = event.payload.drafts_fed(event.tokens)
         text_length = event.kept + event.fed - fed_beyond_text
         is_same_text = text_length == len(self.bare_text)

@@ -1,4 +1,4 @@
-"""Drafting several sequences at once, which begin with different tokens.
+"""Drafting several sequences at once that begin with different tokens.
 
 Knows no method, and of a model only ``rows``, ``chances`` and ``continued``.
 """
@@ -23,9 +23,8 @@ from .payload import DraftPayload, OwnEvent
 class DraftedSequences(DraftPayload):
     """The event's tokens are ``count`` sequences of one length, one after the other.
 
-    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 where the
-    number of sequences was given. ``chances``: what the draft gave each one's first
-    token.
+    ``fed``: how many drafted tokens were fed. ``threshold``: theta, or 0 if the number
+    of sequences was given. ``chances``: the draft's probability of each first token.
     """
 
     count: int = 0
@@ -34,7 +33,7 @@ class DraftedSequences(DraftPayload):
     chances: tuple[float, ...] = ()
 
     def pass_count(self, tokens: Tokens) -> int:
-        """Every sequence has its own passes; the first token needs one for all."""
+        """Each sequence has its own passes; one pass gives the first token of all."""
         return self.fed + 1 if tokens else 0
 
     def drafts_fed(self, tokens: Tokens) -> int:
@@ -56,22 +55,23 @@ class DraftedSequences(DraftPayload):
 
 @dataclass(frozen=True)
 class DraftSequences(Drafting):
-    """Draft greedily after ``text``: several sequences where the draft is not sure.
+    """Draft greedily after ``text``: several sequences if the draft is not sure.
 
     ``n``: tokens in all, the budget. Gives k sequences of n // k tokens each.
 
     P_i is the draft's i-th highest probability at the first position, P its highest at
-    the second, all at temperature 1. The sequences begin with the likeliest token and
-    with every other one whose P_i > theta = P_1 * P. There are at most ``most`` of
-    them, and so many that k divides ``n``:
+    the second, all at temperature 1. One sequence begins with the likeliest token, and
+    one with every other token whose P_i > theta = P_1 * P. Their number k is at most
+    ``most``, and divides ``n``:
 
         text ── t1 ── t2 ── ...      P_1, always; t2 with P
            ├─── t3 ── ...            P_2 > theta
            └─── t4 ── ...            P_3 > theta
 
-    ``k``: always the k likeliest, without a threshold.
+    ``k``: start with the k likeliest tokens, without a threshold.
 
-    Source: DuoDecoding, section 3.2; ``most`` and that k divides n: its published code.
+    Source: DuoDecoding, section 3.2. ``most``, and that k divides n, are from its
+    published code.
     """
 
     k: int | None = None
@@ -110,7 +110,7 @@ class DraftSequences(Drafting):
         return Output(sequences, np.array([theta, *chances[ranked[:count]]]))
 
     def _allowed(self, likely: int) -> int:
-        """The most sequences that are likely enough, allowed, and divide the budget."""
+        """The largest number up to ``likely`` and ``most`` that divides the budget."""
         allowed = 1
         for count in range(1, self.most + 1):
             if count <= likely and self.n % count == 0:

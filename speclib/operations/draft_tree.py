@@ -1,7 +1,7 @@
-"""Drafting a tree of candidates, one level a pass.
+"""Drafting a tree of candidates, one level per pass.
 
-Knows no method, and no model beyond ``rows``, ``chances`` and, where there are any,
-``level`` (one pass for a whole level) and ``drafting`` (layers that share an input).
+Knows no method, and of a model only ``rows``, ``chances``, ``level`` (one pass for a
+whole level) and ``drafting`` (layers that share an input).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class DraftedTree(DraftPayload):
     """The event's tokens are the nodes of a tree; see ``core.candidate_tree``.
 
     ``fed``: how many of them were fed, to draft the next level. ``fuzzy``: how many
-    slots of the KV cache, the last ones, fuzzy passes have filled. ``keeps_fuzzy``:
-    whether they stay.
+    of the last slots of the KV cache fuzzy passes have filled. ``keeps_fuzzy``: whether
+    they stay.
     """
 
     parents: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ class Parent(NamedTuple):
     """A node whose children are to be drafted.
 
     ``node``: its number, or -1 for the text. ``path_chance``: the draft's probability
-    of the whole way to it. ``chances``: the draft's distribution after it.
+    of the whole path to it. ``chances``: the draft's distribution after it.
     """
 
     node: int
@@ -67,11 +67,11 @@ class Parent(NamedTuple):
 
 @dataclass(frozen=True)
 class DraftTree(DraftingByLevel):
-    """Draft a tree of ``n`` levels after ``text``, one pass a level.
+    """Draft a tree of ``n`` levels after ``text``, one pass per level.
 
-    At most ``width`` nodes a level and ``budget`` in all (at least ``n``; None is
-    n * width). Gives ((tokens, parents), their q rows [nodes, V]); the nodes stand
-    depth first, so the line of first candidates comes first.
+    At most ``width`` nodes per level and ``budget`` in all (at least ``n``; None is
+    n * width). Gives ((tokens, parents), their q rows [nodes, V]). The nodes are in
+    depth-first order, so the path of first candidates comes first.
 
                      level 1   level 2   level 3          n = 3, width = 3
         text ──┬──── a ──┬──── b ─────── c
@@ -79,23 +79,23 @@ class DraftTree(DraftingByLevel):
                └──── e ─────── f ─────── g
 
     *How children are drawn.* Without replacement: the q of each child is the draft's
-    distribution less its elder siblings, renormalised. As the temperature goes to 0
-    these are the likeliest tokens in order, each certain.
+    distribution without its earlier siblings, renormalised. As the temperature goes to
+    0 these are the likeliest tokens in order, each with probability 1.
 
-    *How many children a node has.* The rank chance of a node's k-th child is the chance
-    of the way to the node, times the k-th highest probability after it. A node has as
-    many children as it has rank chances among the ``width`` best of its level.
-    This looks at no token that is yet to be drawn; otherwise q would not be what they
-    are drawn from.
+    *How many children a node has.* The rank chance of a node's k-th child is the
+    probability of the path to the node, times the k-th highest probability after it. A
+    node has as many children as it has rank chances among the ``width`` best of its
+    level. This never depends on a token that is yet to be drawn; otherwise the tokens
+    would not be distributed as q.
 
-    *Layers that share an input.* With ``lp`` above 1 the draft model gives one input to
-    up to so many of its layers, in fuzzy passes; a model that cannot raises
+    *Layers that share an input.* With ``lp`` above 1 the passes are fuzzy: up to ``lp``
+    of the draft model's layers get the same input. A model that cannot do this raises
     SpeclibError. None or 1: all passes are exact. ``calibrate``: the first pass is
-    exact all the same, and what fuzzy passes cached is dropped at the end, so that the
-    next tree begins with an exact pass over what was accepted.
+    exact nevertheless, and the end drops what fuzzy passes cached. So the next tree
+    begins with an exact pass over the accepted tokens.
 
-    Source: fuzzy passes and calibration: EasySpec, sections 3.1, 3.2. The shape of a
-    tree is left open there.
+    Source: EasySpec, sections 3.1 and 3.2, for fuzzy passes and calibration. It does
+    not specify the shape of the tree.
     """
 
     width: int
@@ -120,7 +120,7 @@ class DraftTree(DraftingByLevel):
             return self._draft(model, run)
 
     def _passes_of(self, model: Model) -> AbstractContextManager[None]:
-        """In here the model's passes are fuzzy, where that is asked for."""
+        """A context in which the model's passes are fuzzy, if ``lp`` asks for it."""
         if self.lp is None:
             return nullcontext()
         return model.drafting(self.lp, self.calibrate)
@@ -130,7 +130,7 @@ class DraftTree(DraftingByLevel):
         parents: list[int] = []
         q_rows: list[Row] = []
 
-        frontier = [TEXT]  # the nodes of the last level, and the way to each of them
+        frontier = [TEXT]  # the nodes of the last level, and their probabilities
         path_chances = [1.0]
         for level in range(self.n):
             # One pass: the draft's row after every node of the last level.
@@ -164,18 +164,18 @@ class DraftTree(DraftingByLevel):
     ) -> list[int]:
         """How many children each node of a level gets.
 
-        ``drafted``: nodes that there are already. Each of the ``levels_left`` levels
-        after this one still gets a node of the budget.
+        ``drafted``: nodes drafted so far. The budget keeps one node for each of the
+        ``levels_left`` levels after this one.
         """
         budget = self.n * self.width if self.budget is None else self.budget
         most = min(self.width, budget - drafted - levels_left)
 
-        # Each node's highest probabilities in falling order, times the way to it.
+        # Each node's highest probabilities, descending, times its path's.
         best_of_rows = np.partition(rows, -min(most, rows.shape[1]))[:, -most:]
         ranked = -np.sort(-best_of_rows)
         chances = (np.array(path_chances)[:, None] * ranked).ravel()
 
-        # The level's best of all these; each counts for the node it belongs to.
+        # The best of the whole level; each counts for its node.
         best = np.argsort(-chances, kind="stable")[:most]
         nodes = best[chances[best] > 0] // ranked.shape[1]
         child_counts: list[int] = np.bincount(nodes, minlength=len(rows)).tolist()
@@ -186,8 +186,8 @@ class DraftTree(DraftingByLevel):
     ) -> Iterator[tuple[int, Row]]:
         """``count`` children of a node: each a token and the q it was drawn from.
 
-        Siblings have coins of their own. Cousins share theirs: at most one of them is
-        on the way that is followed.
+        Siblings have different coins. Cousins share theirs: at most one of them is on
+        the path that is followed.
         """
         position = len(self.text) + level
         for index in range(count):
@@ -200,7 +200,7 @@ class DraftTree(DraftingByLevel):
                 chances = without(token, chances)
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """Where nothing is cached the first pass is exact in any case."""
+        """If nothing is cached, the first pass is always exact."""
         passes = super().passes(kept, fed)
         exact = 1 if self.calibrate or not kept else 0
         fuzzy = [forward._replace(lp=self.lp) for forward in passes[exact:]]

@@ -1,6 +1,6 @@
 """What drafting operations have in common.
 
-Knows no method, and no model beyond ``rows``, ``chances`` and ``level``.
+Knows no method, and of a model only ``rows``, ``chances`` and ``level``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Drafting(Operation):
 
 @dataclass(frozen=True)
 class DraftingByLevel(Drafting):
-    """Draft a tree: one pass reads the text, each further pass writes a level."""
+    """Draft a tree: one pass reads the text, and each further pass writes a level."""
 
     @property
     def level_passes(self) -> int:
@@ -51,7 +51,7 @@ class DraftingByLevel(Drafting):
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The first pass, then the further ones.
 
-        Those are taken as alike: what they were fed in all is shared out evenly.
+        We count the further passes as equal: each was fed the same share of the tokens.
         """
         first = len(self.text) - kept
         later = fed - first
@@ -69,7 +69,7 @@ def level_rows(
 ) -> Rows:
     """The draft's rows [new, V] after a tree's last ``new`` nodes; see Model.level.
 
-    Where there is no node yet: [1, V], after the bare text.
+    If there is no node yet: [1, V], after the bare text.
     """
     if parents:
         return model.level(text, tuple(parents), new, sampler)
@@ -79,7 +79,7 @@ def level_rows(
 
 
 def depth_first(tokens: Sequence[int], parents: Sequence[int], rows: Rows) -> Output:
-    """The same tree with its nodes depth first: ((tokens, parents), q rows)."""
+    """The same tree in depth-first order: ((tokens, parents), q rows)."""
     way_to_node: list[Tokens] = []
     for node, parent in enumerate(parents):
         way_before = way_to_node[parent] if parent >= 0 else ()

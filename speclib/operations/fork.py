@@ -1,4 +1,4 @@
-"""Drafting on from several guesses of what the target is about to say.
+"""Drafting after several guesses of the target's next token.
 
 Knows no method, and of a model only ``graded`` and ``level``.
 """
@@ -22,7 +22,7 @@ from .model import Model
 from .operation import DecodingRun, Given, Output, RecordedRun, ToDrafts
 from .payload import DraftPayload, OwnEvent
 
-# What was drafted in case of an outcome, for each one that was guessed.
+# The drafts for each guessed outcome.
 Branches: TypeAlias = Mapping[Outcome, tuple[Drafted, ...]]
 
 
@@ -31,10 +31,10 @@ class DraftedBranches(DraftPayload):
     """The event's tokens are branches of one length, one after the other.
 
     Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``window``:
-    so many tokens at the text's end await a test; a branch begins behind a guess that
-    stands among them. ``fed``: how many guesses and drafts were fed, or masks.
-    ``passes``: one over the window, and one for each level of all branches, or for all
-    levels behind masks; there are no levels where nothing could be guessed.
+    how many tokens at the text's end await a test; a branch follows a guess in one of
+    their positions or right after them. ``fed``: how many guesses and drafts (or masks)
+    were fed. ``passes``: one over the window and one for each level of all branches;
+    with masks, one for all levels. Without guesses there are no levels.
     """
 
     accepted: tuple[int, ...] = ()
@@ -62,7 +62,7 @@ class DraftedBranches(DraftPayload):
         return tuple(places)
 
     def branches(self, tokens: Tokens) -> Iterator[tuple[Outcome, Tokens]]:
-        """Each outcome that was guessed, with what was drafted for it."""
+        """Each guessed outcome, with its drafts."""
         levels = self._levels(tokens)
         pairs = zip(self.accepted, self.guesses, strict=True)
         for number, (accepted, guess) in enumerate(pairs):
@@ -84,10 +84,10 @@ class Fork(DraftingByLevel):
     """Draft ``n`` tokens for each likely outcome of a test that is under way.
 
     ``text`` ends with the window: drafted tokens that the target is testing. It will
-    accept some first ones of them, and write one token itself. ``fan[k]`` is how many
-    tokens are guessed for that, should it accept k: the draft's likeliest after those,
-    but for the window's own next one, which would then have been accepted. So there are
-    as many counts as the window has tokens, and one::
+    accept the first k of them and then write one token itself. ``fan[k]`` is how many
+    guesses we make for that token: the draft's likeliest after those k, without the
+    window's own next token, which would then have been accepted. So ``fan`` has one
+    entry more than the window has tokens::
 
         text ──┬── w1 ──┬── w2 ──┬── e ── e1 e2      fan = (1, 2, 1), n = 2
                │        │        └ all accepted, then e
@@ -95,19 +95,19 @@ class Fork(DraftingByLevel):
                │        └── c ── c1 c2               w1 accepted, then c
                └── a ── a1 a2                        nothing accepted, then a
 
-    One pass reads the window (the paper's glue). Each further pass is a level of all
-    branches; with a ``mask``, as of ``Propose``, one pass writes all levels. Gives
-    Branches: for every outcome that was guessed, n Drafted tokens with their q.
+    One pass reads the window (the paper's glue). Each further pass writes one level of
+    all branches; with a ``mask`` (see ``Propose``), one pass writes all levels. Gives
+    Branches: n Drafted tokens with their q for every guessed outcome.
 
-    Branches share the coins of a position: at most one of them is followed. ``index``:
-    which of a position's coins they are drawn with.
+    Branches share the coins of a position, as at most one branch is followed.
+    ``index``: which coins of a position they use.
 
-    ``factor``: each q has its ``likeliest`` tokens made so many times as likely. With
-    less than 1 drafts are rejected more often, but the target's token is then one that
-    is guessed. Greedy drafts stay as they are.
+    ``factor``: multiplies the probabilities of the ``likeliest`` tokens in each q.
+    Below 1, drafts are rejected more often, but the target's token is then more often
+    among the guesses. It does not change greedy drafts.
 
-    Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding"; the tree of all
-    branches, and what is left out of the guesses: its published code.
+    Source: Kumar, Dao and May 2026, "Speculative Speculative Decoding". The tree of all
+    branches, and which tokens are not guessed, are from its published code.
     """
 
     fan: tuple[int, ...]
@@ -133,13 +133,13 @@ class Fork(DraftingByLevel):
         return not self.most_drafts
 
     def within(self, tokens_left: int) -> Fork:
-        """Each branch begins with a guess, which needs a place, too."""
+        """Each branch begins with a guess, which takes up a position, too."""
         return super().within(max(0, tokens_left - 1))
 
     def run(self, model: Model, run: DecodingRun) -> Output:
         """((outcomes, tokens of each branch), q rows [branches * n, V]).
 
-        In place of the first () where nothing was asked, and so nothing read.
+        If it is empty, nothing is read, and the first part is ().
         """
         if self.is_empty:
             return Output((), np.empty((0, model.vocab)))
@@ -149,7 +149,7 @@ class Fork(DraftingByLevel):
         return self._draft(outcomes, model, run)
 
     def _guess(self, model: Model, run: DecodingRun) -> tuple[Outcome, ...]:
-        """The likeliest outcomes, by the draft's rows after the window's beginnings."""
+        """The likeliest outcomes, from the draft's rows along the window."""
         rows = model.graded(self.text, self.last, run.sampler)
         window = tuple(self.text[len(self.text) - self.last :])
         outcomes: list[Outcome] = []
@@ -166,11 +166,11 @@ class Fork(DraftingByLevel):
         self, outcomes: tuple[Outcome, ...], model: Model, run: DecodingRun
     ) -> Output:
         # For the model this is a tree after the text before the window. Its first nodes
-        # are the window, one behind the other; then come the guesses, each behind the
-        # last token that it takes to be accepted; then level after level of drafts.
+        # are the window, in a line. Then come the guesses, each after the last token
+        # that it assumes to be accepted. Then come the drafts, level by level.
         text = self.text
         parents = list(range(-1, self.last - 1))
-        places = []  # in the text, of each branch's first draft
+        places = []  # the position of each branch's first draft
         before_window = len(self.text) - self.last
         for outcome in outcomes:
             text += (outcome.token,)
@@ -212,7 +212,7 @@ class Fork(DraftingByLevel):
         model: Model,
         run: DecodingRun,
     ) -> list[Rows]:
-        """The rows of each level, of one pass: behind every guess stand masks."""
+        """The rows of each level, from one pass with masks after every guess."""
         parents = list(parents)
         width = len(parents) - self.last
         for _ in range(1, self.n):
@@ -223,7 +223,7 @@ class Fork(DraftingByLevel):
         return [rows[first : first + width] for first in range(0, len(rows), width)]
 
     def _q_of(self, row: Row, run: DecodingRun) -> Row:
-        """What a branch's token is drawn from, by the draft's row for it."""
+        """The q that a branch's token is drawn from, made from the draft's row."""
         if run.sampler.greedy:
             q: Row = certain((int(row.argmax()),), len(row))[0]
             return q

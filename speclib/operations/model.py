@@ -1,16 +1,16 @@
-"""What an operation may ask of a model, and what a model does unless it can do better.
+"""What an operation may ask of a model, with defaults for all that is optional.
 
-A model says which token follows a text. Its own are the rows after a text, and what
-stays in its cache. Everything else has a default here, path by path or without effect,
-so that nobody needs to ask what a model is able to do:
+A model predicts which token follows a text. It must provide the rows after a text, and
+manage its cache. Everything else has a default here, path by path or without effect, so
+callers need not ask what a model can do:
 
-    graded               rows that say of every token how likely it is
+    graded               rows with a probability for every token
     tree, level          one pass for a whole tree, or for its last level
-    continued            several sequences, a token of each in one pass
+    continued            several sequences, one token of each per pass
     drafting             several layers that share one input (EasySpec's fuzzy passes)
-    reading, features    a draft that goes on from its target's features (EAGLE)
-    go_to_first, _last   several devices, of which one computes at a time
-    wait_for_device      a device that computes on after the call returns
+    reading, features    a draft that continues from its target's features (EAGLE)
+    go_to_first, _last   several devices that compute one at a time
+    wait_for_device      a device that still computes after the call returns
 
 Knows no operation, no method and no clock.
 """
@@ -40,10 +40,10 @@ def shaped(
     text: Sequence[int],
     parents: Sequence[int] | None = None,
 ) -> Rows:
-    """Distributions [n, V] of the last ``logits`` [n, V] of a pass over ``text``.
+    """Distributions [n, V] from the last ``logits`` [n, V] of a pass over ``text``.
 
-    ``parents``: of the tree that the text ends with, as of ``Model.tree``; None: the
-    text is a line.
+    ``parents``: those of the tree at the end of the text (see ``Model.tree``); None: it
+    ends with no tree.
     """
 
     def texts() -> Sequence[AnyText]:
@@ -55,18 +55,18 @@ def shaped(
 
 
 class Stopped(Exception):
-    """Raised by a model when ``stopped()`` says that its pass is not wanted."""
+    """Raised by a model when ``stopped()`` says that its pass is no longer wanted."""
 
 
 class Model(ABC):
     """What a device computes with.
 
-    vocab: how many rows its distributions have.
+    vocab: the size of its distributions.
     context: the longest text, in tokens.
     prefix: the tokens in its KV cache.
-    run_number: of the last run that it served.
+    run_number: the number of the last run that it served.
 
-    ``stopped()`` is asked before each layer or pass; where it says yes, the model
+    ``stopped()`` is called before each layer or pass; if it returns True, the model
     raises Stopped.
     """
 
@@ -76,7 +76,7 @@ class Model(ABC):
     run_number: int | None = None
     stopped: Callable[[], bool] = staticmethod(bool)  # bool() is False: never
 
-    # -- what every model has of its own -----------------------------------------------
+    # -- what every model must provide -------------------------------------------------
     @abstractmethod
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
         """Distributions [last + 1, vocab] after text[:-last] ... text."""
@@ -90,17 +90,17 @@ class Model(ABC):
         """Empties the KV cache."""
 
     def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1.
+        """The probabilities [vocab] after the last text, at temperature 1.
 
-        Raises NotImplementedError, as here, where a model knows none.
+        Raises NotImplementedError if a model has none, as here.
         """
         raise NotImplementedError(f"{type(self).__name__} knows no probabilities")
 
     def graded(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Probabilities [last + 1, vocab] at temperature 1, as of ``rows``.
+        """Probabilities [last + 1, vocab] at temperature 1, for the texts of ``rows``.
 
-        Here they are the same whatever the ``sampler`` of the run: only a toy
-        writes by one script when it is greedy, and by another when it samples.
+        Here they do not depend on the ``sampler`` of the run: only a toy writes from
+        one script when greedy, and from another when it samples.
         """
         return self.rows(text, last, PLAIN)
 
@@ -113,8 +113,8 @@ class Model(ABC):
         text: the text, then the tokens of the tree's nodes.
         parents: for each node the number of the node that it follows; -1: the text.
 
-        The rows follow the bare text and each node's path. Here one path is read after
-        the other.
+        The first row follows the bare text, the others each node's path. Here the paths
+        are read one by one.
         """
         rows = [self.rows(path, 0, sampler) for path in paths(text, parents)]
         return np.concatenate(rows)
@@ -124,8 +124,9 @@ class Model(ABC):
     ) -> Rows:
         """The draft's rows [new, vocab] after a tree's last ``new`` nodes.
 
-        ``text`` and ``parents`` are as of ``tree``. Greedy rows rank nothing, so those
-        are at temperature 1. Here one path is read after the other.
+        ``text`` and ``parents``: see ``tree``. Greedy rows would not rank the tokens:
+        with a greedy ``sampler`` the rows are at temperature 1. Here the paths are read
+        one by one.
         """
         rows = []
         for path in paths(text, parents)[-new:]:
@@ -138,8 +139,8 @@ class Model(ABC):
     ) -> tuple[Tokens, ...]:
         """Each of ``starts`` continued greedily after ``text``, to ``n`` tokens.
 
-        Here one sequence follows the other, the first one last: so that is the one
-        which stays in the KV cache.
+        Here the sequences are continued one by one, the first one last, so that it
+        stays in the KV cache.
         """
         sequences = []
         for tokens in reversed(starts):
@@ -151,12 +152,12 @@ class Model(ABC):
 
     # -- layers that share an input ----------------------------------------------------
     def drafting(self, lp: int, calibrate: bool) -> AbstractContextManager[None]:
-        """In here is one drafting operation, with up to ``lp`` layers in a group.
+        """A context for one drafting operation, with up to ``lp`` layers in a group.
 
         calibrate: whether its first pass is exact.
 
-        Raises SpeclibError where ``lp`` is above 1 and the model computes its layers
-        one after the other, as here.
+        Raises SpeclibError if ``lp`` is above 1 and the model computes its layers one
+        after the other, as here.
         """
         if lp > 1:
             raise SpeclibError(
@@ -168,7 +169,7 @@ class Model(ABC):
 
     # -- features ----------------------------------------------------------------------
     def features_fed(self) -> np.ndarray | None:
-        """Those of the tokens that the last pass fed, [fed, width]; None has none.
+        """The features of the tokens that the last pass fed, [fed, width], or None.
 
         See ``core.features``.
         """
@@ -177,18 +178,18 @@ class Model(ABC):
     def reading(
         self, text: AnyText, features: Features
     ) -> AbstractContextManager[None]:
-        """In here is one drafting operation after ``text``, from the target's features.
+        """A context for one drafting operation after ``text`` from target features.
 
-        Here they are not used: only a head, such as EAGLE's, needs them.
+        Ignores them here: only a head, such as EAGLE's, needs them.
         """
         return nullcontext()
 
     # -- devices -----------------------------------------------------------------------
     def go_to_first(self) -> None:
-        """The first of several devices computes, with all that is cached."""
+        """Moves to the first of several devices, with the KV cache."""
 
     def go_to_last(self) -> None:
-        """The last of several devices computes, with all that is cached."""
+        """Moves to the last of several devices, with the KV cache."""
 
     def wait_for_device(self) -> None:
-        """Returns when the device has computed all that it was told."""
+        """Waits until the device has computed all that was launched on it."""

@@ -5,13 +5,13 @@ text. It is a value, carries the whole text it is about, and can be sent to anot
 process. A worker keeps what it can of its KV cache and feeds the rest, so no method
 ever handles rollback.
 
-An operation owns every fact about itself, and nobody else asks for its name:
+An operation owns every fact about itself, so no other code branches on its name:
 
     on the controller   within, concerns          how far it fits, whether it matters
     in the worker       run                       what it computes
-    on a clock          passes, until             its cost, what is there when stopped
+    on a clock          passes, until             its cost, its output when stopped
     on the controller   result, payload_type      for the method, and for the trace
-    in a replay         recorded, is_recorded     the same, from a trace
+    in a replay         recorded, is_recorded     its output, from a trace
 
 Knows no method, no clock and no world.
 """
@@ -55,7 +55,7 @@ class Output(NamedTuple):
 class Performed(NamedTuple):
     """An operation that has ended; ``kept``, ``fed``: tokens of its KV cache.
 
-    ``output``: None where nothing came out.
+    ``output``: None if there is none.
     """
 
     output: Output | None
@@ -79,7 +79,7 @@ class Pass(NamedTuple):
     lp: int | None = None
 
     def each(self) -> Iterator[Pass]:
-        """Its passes one by one; each finds cached what those before it were fed."""
+        """Its passes one by one; each finds the tokens of the earlier ones cached."""
         for number in range(self.times):
             yield Pass(self.fed, self.kept + number * self.fed, lp=self.lp)
 
@@ -93,13 +93,13 @@ class Given(NamedTuple):
 
 
 class ToDrafts(Protocol):
-    """Makes Drafted tokens of ids and q rows; without rows, certain ones."""
+    """Makes Drafted tokens from ids and q rows; without rows, q is one-hot."""
 
     def __call__(self, tokens: Tokens, rows: Rows | None) -> tuple[Drafted, ...]: ...
 
 
 class RecordedRun(Protocol):
-    """What the models of a recorded run said, for its replay."""
+    """What the models of a recorded run computed, for its replay."""
 
     @property
     def vocab(self) -> int: ...
@@ -107,9 +107,10 @@ class RecordedRun(Protocol):
     def target_rows(
         self, texts: Sequence[AnyText], likeliest: Tokens, tested: bool = False
     ) -> Rows:
-        """What the target said after ``texts``, and of the last what was likeliest.
+        """The rows after ``texts``, one-hot at what the target wrote there.
 
-        ``tested``: of the last, too, what it said where they are committed.
+        The last ones are one-hot at ``likeliest`` instead; but with ``tested``, not
+        those whose text was committed.
         """
         ...
 
@@ -124,18 +125,18 @@ class Operation(ABC):
     name: ClassVar[str]
     payload_type: ClassVar[type[Payload]]
 
-    # Whether its rows are distributions as the sampler shapes them. A greedy sampler's
-    # are each certain of one token, so that this token says it all.
+    # Whether its rows are distributions as the sampler shapes them. With a greedy
+    # sampler each is one-hot, so its token is all that has to be sent.
     gives_distributions: ClassVar[bool] = False
 
     @property
     def last(self) -> int:
-        """How many rows are wanted before the one that follows the whole text."""
+        """How many rows are wanted before the one after the whole text."""
         return 0
 
     @property
     def texts(self) -> tuple[AnyText, ...]:
-        """What its rows follow, in their order; () where the target draws from none."""
+        """The text before each of its rows; () if the target draws from none."""
         return ()
 
     @property
@@ -145,11 +146,11 @@ class Operation(ABC):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked of it: an empty result then means the end."""
+        """Whether it asks for nothing, so that its result is empty."""
         return False
 
     def within(self, tokens_left: int) -> Self:
-        """The same, for a context of ``tokens_left`` tokens after the text."""
+        """The same, cut to a context of ``tokens_left`` tokens after the text."""
         return self
 
     def concerns(self, text: AnyText) -> bool:
@@ -158,12 +159,12 @@ class Operation(ABC):
 
     @abstractmethod
     def run(self, model: Model, run: DecodingRun) -> Output:
-        """Computes it, in the worker; a model that is stopped raises Stopped."""
+        """Computes it, in the worker. Raises Stopped if the model is stopped."""
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
         """The forward passes of a run that ``kept`` and ``fed`` this many tokens.
 
-        The first pass feeds what the cache lacks of the text; whatever else was fed was
+        The first pass feeds the part of the text that is not cached; everything else is
         fed one token at a time.
         """
         first = len(self.text) - kept
@@ -176,7 +177,7 @@ class Operation(ABC):
         return passes
 
     def until(self, done: Performed, share: float) -> Performed:
-        """What there was of ``done`` after ``share`` of its time; else nothing."""
+        """The part of ``done`` that exists after ``share`` of its time; here none."""
         return Performed(None, done.kept, 0)
 
     @abstractmethod
@@ -184,16 +185,15 @@ class Operation(ABC):
         """What the method gets and the trace shows, on the controller."""
 
     def unfinished(self) -> Payload:
-        """What the trace shows of it when nothing came out."""
+        """What the trace shows if there is no output."""
         return self.payload_type()
 
     @abstractmethod
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
-        """What it gave in a recorded run, where ``event`` shows that something came
-        out."""
+        """Its output in a recorded run, from an ``event`` that shows one."""
 
     def is_recorded(self, event: OwnEvent) -> bool:
-        """Whether a finished ``event`` of this name can be this very operation."""
+        """Whether a finished ``event`` of this name can be this operation's."""
         if event.cancelled:
             return True  # it may have ended anywhere
         drafts_fed = event.payload.drafts_fed(event.tokens)
@@ -208,7 +208,7 @@ def perform(operation: Operation, model: Model, run: DecodingRun) -> Performed:
         model.reset()
     kept = model.prefix.keep(operation.text, operation.last)
     if operation.is_empty:
-        model.cut(kept)  # nothing is fed that would
+        model.cut(kept)  # otherwise feeding does that
     count_before = model.prefix.count
     output: Output | None
     try:

@@ -1,7 +1,7 @@
-"""What an operation's trace event shows of it, beyond what every event has.
+"""What a trace event shows of its operation, beyond what every event has.
 
-A payload answers for its own event: how many forward passes it stands for, which of its
-tokens follow which. So a reader of traces, such as a timeline, never asks for an
+A payload answers for its own event: how many forward passes it was, which of its tokens
+follow which. So a reader of traces, such as a timeline, never branches on an
 operation's name.
 """
 
@@ -32,19 +32,19 @@ class OwnEvent(Protocol):
 
 @dataclass(frozen=True)
 class Payload:
-    """That of an event about which there is nothing more to say, such as a commit."""
+    """The payload of an event with nothing more to show, such as a commit."""
 
     is_drafting: ClassVar[bool] = False  # the draft model's work: its tokens are drafts
     is_scoring: ClassVar[bool] = False  # one pass of the target model
 
     @property
     def tested(self) -> int:
-        """How many of the tokens fed, the last ones, the target was asked to test."""
+        """How many of the last tokens fed the target was asked to test."""
         return 0
 
     @property
     def likeliest(self) -> Tokens:
-        """What the target found likeliest after the last of its candidates."""
+        """The target's likeliest tokens after the last of its candidates."""
         return ()
 
     def pass_count(self, tokens: Tokens) -> int:
@@ -57,41 +57,41 @@ class Payload:
 
     @property
     def fuzzy_slots(self) -> int:
-        """How many slots of the KV cache, the last ones, fuzzy passes have filled."""
+        """How many of the last slots of the KV cache fuzzy passes have filled."""
         return 0
 
     @property
     def drops_fuzzy_slots(self) -> bool:
-        """Whether it forgets them when it ends."""
+        """Whether it drops them when it ends."""
         return False
 
     def depths(self, tokens: Tokens) -> tuple[int, ...]:
-        """How many tokens of its event come before each token on its way."""
+        """How many tokens of its event come before each token on its path."""
         return tuple(range(len(tokens)))
 
     def places(self, tokens: Tokens) -> tuple[int, ...]:
-        """How far each token is from the operation's text; 0: the next one."""
+        """How far each token is from the end of its operation's text; 0: next to it."""
         return self.depths(tokens)
 
     def is_line(self, tokens: Tokens) -> bool:
-        """Whether each token follows the one before it: no tree, and one sequence."""
+        """Whether each token follows the one before it: one sequence, and no tree."""
         return self.depths(tokens) == tuple(range(len(tokens)))
 
     def sequences(self, tokens: Tokens) -> tuple[Tokens, ...]:
-        """The tokens by sequence; of a line or a tree there is one."""
+        """The tokens of each sequence; a line or a tree is one sequence."""
         return (tokens,)
 
 
 @dataclass(frozen=True)
 class DraftPayload(Payload):
-    """That of an event whose tokens the draft model wrote."""
+    """The payload of an event whose tokens the draft model wrote."""
 
     is_drafting: ClassVar[bool] = True
 
     def pass_count(self, tokens: Tokens) -> int:
-        """One for each token of the longest way; none where nothing came out."""
+        """One for each token of the longest path; none without output."""
         return 1 + max(self.depths(tokens), default=-1)
 
     def drafts_fed(self, tokens: Tokens) -> int:
-        """All but the last one: nothing has been drafted after that yet."""
+        """All but the last one: nothing has been drafted after it yet."""
         return max(0, len(tokens) - 1)

@@ -26,8 +26,8 @@ from .payload import DraftPayload, OwnEvent
 
 @dataclass(frozen=True)
 class DraftedInALine(DraftPayload):
-    """``masks``: how many of them a pass was fed that wrote all tokens; None: each
-    token had its own pass."""
+    """``masks``: how many masks one pass was fed to write all tokens; None: each token
+    had its own pass."""
 
     masks: int | None = None
 
@@ -46,25 +46,25 @@ class DraftedInALine(DraftPayload):
 class Propose(Drafting):
     """Draft ``n`` tokens after ``text``. Gives Drafted tokens, each with its q.
 
-    ``index`` tells drafters apart: each has its own coins.
+    ``index`` identifies the drafter: each has its own coins.
 
-    ``confidence``: end sooner, after an end token or after a token that is less
-    probable to the draft than this. Greedy, q is one-hot, so the probability is then
-    the one at temperature 1.
+    ``confidence``: stop early, after an end token or after a token to which the draft
+    gives a lower probability than this. Greedy rows are one-hot, so there it is the
+    probability at temperature 1.
 
-    ``mask``: of a draft that has learnt to write all tokens in one pass, the token that
-    stands for each that is not written yet. Behind the text stand n - 1 of them, and
-    every one gets its token from the row before it::
+    ``mask``: the placeholder token of a draft trained to write all tokens in one pass.
+    The text is followed by n - 1 masks, and each token comes from the row before its
+    position::
 
         fed      t1 t2 t3  m  m         n = 3
         drafts          d1 d2 d3        d3 knows neither d1 nor d2
 
-    Stopped, it ends with the tokens it has.
+    If it is stopped, it gives the tokens it has.
 
     A draft with replicas on two devices writes the first half of the tokens, rounded
-    up, on the one and the others on the other (PEARL, Appendix G).
+    up, on one device and the rest on the other (PEARL, Appendix G).
 
-    Source: with masks, An et al. 2025, "PARD: Accelerating LLM Inference with Low-Cost
+    Source of masks: An et al. 2025, "PARD: Accelerating LLM Inference with Low-Cost
     PARallel Draft Model Adaptation", arXiv:2504.18583.
     """
 
@@ -77,7 +77,7 @@ class Propose(Drafting):
     gives_distributions: ClassVar[bool] = True
 
     def concerns(self, text: AnyText) -> bool:
-        """Whether it can still say what may follow ``text``."""
+        """Whether it can still give a token after ``text``."""
         is_same_way = begins_with(self.text, text) or begins_with(text, self.text)
         return is_same_way and len(self.text) + self.n > len(text)
 
@@ -117,7 +117,7 @@ class Propose(Drafting):
         ask = model.graded if asks_for_chances else model.rows
         chances_in_rows = ask(masked, self.n - 1, run.sampler)
         rows = chances_in_rows
-        if asks_for_chances:  # greedy rows are each certain of the likeliest token
+        if asks_for_chances:  # greedy rows are one-hot at the likeliest token
             rows = certain(chances_in_rows.argmax(-1).tolist(), model.vocab)
         tokens: Tokens = ()
         for q, chances in zip(rows, chances_in_rows, strict=True):
@@ -129,25 +129,25 @@ class Propose(Drafting):
         return Output(tokens, rows[: len(tokens)])
 
     def _ends_with(self, token: int, chances: Row, run: DecodingRun) -> bool:
-        """Whether the draft is to stop after ``token``, being unsure of it."""
+        """Whether ``token`` is an end token, or the draft is too unsure of it."""
         if self.confidence is None:
             return False
         return token in run.eos or bool(self.confidence > chances[token])
 
     def passes(self, kept: int, fed: int) -> list[Pass]:
-        """As of any operation, or one alone where masks are fed."""
+        """As for any operation; with masks, a single one."""
         if self.mask is None:
             return super().passes(kept, fed)
         return [Pass(fed=fed, kept=kept)] if fed else []
 
     def until(self, done: Performed, share: float) -> Performed:
-        """The tokens whose passes were over; all passes are taken as equally long."""
+        """The tokens whose passes were over, if all passes are equally long."""
         if done.output is None:
             return Performed(None, done.kept, 0)
         tokens, rows = done.output
         written = min(len(tokens), int(len(tokens) * share + 1e-9))
         if self.mask is not None and written < len(tokens):
-            written = 0  # all are there when the pass is over, and none before
+            written = 0  # the pass gives all of them when it ends, and none before
         fed = done.fed - (len(tokens) - written) if written else 0
         return Performed(Output(tokens[:written], rows[:written]), done.kept, fed)
 

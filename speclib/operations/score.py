@@ -20,7 +20,7 @@ from .payload import OwnEvent, Payload
 # -- what a trace shows ----------------------------------------------------------------
 @dataclass(frozen=True)
 class Scored(Payload):
-    """The event's tokens are those fed; the last ``tested`` are to be tested."""
+    """The event's tokens are those fed; the last ``tested`` of them are tested."""
 
     tested: int = 0
 
@@ -29,10 +29,10 @@ class Scored(Payload):
 
 @dataclass(frozen=True)
 class ScoredTree(Scored):
-    """As ``Scored``, of a tree.
+    """Like ``Scored``, for a tree.
 
-    ``parents``: see ``core.candidate_tree``. ``best``: what the target found likeliest
-    after each of the last candidates, where a method asked for that.
+    ``parents``: see ``core.candidate_tree``. ``best``: the target's likeliest token
+    after each of the last candidates, if a method asked for it.
     """
 
     parents: tuple[int, ...] = ()
@@ -94,11 +94,11 @@ class ScoreTree(TargetPass):
     ``core.candidate_tree``). Gives rows [len(parents) + 1, V], the first of them after
     the bare text.
 
-    ``likeliest_count``: how many of the last rows only give their likeliest token; the
-    trace has it, so that a replay can say it again.
+    ``likeliest_count``: in how many of the last rows only the likeliest token matters.
+    The trace records it, so that a replay can repeat it.
 
-    ``tested``: whether those rows also decide what passes. Along the text that was
-    committed, a replay then says what was committed.
+    ``tested``: whether these rows also decide which tokens are accepted. Along the
+    committed text, a replay then repeats what was committed.
     """
 
     parents: tuple[int, ...]
@@ -136,9 +136,9 @@ class ScoreTree(TargetPass):
 
 
 class RowsAndFeatures(NamedTuple):
-    """What a pass of the target gave.
+    """The result of a target pass.
 
-    ``features``: of all tokens that it fed; None from a model that has none.
+    ``features``: of all tokens that it fed; None if the model has none.
     """
 
     rows: Rows
@@ -147,10 +147,10 @@ class RowsAndFeatures(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreTreeFeatures(ScoreTree):
-    """As ``ScoreTree``; also gives the features of the tokens that were fed.
+    """Like ``ScoreTree``; also gives the features of the tokens that were fed.
 
-    These are the text's last ones, what the cache lacked, and then the tree's nodes, in
-    their order.
+    These are the text's last tokens, which were not cached, and then the tree's nodes
+    in order.
     """
 
     name: ClassVar[str] = "score_tree_features"
@@ -168,7 +168,7 @@ class ScoreTreeFeatures(ScoreTree):
         return Given(RowsAndFeatures(rows, features), tokens, payload)
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
-        """No trace has features: they come back with a width of 0."""
+        """Traces have no features: here they have a width of 0."""
         likeliest, rows = super().recorded(event, recording)
         no_features = np.empty((len(event.tokens), 0))
         return Output((likeliest, no_features), rows)

@@ -30,23 +30,23 @@ class Event(NamedTuple):
     operation's name. ``id`` is unique in the trace; ``round`` counts the method's
     iterations.
 
-    ``tokens``: of a drafting, the drafted ids; of a scoring, the ids that were fed; of
-    a commit, the ids committed at its end. A commit lasts from the last result in hand,
-    so its time is that of verifying. A lookup takes no time.
+    ``tokens``: the ids that a drafting drafted, a scoring was fed, or a commit
+    committed. A commit begins when the controller has the last result it needs, so it
+    lasts as long as verification. A lookup takes no time.
 
-    ``outcome``: of every drafted token "accepted", "rejected", or "discarded" (never
+    ``outcome``: for every drafted token "accepted", "rejected", or "discarded" (never
     tested).
 
     ``clock``: the kind of number: virtual, emulated or measured.
 
-    ``kept``, ``fed``: tokens in the KV cache before it, and those it added.
+    ``kept``, ``fed``: tokens in the KV cache before it, and tokens it added.
 
-    ``sent``, ``received``: when the controller sent the message that asked for it, and
-    when it had the answer; None on a clock where messages take no time.
+    ``sent``, ``received``: when the controller sent the question, and when it received
+    the answer; None on a clock where messages take no time.
 
-    ``payload``: what only this operation has to show. ``overrun``: an emulated
-    operation outlasted its latency. ``lost``: its device was lost by then.
-    ``cancelled``: it ended before its time; it shows what there was until then.
+    ``payload``: what only this operation shows. ``overrun``: an emulated operation
+    outlasted its latency. ``lost``: its device was lost. ``cancelled``: it ended early;
+    it shows what was computed until then.
     """
 
     ts: float
@@ -74,7 +74,7 @@ class Event(NamedTuple):
 
     @property
     def message_seconds(self) -> float:
-        """What the two messages took: all the time but that of the operation."""
+        """How long the two messages took: all the time except the operation itself."""
         if self.sent is None or self.received is None:
             return 0.0
         return self.received - self.sent - self.dur
@@ -92,7 +92,7 @@ class Event(NamedTuple):
 
     @property
     def tested(self) -> int:
-        """How many of the tokens fed, the last ones, the target was asked to test."""
+        """How many of the last tokens fed the target was asked to test."""
         return self.payload.tested
 
     @property
@@ -107,12 +107,12 @@ class Event(NamedTuple):
 
     @property
     def text_length(self) -> int:
-        """Tokens of the text it went on from: what was cached or fed, less its own."""
+        """Tokens in its text: all that were cached or fed, without its own drafts."""
         return self.kept + self.fed - self.drafts_fed
 
     @property
     def sequences(self) -> tuple[Tokens, ...]:
-        """The drafted tokens by sequence."""
+        """The drafted tokens of each sequence."""
         return self.payload.sequences(self.tokens)
 
     @property
@@ -124,19 +124,19 @@ class Event(NamedTuple):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """How many tokens of its event come before each drafted token on its way."""
+        """How many tokens of its event come before each drafted token on its path."""
         return self.payload.depths(self.tokens)
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where each drafted token stands in the text, the prompt included."""
+        """The position of each drafted token in the text, including the prompt."""
         places = self.payload.places(self.tokens)
         return tuple(self.text_length + place for place in places)
 
 
 @dataclass
 class Trace:
-    """The events of one request, in the order of their ends; ``meta`` says what was
+    """The events of one request, in the order in which they ended; ``meta``: what was
     run."""
 
     events: list[Event]
@@ -144,23 +144,23 @@ class Trace:
 
     @property
     def devices(self) -> list[str]:
-        """The devices' names, those included that did nothing."""
+        """The names of all devices, even if they did nothing."""
         named = self.meta.get("devices")
         return list(named or sorted({event.device for event in self.operations}))
 
     @property
     def operations(self) -> list[Event]:
-        """What devices did."""
+        """The events of devices."""
         return [event for event in self.events if event.device != CONTROLLER]
 
     @property
     def commits(self) -> list[Event]:
-        """What was committed; one event per round, also where it is nothing."""
+        """The commits: one event per round, even if nothing was committed."""
         return [event for event in self.events if event.op == COMMIT]
 
     @property
     def prompt_length(self) -> int:
-        """Tokens of the prompt: those before the first row that a target gave."""
+        """Tokens of the prompt: those before the first row of a target."""
         lengths = [
             event.kept + event.fed - event.tested
             for event in self.operations
@@ -169,7 +169,7 @@ class Trace:
         return min(lengths, default=0)
 
     def draft_positions(self, became: str) -> set[int]:
-        """Positions in the text, the prompt included, of drafts with one outcome.
+        """Positions in the text, including the prompt, of drafts with one outcome.
 
         ``became``: "accepted" or "rejected".
         """
@@ -188,7 +188,7 @@ class Trace:
         return max((event.end for event in self.events), default=0.0)
 
     def busy(self, device: str) -> float:
-        """Seconds in which ``device`` worked."""
+        """Seconds during which ``device`` was busy."""
         return sum(event.dur for event in self.operations if event.device == device)
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""Statistics of a request, counted from its trace alone.
+"""Statistics of a request, computed only from its trace.
 
 Every ratio of the project is defined here, once. Knows no method, model or clock.
 """
@@ -20,7 +20,7 @@ AnyStats = TypeVar("AnyStats", bound="Stats")
 class Stats:
     """Counts and seconds of one request, or their sums over several.
 
-    Ratios are properties. Seconds are those of the trace's clock: kinds are never
+    Ratios are properties. Seconds are on the trace's clock: different kinds are never
     added.
     """
 
@@ -35,7 +35,7 @@ class Stats:
     rejected: int = 0
     draft_runs: int = 0  # forward passes
     target_runs: int = 0
-    draft_seconds: float = 0.0  # in which the device is busy
+    draft_seconds: float = 0.0  # of busy devices
     target_seconds: float = 0.0
     operations: int = 0
     caught_up: int = 0  # tokens a target fed only because another target had seen them
@@ -56,7 +56,7 @@ class Stats:
 
     @property
     def mat(self) -> float:
-        """Mean accepted tokens per target forward pass, the bonus not counted."""
+        """Mean accepted tokens per target forward pass, without the bonus token."""
         return ratio(self.accepted, self.target_runs)
 
     @property
@@ -76,7 +76,7 @@ class Stats:
 
     @property
     def drafted_per_round(self) -> float:
-        """Tokens that the target is offered per iteration.
+        """Drafted tokens that the target gets per iteration.
 
         Plain decoding drafts nothing; it processes one token, its own.
         """
@@ -94,17 +94,17 @@ class Stats:
 
     @property
     def device_seconds_per_token(self) -> float:
-        """Seconds in which a device works, per committed token."""
+        """Seconds of busy devices per committed token."""
         return ratio(self.draft_seconds + self.target_seconds, self.tokens)
 
 
 def ratio(part: float, whole: float) -> float:
-    """One over the other; NaN if the other is 0."""
+    """``part`` / ``whole``; NaN if ``whole`` is 0."""
     return part / whole if whole else float("nan")
 
 
 def total(many: Iterable[AnyStats]) -> AnyStats:
-    """The sums over one or more requests; the ratios of a sum are micro averages."""
+    """The sum of one or more requests; its ratios are micro averages."""
     requests = list(many)
     rows = [vars(stats).values() for stats in requests]
     return type(requests[0])(*map(sum, zip(*rows, strict=True)))
@@ -116,7 +116,7 @@ def stats(trace: Trace) -> Stats:
     commits = [commit for commit in trace.commits if commit.tokens]
     draftings = [event for event in trace.operations if event.is_drafting]
     scorings = [event for event in trace.operations if event.is_scoring]
-    outcomes: list[str] = []  # of lookups too, which no model ran for
+    outcomes: list[str] = []  # including lookups, which no model made
     for event in trace.events:
         outcomes += event.outcome
     return Stats(
@@ -142,9 +142,8 @@ def stats(trace: Trace) -> Stats:
 def _caught_up(scorings: list[Event]) -> int:
     """Tokens that a target fed only because another target had seen them.
 
-    A pass feeds its candidates and one token more; what it feeds beyond that is
-    catching up. The pass that starts a text is prefill, and a single target never
-    catches up.
+    A pass feeds its candidates and one more token; any further tokens are catching up.
+    The pass that starts a text is prefill, and a single target never catches up.
     """
     if len({event.device for event in scorings}) < 2:
         return 0

@@ -1,10 +1,10 @@
 """Several requests in lock-step over the same devices.
 
-Each request has a *seat*: its own world, in which a method's page runs as it does
-alone, for it does not know of the others. The pages take turns, each until it waits.
-When all of them wait a *step* is made: each device does what the seats have asked of
-it, in one go, and the step is over when the slowest device is done. Speculative
-decoding and PEARL of two requests::
+Each request has a *seat*: its own world. The method runs there as it does alone, and
+does not know about the other requests. The seats take turns: each runs until it waits.
+When all of them wait, a *step* is made: each device performs at once everything that
+the seats asked of it, and the step ends with the slowest device. Speculative decoding
+and PEARL with two requests::
 
     step             1             2             3             4
     SD      draft    drafts 0 1                  drafts 0 1
@@ -12,12 +12,12 @@ decoding and PEARL of two requests::
     PEARL   draft    drafts 0 1    drafts 0 1    drafts 0 1    drafts 0 1
             target   passes 0 1    passes 0 1    passes 0 1    passes 0 1
 
-A page may be ahead of the others, as SSD's is when it has found its window. One device
-then serves some seats in a step, and the other device serves the others. A seat whose
-request ends takes the next one, or stays empty if none is left.
+A seat may be ahead of the others, as in SSD when it has found its window. In a step one
+device then serves some seats, and the other device the rest. A seat whose request ends
+takes the next one, or stays empty if none is left.
 
-This is no serving engine: nothing arrives meanwhile, and no pass begins before the
-step's slowest one is over.
+This is not a serving engine: no requests arrive while it runs, and no pass begins
+before the slowest one of the last step is over.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from .world import World
 
 
 class StepAnswers(NamedTuple):
-    """What a device gave in a step, in the order in which it was asked.
+    """What a device computed in a step, in the order in which it was asked.
 
-    ``seconds``: how long it took for all of it.
+    ``seconds``: how long all of it took.
     """
 
     outcomes: Sequence[Performed | DeviceFailed]
@@ -50,9 +50,9 @@ class StepAnswers(NamedTuple):
 class Seat(World):
     """The world of one request among several (see the top of this file).
 
-    number: which of the seats, from 0 on.
+    number: the seat's number, from 0.
 
-    An operation that is no longer wanted still takes its part of the step.
+    An operation that is no longer wanted still takes part in the step.
     """
 
     def __init__(self, batch: BatchWorld, number: int, opened: Any = None):
@@ -64,11 +64,11 @@ class Seat(World):
         self.kind = batch.kind
 
     def take_turns(self, turn: Turn) -> None:
-        """Has the page pause in ``turn`` wherever it waits."""
+        """Makes the method pause in ``turn`` wherever it waits."""
         self._turn = turn
 
     def asked(self, device: str) -> SeatTask | None:
-        """What ``device`` is asked for the step that comes."""
+        """What ``device`` is asked to do in the next step."""
         future = self._running[device]
         if future is None:
             return None
@@ -77,7 +77,7 @@ class Seat(World):
     def answer(
         self, device: str, outcome: Performed | DeviceFailed, seconds: float
     ) -> None:
-        """The step has ended, and the device has taken this many ``seconds``."""
+        """The step has ended; the device took ``seconds`` for it."""
         future = self._running[device]
         assert future is not None, "it was asked"
         error = None
@@ -88,8 +88,8 @@ class Seat(World):
     def first(self, *futures: AnyFuture) -> AnyFuture:
         """Raises BadValue: in a step everything ends at once."""
         raise BadValue(
-            "this method goes on as soon as one of several devices is done, and "
-            "requests in lock-step wait for all: decode them one at a time"
+            "this method continues as soon as one of several devices is done, but "
+            "requests in lock-step wait for all devices: decode them one at a time"
         )
 
     @property
@@ -112,17 +112,17 @@ class Seat(World):
         return self._batch.drafts_beside_a_pass
 
     def _start(self, future: AnyFuture) -> None:
-        """It begins with the step."""
+        """Nothing to do: the operation begins with the step."""
 
     def _step(self) -> None:
-        assert self._turn is not None, "a page takes turns before it waits"
+        assert self._turn is not None, "a method takes turns before it waits"
         self._turn.pause()
 
 
 class BatchWorld:
-    """Leads several seats step by step. A subclass knows the devices and the clock.
+    """Runs several seats step by step. A subclass provides the devices and the clock.
 
-    seats: one for each request that is decoded at a time. opened: see World.
+    seats: how many requests are decoded at a time. opened: see World.
     """
 
     kind = "abstract"
@@ -134,13 +134,13 @@ class BatchWorld:
         self.seats = [Seat(self, number, opened) for number in range(seats)]
 
     def settle(self, with_c: bool) -> None:
-        """Makes ready for requests that begin now; ``with_c``: c will be asked for."""
+        """Prepares for requests; ``with_c``: they will ask for c."""
 
     def run(self, serve: Callable[[Seat], object]) -> None:
-        """Runs ``serve(seat)`` for all seats, until every one has ended.
+        """Runs ``serve(seat)`` for all seats until all have ended.
 
-        Raises what any of them raises; the others are given up then. Raises
-        WorldNotFree while another call runs, and for a closed world.
+        If one raises, gives up the others and raises the same. Raises WorldNotFree
+        while another call runs, and if the world is closed.
         """
         self.owner.take()
         turns: list[Turn] = []
@@ -161,7 +161,7 @@ class BatchWorld:
             self.owner.give_back()
 
     def _make_step(self) -> None:
-        """Has each device do what it was asked, and tells the seats."""
+        """Makes each device do what it was asked, and tells the seats."""
         tasks_of: dict[str, list[SeatTask]] = {}
         for name in device_names():
             for seat in self.seats:
@@ -179,14 +179,14 @@ class BatchWorld:
     def _perform(
         self, tasks_of: Mapping[str, Sequence[SeatTask]]
     ) -> dict[str, StepAnswers]:
-        """The answers of each device; the clock is then at the step's end."""
+        """The answers of each device; moves the clock to the end of the step."""
         raise NotImplementedError
 
     def _zero(self) -> None:
-        """Sets the clock to zero, and has the devices ready."""
+        """Sets the clock to zero and makes the devices ready."""
 
     def _end(self) -> None:
-        """Called after the last step, however it ended."""
+        """Called after the last step, even if it failed."""
 
     @property
     def now(self) -> float:
@@ -194,15 +194,15 @@ class BatchWorld:
         raise NotImplementedError
 
     def vocab(self, seat: Seat) -> int:
-        """How many rows the distributions of a seat have."""
+        """The size of the vocabulary in a seat."""
         return int(self.opened.vocab)
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c, of passes that are fed a token of every seat."""
+        """c of passes that are fed one token of every seat."""
         raise NotImplementedError
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        """How many drafts take as long as a target pass, for all seats at a time."""
+        """How many drafts take as long as a target pass, each made for all seats."""
         return self.cost_ratio.value

@@ -1,17 +1,17 @@
 """c = t_target / t_draft, timed by a fixed handful of passes.
 
 In a trial all devices work at once, as they do under a parallel method: each target
-makes one pass, while the draft makes as many as take equally long. A trial's ratio is
-the seconds of its target pass over the seconds of one of its draft passes. c is the
-median of the trials' ratios: a machine that slows down for a while slows both sides of
-the same trials, and one disturbed trial does not move a median.
+makes one pass, while the draft makes as many as fit into the same time. A trial's ratio
+is the seconds of its target pass over the seconds of one draft pass. c is the median of
+the ratios. A machine that slows down for a while slows both sides of the same trials,
+and a single disturbed trial does not move the median.
 
-The smallest and the largest ratio say how sure c is. Each ratio is above the true
-median or below it with the same chance, so six of them miss it, all on one side, with
-a chance of 2 / 2**6 = 3 %.
+The smallest and largest ratio show how certain c is. Each ratio is equally likely to be
+above or below the true median, so all six are on the same side of it with probability
+2 / 2**6 = 3 %.
 
-What it does not know: whether another program keeps one of the cores busy all the time.
-Every trial is then disturbed in the same way.
+It cannot detect that another program keeps one of the cores busy all the time: this
+disturbs every trial in the same way.
 
 Knows no process and no model.
 """
@@ -36,16 +36,16 @@ class Trial(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many draft passes last as long as the target's."""
+        """How many draft passes take as long as the target pass."""
         return self.target / self.draft
 
 
 @dataclass(frozen=True)
 class CostRatio:
-    """c, and the smallest and largest ratio of the trials that it is the median of.
+    """c, and the smallest and largest ratio of its trials.
 
-    ``trials``: how many there were; 0 if c is known and not timed.
-    ``target_seconds``: of one target pass, their median.
+    ``trials``: their number; 0 if c is known and was not timed. ``target_seconds``: the
+    median of a target pass.
     """
 
     value: float
@@ -56,7 +56,7 @@ class CostRatio:
 
     @classmethod
     def known(cls, c: float) -> CostRatio:
-        """The ratio of a clock whose durations are given."""
+        """c on a clock whose durations are given."""
         return cls(value=c, low=c, high=c)
 
     def __str__(self) -> str:
@@ -67,12 +67,13 @@ class CostRatio:
 
 
 def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
-    """c of a few trials that are taken now.
+    """Takes a few trials and returns their c.
 
-    The first one prefills and warms up. The second one says how many drafts fit beside
-    a target pass, so that both sides work all the time in those that count.
+    The first trial prefills and warms up. The second one shows how many drafts fit into
+    a target pass, so that both sides are busy throughout the trials that count.
 
-    take_trial: makes a target pass and, at the same time, that many draft passes.
+    take_trial: makes one target pass and, at the same time, the given number of draft
+    passes.
     """
     take_trial(DRAFTED_AT_FIRST)
     fitting = round(take_trial(DRAFTED_AT_FIRST).ratio)

@@ -1,4 +1,4 @@
-"""Named devices, and futures of what they were asked to do.
+"""Named devices, and futures for their operations.
 
 They know neither time nor hardware.
 """
@@ -33,37 +33,37 @@ from speclib.operations.score import (
 Value = TypeVar("Value")
 
 
-# How torch and Python say that there is no memory left.
+# How torch and Python report that memory is full.
 NO_MEMORY = "out of memory|allocate memory|not enough memory"
 
 
 class DeviceLost(SpeclibError):
     """A device died or hung; its message names the device and the cause.
 
-    A method that has other devices may go on without it.
+    A method with other devices may continue without it.
     """
 
 
 class DeviceFailed(SpeclibError):
     """An operation raised an error; the message names the device and the cause.
 
-    The device is still there, or is replaced for the next request. Whatever else a
-    method waits for, this ends it: the error would be the same if the operation were
-    asked for again.
+    The device still works, or is replaced for the next request. The error ends the
+    method even if it waits for something else: repeating the operation would raise it
+    again.
     """
 
 
 class Cancelled(SpeclibError):
-    """The operation ended before its time because its result was wanted no more."""
+    """The operation ended early because its result was no longer wanted."""
 
 
 class Future(Generic[Value]):
     """One operation that was submitted to a device.
 
-    Once ``done``, ``value`` is its result, or ``error`` says why it has no result.
-    ``start`` is the second at which the device began it. ``sent``, ``received``: those
-    of the message that asked for it and of the one that answered; None on a
-    clock where messages take no time. ``cancelled``: it is no longer wanted.
+    Once ``done``, it has a ``value``, or an ``error`` that says why not. Times are
+    seconds since the request began: ``start``, when the device began it; ``sent`` and
+    ``received``, when the question left and the answer came (None on a clock where
+    messages take no time). ``cancelled``: it is no longer wanted.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Future(Generic[Value]):
         self.error: Exception | None = None
 
     def result(self) -> Value:
-        """Its value, once it is done without an error."""
+        """The value of a future that is done and has no error."""
         assert self.value is not None, f"{self.op.name} has no result"
         return self.value
 
@@ -119,13 +119,13 @@ def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
 
 
 def failed_by(device: str, operation: Operation, raised: Exception) -> DeviceFailed:
-    """The same for what was ``raised`` in this process: a traceback shows where."""
+    """The same for an error ``raised`` in this process, with its traceback."""
     error = failed(device, operation, cause_of(raised))
     error.__cause__ = raised
     return error
 
 
-# No paper has more targets, and each is another copy of the model.
+# No paper uses more targets, and each is another copy of the model.
 MOST_TARGETS = 1000
 Servers: TypeAlias = Annotated[int, Whole(least=1, most=MOST_TARGETS)]
 
@@ -151,12 +151,12 @@ class Submits(Protocol):
 
     @property
     def complete_length(self) -> int:
-        """How long the text will be, unless an end token comes before."""
+        """The length of the finished text, unless an end token comes first."""
         ...
 
     @property
     def mask(self) -> int | None:
-        """Of a draft that writes all tokens in one pass its mask; see ``Propose``."""
+        """The mask of a draft that writes all tokens in one pass; see ``Propose``."""
         ...
 
     def submit(self, device: str, op: Operation) -> AnyFuture:
@@ -165,12 +165,13 @@ class Submits(Protocol):
 
 
 class Device:
-    """A name under which one model runs. It submits; it knows nothing of when or
-    where.
+    """The name of one model's device. It submits operations, and does not know when or
+    where they run.
 
-    It drafts no further than the text may go.
+    It never drafts beyond the end of the text.
 
-    ``role``: draft or target. ``index``: which of the devices of its role, from 0 on.
+    ``role``: draft or target. ``index``: its number among the devices of its role,
+    from 0.
     """
 
     def __init__(self, world: Submits, name: str):
@@ -181,12 +182,12 @@ class Device:
         self.index = int(number or 1) - 1
 
     def ask(self, operation: Operation) -> AnyFuture:
-        """Future of ``operation``, as far as it fits into the models' context."""
+        """Future of ``operation``, shortened to fit the models' context."""
         tokens_left = max(0, self.world.context - len(operation.text))
         return self.world.submit(self.name, operation.within(tokens_left))
 
     def _useful(self, n: int, length: int) -> int:
-        """Of ``n`` drafts in a line after a text of ``length``, how many are of use."""
+        """How many of ``n`` drafts after a text of ``length`` come before its end."""
         return max(0, min(n, self.world.complete_length - length))
 
     def propose(
@@ -198,8 +199,8 @@ class Device:
     ) -> Future[tuple[Drafted, ...]]:
         """Future of ``n`` Drafted tokens after ``text`` (see ``Propose``).
 
-        There are fewer where the text or the context ends, or where ``confidence`` ends
-        them.
+        There are fewer if the text or the context ends first, or if ``confidence``
+        stops them.
         """
         mask = self.world.mask
         useful = self._useful(n, len(text))
@@ -214,10 +215,10 @@ class Device:
         candidates: int,
         likeliest_count: int = 0,
     ) -> Future[Phrase]:
-        """Future of 1 to ``n`` Drafted tokens after ``text``, of one pass.
+        """Future of 1 to ``n`` Drafted tokens after ``text``, from one pass.
 
-        ``tokens`` and ``parents`` are those of a tree after ``text``. See
-        ``DraftPhrase`` for the others.
+        ``tokens`` and ``parents`` describe a tree after ``text``. See ``DraftPhrase``
+        for the other arguments.
         """
         whole = as_text(text) + tuple(tokens)
         useful = self._useful(n, len(text))
@@ -231,7 +232,7 @@ class Device:
         """Future of k sequences of Drafted tokens after ``text`` (see
         ``DraftSequences``).
 
-        ``budget``: their tokens in all; fewer where the text or the context ends.
+        ``budget``: their tokens in all; fewer if the text or the context ends first.
         """
         useful = self._useful(budget, len(text))
         return self.ask(DraftSequences(as_text(text), useful, k, most))
@@ -249,10 +250,10 @@ class Device:
         ``Fork``).
 
         ``text`` ends with the drafted tokens that are under test. There are fewer new
-        ones where the text or the context ends.
+        ones if the text or the context ends first.
         """
         window = len(fan) - 1
-        shortest = len(text) - window + 1  # of the texts that go on with a guess
+        shortest = len(text) - window + 1  # text that ends with a guess
         operation = Fork(
             as_text(text),
             self._useful(n, shortest),
@@ -275,7 +276,7 @@ class Device:
     ) -> Future[CandidateTree]:
         """Future of a tree of Drafted tokens after ``text`` (see ``DraftTree``).
 
-        It has fewer levels where the text, the context or the ``budget`` ends.
+        It has fewer levels if the text, the context or the ``budget`` ends first.
         """
         useful = self._useful(levels, len(text))
         operation = DraftTree(as_text(text), useful, width, budget, lp, calibrate)
@@ -292,7 +293,7 @@ class Device:
         """Future of the ``budget`` likeliest nodes after ``text`` (see
         ``DraftDynamicTree``).
 
-        It has fewer levels where the text or the context ends.
+        It has fewer levels if the text or the context ends first.
         """
         useful = self._useful(levels, len(text))
         operation = DraftDynamicTree(as_text(text), useful, width, budget, features)
@@ -312,8 +313,8 @@ class Device:
     ) -> Future[Rows]:
         """Future of rows [len(tokens) + 1, V]: p after ``text``, then after each node.
 
-        ``tokens`` and ``parents`` are those of a tree after ``text``. See
-        ``ScoreTree`` for ``likeliest_count`` and ``tested``.
+        ``tokens`` and ``parents`` describe a tree after ``text``. See ``ScoreTree`` for
+        ``likeliest_count`` and ``tested``.
         """
         whole = as_text(text) + tuple(tokens)
         operation = ScoreTree(whole, tuple(parents), likeliest_count, tested)
@@ -322,6 +323,6 @@ class Device:
     def score_tree_features(
         self, text: Sequence[int], tokens: Sequence[int], parents: Sequence[int]
     ) -> Future[RowsAndFeatures]:
-        """As ``score_tree``; also the features of the tokens that the pass feeds."""
+        """Like ``score_tree``, plus the features of the tokens that the pass feeds."""
         whole = as_text(text) + tuple(tokens)
         return self.ask(ScoreTreeFeatures(whole, tuple(parents)))

@@ -1,16 +1,17 @@
 """The exact enumerator: a method's output distribution, with no sampling error.
 
 Every coin of a run is held not as a number but as an interval of [0, 1). Each
-``choose`` narrows it to the part that gives the outcome taken:
+``choose`` narrows it to the part that leads to the chosen outcome:
 
     coin (position 3, "accept")   [0 ─────────────────────────────── 1)
     choose from (0.7, 0.3)        [0 ──── accepted ──── 0.7 ─ else ─ 1)
-    the walk takes "else"                              [0.7 ──────── 1)
+    this walk takes "else"                             [0.7 ──────── 1)
 
-Walking every combination of outcomes, and adding up the products of interval lengths,
-gives the exact distribution of the output, on a vocabulary small enough to walk. A coin
-that is read twice is narrowed twice. So a method that reuses one coin for two decisions
-is found out; an enumerator that began afresh at each call would miss it.
+We enumerate all combinations of outcomes, one walk for each, and add up the products of
+their interval lengths. With a small vocabulary, this gives the exact distribution of
+the output. A coin that is read twice is narrowed twice. So the enumerator detects a
+method that reuses one coin for two decisions; one that branches independently at each
+call would miss it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from speclib.errors import SpeclibError
 from .virtual import Virtual
 
 SLIVER = 1e-15  # an interval this short is rounding, not an outcome
-ROUNDING = 1e-9  # what the probabilities of all walks may lack
+ROUNDING = 1e-9  # how far the probabilities of all walks may sum from 1
 
 Key = tuple[int, str, int]  # of a coin: position, role, index
 Distribution = dict[Tokens, float]  # output -> probability
@@ -49,19 +50,19 @@ class Interval(NamedTuple):
 WHOLE = Interval(0.0, 1.0)
 
 
-COINS_ALONE = "chance may come from the coins alone that are given"
+ADVICE = "randomness may only come from the given coins"
 
 
 class NotRepeatable(SpeclibError):
-    """What is walked did something else than when it was walked before."""
+    """The method behaved differently on two walks with the same outcomes."""
 
 
 class Intervals:
     """Coins as intervals, for one walk through a method's outcomes.
 
-    ``path``: the number of the outcome to take at each choice that has several; 0
-    beyond its end. ``taken`` and ``open`` record the walk: the outcome taken at each
-    open choice, and how many there were.
+    ``path``: which outcome to take at each choice that has several; 0 after its end.
+    ``taken`` and ``open`` record the walk: the outcome taken at each of these choices,
+    and how many it had.
     """
 
     def __init__(self, path: list[int]):
@@ -71,18 +72,18 @@ class Intervals:
         self.held: dict[Key, Interval] = {}
 
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
-        """The outcome of this walk; as ``Coins.choose``."""
+        """The outcome on this walk; like ``Coins.choose``."""
         key = (position, role, index)
         return self.take(key, _possible_outcomes(dist, self.held.get(key, WHOLE)))
 
     def take(self, key: Key, outcomes: Sequence[tuple[int, Interval]]) -> int:
-        """One of a coin's outcomes; it is narrowed to the part that gives it."""
+        """Takes one of a coin's outcomes, and narrows the coin to it."""
         choice = self._next_choice(len(outcomes))
         outcome, self.held[key] = outcomes[choice]
         return outcome
 
     def _next_choice(self, options: int) -> int:
-        """What the path says of a choice among ``options``; one option is no choice."""
+        """What the path takes among ``options`` outcomes; a single one is no choice."""
         if options < 2:
             return 0
         depth = len(self.taken)
@@ -90,7 +91,7 @@ class Intervals:
         if choice >= options:
             raise NotRepeatable(
                 f"choice {depth + 1} of this walk has {options} outcomes, and had more "
-                f"before: {COINS_ALONE}"
+                f"before: {ADVICE}"
             )
         self.taken.append(choice)
         self.open.append(options)
@@ -113,7 +114,7 @@ class Intervals:
 
 
 def _possible_outcomes(dist: Row, held: Interval) -> list[tuple[int, Interval]]:
-    """Each token that a coin in ``held`` can give, and the part that gives it."""
+    """Each token that a coin in ``held`` can choose, and the part that chooses it."""
     edges = np.cumsum(dist, dtype=np.float64).tolist()
     whole = edges[-1]
     outcomes = []
@@ -141,8 +142,8 @@ def outcomes(
     """The exact distribution of ``method``'s output of ``tokens`` tokens.
 
     ``models``: device name -> model with a small vocabulary. ``c``: the target's
-    seconds over the draft's. ``eos``: as of ``World.begin``. ``settings`` go to the
-    method. Raises NotRepeatable where the walks are not those of one method.
+    seconds over the draft's. ``eos``: see ``World.begin``. ``settings`` go to the
+    method. Raises NotRepeatable if the method behaves differently from walk to walk.
     """
     world = Virtual(models, Latency.ratio(c))
     end_tokens = end_token_set(eos)
@@ -162,17 +163,16 @@ def outcomes(
         output = world.text[len(prompt) :]
         distribution[output] = distribution.get(output, 0.0) + coins.mass
         path = coins.following()
-    check_that_all_is_walked(distribution.values())
+    check_total_probability(distribution.values())
     return distribution
 
 
-def check_that_all_is_walked(masses: Iterable[float]) -> None:
-    """Raises NotRepeatable where the probabilities of all walks do not sum to one."""
+def check_total_probability(masses: Iterable[float]) -> None:
+    """Raises NotRepeatable if the probabilities of all walks do not sum to one."""
     total = sum(masses)
     if abs(total - 1) > ROUNDING:
         raise NotRepeatable(
-            f"the probabilities of all walks sum to {total:.4g}, not to 1: "
-            f"{COINS_ALONE}"
+            f"the probabilities of all walks sum to {total:.4g}, not to 1: {ADVICE}"
         )
 
 
@@ -184,27 +184,27 @@ def truth(
     prompt: Sequence[int] = (0,),
     eos: EndTokens = (),
 ) -> Distribution:
-    """The target's own distribution over outputs, by multiplying its rows.
+    """The target's own distribution over outputs: the product of its rows.
 
     No method is involved.
     """
     sampler = sampler or Sampler(temperature=1.0)
     end_tokens = end_token_set(eos)
     ended: Distribution = {}
-    going_on: Distribution = {(): 1.0}
+    unfinished: Distribution = {(): 1.0}
     for _ in range(tokens):
         longer: Distribution = {}
-        for text, mass in going_on.items():
+        for text, mass in unfinished.items():
             row = model.rows((*prompt, *text), 0, sampler)[0]
             for token in np.flatnonzero(row):
                 into = ended if int(token) in end_tokens else longer
                 into[(*text, int(token))] = mass * float(row[token])
-        going_on = longer
-    return ended | going_on
+        unfinished = longer
+    return ended | unfinished
 
 
 def distance(a: Distribution, b: Distribution) -> float:
-    """The largest difference of probability over all outputs of either."""
+    """The largest difference in probability of any output."""
     differences = []
     for output in a.keys() | b.keys():
         differences.append(abs(a.get(output, 0.0) - b.get(output, 0.0)))
@@ -212,9 +212,9 @@ def distance(a: Distribution, b: Distribution) -> float:
 
 
 def total_variation(a: Distribution, b: Distribution) -> float:
-    """Half the sum of all differences of probability: 0 if equal, 1 if disjoint.
+    """Half the sum of all differences in probability: 0 if equal, 1 if disjoint.
 
-    It is the largest difference that any event over outputs can show.
+    This is the largest difference in probability of any set of outputs.
     """
     differences = 0.0
     for output in a.keys() | b.keys():

@@ -1,7 +1,7 @@
-"""Runs in the fork server alone: it ends with its parent and leaves no file.
+"""Runs only in the fork server: makes it end with its parent and leave no file.
 
-While the server imports torch, which takes seconds, it would not notice that the
-process which wants it is gone; and its socket stays behind when that process is killed.
+Importing torch takes seconds. Meanwhile the server would not notice that the process
+that started it is gone, and if that process is killed the socket stays behind.
 Knows no worker.
 """
 
@@ -15,8 +15,8 @@ import sys
 from multiprocessing import forkserver
 from pathlib import Path
 
-EVERY = 0.2  # seconds between looks at the parent, while importing
-PARENT = "SPECLIB_FORK_SERVER_OF"  # set while the server starts: its parent's number
+EVERY = 0.2  # seconds between checks for the parent, while importing
+PARENT = "SPECLIB_FORK_SERVER_OF"  # set while the server starts: its parent's PID
 
 
 def address() -> str | None:
@@ -26,14 +26,14 @@ def address() -> str | None:
 
 
 def watch(parent: int) -> None:
-    """Looks whether the parent is gone, until the server does that itself.
+    """Checks whether the parent is gone, until the server does that itself.
 
-    The last look may come after the server has begun to listen.
+    The last check may come after the server has begun to listen.
     """
 
     def look(*_: object) -> None:
         if os.getppid() != parent:
-            clean()  # the server may listen already, and would end without this
+            clean()  # the server may already listen; it would end without this
         signal.setitimer(signal.ITIMER_REAL, 0.0 if address() else EVERY)
 
     signal.signal(signal.SIGALRM, look)
@@ -41,9 +41,9 @@ def watch(parent: int) -> None:
 
 
 def clean() -> None:
-    """Removes the socket and its folder once no process can use them.
+    """Removes the socket and its folder, since no process can use them any more.
 
-    It then leaves at once, since there is nothing that torch need put in order.
+    Then it exits at once: torch has nothing to clean up.
     """
     socket = address()
     if socket is not None:
@@ -54,6 +54,7 @@ def clean() -> None:
 
 
 if any("multiprocessing.forkserver" in word for word in sys.orig_argv):
-    # Not the parent of now: the one that wanted this server may be gone already.
+    # The process that started this server, which may already be gone; not its present
+    # parent.
     watch(int(os.environ.pop(PARENT, os.getppid())))
     atexit.register(clean)

@@ -1,9 +1,9 @@
 """Who may use a world: one request at a time, in the process that opened it.
 
-A request changes the world's text, queues and clock, and its workers hold one
-operation each. So a second request is refused before it changes anything: from a
-callback of the first, from another thread, from a forked child (whose copies of the
-workers' pipes are the parent's), and after ``close``.
+A request changes the world's text, queues and clock, and each worker holds one
+operation. So a second request is refused before it changes anything: from a callback of
+the first, from another thread, from a forked child (which shares the workers' pipes
+with its parent), and after ``close``.
 
 Knows no world, no method and no device.
 """
@@ -20,9 +20,9 @@ ADVICE = "open a world for each, or decode one prompt after the other"
 
 
 class WorldNotFree(SpeclibError, RuntimeError):
-    """A world that cannot take this request: it is busy, closed or another process's.
+    """A world is busy, closed or in another process, and cannot take this request.
 
-    The request that is under way, if any, is not affected.
+    A request that is already running is not affected.
     """
 
 
@@ -33,8 +33,8 @@ class Owner:
         self._process = os.getpid()
         self.is_closed = False
         self._busy = threading.Lock()
-        self._thread: threading.Thread | None = None  # the one that decodes
-        self.is_telling = False  # whether a callback of the request runs
+        self._thread: threading.Thread | None = None  # that decodes
+        self.is_telling = False  # while the request's callback runs
 
     @property
     def is_here(self) -> bool:
@@ -42,7 +42,7 @@ class Owner:
         return os.getpid() == self._process
 
     def check(self) -> None:
-        """Raises WorldNotFree if the world is closed or another process's."""
+        """Raises WorldNotFree if the world is closed or belongs to another process."""
         if not self.is_here:
             raise WorldNotFree(
                 f"this world was opened by process {self._process}, and process "
@@ -52,9 +52,9 @@ class Owner:
             raise WorldNotFree("this world was closed: open it again")
 
     def take(self) -> None:
-        """A request begins. Raises WorldNotFree, too, if another one has not ended.
+        """A request begins. Raises WorldNotFree like ``check``, or if one is running.
 
-        A thread may begin again without an end: it has dropped its last request.
+        A thread may begin again without ending: it has dropped its last request.
         """
         self.check()
         thread = threading.current_thread()
@@ -74,16 +74,16 @@ class Owner:
             self._busy.release()
 
     def close(self) -> None:
-        """From now on no request is taken."""
+        """Refuses every further request."""
         self.is_closed = True
 
 
 def check_answer(answer: object) -> None:
-    """Raises BadValue for what a callback returned if that would never run."""
+    """Raises BadValue if a callback returned a coroutine, which would never run."""
     if inspect.iscoroutine(answer):
         answer.close()
         raise BadValue(
             "on_commit is an async function, and decode does not await it: give a "
-            "plain one, for instance queue.put_nowait, and run decode in "
+            "plain function, for example queue.put_nowait, and run decode in "
             "asyncio.to_thread"
         )

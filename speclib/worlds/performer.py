@@ -3,17 +3,16 @@
 A worker is a device: it builds a model and performs operations until its pipe closes.
 It may also be anything else that answers messages.
 
-Messages are small: of a text only what is new is sent (see ``core.text``), and of rows
-that are each certain of one token only these tokens. Other distributions are left where
-the controller finds them, which on one machine is shared memory. Timestamps are those
-of the system-wide monotonic clock, so the controller can lay them on one axis. An
-emulated device computes its tokens with a cheap model, and then waits until the
-operation's latency is over.
+Messages are small: only the new part of a text is sent (see ``core.text``), and only
+the tokens of one-hot rows. Other distributions are left where the controller finds
+them; on one machine that is shared memory. Timestamps come from the system-wide
+monotonic clock, so the controller can put them on one axis. An emulated device computes
+its tokens with a cheap model, and then waits until the operation's latency is over.
 
-``STOP`` says that the current operation is no longer wanted. A device looks for it
-between tokens, between layers and while it waits. It is sent before that operation's
-answer is read, so it always comes before the next operation in the pipe; one that
-comes too late to stop anything is skipped.
+``STOP`` says that the current operation is no longer wanted. A device checks for it
+between tokens, between layers and while it waits. It is sent before the operation's
+answer is read, so it precedes the next operation in the pipe. If it comes too late to
+stop anything, it is skipped.
 
 Knows no method.
 """
@@ -64,19 +63,19 @@ STOP = None
 
 # -- time ------------------------------------------------------------------------------
 class Clock:
-    """The machine's own monotonic clock, which all its processes share.
+    """The machine's monotonic clock, which all its processes share.
 
-    A worker takes it as an argument, so that a test can have it stand still.
+    A worker takes it as an argument, so that a test can stop it.
     """
 
     def now(self) -> float:
-        """Seconds since some moment that is always the same."""
+        """Seconds since some fixed moment."""
         return time.perf_counter()
 
     def wait(self, pipe: Connection, seconds: float) -> bool:
-        """Waits at most that many ``seconds`` until something comes through ``pipe``.
+        """Waits at most ``seconds`` for a message through ``pipe``.
 
-        Returns whether something has come.
+        Returns whether one has come.
         """
         # select counts in microseconds; the pipe's own poll rounds up to milliseconds
         ready, _, _ = select.select([pipe], [], [], max(0.0, seconds))
@@ -85,7 +84,7 @@ class Clock:
 
 # -- messages --------------------------------------------------------------------------
 class Array(NamedTuple):
-    """Rows that were left in shared memory."""
+    """Rows that are in shared memory."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -97,7 +96,7 @@ class Array(NamedTuple):
 
 
 class Certain(NamedTuple):
-    """Rows that are each certain of one token."""
+    """One-hot rows."""
 
     tokens: Tokens
 
@@ -107,7 +106,7 @@ class Certain(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a device is asked: an operation without its text, and that text."""
+    """What a device is asked: an operation, with its text sent separately."""
 
     operation: Operation
     text: TextMessage
@@ -115,11 +114,11 @@ class Question(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came of an operation.
+    """The result of an operation.
 
-    ``start``, ``end``: by the worker's clock. ``performed``: the rows of its output are
-    there themselves, or what is sent for them; none if the operation ``was_stopped``.
-    ``overrun``: emulated, computing took longer than the latency.
+    ``start``, ``end``: by the worker's clock. ``performed``: its output has the rows
+    themselves, or what is sent for them; none if the operation ``was_stopped``.
+    ``overrun``: on an emulated device, computing took longer than the latency.
     """
 
     start: float
@@ -130,9 +129,9 @@ class Reply(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What went wrong, as text: a library's exceptions need not be picklable.
+    """What went wrong, as text: a library's exceptions may not be picklable.
 
-    ``has_lost_rank``: another process of the same device ended, or hangs.
+    ``has_lost_rank``: another process of the same device has ended or hangs.
     """
 
     cause: str
@@ -140,17 +139,17 @@ class Failure(NamedTuple):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the process is of no more use.
+        """Whether the process can no longer be used.
 
         After one of CUDA's own errors, for example an illegal access, every further
-        call to CUDA fails in that process. Lack of memory leaves it as it was.
+        CUDA call in that process fails. Running out of memory does it no harm.
         """
         lacks_memory = re.search(NO_MEMORY, self.cause)
         return "CUDA error" in self.cause and not lacks_memory
 
 
-# Leaves an operation's rows where the controller finds them. It returns what the reply
-# has instead of them; or the rows, if they go with it.
+# Leaves an operation's rows where the controller finds them. Returns what the reply
+# contains instead; or the rows, if the reply carries them.
 LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 
@@ -163,11 +162,11 @@ def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
 
 
 def answer_messages(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """Answers what comes through ``pipe`` until its other end is gone.
+    """Answers the messages from ``pipe`` until its other end is gone.
 
-    ``start(*args)`` returns what answers (message, pipe). Sends None once it is ready,
-    and then one answer for each message that is not STOP. Where anything raises, the
-    answer is a Failure.
+    ``start(*args)`` returns the function that answers (message, pipe). Sends None when
+    ready, and then one answer for each message that is not STOP. If either function
+    raises, the answer is a Failure.
     """
     try:
         answer = attempt(start, *args)
@@ -194,7 +193,7 @@ def end_with_parent() -> None:
 
 
 def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """What ``function`` returns, or a Failure saying why it raised."""
+    """What ``function`` returns, or a Failure with the reason why it raised."""
     try:
         return function(*args)
     except Exception as error:
@@ -204,10 +203,10 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 # -- a device --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeviceSpec:
-    """Which device a worker is to be.
+    """The device that a worker becomes.
 
-    ``index``: which of the devices of its ``role``. ``latency``: emulate it. ``seats``:
-    in a batch, how many requests it serves at a time.
+    ``index``: its number among the devices of its ``role``. ``latency``: emulate it.
+    ``seats``: in a batch, how many requests it serves at a time.
     """
 
     name: str
@@ -227,9 +226,9 @@ def device(
 ) -> Any:
     """Builds the model of a device; returns what answers (question, pipe).
 
-    ``locks``: of the stages that draft and target share. ``rank``: of several processes
-    the first performs the operations and tells the others what to do; those answer to
-    it alone.
+    ``locks``: of the stages that draft and target share. ``rank``: if a device has
+    several processes, the first performs the operations and tells the others what to
+    do; they answer only to it.
     """
     opened = open_pair(pair)
     places = opened.place.of(spec.role, spec.index)
@@ -250,7 +249,7 @@ def device(
 
 
 class Stopping:
-    """Whether STOP has come for the operation under way."""
+    """Whether STOP has come for the current operation."""
 
     def __init__(self, pipe: Connection, clock: Clock):
         self.pipe = pipe
@@ -266,10 +265,10 @@ class Stopping:
 
 
 class Performer:
-    """Performs the operations of one device; emulated, they last as they should.
+    """Performs the operations of one device; if it is emulated, in the given latency.
 
-    ``clock``: by which it reads and spends time; None: the machine's own. See
-    ``device`` for the others.
+    ``clock``: how it reads and spends time; None: the machine's. See ``device`` for the
+    other arguments.
     """
 
     def __init__(
@@ -302,31 +301,31 @@ class Performer:
             steps = self.spec.latency.steps(
                 self.spec.name, operation, done.kept, done.fed
             )
-            lasts = sum(step.seconds for step in steps)
-            is_overrun = start + lasts < self.clock.now() and lasts > 0
+            total = sum(step.seconds for step in steps)
+            is_overrun = start + total < self.clock.now() and total > 0
             spent = self._spend(steps, start, stopping)
             if stopping.has_come:
-                done = operation.until(done, spent / lasts if lasts else 1.0)
+                done = operation.until(done, spent / total if total else 1.0)
                 self.model.cut(done.kept + done.fed)
 
         if stopping.has_come:
-            self.model.wait_for_device()  # what was launched is still this operation's
+            self.model.wait_for_device()  # its launched work counts here, too
         end = self.clock.now()
         output = done.output
         if output is not None and not stopping.has_come:
             rows = _rows_to_send(output, operation, run, self.leave_rows)
             output = Output(output.small, rows)
         elif output is not None:
-            drafts = output.small  # what was drafted before it was stopped
+            drafts = output.small  # drafted before it was stopped
             output = None if drafts is None else Output(drafts, np.empty(0))
         to_send = done._replace(output=output)
         return Reply(start, end, to_send, stopping.has_come, is_overrun)
 
     def _spend(self, steps: Sequence[Step], start: float, stopping: Stopping) -> float:
-        """Waits as long as the ``steps`` last, the first one from ``start`` on.
+        """Waits as long as the ``steps`` last, beginning at ``start``.
 
-        A step on a stage that another process computes on begins when that is over.
-        Returns the seconds that were spent on steps until the end, or until STOP came.
+        If another process is computing on a step's stage, the step begins when that
+        ends. Returns the seconds spent on steps until the end, or until STOP came.
         """
         spent = 0.0
         begins = start
@@ -354,7 +353,7 @@ class Performer:
 def answer_together(
     models: SeatedModels, spec: DeviceSpec, question: Question, pipe: Connection
 ) -> Reply:
-    """Performs what all seats of a batch ask; emulated, it lasts as it should."""
+    """Performs what all seats of a batch ask; if emulated, in the given latency."""
     assert isinstance(question.operation, Together)
     tasks = question.operation.tasks
     clock = Clock()
@@ -380,23 +379,23 @@ def answer_together(
 
 
 def rows_in_reply(rows: Rows) -> Rows:
-    """Rows that go with the reply."""
+    """Leaves rows in the reply itself."""
     return rows
 
 
 def _rows_to_send(
     output: Output, operation: Operation, run: DecodingRun, leave_rows: LeaveRows
 ) -> Any:
-    """Rows as the reply has them."""
+    """What the reply contains for the rows."""
     if operation.gives_distributions and run.sampler.greedy:
         return Certain(tuple(output.rows.argmax(-1).tolist()))
     return leave_rows(output.rows)
 
 
 def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
-    """Leaves rows in memory that is ``shared`` with the controller, if they fit."""
+    """Leaves rows in memory ``shared`` with the controller, if they fit."""
     if rows.nbytes > len(shared):
-        return rows  # with the reply, as what is larger than foreseen
+        return rows  # they do not fit, so they go with the reply
     np.frombuffer(shared, rows.dtype, rows.size)[:] = rows.ravel()
     return Array(rows.shape, rows.dtype.str)
 
@@ -404,7 +403,7 @@ def leave_in_memory(shared: Any, rows: Rows) -> Array | Rows:
 def pin(places: Sequence[str], threads: int) -> None:
     """Binds this process to its ``core:N`` places, counted among the cores it may use.
 
-    ``threads``: how many torch may use, where it is loaded.
+    ``threads``: how many torch may use, if it is loaded.
     """
     cores = [int(p.removeprefix("core:")) for p in places if p.startswith("core:")]
     if cores and hasattr(os, "sched_setaffinity"):  # not on macOS

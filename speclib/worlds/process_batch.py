@@ -1,8 +1,8 @@
 """Requests in lock-step on real devices of this machine, on the wall-clock.
 
-There is a worker process for the draft and one for the target, each with one copy of
-its weights. In a step each of them performs one operation, ``Together``, which is
-whatever all seats ask of it; messages, clocks and faults are those of ``Processes``.
+Draft and target have one worker process each, with one copy of the weights. In a step
+each worker performs one operation, ``Together``: everything that the seats ask of it.
+Messages, clocks and faults are the same as in ``Processes``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SeatedProcesses(Processes):
             preflight.check(self.opened, self.dtype, cached=cached)
 
     def _as_timed(self, operation: Operation) -> Together:
-        """The same operation in every seat at a time."""
+        """The same operation in every seat at once."""
         own = replace(operation, text=tuple(operation.text))
         tasks = tuple(SeatTask(seat, own, self.run) for seat in range(self.seats))
         return Together(self.text, tasks)
@@ -56,16 +56,16 @@ class SeatedProcesses(Processes):
 class ProcessBatch(BatchWorld):
     """``seats`` requests of ``pair`` at a time, in two worker processes.
 
-    ``length``: of the longest text that a seat will hold, in tokens; there must be
-    memory for the keys and values of that many. ``emulate``: a latency; then undilated
-    models compute the tokens, and every step lasts as long as it says. ``timeout``:
-    seconds that a step may take.
+    ``length``: the longest text that a seat will hold, in tokens; its keys and values
+    must fit into memory, for every seat. ``emulate``: a latency; then undilated models
+    compute the tokens, and every step lasts as long as it says. ``timeout``: seconds
+    that a step may take.
 
-    devices: the world that is asked for the steps; see Processes for its faults.
+    devices: the world that performs the steps; see Processes for its faults.
 
-    Raises BadValue for more seats than there may be or than there is memory for, and
-    for models that cannot have several (see ``OpenPair.check_seats``). Use it as a
-    context manager, or ``close()`` it.
+    Raises BadValue for too many seats, for seats that do not fit into memory, and for
+    models that cannot have several (see ``OpenPair.check_seats``). Use it as a context
+    manager, or ``close()`` it.
     """
 
     @checked
@@ -99,7 +99,7 @@ class ProcessBatch(BatchWorld):
         return self.devices.now
 
     def settle(self, with_c: bool) -> None:
-        """Times c, if it is wanted and was not timed before."""
+        """Times c, if ``with_c`` asks for it and it has not been timed yet."""
         self.owner.check()
         if with_c:
             _ = self.cost_ratio
@@ -128,20 +128,20 @@ class ProcessBatch(BatchWorld):
     def _outcome(
         self, name: str, operation: Operation, own: Performed | Failure
     ) -> Performed | DeviceFailed:
-        """What came of an operation, with its rows made whole again."""
+        """The outcome of an operation, with its rows restored."""
         if isinstance(own, Failure):
             return failed(name, operation, own.cause)
         return self.devices.with_rows(own, name)
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that are fed a token of every seat."""
+        """c of passes that are fed one token of every seat."""
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
         return self.devices.cost_ratio
 
     def close(self) -> None:
-        """Ends the workers, for good. A forked child leaves its parent's alone."""
+        """Ends the workers for good. In a forked child, leaves them alone."""
         self.owner.close()
         self.devices.close()
 

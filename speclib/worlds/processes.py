@@ -1,9 +1,9 @@
 """Real devices of this machine: one worker process for each.
 
-Workers start from a fork server that has the heavy imports preloaded. Small messages go
-through pipes. Distributions go through shared memory that has no name, so nothing is
-left behind however a process ends. A worker holds one operation at a time, so a result
-is read before its buffer is written again.
+Workers start from a fork server with the heavy imports preloaded. Small messages go
+through pipes. Distributions go through shared memory without a name, so nothing is left
+behind however a process ends. A worker holds one operation at a time, so each result is
+read before its buffer is overwritten.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Processes(RealDevices[Worker]):
         """Refuses a missing GPU, and models that do not fit into memory."""
         self._refuse_what_does_not_fit()
         shares_devices = self.emulate is not None and self.emulate.shared is not None
-        # Where draft and target share devices: who computes on each.
+        # If draft and target share devices: which worker computes on each.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
 

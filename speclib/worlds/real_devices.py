@@ -1,14 +1,14 @@
-"""Real devices, whatever carries messages to them, and the wall-clock.
+"""Real devices on the wall-clock, over any kind of message passing.
 
 The models are real, or emulated: then cheap models compute the tokens, and every
 operation lasts as long as a latency file says.
 
-Workers start once and serve many requests. Each holds at most one operation, and what
-else is queued stays here. Messages are small: a text only as far as its worker lacks
-it, and of greedy rows only their tokens.
+Workers start once and serve many requests. Each holds at most one operation; the rest
+of the queue stays here. Messages are small: only the part of a text that the worker
+lacks, and only the tokens of greedy rows.
 
-What a worker is, a subclass knows: a process of this machine (``processes``), or an
-actor somewhere in a cluster (``cluster``).
+A subclass decides what a worker is: a process on this machine (``processes``), or an
+actor in a cluster (``cluster``).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from .owner import Owner
 from .performer import Certain, Failure, Question, Reply
 from .world import World
 
-TEXT_LENGTH = 16  # of the texts on which c is measured, in tokens
-PATIENCE = 0.5  # seconds in which workers that are let go end by themselves
+TEXT_LENGTH = 16  # tokens of the text on which c is timed
+PATIENCE = 0.5  # seconds that dismissed workers have to end by themselves
 
 
 class AnyWorker(Protocol):
@@ -58,7 +58,7 @@ class AnyWorker(Protocol):
 
     @property
     def has_followers(self) -> bool:
-        """Whether further processes compute its model with it."""
+        """Whether other processes help to compute its model."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class AnyWorker(Protocol):
         ...
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. That it is gone is noticed when its reply is due."""
+        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
         ...
 
     def interrupt(self) -> None:
@@ -75,21 +75,24 @@ class AnyWorker(Protocol):
         ...
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
-        """Its next message; DeviceLost with the cause when none came in ``timeout``
-        seconds (the argument called ``setting``), or none can come any more."""
+        """Its next message.
+
+        Raises DeviceLost with the cause if none came in ``timeout`` seconds (the
+        argument called ``setting``), or none can come any more.
+        """
         ...
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The numbers of its processes, each on the machine that runs it."""
+        """The IDs of its processes, each on the machine that runs it."""
         ...
 
     def let_go(self) -> None:
-        """Has it end once it is idle."""
+        """Makes it end when it is idle."""
         ...
 
     def stop(self, patience: float) -> None:
-        """Ends it, after at most ``patience`` seconds by force."""
+        """Ends it, by force after ``patience`` seconds."""
         ...
 
 
@@ -99,18 +102,18 @@ W = TypeVar("W", bound=AnyWorker)
 class RealDevices(World, Generic[W]):
     """``pair`` on real devices: a draft and ``servers`` targets.
 
-    ``cancel``: see World. Stopped "immediate", an operation still ends its layer, and
-    on a GPU everything that the GPU was told. ``timeout``: seconds that an operation
-    may take before its device counts as hung; ``start_timeout``: the same for building
-    a model. ``emulate``: a latency; then undilated models compute the tokens, and every
-    operation lasts as long as it says.
+    ``cancel``: see World. With "immediate", a stopped operation still finishes its
+    layer, and on a GPU every kernel that was launched. ``timeout``: seconds that an
+    operation may take before its device counts as hung; ``start_timeout``: the same for
+    building a model. ``emulate``: a latency; then undilated models compute the tokens,
+    and every operation lasts as long as it says.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
-    the next request begins, and so is one whose message an interrupt cut. Use it as a
-    context manager, or ``close()`` it.
+    the next request begins, and so is one whose message was cut by an interrupt. Use it
+    as a context manager, or ``close()`` it.
 
     A subclass is a way to reach workers. It provides ``_prepare``, ``_start_worker``,
-    ``_wait`` and, where rows do not come with a reply, ``_find_rows``.
+    ``_wait`` and, if rows do not come with a reply, ``_find_rows``.
     """
 
     opened: OpenPair
@@ -128,8 +131,8 @@ class RealDevices(World, Generic[W]):
         start_timeout: Patience = 300.0,
     ):
         check_dtype(dtype)
-        # Two vocabularies, or a model that no method runs: that fails here, and not in
-        # a worker.
+        # A pair with two vocabularies, or a model that no method runs, fails here and
+        # not in a worker.
         super().__init__(device_names(servers), cancel, open_pair(pair))
         self.pair = self.opened.pair
         self.kind = "measured" if emulate is None else "emulated"
@@ -140,9 +143,13 @@ class RealDevices(World, Generic[W]):
         self._prepare()
 
         self._workers: dict[str, W] = {}
-        self._senders: dict[str, TextSender] = {}  # what each has of the text
-        self._asked: dict[str, AnyFuture] = {}  # what each was sent and did not answer
-        self._broken: dict[str, DeviceFailed] = {}  # why they have no worker until then
+        self._senders: dict[str, TextSender] = {}  # what each worker has of the text
+        self._asked: dict[
+            str, AnyFuture
+        ] = {}  # what each was sent and has not answered
+        self._broken: dict[
+            str, DeviceFailed
+        ] = {}  # why a device has no worker until the next request
         weakref.finalize(self, _dismiss_own, self.owner, self._workers)
         self._zero()
         try:
@@ -152,15 +159,15 @@ class RealDevices(World, Generic[W]):
             raise
 
     def _prepare(self) -> None:
-        """Makes ready what workers need to start.
+        """Prepares what workers need to start.
 
-        Raises BadValue for a pair that has no place here, before its models are read.
+        Raises BadValue for a pair that cannot run here, before its models are read.
         """
         raise NotImplementedError
 
     # -- workers -----------------------------------------------------------------------
     def _start_missing_workers(self) -> None:
-        """Starts them all at once, and waits until they are ready."""
+        """Starts all missing workers at once, and waits until they are ready."""
         missing = self._missing()
         try:
             for name in missing:
@@ -181,9 +188,9 @@ class RealDevices(World, Generic[W]):
 
     @property
     def processes(self) -> dict[str, tuple[int, ...]]:
-        """The numbers of the processes that each device is, that of rank 0 first.
+        """The IDs of each device's processes, rank 0 first.
 
-        A device that was lost, or is not started yet, is not among them.
+        Devices that were lost or have not started yet are missing.
         """
         workers = dict(self._workers)  # it may change in another thread
         return {name: worker.pids for name, worker in workers.items()}
@@ -197,10 +204,10 @@ class RealDevices(World, Generic[W]):
         raise NotImplementedError
 
     def _note_ready(self, name: str, answer: Any) -> None:
-        """A device's model is built; ``answer``: what its worker says of itself."""
+        """A device's model is built; ``answer``: its worker's first message."""
 
     def _receive(self, name: str, timeout: float, setting: str = "timeout") -> Any:
-        """The next message of a worker, or DeviceLost saying how it was lost."""
+        """The next message of a worker. Raises DeviceLost with the cause."""
         try:
             return self._workers[name].receive(timeout, setting)
         except DeviceLost as error:
@@ -226,10 +233,9 @@ class RealDevices(World, Generic[W]):
         self._start_missing_workers()
 
     def _drain(self) -> None:
-        """Leaves every device idle.
+        """Makes every device idle.
 
-        An interrupt may have made it unknown what a worker was asked; such workers are
-        dropped.
+        After an interrupt we may not know what a worker was asked; we drop it then.
         """
         for name, future in self._running.items():
             if future is not self._asked.get(name):
@@ -245,11 +251,10 @@ class RealDevices(World, Generic[W]):
         self._asked[future.device] = future
 
     def _ask(self, future: AnyFuture) -> None:
-        """Sends its worker an operation, and of the text what the worker lacks.
+        """Sends a worker an operation, and the part of the text that it lacks.
 
-        Where an interrupt cuts this short, ``_asked`` lacks the future: the worker is
-        dropped with the next request, and what it has of the text does not matter any
-        more.
+        If an interrupt cuts this short, the future is missing in ``_asked``. Then the
+        next request drops the worker, and it no longer matters what it has of the text.
         """
         sender = self._senders[future.device]
         operation = replace(future.op, text=())
@@ -259,12 +264,12 @@ class RealDevices(World, Generic[W]):
         sender.note_sent(future.op.text, text)
 
     def _abort(self, future: AnyFuture) -> None:
-        """Its worker looks for this between layers, then answers with what it has."""
+        """Its worker checks for this between layers, then answers with what it has."""
         if future.device in self._workers:
             self._workers[future.device].interrupt()
 
     def _step(self) -> None:
-        """Waits for the next reply of any busy device, and takes it in."""
+        """Waits for the next reply of any busy device, and handles it."""
         busy = [future for future in self._running.values() if future is not None]
         for future in busy:
             if future.device not in self._workers:
@@ -290,7 +295,7 @@ class RealDevices(World, Generic[W]):
             self._take_reply(answering, reply)
 
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
-        """The future whose worker says something or ends; None if none does in time.
+        """The future of a worker that has answered or ended; None if none did in time.
 
         ``patience``: seconds.
         """
@@ -303,15 +308,15 @@ class RealDevices(World, Generic[W]):
 
     @staticmethod
     def _wait(signs: list[Any], patience: float) -> list[Any]:
-        """Those of workers' ``signs`` that are ready; none if none is in time."""
+        """The ``signs`` of workers that are ready; empty if none is in time."""
         raise NotImplementedError
 
     def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
-        """Nothing came in time: the device that has worked longest counts as hung."""
+        """No reply came in time: the device that has worked longest counts as hung."""
         oldest = _oldest(busy)
         worker = self._workers.pop(oldest.device)
         worker.stop(0.0)
-        rank = " of rank 0" if worker.has_followers else ""  # it would name another one
+        rank = " of rank 0" if worker.has_followers else ""  # it reports others
         error = DeviceLost(
             f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
             f"{rank} in {self.timeout:g} s; it was stopped. Slow hardware: "
@@ -322,10 +327,10 @@ class RealDevices(World, Generic[W]):
     def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
         """An operation raised in its worker.
 
-        The worker is of no more use where its device has several processes, for they
-        may be at different points, or where a GPU's error lasts. The next request gets
-        another one. The device is lost only if one of its processes is: any other error
-        would come again.
+        The worker can no longer be used if its device has several processes, which may
+        now be at different points, or if a GPU's error is lasting. The next request
+        gets a new one. The device counts as lost only if one of its processes is: any
+        other error would recur.
         """
         error = failed(future.device, future.op, failure.cause)
         worker = self._workers[future.device]
@@ -337,7 +342,7 @@ class RealDevices(World, Generic[W]):
             return
 
         if future.device not in self._workers:
-            self._broken[future.device] = error  # also if nobody wanted this operation
+            self._broken[future.device] = error  # even if this operation was cancelled
         self._lose(future, error)
 
     def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
@@ -353,7 +358,7 @@ class RealDevices(World, Generic[W]):
         return reply.start - self._origin, reply.end - self._origin
 
     def with_rows(self, performed: Performed, device: str) -> Performed:
-        """The same with the rows themselves, where something was sent for them."""
+        """The same, with the rows instead of what was sent for them."""
         if performed.output is None:
             return performed
         small, rows = performed.output
@@ -364,7 +369,7 @@ class RealDevices(World, Generic[W]):
         return performed._replace(output=Output(small, rows))
 
     def _find_rows(self, left: Any, device: str) -> Rows:
-        """The rows that a worker has left somewhere; ``left``: its ``LeaveRows``."""
+        """The rows that a worker has left; ``left``: what ``LeaveRows`` returned."""
         raise NotImplementedError
 
     def _lose(self, future: AnyFuture, error: DeviceFailed | DeviceLost) -> None:
@@ -374,10 +379,10 @@ class RealDevices(World, Generic[W]):
     # -- latencies ---------------------------------------------------------------------
     @cached_property
     def cost_ratio(self) -> CostRatio:
-        """c of the emulated passes; else as a handful of passes shows it.
+        """c of the emulated passes; else c as timed by a handful of passes.
 
-        They are timed once, before the first request that asks for c, and warm the
-        workers up.
+        They are timed once, before the first request that asks for c, and warm up the
+        workers.
         """
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c)
@@ -392,7 +397,7 @@ class RealDevices(World, Generic[W]):
     def _take_trial(self, drafted: int) -> Trial:
         """One pass of every target and, at the same time, ``drafted`` draft passes.
 
-        The text is always the same, so that each pass is fed its last token alone.
+        The text is always the same, so each pass is fed only its last token.
         """
         operations: dict[str, Operation] = {"draft": Propose(self.text, drafted)}
         for target in self.targets:
@@ -406,13 +411,13 @@ class RealDevices(World, Generic[W]):
         return Trial(target=median(seconds.values()), draft=draft / drafted)
 
     def _as_timed(self, operation: Operation) -> Operation:
-        """What is timed for c, as devices are asked for it by requests."""
+        """The operation to time for c, in the form in which requests submit it."""
         return operation
 
     def compute_at_once(
         self, operations: Mapping[str, Operation]
     ) -> dict[str, tuple[Any, float]]:
-        """Has devices compute at the same time; the result and the seconds of each."""
+        """Makes devices compute at the same time: the result and seconds of each."""
         earlier = len(self._events)
         futures = {name: self.submit(name, op) for name, op in operations.items()}
         self.all(*futures.values())
@@ -426,7 +431,7 @@ class RealDevices(World, Generic[W]):
 
 
 def _dismiss_own(owner: Owner, workers: dict[str, Any]) -> None:
-    """Ends ``workers``, but not from a forked child: they are its parent's."""
+    """Ends ``workers``, but not in a forked child: they belong to its parent."""
     if owner.is_here:
         dismiss(workers)
 
@@ -445,5 +450,5 @@ def dismiss(workers: dict[str, Any]) -> None:
 
 
 def _oldest(busy: list[AnyFuture]) -> AnyFuture:
-    """What a device has worked on longest."""
+    """The operation that has been running longest."""
     return min(busy, key=lambda future: future.start)

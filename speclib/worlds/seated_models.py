@@ -1,7 +1,7 @@
-"""The models of one device that serves several requests, and their common passes.
+"""The models of one device that serves several requests, and their shared passes.
 
-The operations of all seats are performed side by side: each until its model wants a
-pass. Then one pass is made for all of them::
+The operations of all seats are performed side by side: each runs until its model needs
+a pass. Then one pass is made for all of them::
 
     seat 0    propose 3    pass    pass    pass
     seat 1    propose 1    pass
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class SeatTask(NamedTuple):
-    """What a seat asks: an operation with its text, and the run that it is of."""
+    """What a seat asks for: an operation with its text, and the run it belongs to."""
 
     seat: int
     operation: Operation
@@ -52,7 +52,7 @@ class SeatTask(NamedTuple):
 class Together(Operation):
     """What several seats ask of one device in a step: an operation like any other.
 
-    Its own text is empty. No trace has it, for the seats' traces have its parts.
+    Its own text is empty. It is in no trace: the seats' traces have its parts.
     """
 
     tasks: tuple[SeatTask, ...] = ()
@@ -61,7 +61,7 @@ class Together(Operation):
     payload_type = Payload
 
     def run(self, model: Any, run: DecodingRun) -> Output:
-        """What came of each task, in their order; ``model``: SeatedModels."""
+        """The outcome of each task, in order; ``model``: SeatedModels."""
         return Output(model.perform(self.tasks), np.empty(0))
 
     def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
@@ -77,16 +77,16 @@ class SeatedModels:
     def __init__(
         self, opened: OpenPair, role: Role, seats: int, dtype: str, dilated: bool
     ):
-        self._turn: Turn | None = None  # whose seat is running
+        self._turn: Turn | None = None  # of the seat that is running
         self._network: SharedNetwork | None = None
-        self._feeds: list[tuple[Turn, Feed]] = []  # of the pass that comes
+        self._feeds: list[tuple[Turn, Feed]] = []  # of the next pass
         self._logits: dict[Turn, Any] = {}
         self._models = opened.build_seats(
             role, seats, dtype, dilated=dilated, ask=self._ask
         )
 
     def perform(self, tasks: Sequence[SeatTask]) -> list[Performed | Exception]:
-        """What came of each task, or why it failed."""
+        """The outcome of each task, or its error."""
         outcomes: list[Performed | Exception] = [NOTHING] * len(tasks)
 
         def perform_one(number: int) -> None:
@@ -110,7 +110,7 @@ class SeatedModels:
         return outcomes
 
     def _ask(self, network: SharedNetwork, feed: Feed) -> Any:
-        """Called in a seat's turn: its logits, once the pass of all is made."""
+        """Called in a seat's turn: its logits, once the shared pass is made."""
         turn = self._turn
         assert turn is not None, "a seat runs in its turn"
         self._network = network
@@ -119,7 +119,7 @@ class SeatedModels:
         return self._logits.pop(turn)
 
     def _make_pass(self) -> None:
-        """Makes the pass that seats wait for, if any does."""
+        """Makes the pass that seats wait for, if any."""
         feeds, self._feeds = self._feeds, []
         if not feeds:
             return

@@ -1,7 +1,7 @@
-"""Devices that worker processes share: who computes on each, and who waits.
+"""Devices that worker processes share: which one computes, which ones wait.
 
 A device computes one step at a time, first come, first served, as with ``Stages`` on a
-simulated clock. A process that is killed gives back what it held.
+simulated clock. A process that is killed releases what it held.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable
 from multiprocessing import reduction
 from typing import Any
 
-LOOK_EVERY = 0.0002  # seconds between looks at a lock that another process holds
+LOOK_EVERY = 0.0002  # seconds between attempts to take a lock
 
 
 class StageLocks:
-    """The order among worker processes, by locks on two bytes for each stage.
+    """The order of worker processes, from locks on two bytes for each stage.
 
     The process that computes holds one byte, the next in line the other. So a process
-    that gives a stage back and asks for it again comes after one that waits. The
-    kernel frees what a process held when it ends, however it ends. Sent to a worker
-    while that is started, this opens the same file there.
+    that gives a stage back and asks for it again comes after one that waits. When a
+    process ends, however it ends, the kernel releases its locks. Sent to a worker at
+    its start, it opens the same file there.
     """
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class StageLocks:
         self._file = state.detach()
 
     def enter(self, stage: int, stopped: Callable[[float], bool]) -> bool:
-        """Waits until this process has the stage; False where it was ``stopped``.
+        """Waits until this process has the stage; False if it was ``stopped``.
 
-        ``stopped(seconds)`` waits at most that long for the word that the operation is
+        ``stopped(seconds)`` waits at most that long to learn whether the operation is
         no longer wanted.
         """
         computing, next_in_line = 2 * stage, 2 * stage + 1
@@ -65,5 +65,5 @@ class StageLocks:
         return True
 
     def _give_back(self, byte: int) -> None:
-        """Gives a lock back; one that this process does not have is left alone."""
+        """Releases a lock, if this process has it."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)

@@ -1,7 +1,7 @@
-"""Functions that take turns: each has a thread, and one of them runs at a time.
+"""Functions that take turns: each has a thread, and only one of them runs at a time.
 
-So plain functions that wait can take turns in a fixed order: their leader resumes one,
-and it runs until it pauses or ends.
+So plain functions that wait can alternate in a fixed order: the caller resumes one, and
+it runs until it pauses or ends.
 
 Knows no world and no method.
 """
@@ -15,11 +15,11 @@ from speclib.errors import SpeclibError
 
 
 class GivenUp(BaseException):
-    """Raised where a function pauses that is not to go on."""
+    """Raised where a function has paused, to end it."""
 
 
 class Turn:
-    """``function()``, which runs only while it is resumed.
+    """``function()``, which runs only when it is resumed.
 
     is_over: whether it has ended. Raises SpeclibError if no thread can be started.
     """
@@ -35,8 +35,8 @@ class Turn:
             threading.Thread(target=self._run, daemon=True).start()
         except RuntimeError as error:
             raise SpeclibError(
-                "several requests at a time take turns in threads, and this Python "
-                f"starts none ({error}): leave out batch"
+                "several requests at a time take turns in threads, but this Python "
+                f"cannot start one ({error}): leave out batch"
             ) from error
 
     def resume(self) -> None:
@@ -54,7 +54,7 @@ class Turn:
             raise GivenUp
 
     def give_up(self) -> None:
-        """Ends it where it has paused, if it has not ended."""
+        """Ends it where it has paused, unless it has ended already."""
         self._is_given_up = True
         if not self.is_over:
             self.resume()
@@ -66,7 +66,7 @@ class Turn:
                 self._function()
         except GivenUp:
             pass
-        except BaseException as error:  # it is raised where it was resumed
+        except BaseException as error:  # ``resume`` raises it
             self._error = error
         finally:
             self.is_over = True

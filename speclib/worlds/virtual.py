@@ -1,16 +1,16 @@
 """The virtual clock: a method's real code, with durations from a latency file.
 
-The clock is a heap of (time, sequence number). Equal times are the norm, so ties have
-an order: that of starting. A method that must not depend on that order waits with
-``earliest``, which takes in a whole moment. Sums of the same seconds in another order
-differ by rounding, so times that only rounding tells apart are the same moment.
+The clock is a heap of (time, sequence number). Equal times are the norm, so ties are
+handled in the order in which they started. A method that must not depend on that order
+waits with ``earliest``, which covers a whole moment. Adding the same seconds in another
+order changes the rounding, so times that differ only by rounding are the same moment.
 
-Models compute their tokens at once; only the durations are simulated. Prefill and
-catching up are charged too, since ``Prefix`` counts what is fed here as everywhere.
-Where draft and target share devices, an operation is a chain of steps, and each waits
-until its device is free. Where messages take time, an operation begins when the
-question has come to its device, and is done when the answer has come back; a device is
-asked the next thing only then, as on a real network.
+Models compute their tokens at once; only the durations are simulated. They include
+prefill and catching up, since ``Prefix`` counts the tokens fed here as everywhere. If
+draft and target share devices, an operation is a chain of steps, and each step waits
+until its device is free. If messages take time, an operation begins when the question
+reaches its device and is done when the answer is back. Only then is the device asked
+again, as on a real network.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ SAME_MOMENT = 1e-9  # of the time since the start; rounding is less
 
 
 class Scheduled(NamedTuple):
-    """An entry of the clock's heap: at ``time``, this ``happens`` to ``future``."""
+    """An entry of the clock's heap: at ``time``, it calls ``happens(future)``."""
 
     time: float
-    number: int  # in the order of starting
+    number: int  # in the order of scheduling
     future: AnyFuture
     happens: Callable[[AnyFuture], None]
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far an operation is: the ``steps`` that have not ended.
+    """The progress of an operation: the ``steps`` that have not ended.
 
-    ``done``, ``error``: what it gives at its end. ``spent``: seconds of the steps that
+    ``done``, ``error``: its result at the end. ``spent``: seconds of the steps that
     have ended. ``since``: when the first of ``steps`` began; None while it waits for
-    its stage. ``end``: when the device was done with it.
+    its stage. ``end``: when the device finished it.
     """
 
     steps: deque[Step]
@@ -60,16 +60,16 @@ class Progress:
     end: float | None = None
 
     def share_spent(self, now: float) -> float:
-        """How much of the operation is over, of the seconds that it computes."""
-        lasts = self.spent + sum(step.seconds for step in self.steps)
+        """The share of its computing seconds that is over."""
+        total = self.spent + sum(step.seconds for step in self.steps)
         spent = self.spent
         if self.since is not None:
             spent += now - self.since
-        return spent / (lasts or 1.0)  # it may last no time at all
+        return spent / (total or 1.0)  # it may take no time at all
 
 
 class Stages:
-    """Devices that draft and target share: who computes on each, and who waits.
+    """Devices that draft and target share: which operation computes, which ones wait.
 
     A stage computes one step at a time, first come, first served. Among worker
     processes ``StageLocks`` keeps the same order.
@@ -79,13 +79,13 @@ class Stages:
         self._queues: dict[int, deque[AnyFuture]] = {}
 
     def enter(self, stage: int, future: AnyFuture) -> bool:
-        """Asks for a stage; whether it is free, so that ``future`` has it now."""
+        """Asks for a stage. Returns whether it was free: ``future`` then has it."""
         queue = self._queues.setdefault(stage, deque())
         queue.append(future)
         return queue[0] is future
 
     def leave(self, stage: int, future: AnyFuture) -> AnyFuture | None:
-        """Gives a stage back, or waits for it no more; who now has it, if new."""
+        """Gives a stage back, or stops waiting for it. Returns a new holder, if any."""
         queue = self._queues[stage]
         had_it = queue[0] is future
         queue.remove(future)
@@ -135,7 +135,7 @@ class Virtual(World):
         return self.latency.drafts_beside_a_pass()
 
     def _make_ready(self) -> None:
-        """Nothing computes here: what an interrupt left half done is forgotten."""
+        """Forgets what an interrupt left half done: nothing computes here."""
         for name in self.devices:
             self._running[name] = None
             self._queue[name].clear()
@@ -145,7 +145,7 @@ class Virtual(World):
         self._heap: list[Scheduled] = []
         self._progress: dict[AnyFuture, Progress] = {}
         self._stages = Stages()
-        # Of a message between the controller and each device.
+        # How long a message takes between the controller and each device.
         self._message_seconds = {
             name: self.latency.message_to(name) for name in self.devices
         }
@@ -154,7 +154,7 @@ class Virtual(World):
         error = None
         try:
             done = perform(future.op, self.models[future.device], self.run)
-        except Exception as raised:  # it comes out when the method waits
+        except Exception as raised:  # the method gets it when it waits
             done = NOTHING
             error = failed_by(future.device, future.op, raised)
         steps = self.latency.steps(future.device, future.op, done.kept, done.fed)
@@ -167,14 +167,14 @@ class Virtual(World):
         done: Performed,
         error: Exception | None = None,
     ) -> None:
-        """Has an operation take these steps, and then give ``done`` or ``error``."""
+        """Makes an operation take these steps, and then give ``done`` or ``error``."""
         self._progress[future] = Progress(deque(steps), done, error)
         if self._message_seconds[future.device]:
             future.sent = self._now
         self._send(future, self._arrive)
 
     def _send(self, future: AnyFuture, happens: Callable[[AnyFuture], None]) -> None:
-        """What ``happens`` when a message arrives; at once where it takes no time."""
+        """Calls ``happens(future)`` when a message to or from its device arrives."""
         message = self._message_seconds[future.device]
         if message:
             self._schedule(self._now + message, future, happens)
@@ -182,7 +182,7 @@ class Virtual(World):
             happens(future)
 
     def _arrive(self, future: AnyFuture) -> None:
-        """The question has come to the device."""
+        """The question has reached the device."""
         future.start = self._now
         self._queue_step(future)
 
@@ -199,7 +199,7 @@ class Virtual(World):
         self._schedule(ends, future, self._end_step)
 
     def _leave_step(self, future: AnyFuture) -> None:
-        """The operation's first step is over, or given up; its stage goes on."""
+        """The operation's first step is over or given up, and its stage free again."""
         progress = self._progress[future]
         progress.since = None
         step = progress.steps.popleft()
@@ -216,7 +216,7 @@ class Virtual(World):
     def _step(self) -> None:
         time, _, future, happens = heappop(self._heap)
         if self._running[future.device] is not future:
-            return  # it was aborted, and its device went on
+            return  # it was aborted, and its device does something else
         self._now = time
         happens(future)
 
@@ -224,7 +224,7 @@ class Virtual(World):
         """The operation's first step has ended."""
         progress = self._progress[future]
         if progress.end is not None:
-            return  # it was stopped before
+            return  # it was stopped earlier
         progress.spent += progress.steps[0].seconds
         self._leave_step(future)
         if progress.steps and progress.error is None:
@@ -233,12 +233,12 @@ class Virtual(World):
             self._answer(future)
 
     def _answer(self, future: AnyFuture) -> None:
-        """The device is done with the operation, and says so."""
+        """The device has finished the operation, and sends its answer."""
         self._progress[future].end = self._now
         self._send(future, self._receive)
 
     def _receive(self, future: AnyFuture) -> None:
-        """The answer has come to the controller, with what there is."""
+        """The answer has reached the controller."""
         if self._message_seconds[future.device]:
             future.received = self._now
         progress = self._progress.pop(future)
@@ -257,16 +257,16 @@ class Virtual(World):
         """The device stops."""
         progress = self._progress[future]
         if progress.end is not None:
-            return  # it was done already, and its answer is on the way
+            return  # it is done, and its answer is on the way
         progress.done = self._until_now(future)
         progress.error = Cancelled("cancelled")
         self._leave_step(future)
         self._answer(future)
 
     def _until_now(self, future: AnyFuture) -> Performed:
-        """What there is of an operation that is stopped now.
+        """What an operation that is stopped now has computed.
 
-        Of a pass that was aborted nothing stays cached.
+        Nothing of an aborted pass stays cached.
         """
         progress = self._progress[future]
         done = NOTHING

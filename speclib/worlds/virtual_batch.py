@@ -35,7 +35,7 @@ class VirtualBatch(BatchWorld):
     def give_models(self, seat: Seat, models: Mapping[str, Model]) -> None:
         """``models``: device name -> the model that computes the seat's next request.
 
-        On a real machine all seats have the same weights, and a cache each.
+        On a real machine all seats share the weights, and each has its own cache.
         """
         self._models[seat.number] = models
         seat.context = min(model.context for model in models.values())
@@ -81,21 +81,21 @@ class VirtualBatch(BatchWorld):
     def _compute(
         self, name: str, tasks: Sequence[SeatTask]
     ) -> list[Performed | Exception]:
-        """What a device gives each seat, or why it failed."""
+        """What a device computes for each seat, or its error."""
         outcomes: list[Performed | Exception] = []
         for seat, operation, run in tasks:
             try:
                 model = self._models[seat][name]
                 outcomes.append(perform(operation, model, run))
-            except Exception as raised:  # it comes out when the page waits
+            except Exception as raised:  # the method gets it when it waits
                 outcomes.append(raised)
         return outcomes
 
 
 class VirtualPairBatch(VirtualBatch):
-    """``seats`` requests of a pair: its models write the tokens here, undilated.
+    """``seats`` requests of a pair, whose undilated models write the tokens here.
 
-    All seats share their weights. Raises BadValue as ``OpenPair.check_seats`` does.
+    All seats share the weights. Raises BadValue as ``OpenPair.check_seats`` does.
     """
 
     def __init__(self, opened: OpenPair, seats: int, latency: Latency, dtype: str):

@@ -1,10 +1,10 @@
-"""Processes of our own, and how they are started, spoken to and missed.
+"""Worker processes: how to start them, exchange messages, and notice their loss.
 
-They come from a fork server that has the heavy imports preloaded, answer messages
-through a pipe, and end when we do. It is noticed when one dies or hangs.
+They come from a fork server with the heavy imports preloaded, answer messages through a
+pipe, and end when we do. We notice when one dies or hangs.
 
-This works from a script (no ``__main__`` guard is needed), a notebook kernel and
-papermill. Knows no operation and no world: what a process does is ``performer``'s.
+This works from a script (without a ``__main__`` guard), a notebook kernel and
+papermill. Knows no operation and no world: ``performer`` has what a process does.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ from .forkserver_preload import PARENT
 from .performer import STOP, Question, serve
 
 CONTEXT = multiprocessing.get_context("forkserver")
-STARTING = threading.RLock()  # an interrupt may leave it held: its own thread can go on
-PATIENCE = 0.5  # seconds in which an idle worker ends once its pipe is closed
+STARTING = (
+    threading.RLock()
+)  # an interrupt may leave it held: its thread can enter again
+PATIENCE = 0.5  # seconds for an idle worker to end once its pipe is closed
 SIGKILLED = -9
 
 PRELOADED = [
@@ -45,7 +47,7 @@ PRELOADED = [
     "speclib.data.pairs",
     "speclib.models.toy",
 ]
-PRELOADED_FOR_REAL_MODELS = [  # or every worker would import it, 3 s
+PRELOADED_FOR_REAL_MODELS = [  # or every worker would import them, 3 s
     "speclib.models.hf",
     "speclib.models.dilate",
     "transformers.models.llama.modeling_llama",
@@ -57,9 +59,9 @@ OURS: WeakSet[Any] = WeakSet()  # the processes that were started here
 class Worker:
     """A running process that answers messages about ``pair`` (see ``performer.serve``).
 
-    ``start(pair, *args)`` runs in it and returns what answers. With several ``ranks``
-    there are others that answer to this one, and all wait ``patience`` seconds for each
-    other; each is started with its Rank:
+    ``start(pair, *args)`` runs in it and returns the function that answers. With
+    several ``ranks``, further processes answer to this one. All wait ``patience``
+    seconds for each other, and each is started with its Rank:
 
         controller ── pipe ── rank 0 ──┬── pipe ── rank 1
                                        └── pipe ── rank 2
@@ -103,7 +105,7 @@ class Worker:
     def _start(
         self, their_end: Connection, links: list[tuple[Connection, Connection]]
     ) -> None:
-        """Starts all processes, and closes the pipes' ends that are theirs."""
+        """Starts all processes, and closes their ends of the pipes here."""
         try:
             with no_main():
                 for process in self.processes:
@@ -114,14 +116,14 @@ class Worker:
                 "the next request tries again"
             ) from error
         except BaseException:
-            self.pipe.close()  # a process that is there already ends by this
+            self.pipe.close()  # ends a process that has started already
             raise
         finally:
             for end in (their_end, *chain(*links)):
                 end.close()
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. A broken pipe is noticed when the reply is due."""
+        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(question)
 
@@ -133,14 +135,14 @@ class Worker:
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
         """The next message.
 
-        Raises DeviceLost with the cause when none can come any more, or when none came
-        in ``timeout`` seconds (the argument called ``setting``). The process is gone
-        then.
+        Raises DeviceLost with the cause if none can come any more, or none came in
+        ``timeout`` seconds (the argument called ``setting``). The process has then
+        ended.
         """
         until = time.monotonic() + timeout
         ready = wait(self.signs, timeout)
         if any(process.exitcode == 0 for process in self.followers):
-            # A follower that ended in order: the first rank will say why.
+            # A follower ended normally: the first rank will say why.
             still = max(0.0, until - time.monotonic())
             ready = wait([self.pipe, self.process.sentinel], still)
         with contextlib.suppress(EOFError, OSError):
@@ -156,7 +158,7 @@ class Worker:
         raise DeviceLost(self._how_it_ended(ready))
 
     def _how_it_ended(self, ready: list[Any]) -> str:
-        """Which process ended, and how; ``ready``: the sentinels that said so."""
+        """Which process ended, and how; ``ready``: the sentinels that are ready."""
         rank, ended = 0, self.process
         for number, process in enumerate(self.processes):
             if process.sentinel in ready:
@@ -165,7 +167,7 @@ class Worker:
         which = f"rank {rank}'s process" if self.has_followers else "process"
         why = ""
         if ended.exitcode == SIGKILLED:
-            why = ": it was killed, by the system perhaps, for lack of memory"
+            why = ": it was killed, perhaps by the system for lack of memory"
         return f"{which} ended with exit code {ended.exitcode}{why}"
 
     def let_go(self) -> None:
@@ -173,7 +175,7 @@ class Worker:
         self.pipe.close()
 
     def stop(self, patience: float = PATIENCE) -> None:
-        """Closes the pipe, and kills a worker that does not end by this in time."""
+        """Closes the pipe, and kills a worker that has not ended ``patience`` later."""
         self.let_go()
         try:
             self.process.join(patience)
@@ -185,7 +187,7 @@ class Worker:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The numbers of its processes that were started."""
+        """The IDs of its processes that have started."""
         pids = (process.pid for process in self.processes)
         return tuple(pid for pid in pids if pid is not None)
 
@@ -196,20 +198,20 @@ class Worker:
 
 
 def refuse_daemon() -> None:
-    """Raises SpeclibError in a process that may start none."""
+    """Raises SpeclibError in a process that may not start others."""
     if multiprocessing.current_process().daemon:
         raise SpeclibError(
-            f"{multiprocessing.current_process().name} is a daemonic process, as those "
-            "of multiprocessing.Pool are, and may start no worker processes: take "
+            f"{multiprocessing.current_process().name} is a daemonic process, as in "
+            "multiprocessing.Pool, and may not start worker processes: take "
             "concurrent.futures.ProcessPoolExecutor, or world='virtual'"
         )
 
 
 def leave_to_parent() -> None:
-    """Called in a child that was forked: workers and fork server are its parent's.
+    """Called in a forked child: workers and fork server belong to its parent.
 
-    At its end such a child would kill all that multiprocessing has started, and a
-    server that is not its own child it cannot ask for workers.
+    At its end the child would kill everything that multiprocessing has started, and it
+    cannot get workers from a server that is not its own child.
     """
     started = getattr(multiprocessing.process, "_children")  # noqa: B009  (no type)
     started -= set(OURS)
@@ -225,12 +227,11 @@ os.register_at_fork(after_in_child=leave_to_parent)
 
 
 def serving(heavy: bool = False) -> None:
-    """Sees to it that a fork server runs.
+    """Makes sure that a fork server runs.
 
-    The first call decides whether it has torch imported: as for real models
-    (``heavy``), or where we have it ourselves. Interrupts, which a terminal sends to
-    all, are ours alone: the server starts with them blocked, and so do the processes it
-    forks.
+    The first call decides whether it imports torch: for real models (``heavy``), or if
+    we have imported it ourselves. A terminal sends interrupts to all processes, but
+    only we handle them: the server and the processes it forks start with them blocked.
     """
     if heavy:
         with_torch = find_spec("torch") is not None
@@ -239,7 +240,7 @@ def serving(heavy: bool = False) -> None:
     modules = PRELOADED + (PRELOADED_FOR_REAL_MODELS if with_torch else [])
     CONTEXT.set_forkserver_preload(modules)
 
-    gpus.prepare_environment()  # the server's, and with it every worker's
+    gpus.prepare_environment()  # of the server, and so of every worker
     resource_tracker.ensure_running()  # it unblocks signals when it starts: so first
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ[PARENT] = str(os.getpid())
@@ -252,9 +253,10 @@ def serving(heavy: bool = False) -> None:
 
 @contextlib.contextmanager
 def no_main() -> Iterator[None]:
-    """Hides the user's script while a worker starts, so that it is not run again there.
+    """Hides the user's script while a worker starts, so that it does not run there.
 
-    One thread at a time: the second would take the first one's blank for the script.
+    One thread at a time: a second one would take the first one's empty module for the
+    script.
     """
     with STARTING:
         script = sys.modules["__main__"]

@@ -1,27 +1,27 @@
 """The seam between methods and devices.
 
 A method has one thread of decisions and several busy devices. So it is a plain function
-that submits operations to devices and waits for their futures. Nothing in it is async,
-and it knows neither time nor hardware. A world runs it:
+that submits operations to devices and waits for their futures. It contains no async
+code, and knows neither time nor hardware. A world runs it:
 
     devices   have names, and each does one operation at a time, first come, first
-              served. A world has ``draft`` and ``target``; where there are more of a
-              kind, also ``drafts`` and ``targets``
-    submit    queues an operation on a device and gives a Future
-    all       waits for every one of some futures and returns their results in order
-    first     waits until any of some futures is done and returns that future
-    earliest  waits the same, and returns all that have ended by then
-    cancel    says that results are no longer wanted. A device that is busy with one
-              is freed by the world's cancel policy: "immediate" at once, "after-op"
-              when its operation ends
-    errors    an operation that raises ends the method wherever it waits next, with a
-              DeviceFailed. Only the loss of a device is the method's to handle
+              served. A world has a ``draft`` and a ``target``; ``drafts`` and
+              ``targets`` list all of each kind
+    submit    queues an operation on a device and returns a Future
+    all       waits for all the given futures and returns their results in order
+    first     waits until one of the given futures is done and returns it
+    earliest  waits likewise, and returns every future that has ended by then
+    cancel    says that results are no longer wanted. The cancel policy decides when a
+              busy device is free again: "immediate" at once, "after-op" when its
+              operation ends
+    errors    an operation that raises ends the method at its next wait, with a
+              DeviceFailed. A method need only handle the loss of a device
     commit    is the only way to emit tokens. It cuts at an end token and at the limit
               exactly as plain decoding would, and stamps the time; ``going`` then ends
               the method's loop
 
-What must not differ between clocks is in this file. A subclass
-(Virtual, RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``,
+This file has everything that must not differ between clocks. A subclass (Virtual,
+RealDevices) is a clock. It provides ``now``, ``cost_ratio``, ``vocab``,
 ``_start`` (an idle device begins an operation), ``_step`` (something ends) and
 ``_abort``.
 """
@@ -65,10 +65,11 @@ class World:
     """What a method runs in; see the top of this file.
 
     ``names``: the devices' names. ``cancel``: the cancel policy. ``opened``: the
-    OpenPair that the devices compute (``models.open_pair``), where there is one. It has
-    no type here, for toys on a simulated clock need none of its code. ``context``: the
-    longest text, in tokens, that every model accepts. ``mask``: of a draft that writes
-    all its tokens in one pass; see ``Propose``. ``dtype``: of its models.
+    OpenPair that the devices compute (``models.open_pair``), if any. It is untyped
+    here, because toys on a simulated clock need none of its code. ``context``: the
+    longest text, in tokens, that every model accepts. ``mask``: the mask token of a
+    draft that writes all its tokens in one pass (see ``Propose``). ``dtype``: that
+    of the models.
     """
 
     kind = "abstract"  # "virtual", "emulated" or "measured"
@@ -110,7 +111,7 @@ class World:
 
     @cached_property
     def datastore(self) -> Any:
-        """What REST looks up, opened when it is asked for; None: the text itself."""
+        """What REST searches, opened on first use; None: the text itself."""
         return None if self.opened is None else self.opened.datastore
 
     @property
@@ -120,7 +121,7 @@ class World:
 
     @property
     def complete_length(self) -> int:
-        """How long the text will be, unless an end token comes before."""
+        """The length of the finished text, unless an end token comes first."""
         return len(self.text) + self.left
 
     def _devices_of(self, role: str) -> tuple[Device, ...]:
@@ -139,12 +140,11 @@ class World:
     ) -> None:
         """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
 
-        ``limit``: tokens to commit. ``eos``: a token that ends the text, or several of
-        which any one does. ``on_commit``: called with the tokens of every commit that
-        has any.
+        ``limit``: tokens to commit. ``eos``: one or several tokens that end the text.
+        ``on_commit``: called with the tokens of every commit, unless it is empty.
 
-        Raises WorldNotFree while another thread's request runs, or a callback of this
-        one's; for a closed world, and for one of another process.
+        Raises WorldNotFree while another thread's request runs, from within
+        ``on_commit``, if the world is closed, and if another process opened it.
         """
         end_tokens = end_token_set(eos)
         self.owner.take()
@@ -156,7 +156,7 @@ class World:
         number = next(World._run_numbers)
         self.run = DecodingRun(number, coins, sampler, end_tokens)
         self.coins = coins
-        self._log = list(prompt)  # and, as it grows, what was committed
+        self._log = list(prompt)  # followed by the committed tokens
         self.text = Text(self._log, len(self._log))
         self.round = 0
         self.limit = limit
@@ -167,15 +167,15 @@ class World:
         self._failure = None
         self._events = []
         self._event_ids = count()
-        self._outcomes: dict[int, list[str]] = {}  # of drafts, by the event's id
+        self._outcomes: dict[int, list[str]] = {}  # of drafts, by event id
         self._marked: list[Drafted] = []  # tested since the last commit
         self._zero()
-        self._answered = self.now  # when the method last had what it waited for
+        self._answered = self.now  # when the method's last wait ended
 
     def end(self, **meta: Any) -> Trace:
         """Ends the request and returns its trace, with ``meta`` in it.
 
-        What is queued is dropped, and what runs is waited for.
+        Drops queued operations and waits for running ones.
         """
         self._drain()
         events = []
@@ -196,20 +196,20 @@ class World:
         return trace
 
     def give_up(self) -> None:
-        """Ends a request that failed: the next ``begin`` ends what devices still do."""
+        """Ends a failed request; the next ``begin`` ends its running operations."""
         self.going = False
         self.owner.give_back()
 
     def _facts(self) -> dict[str, Any]:
-        """What a trace's ``meta`` says beyond that, of a world that has more to say."""
+        """What a subclass adds to the ``meta`` of a trace."""
         return {}
 
     def _make_ready(self) -> None:
-        """Leaves every device idle, and there."""
+        """Makes every device idle and available."""
         self._drain()
 
     def _drain(self) -> None:
-        """Leaves every device idle."""
+        """Makes every device idle."""
         unwanted: list[AnyFuture] = []
         for queue in self._queue.values():
             unwanted += queue
@@ -222,9 +222,9 @@ class World:
 
     # -- tokens ------------------------------------------------------------------------
     def commit(self, tokens: Sequence[int]) -> None:
-        """Emits ``tokens`` and ends the round: one call per iteration, also for none.
+        """Emits ``tokens``, if any, and ends the round: one call per iteration.
 
-        What lies beyond an end token or the limit is not emitted, and drafts there
+        Tokens after an end token or beyond the limit are not emitted; drafts there
         count as never tested.
         """
         committed, is_over = self._allowed(tuple(tokens))
@@ -248,7 +248,7 @@ class World:
                 self.owner.is_telling = False
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
-        """As many tokens as may be committed, and whether one is an end token."""
+        """The tokens that may be committed, and whether one is an end token."""
         tokens = tokens[: self.left]
         end = None
         for index, token in enumerate(tokens):
@@ -264,9 +264,9 @@ class World:
         return tokens, is_over
 
     def mark(self, drafted: Drafted, outcome: str) -> None:
-        """Says what became of a drafted token: "accepted" or "rejected".
+        """Records what became of a drafted token: "accepted" or "rejected".
 
-        Methods mark in the order of the text, and before the commit.
+        Methods mark in the order of the text, before they commit.
         """
         self._marked.append(drafted)
         self._outcomes[drafted.operation][drafted.nth] = outcome
@@ -274,11 +274,11 @@ class World:
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` after the text as drafts that no model made.
+        """``tokens`` after the text, as drafts that no model made.
 
-        ``row``: the distribution that each of them was drawn from; None: q is one-hot.
-        They go as far as the vocabulary, the context and the next end token allow. The
-        trace shows them as a lookup.
+        ``row``: the distribution that each was drawn from; None: q is one-hot. They
+        stop at an end token, at a token outside the vocabulary and at the end of the
+        context. The trace shows them as a lookup.
         """
         tokens_left = max(0, self.context - len(self.text))
         guessed: list[int] = []
@@ -298,7 +298,7 @@ class World:
     def _record(
         self, op: str, id: int, start: float, end: float, tokens: Tokens
     ) -> None:
-        """An event of the controller's own."""
+        """Records a step of the controller as an event."""
         event = Event(
             ts=start,
             dur=end - start,
@@ -315,7 +315,7 @@ class World:
     def _make_drafts(
         self, operation: int, tokens: Tokens, rows: Rows | None = None
     ) -> tuple[Drafted, ...]:
-        """Drafted tokens of the event ``operation``; nobody has tested them yet."""
+        """The Drafted tokens of the event ``operation``, not tested yet."""
         self._outcomes[operation] = ["discarded"] * len(tokens)
         if rows is None:
             rows = certain(tokens, self.vocab)
@@ -326,7 +326,7 @@ class World:
 
     # -- operations --------------------------------------------------------------------
     def submit(self, device: str, op: Operation) -> AnyFuture:
-        """Queues ``op`` on ``device``; it begins at once where the device is idle."""
+        """Queues ``op`` on ``device``; it begins at once if the device is idle."""
         future: AnyFuture = Future(op, device, next(self._event_ids), self.round)
         if self._running[device] is None:
             self._launch(future)
@@ -339,7 +339,7 @@ class World:
     @overload
     def all(self, *futures: AnyFuture) -> tuple[Any, ...]: ...
     def all(self, *futures: AnyFuture) -> tuple[Any, ...]:
-        """Waits for every one of ``futures`` and returns their results in order.
+        """Waits for all ``futures`` and returns their results in order.
 
         Raises the error of a future that failed.
         """
@@ -357,10 +357,9 @@ class World:
         return future.result()
 
     def first(self, *futures: AnyFuture) -> AnyFuture:
-        """Waits until any of ``futures`` is done, and returns that one.
+        """Waits until one of ``futures`` is done, and returns it.
 
-        Unlike ``all``, it does not raise that the future's device was lost, nor that
-        the future was cancelled.
+        Unlike ``all``, it raises neither for a lost device nor for a cancelled future.
         """
         while True:
             for future in futures:
@@ -370,12 +369,12 @@ class World:
             self._wait_on()
 
     def earliest(self, *futures: AnyFuture) -> list[AnyFuture]:
-        """Waits until any of ``futures`` is done; returns all that have ended by then.
+        """Waits until one of ``futures`` is done; returns all that have ended by then.
 
-        On the virtual clock that is everything that ends at the same moment, in the
-        order of ``futures``. So what a method decides there does not depend on which
-        of them happens to be handled first. On a real clock nothing ends at the same
-        moment as anything else. Raises as ``first`` does.
+        On the virtual clock these are all that end at the same moment, in the order of
+        ``futures``. So the method's decision does not depend on which one the clock
+        handles first. On a real clock no two end at the same moment. Raises as
+        ``first`` does.
         """
         self.first(*futures)
         self._end_moment()
@@ -384,10 +383,9 @@ class World:
         return [future for future in futures if future.done]
 
     def _wait_on(self) -> None:
-        """Waits until something ends. Raises why an operation failed.
+        """Waits until something ends. Raises the error of any operation that failed.
 
-        That is so whichever one it is: a method that waits for others would never look
-        at it.
+        It need not be one that the method waits for: the method might never look at it.
         """
         if not any(self._running.values()):
             raise SpeclibError(
@@ -398,7 +396,7 @@ class World:
         self._raise_failure()
 
     def _raise_failure(self) -> None:
-        """Raises, once, the error of an operation that was wanted and failed."""
+        """Raises, once, the error of a failed operation that was not cancelled."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -410,7 +408,7 @@ class World:
             if not future.done and not future.cancelled:
                 unfinished.append(future)
 
-        # What waits goes first: an aborted device starts the next one of its queue.
+        # Queued operations first: an aborted device starts the next one in its queue.
         running = []
         for future in unfinished:
             if self._running[future.device] is future:
@@ -436,7 +434,7 @@ class World:
         error: Exception | None = None,
         overrun: bool = False,
     ) -> None:
-        """A device's operation ended: hands over its result, starts the next."""
+        """A device's operation ended: stores its result and starts the next."""
         future.done = True
         future.error = error
         self._running[future.device] = None
@@ -447,7 +445,7 @@ class World:
         output, kept, fed = performed
         if output is None:
             payload = future.op.unfinished()
-        else:  # an operation that was aborted may still have drafted something
+        else:  # an aborted operation may still have drafted something
             make_drafts = partial(self._make_drafts, future.id)
             given = future.op.result(output, kept, fed, make_drafts)
             future.value, tokens, payload = given
@@ -484,7 +482,7 @@ class World:
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c: seconds of one target pass over seconds of one draft pass; how sure."""
+        """c, the seconds of a target pass over a draft pass, and its spread."""
         raise NotImplementedError
 
     @property
@@ -496,14 +494,14 @@ class World:
     def drafts_beside_a_pass(self) -> float:
         """How many drafts take as long as a target pass, messages included.
 
-        That is c, but for devices on several machines, where a message to the target
-        may take longer than one to the draft.
+        This is c, unless the devices are on several machines: there a message to the
+        target may take longer than one to the draft.
         """
         return self.ratio
 
     @property
     def vocab(self) -> int:
-        """How many rows all distributions have: the target's own."""
+        """The size of the target's vocabulary, and so of every distribution."""
         raise NotImplementedError
 
     def _zero(self) -> None:
@@ -518,15 +516,15 @@ class World:
         raise NotImplementedError
 
     def _end_moment(self) -> None:
-        """Takes in whatever else ends at this moment, on a clock where moments meet."""
+        """Handles what else ends at this moment; on a real clock, nothing does."""
 
     def _abort(self, future: AnyFuture) -> None:
-        """Frees a device that is busy with an operation nobody wants."""
+        """Frees a device from an operation that is no longer wanted."""
         raise NotImplementedError
 
-    # -- for good ----------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------
     def close(self) -> None:
-        """Gives devices back, for good. In a forked child it leaves them alone."""
+        """Gives the devices back for good. In a forked child, leaves them alone."""
         self.owner.close()
 
     def __reduce__(self) -> NoReturn:

@@ -1,6 +1,6 @@
-"""Mistakes among candidates, and down a tree, have names as those in a line do.
+"""Mistakes among candidates, and in a tree, have names like those in a line.
 
-The rules are written as one finds them in code: none is the library's own.
+The rules are written as in published code. None is the library's own.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ NAMES = {
 
 
 def down_a_tree(pick):
-    """A tree's rule that goes on with the child of the token that was picked."""
+    """A rule for trees that continues below the child of the picked token."""
 
     def rule(tokens, parents, q, p, coin):
         node, committed = -1, []

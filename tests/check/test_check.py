@@ -1,7 +1,7 @@
-"""``speclib.check``: is a rule lossless? Answers by walking every outcome.
+"""``speclib.check``: is a rule lossless? Decided by enumerating every outcome.
 
-The rules here are written anew from their papers, or from what the audit read in code;
-none is the library's own, but where that is what is asked.
+The rules here are written from scratch, after their papers or after code that the audit
+read. None is the library's own, except in tests of our methods.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def token_by_token(drafted, q, p, coin):
 
 
 def exact_match(drafted, q, p, coin):
-    """A draft is kept where the target draws it itself (DSI, section 3.1)."""
+    """Keeps a draft if the target draws the same token (DSI, section 3.1)."""
     committed = []
     for token, row in zip(drafted, p, strict=False):
         committed.append(draw(row, coin()))
@@ -44,7 +44,7 @@ def exact_match(drafted, q, p, coin):
 
 
 def block_with(row_behind=0):
-    """Sun et al. 2024, Algorithm 2; with 1 as the fallback that the audit has read."""
+    """Sun et al. 2024, Algorithm 2; with 1, the fallback that the audit found."""
 
     def block(drafted, q, p, coin):
         gamma = len(drafted)
@@ -72,7 +72,7 @@ def block_with(row_behind=0):
 
 
 def block_by_products(drafted, q, p, coin):
-    """What the audit read: products of ratios against products of coins."""
+    """As the audit found it: products of ratios against products of coins."""
     ratios, coins, kept = 1.0, 1.0, 0
     for position, token in enumerate(drafted):
         ratios = min(1.0, ratios * p[position][token] / q[position][token])
@@ -125,7 +125,7 @@ def test_the_usual_rules_are_lossless(rule):
 
 
 @pytest.mark.parametrize("array", [list, np.float32, np.asarray], ids=str)
-def test_distributions_come_as_what_the_rule_wants(array):
+def test_distributions_have_the_type_that_the_rule_wants(array):
     assert check(token_by_token, array=array)
 
 
@@ -158,7 +158,7 @@ def test_a_rule_may_be_written_with_torch():
 
 
 def test_no_rule_commits_more_than_block_verification_does():
-    """The most that is possible is worked out from both models; the rule reaches it."""
+    """Both models give the highest possible rate, and the rule reaches it."""
     rate = check(block_with()).rate
     assert rate.value == pytest.approx(rate.best["by whole blocks"], abs=1e-9)
     assert rate.value > rate.best["token by token"]
@@ -195,7 +195,7 @@ def ratio_upside_down(drafted, q, p, coin):
 
 
 def likeliest(drafted, q, p, coin):
-    """Greedy decoding's rule, which is used to sample."""
+    """The greedy rule, used for sampling."""
     for position, token in enumerate(drafted):
         best = int(np.argmax(p[position]))
         if token != best:
@@ -231,10 +231,10 @@ def test_the_smallest_text_comes_first_with_its_probability():
     assert "says 0.8000" in answer.problem
 
 
-def test_a_rule_for_greedy_decoding_is_told_from_one_for_sampling():
+def test_a_rule_that_is_only_right_when_greedy_is_recognised():
     answer = check(likeliest)
     assert answer.is_lossless_greedy
-    assert "sure of their tokens it is lossless" in repr(answer)
+    assert "With deterministic models it is lossless" in repr(answer)
     assert not check(ratio_upside_down).is_lossless_greedy
 
 
@@ -248,7 +248,7 @@ def test_wrong_rules_for_trees_and_candidates_are_found():
     assert "is written with probability" in answer.problem
 
 
-def test_a_coin_that_is_0_makes_a_note_and_no_loss():
+def test_a_case_of_probability_0_is_noted_but_is_no_error():
     def not_strict(drafted, q, p, coin):
         for position, token in enumerate(drafted):
             if not coin() <= p[position][token] / q[position][token]:
@@ -261,7 +261,7 @@ def test_a_coin_that_is_0_makes_a_note_and_no_loss():
     assert "a coin that is 0 exactly, which happens with probability 0" in repr(answer)
 
 
-# -- where not every outcome can be walked ---------------------------------------------
+# -- rules whose outcomes cannot all be walked -----------------------------------------
 def own_chance(replaces_rightly=True):
     def rule(drafted, q, p):
         for position, token in enumerate(drafted):
@@ -277,12 +277,12 @@ def own_chance(replaces_rightly=True):
     return rule
 
 
-def test_a_rule_with_random_numbers_of_its_own_is_sampled():
+def test_a_rule_with_its_own_random_numbers_is_sampled():
     answer = check(own_chance(), runs=4000)
     assert (answer.how, answer.is_lossless, answer.problem) == ("sampled", None, "")
     assert not answer
     assert 0 < answer.would_find < 0.3
-    assert repr(answer).startswith("No error was found, by sampling.\nIt draws random")
+    assert repr(answer).startswith("No error was found, by sampling.\nIt draws its")
 
     answer = check(own_chance(replaces_rightly=False))
     assert (answer.how, answer.is_lossless) == ("sampled", False)
@@ -310,7 +310,7 @@ def test_large_vocabularies_and_long_drafts_are_sampled():
     assert check(token_by_token, gamma=3, vocab=4).how == "walked"
 
 
-# -- what is no rule -------------------------------------------------------------------
+# -- invalid rules ---------------------------------------------------------------------
 @pytest.mark.parametrize(
     "rule, says",
     [
@@ -324,7 +324,7 @@ def test_large_vocabularies_and_long_drafts_are_sampled():
         (lambda candidates, q, p, coin: 0.5, "give one token"),
     ],
 )
-def test_what_gives_no_tokens_is_not_judged_and_says_why(rule, says):
+def test_a_rule_without_tokens_is_not_judged_and_the_answer_says_why(rule, says):
     answer = check(rule)
     assert (answer.is_lossless, answer.how) == (None, "not run")
     assert not answer
@@ -343,7 +343,7 @@ def test_a_rule_that_never_ends_is_ended(monkeypatch):
     assert "did not end within 0.2 s" in answer.problem
 
 
-# -- what an engineer found who had the page of the manual alone -----------------------
+# -- found by an engineer who had only the manual's page -------------------------------
 def test_a_rule_that_was_not_walked_to_the_end_is_not_called_lossless():
     def slow(drafted, q, p, coin):
         until = time.process_time() + 0.002
@@ -375,7 +375,7 @@ def test_a_distribution_that_is_cut_to_its_best_tokens_is_found(kept):
 
 
 def test_a_wrong_rule_is_found_by_sampling_in_a_large_vocabulary_too():
-    """No token alone is off by much there; those that p likes better are, together."""
+    """Each token is off by little there, but the tokens likelier to p are, together."""
 
     def rule(drafted, q, p, coin):
         def pick(row):
@@ -403,8 +403,8 @@ def test_nan_is_named_with_its_line():
     assert "return [draw(left / left.sum(), coin())]" in answer.problem
 
 
-def test_a_rule_that_takes_p_before_q_is_told_so():
-    with pytest.raises(SpeclibError, match="is given q before p"):
+def test_a_rule_that_takes_p_before_q_is_refused():
+    with pytest.raises(SpeclibError, match="check passes q before p"):
         check(lambda drafted, p, q, coin: [0])
     with pytest.raises(SpeclibError, match="fits no shape"):
         check(lambda a, b, c, d, e: [0])
@@ -439,7 +439,7 @@ def test_coins_in_an_array_are_compared_with_an_array():
 
 
 @pytest.mark.parametrize("square", [lambda u: u**2, abs, lambda u: 1 / u])
-def test_what_cannot_be_computed_of_a_coin_is_sampled(square):
+def test_a_rule_that_computes_too_much_with_a_coin_is_sampled(square):
     def rule(drafted, q, p, coin):
         square(coin())
         return [draw(p[0], coin())]
@@ -447,8 +447,8 @@ def test_what_cannot_be_computed_of_a_coin_is_sampled(square):
     assert check(rule, runs=2000).how == "sampled"
 
 
-def test_a_seldom_error_is_told_with_its_chance():
-    """A residual that does not sum to 1 by 1e-8: its last token comes so often."""
+def test_a_rare_error_is_reported_with_its_probability():
+    """A residual whose sum misses 1 by 1e-8, the probability of its last token."""
 
     def rule(drafted, q, p, coin):
         for position, token in enumerate(drafted):
@@ -464,7 +464,7 @@ def test_a_seldom_error_is_told_with_its_chance():
 
 
 @pytest.mark.parametrize("put_back", [False, True])
-def test_a_candidate_is_drawn_again_where_it_was_put_back(put_back):
+def test_a_candidate_is_drawn_again_if_it_was_put_back(put_back):
     is_repeated = set()
 
     def rule(candidates, q, p, coin):
@@ -477,7 +477,7 @@ def test_a_candidate_is_drawn_again_where_it_was_put_back(put_back):
 
 def test_candidates_of_trees_may_be_put_back():
     assert check(down_the_tree, put_back=True)
-    with pytest.raises(SpeclibError, match="put_back is of candidates and trees"):
+    with pytest.raises(SpeclibError, match="put_back is for candidates and trees"):
         check(token_by_token, put_back=True)
 
 
@@ -489,7 +489,7 @@ def test_candidates_of_trees_may_be_put_back():
         ({"array": "torch"}, "array is 'torch': give a function"),
     ],
 )
-def test_arguments_that_cannot_be_are_named(arguments, says):
+def test_impossible_arguments_are_named(arguments, says):
     with pytest.raises(SpeclibError, match=says):
         check(token_by_token, **arguments)
 
@@ -503,7 +503,7 @@ def test_arguments_that_cannot_be_are_named(arguments, says):
         ((token_by_token, "lin"), "no shape 'lin'.*line"),
     ],
 )
-def test_what_cannot_be_asked_says_what_can(arguments, says):
+def test_an_impossible_question_is_answered_with_the_possible_ones(arguments, says):
     with pytest.raises(SpeclibError, match=says):
         check(*arguments)
 
@@ -516,7 +516,7 @@ def test_a_registered_method_is_checked_by_its_name(name):
     assert "times as fast as plain decoding" in repr(answer)
 
 
-def test_a_page_that_loses_something_is_found():
+def test_a_method_that_is_not_lossless_is_found():
     def commits_untested(world, gamma):
         while world.going:
             drafted = world.wait(world.draft.propose(world.text, gamma))
@@ -529,7 +529,7 @@ def test_a_page_that_loses_something_is_found():
 
 
 # -- the page of the manual ------------------------------------------------------------
-def test_the_example_of_the_manual_gives_what_stands_there():
+def test_the_manuals_example_gives_the_printed_answer():
     page = DOCS.read_text()
     example, templates, *_ = re.findall(r"```python\n(.*?)```", page, re.S)
     (printed,) = re.findall(r"```\n(Not lossless.*?)```", page, re.S)

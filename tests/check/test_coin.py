@@ -1,4 +1,4 @@
-"""Coins whose number is not known: every outcome is walked, with its exact chance."""
+"""Coins without a fixed number: every outcome, with its exact probability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speclib import SpeclibError
 
 
 def chance(function) -> float:
-    """How probable it is that ``function(coin)`` is true."""
+    """The probability that ``function(coin)`` is true."""
     return all_outcomes(lambda coin: bool(function(coin))).get(True, 0.0)
 
 
@@ -33,7 +33,7 @@ def chance(function) -> float:
         (0.0, lambda coin: (u := coin()) < u),
     ],
 )
-def test_a_comparison_is_true_with_its_own_chance(expected, function):
+def test_a_comparison_is_true_with_its_own_probability(expected, function):
     assert chance(function) == pytest.approx(expected, abs=1e-12)
 
 
@@ -56,7 +56,7 @@ def test_a_coin_may_be_0_and_only_a_non_strict_test_lets_it_pass():
     assert all_outcomes(lambda coin: coin() > 0) == {True: 1.0, False: 0.0}
 
 
-def test_what_is_taken_off_1_may_be_1_and_only_a_strict_test_rejects_it():
+def test_1_minus_a_coin_may_be_1_and_only_a_strict_test_rejects_it():
     assert all_outcomes(lambda coin: 1 - coin() < 1) == {True: 1.0, False: 0.0}
     assert all_outcomes(lambda coin: 1 - coin() <= 1) == {True: 1.0}
     assert all_outcomes(lambda coin: 1 - coin() >= 1) == {True: 0.0, False: 1.0}
@@ -88,7 +88,7 @@ def test_a_coin_finds_its_place_in_a_sum_of_probabilities(side):
 
 
 @pytest.mark.parametrize("use", [np.sqrt, np.exp, np.floor])
-def test_what_numpy_cannot_know_of_a_coin_is_said_with_what_it_can_do(use):
+def test_an_impossible_use_of_a_coin_names_the_possible_ones(use):
     with pytest.raises(SpeclibError, match=r"`coin\(\) < 0.7`.*`draw\(row, coin"):
         all_outcomes(lambda coin: bool(use(coin()) < 0.5))
 

@@ -1,4 +1,4 @@
-"""``python -m speclab check``: a rule of somebody's own file, from a command line."""
+"""``python -m speclab check``: a rule from a user's own file, on the command line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+
+from speclab.__main__ import main
 
 RULES = """
 from helper import one_more
@@ -46,7 +48,7 @@ def run(*words: str) -> subprocess.CompletedProcess:
         ("raises", 2, "ZeroDivisionError in your line `return [1 / 0]`"),
     ],
 )
-def test_a_rule_of_a_file_is_checked_and_the_code_says_what_came_out(
+def test_a_rule_of_a_file_is_checked_and_the_exit_code_has_the_verdict(
     rules, name, code, says
 ):
     ran = run(f"{rules}:{name}")
@@ -63,7 +65,7 @@ def test_how_drafts_were_chosen_is_an_option(rules):
     assert ran.stderr == "error: drawn is 'nonsense': give 'q', 'argmax' or 'top-k'\n"
 
 
-def test_options_are_those_of_check_and_a_method_has_a_name(rules):
+def test_options_are_the_arguments_of_check_and_a_method_has_a_name(rules):
     assert (
         "8 tokens, 1 drafted"
         in run(f"{rules}:right", "--gamma", "1", "--vocab", "8").stdout
@@ -82,10 +84,15 @@ def test_options_are_those_of_check_and_a_method_has_a_name(rules):
         (("RULES:right", "--shape", "lin"), "no shape 'lin'"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_give(rules, words, says):
-    ran = run(*(word.replace("RULES", str(rules)) for word in words))
-    assert ran.returncode == 2
-    (line,) = ran.stderr.splitlines()
+def test_a_mistake_is_one_line_that_says_what_to_give(
+    rules, words, says, monkeypatch, capsys
+):
+    words = [word.replace("RULES", str(rules)) for word in words]
+    monkeypatch.setattr(sys, "argv", ["speclab", "check", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert says in line
 
@@ -94,7 +101,7 @@ def test_a_mistake_is_one_line_that_says_what_to_give(rules, words, says):
     "top", ["raise SystemExit(0)", "import argparse; argparse.ArgumentParser().exit()"]
 )
 def test_a_file_that_ends_the_process_is_no_rule_that_holds(tmp_path, top):
-    """Exit code 0 is a verdict, and a file has none to give."""
+    """Exit code 0 is a verdict, which a file must not give."""
     (tmp_path / "script.py").write_text(f"{top}\n")
     ran = run(f"{tmp_path / 'script.py'}:rule")
     assert ran.returncode == 2

@@ -19,7 +19,7 @@ def ratio_test(drafted, q, p, coin):
 
 
 def sure_of_its_drafts(drafted, q, p, coin):
-    """The ratio test with a q that is one-hot, as the draft really is."""
+    """The ratio test with a one-hot q, as the drafts are really chosen."""
     one_hot = np.zeros_like(q)
     one_hot[np.arange(len(drafted)), drafted] = 1
     return ratio_test(drafted, one_hot, p, coin)
@@ -42,7 +42,7 @@ def exact_match(drafted, q, p, coin):
 
 
 def of_the_two_likeliest(drafted, q, p, coin):
-    """The ratio test with what drafts are drawn from with drawn="top-k"."""
+    """The ratio test with the distribution of drafts under drawn="top-k"."""
     kept = np.zeros_like(q)
     for place, row in enumerate(q):
         best = np.argsort(-row, kind="stable")[:2]
@@ -52,7 +52,7 @@ def of_the_two_likeliest(drafted, q, p, coin):
 
 def test_the_public_bug_comes_out_with_its_own_numbers():
     """huggingface/transformers, issue 32867: q = (0.8, 0.2), p = (0.6, 0.4), and 0 is
-    always drafted. It is kept with 0.6 / 0.8, and else 1 is written."""
+    always drafted. It is kept with probability 0.6 / 0.8; otherwise 1 is written."""
     answer = check(ratio_test, drawn="argmax")
     assert not answer
     assert "q = (0.8, 0.2) and p = (0.6, 0.4)" in answer.problem
@@ -76,13 +76,13 @@ def test_the_public_bug_comes_out_with_its_own_numbers():
         (of_the_two_likeliest, {"top-k"}),
     ],
 )
-def test_a_rule_is_lossless_for_drafts_that_are_chosen_as_it_takes_them(rule, lossless):
+def test_a_rule_is_lossless_for_drafts_chosen_as_it_assumes(rule, lossless):
     for drawn in ("q", "argmax", "top-k"):
         answer = check(rule, drawn=drawn)
         assert bool(answer) == (drawn in lossless), answer
 
 
-def test_a_rule_that_is_lossless_for_drafts_drawn_from_q_alone_is_told_so():
+def test_a_rule_that_needs_drafts_drawn_from_q_is_reported():
     said = repr(check(ratio_test))
     assert "That is so if each draft is drawn from q." in said
     assert "the likeliest token of q (drawn='argmax'), the rule is not lossless" in said
@@ -90,14 +90,14 @@ def test_a_rule_that_is_lossless_for_drafts_drawn_from_q_alone_is_told_so():
     assert "That is so" not in repr(check(exact_match))
 
 
-def test_no_rule_is_said_to_beat_what_the_way_of_drafting_allows():
-    """A sure draft is kept with p(x): for one of two tokens, in the mean 1.6 tokens."""
+def test_no_rate_exceeds_what_the_choice_of_drafts_allows():
+    """A certain draft is kept with p(x): with two tokens, a mean of 1.6 tokens."""
     rate = check(sure_of_its_drafts, drawn="argmax").rate
     assert rate.value == pytest.approx(rate.best["token by token"], abs=1e-9)
     assert LIKELIEST_DRAFTED.choice == "q"
 
 
-def test_children_and_candidates_are_chosen_so_too():
+def test_children_and_candidates_can_be_chosen_in_the_same_ways():
     def by_ratio(candidates, q, p, coin):
         for token, row in zip(candidates, q, strict=True):
             if coin() < p[token] / row[token]:
@@ -145,18 +145,18 @@ def test_large_vocabularies_are_sampled_with_the_same_drafts():
 @pytest.mark.parametrize(
     "drawn", ["nonsense", "Q", "top_k", "", None, 3, ["q"], np.array([1, 2])]
 )
-def test_another_way_is_refused_with_those_that_there_are(drawn):
+def test_an_unknown_choice_is_refused_with_the_known_ones(drawn):
     with pytest.raises(SpeclibError, match="give 'q', 'argmax' or 'top-k'"):
         check(ratio_test, drawn=drawn)
 
 
 def test_a_method_chooses_its_drafts_itself():
-    with pytest.raises(SpeclibError, match="drawn is of a rule; this is a method"):
+    with pytest.raises(SpeclibError, match="drawn is for a rule; this is a method"):
         check("pearl", drawn="argmax")
 
 
 # -- a rule that never reads q ---------------------------------------------------------
-def test_a_rule_that_is_slow_for_it_never_reads_q_is_told_why():
+def test_a_rule_that_is_slow_because_it_never_reads_q_is_reported():
     def reads_the_shape(drafted, q, p, coin):
         assert len(q) == len(drafted)
         return exact_match(drafted, q, p, coin)
@@ -170,4 +170,4 @@ def test_a_rule_that_is_slow_for_it_never_reads_q_is_told_why():
     assert reason in repr(check(exact_match, array=list))
     for reads_it in (ratio_test, tests_one_alone):
         assert reason not in repr(check(reads_it)), reads_it
-    assert reason not in repr(check(exact_match, drawn="argmax"))  # it loses nothing
+    assert reason not in repr(check(exact_match, drawn="argmax"))  # it is lossless

@@ -1,4 +1,4 @@
-"""Whatever a rule does, ``check`` ends soon and says so in words."""
+"""``check`` always ends soon, and says in words what a rule did wrong."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def right(drafted, q, p, coin):
         (lambda: [True], "gives [True]: give a list of tokens"),
         (lambda: [float("nan")], "gives [nan]: give a list of tokens"),
         (lambda: ([0], 1), "gives ([0], 1): give a list of tokens"),
-        (lambda: asyncio.sleep(0), "write `def` and no `async def`"),
+        (lambda: asyncio.sleep(0), "write `def` instead of `async def`"),
     ],
 )
-def test_what_is_no_list_of_tokens_is_told_at_once(given, says):
+def test_anything_but_a_list_of_tokens_is_reported_at_once(given, says):
     began = time.process_time()
     answer = check(lambda drafted, q, p, coin: given())
     assert (answer.is_lossless, answer.how) == (None, "not run")
@@ -49,7 +49,7 @@ def test_what_is_no_list_of_tokens_is_told_at_once(given, says):
         lambda: float("nan"),
     ],
 )
-def test_what_is_no_token_is_told_at_once(given):
+def test_anything_but_a_token_is_reported_at_once(given):
     answer = check(lambda candidates, q, p, coin: given())
     assert (answer.is_lossless, answer.how) == (None, "not run")
     assert "Your function gives" in answer.problem
@@ -88,7 +88,7 @@ def recursive(*arguments):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_is_told_with_its_line(error):
+def test_an_error_is_reported_with_its_line(error):
     def rule(drafted, q, p, coin):
         raise error
 
@@ -107,7 +107,7 @@ def test_the_users_own_interrupt_goes_through():
 
 
 @pytest.mark.parametrize("kind", ["partial", "object", "method"])
-def test_the_line_is_named_whatever_is_called(kind):
+def test_the_line_is_named_for_every_kind_of_callable(kind):
     class Rule:
         def __call__(self, drafted, q, p, coin):
             return 1 / 0
@@ -160,7 +160,7 @@ def test_a_rule_that_is_async_is_refused(rule):
     ],
 )
 def test_names_that_show_the_wrong_order_are_noticed(rule):
-    with pytest.raises(SpeclibError, match="is given q before p"):
+    with pytest.raises(SpeclibError, match="check passes q before p"):
         check(rule)
 
 
@@ -176,11 +176,11 @@ def test_names_that_show_the_wrong_order_are_noticed(rule):
         functools.partial(right),
     ],
 )
-def test_other_names_and_defaults_are_no_trouble(rule):
+def test_other_names_and_defaults_are_accepted(rule):
     assert check(rule)
 
 
-def test_a_rule_that_keeps_something_is_not_said_to_draw_random_numbers():
+def test_a_rule_that_keeps_state_is_not_said_to_draw_random_numbers():
     calls = []
 
     def rule(drafted, q, p, coin):
@@ -189,11 +189,11 @@ def test_a_rule_that_keeps_something_is_not_said_to_draw_random_numbers():
 
     answer = check(rule, runs=2000)
     assert (answer.how, answer.is_lossless) == ("sampled", False)
-    assert "or keep something from one call to the next?" in answer.scope
+    assert "or keep state from one call to the next?" in answer.scope
 
 
 def test_a_method_that_asks_no_model_is_judged():
-    """It takes no time on the clock: a speed-up by division was an error."""
+    """It takes no time on the clock, so computing its speed-up divided by 0."""
 
     def always(world, gamma):
         while world.going:
@@ -205,7 +205,7 @@ def test_a_method_that_asks_no_model_is_judged():
 
 
 def test_a_slow_rule_whose_error_was_found_is_judged():
-    """Half of the time is for walking, and all cases are far more calls than fit."""
+    """Walking may take half of the time, and all cases need far more calls than fit."""
 
     def slow(drafted, q, p, coin):
         until = time.process_time() + 0.005
@@ -229,8 +229,8 @@ CONSTANT = {
 
 
 @pytest.mark.parametrize("constant", CONSTANT.values(), ids=CONSTANT)
-def test_a_rule_that_looks_at_no_probability_is_right_nowhere(constant):
-    """Also where models are sure: each token comes first in one of the cases."""
+def test_a_rule_that_ignores_the_probabilities_is_always_wrong(constant):
+    """Also with deterministic models: each token comes first in one of the cases."""
 
     def line(drafted, q, p, coin):
         return [constant(drafted, len(p[0]))]
@@ -249,10 +249,10 @@ def test_a_rule_that_looks_at_no_probability_is_right_nowhere(constant):
     for rule in (line, tree, candidates, method):
         answer = check(rule)
         assert (answer.is_lossless, answer.is_lossless_greedy) == (False, False)
-        assert "sure of their tokens it is lossless" not in repr(answer)
+        assert "With deterministic models it is lossless" not in repr(answer)
 
 
-def test_greedy_rules_are_right_where_models_are_sure_in_every_shape():
+def test_greedy_rules_are_right_for_deterministic_models_in_every_shape():
     def line(drafted, q, p, coin):
         return [int(np.argmax(p[0]))]
 
@@ -265,16 +265,14 @@ def test_greedy_rules_are_right_where_models_are_sure_in_every_shape():
     for rule in (line, tree, candidates):
         answer = check(rule)
         assert (answer.is_lossless, answer.is_lossless_greedy) == (False, True)
-        assert "With models that are sure of their tokens it is lossless." in repr(
-            answer
-        )
+        assert "With deterministic models it is lossless." in repr(answer)
 
 
 # -- modules ---------------------------------------------------------------------------
 def test_a_module_that_is_slow_to_load_is_loaded_whole(tmp_path, monkeypatch):
-    """Half loaded, torch cannot be loaded again in the same process."""
+    """A half-loaded torch cannot be loaded again in the same process."""
     monkeypatch.setattr("speclab.check.calls.SECONDS", 0.2)
-    # The wall's clock would end it on a busy machine.
+    # The wall-clock limit would end it on a busy machine.
     monkeypatch.setattr("speclab.check.calls.PATIENCE", 1000)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "slow_to_load.py").write_text(

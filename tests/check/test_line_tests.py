@@ -1,7 +1,7 @@
-"""The tests of drafts in a line, by how many tokens a pass commits in the mean.
+"""The tests of drafts in a line, by the mean number of tokens that a pass commits.
 
-The most that is possible is worked out from both models in ``checking.line``; that
-block verification reaches it is shown there with a rule of the tests' own.
+``speclab.check.line`` computes the highest possible mean from both models. A separate
+rule in ``test_check.py`` shows that block verification reaches it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from speclib.worlds.enumerator import Intervals
 
 
 def mean_tokens(case, test) -> float:
-    """How many tokens ``test`` commits, over all drafts and outcomes of its coins."""
+    """The mean tokens that ``test`` commits, over all drafts and coins."""
     mean = 0.0
     for tokens, probability in case.proposals():
         drafted = [
@@ -56,8 +56,8 @@ def test_the_block_test_commits_the_most_and_the_ratio_test_what_each_draft_allo
     [{"temperature": 0.05}, {"temperature": 1.0, "top_k": 2}, {"top_p": 0.7}],
     ids=str,
 )
-def test_the_block_test_works_where_models_are_nearly_certain(method, sampling):
-    """There the mass of what is left may be a rounding, beside which 1 is lost."""
+def test_the_block_test_works_for_nearly_deterministic_models(method, sampling):
+    """There the residual mass may be a rounding error, next to which 1 is lost."""
     request = {"temperature": 1.0, "max_new_tokens": 24} | sampling
     for seed in range(5):
         result = speclib.decode(
@@ -72,8 +72,8 @@ def test_the_block_test_works_where_models_are_nearly_certain(method, sampling):
         assert len(result.tokens) == 24
 
 
-def test_a_mass_that_is_a_rounding_does_not_divide_by_nothing():
-    """p is q but for a last bit, and the weight is 1."""
+def test_a_mass_that_is_a_rounding_error_does_not_divide_by_0():
+    """p equals q except for a last bit, and the weight is 1."""
     q = np.array([0.5, 0.5])
     p = np.array([0.5, np.nextafter(0.5, 1)])
     chances = beginning_chances(

@@ -1,4 +1,4 @@
-"""A pair: does its draft write with a KV cache what it writes without one?"""
+"""A pair: does its draft write the same with its KV cache as without?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOKENS = 48
 
 @pytest.fixture(scope="module")
 def models():
-    """The embedded target and its draft, at the size that they were trained at."""
+    """The embedded target and its draft, at their trained size."""
     opened = open_pair(speclib.load_pair("embedded/llama-7b-70b"))
     draft = opened.build("draft", dilated=False)
     target = opened.build("target", dilated=False)
@@ -35,7 +35,7 @@ def checked(models, **settings):
 
 
 def cut_by(tokens_more):
-    """``HFModel.cut`` that takes off more tokens than it should; below 0: fewer."""
+    """``HFModel.cut`` that removes too many tokens; below 0: too few."""
 
     def cut(self, length):
         for layer in self.cache.layers:
@@ -47,14 +47,16 @@ def cut_by(tokens_more):
     return cut
 
 
-def test_a_draft_of_ours_writes_the_same_without_its_cache(models):
+def test_our_draft_writes_the_same_without_its_cache(models):
     answer = checked(models)
     assert answer, answer
     assert answer.fed == answer.needed
     assert len(answer.acceptance) == 4
     assert all(0 < share <= 1 for share in answer.acceptance)
-    assert repr(answer).startswith("The draft writes with its cache what it writes")
-    assert "Accepted of the tested drafts, in each quarter of the text: 0." in repr(
+    assert repr(answer).startswith(
+        "The draft writes the same with its cache as without"
+    )
+    assert "Share of tested drafts accepted, in each quarter of the text: 0." in repr(
         answer
     )
 
@@ -67,7 +69,7 @@ def test_a_cache_that_is_cut_too_far_or_too_little_is_found(
     monkeypatch.setattr(draft, "cut", cut_by(tokens_more).__get__(draft))
     answer = checked(models)
     assert answer.is_lossless is False
-    assert "and without a cache with" in answer.problem
+    assert "; without a cache it is" in answer.problem
     assert repr(answer).startswith("The draft's cache is cut wrongly.")
 
 
@@ -86,7 +88,7 @@ def test_a_cache_that_keeps_too_little_costs_passes_and_is_found(models, monkeyp
     answer = checked(models)
     assert answer.is_lossless is False
     assert answer.fed > 2 * answer.needed
-    assert "That costs time and no token." in answer.problem
+    assert "This costs time, not tokens." in answer.problem
 
 
 @pytest.mark.slow
@@ -94,7 +96,7 @@ def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
     command = [sys.executable, "-m", "speclab", "check", "embedded/once"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("The draft writes with its cache what it writes")
+    assert ran.stdout.startswith("The draft writes the same with its cache as without")
     assert "in each quarter of the text" in ran.stdout
 
 
@@ -102,18 +104,18 @@ def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
     "pair, settings, says",
     [
         ("toy", {}, "a toy has no KV cache"),
-        ("embedded/eagle", {}, "EAGLE's head is no model"),
-        ("embedded/nope", {}, "no method 'embedded/nope'.*a pair has a name as"),
+        ("embedded/eagle", {}, "EAGLE is only a head"),
+        ("embedded/nope", {}, "no method 'embedded/nope'.*a pair has a name like"),
         (
             "embedded/once",
             {"gamma": 3},
-            "gamma and vocab are of a line; this is a pair",
+            "gamma and vocab are for a line; this is a pair",
         ),
-        ("embedded/once", {"drawn": "argmax"}, "drawn is of a rule; this is a pair"),
-        ("embedded/once", {"put_back": True}, "put_back is of candidates and trees"),
+        ("embedded/once", {"drawn": "argmax"}, "drawn is for a rule; this is a pair"),
+        ("embedded/once", {"put_back": True}, "put_back is for candidates and trees"),
     ],
 )
-def test_what_cannot_be_asked_of_a_pair_is_told(pair, settings, says):
+def test_an_impossible_question_about_a_pair_is_refused(pair, settings, says):
     with pytest.raises(SpeclibError, match=says):
         check(pair, **settings)
 

@@ -1,4 +1,4 @@
-"""Which rules draw random numbers of their own: those that move a generator."""
+"""Rules that draw their own random numbers: they advance a generator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def right(drafted, q, p, coin):
 
 
 def seldom_by(number):
-    """Right, and seldom the likeliest token: no walk is likely to show it."""
+    """Right, and rarely the likeliest token: a walk is unlikely to show it."""
 
     def rule(drafted, q, p, coin):
         if number() < SELDOM:
@@ -85,7 +85,7 @@ def test_a_generator_of_torch_is_seen():
     assert seen.how == "sampled"
 
 
-def test_a_generator_that_is_not_drawn_from_is_no_randomness():
+def test_a_generator_that_is_never_drawn_from_does_not_count():
     def has_one(drafted, q, p, coin):
         assert generator.bit_generator is not None
         return right(drafted, q, p, coin)
@@ -98,7 +98,7 @@ def test_a_generator_that_is_not_drawn_from_is_no_randomness():
         assert check(rule).how == "walked"
 
 
-def test_what_loading_a_module_draws_is_not_the_rules_own(tmp_path, monkeypatch):
+def test_random_numbers_that_an_import_draws_do_not_count(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     top = "import random, numpy\nrandom.random()\nnumpy.random.rand()\n"
     (tmp_path / "draws_at_its_top.py").write_text(top)
@@ -128,7 +128,7 @@ def test_what_loading_a_module_draws_is_not_the_rules_own(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("number", [random.random, generator.random])
-def test_a_method_that_draws_seldom_is_not_called_lossless(number):
+def test_a_method_that_rarely_draws_is_not_called_lossless(number):
     def method(world, gamma):
         while world.going:
             rows = world.wait(world.target.score(world.text))
@@ -137,7 +137,7 @@ def test_a_method_that_draws_seldom_is_not_called_lossless(number):
 
     answer = check(method)
     assert answer.is_lossless is None
-    assert "draws random numbers of its own" in answer.problem
+    assert "draws its own random numbers" in answer.problem
 
 
 TORCH_FIRST = """
@@ -165,7 +165,7 @@ print(answer.how, answer.is_lossless)
 
 @pytest.mark.slow
 def test_a_rule_that_is_the_first_to_load_torch_is_walked_and_found_wrong():
-    """It accepts 1 in 1,000 too often: too little to be found by sampling."""
+    """It accepts 1 in 1,000 too often, which is too rare to find by sampling."""
     pytest.importorskip("torch")
     command = [sys.executable, "-c", TORCH_FIRST]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""Answers by sampling: seldom a false alarm, and what would be found is found."""
+"""Sampled answers: false alarms are rare, and errors of the stated size are found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def target_itself(drafted, q, p, coin):
 
 
 def off_by(error):
-    """The same, with one token more probable by ``error`` than it should be."""
+    """The same, with one token more probable by ``error``."""
 
     def rule(drafted, q, p, coin):
         return [int(coin() >= p[0][0] - error)]
@@ -23,15 +23,15 @@ def off_by(error):
     return rule
 
 
-def test_a_lossless_rule_seldom_alarms():
-    """Each of 100 alarms with probability 1e-4 at most: this fails 1 time in 100."""
+def test_a_lossless_rule_rarely_raises_an_alarm():
+    """Each of 100 alarms with probability at most 1e-4: this fails 1 time in 100."""
     for seed in range(100):
         found = sample(TWO_TOKENS, target_itself, runs=300, seed=seed)
         assert found.difference is None
 
 
 @pytest.mark.parametrize("runs", [500, 1500])
-def test_an_error_of_the_size_that_is_named_is_found(runs):
+def test_an_error_of_the_stated_size_is_found(runs):
     """In 95 of 100 checks: fewer than 31 of 40 have a probability below 1e-4."""
     named = sample(TWO_TOKENS, target_itself, runs=runs).would_find
     found = 0
@@ -48,7 +48,7 @@ def test_a_token_that_the_target_never_writes_is_found_at_once():
     assert "is 0 in a share of 0.0000; the target model says 1.0000" in seen.difference
 
 
-def test_the_mean_number_of_tokens_has_an_interval_that_holds_the_truth():
+def test_the_interval_of_the_mean_tokens_contains_the_true_value():
     """TWO_TOKENS: a draft passes with probability 0.5 + 0.2 = 0.7."""
 
     def rule(drafted, q, p, coin):

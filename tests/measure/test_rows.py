@@ -85,12 +85,12 @@ def test_a_file_that_a_killed_run_only_began_has_no_rows_and_is_written_anew(
 @pytest.mark.parametrize(
     "old, new, says",
     [
-        (",6,", ",six,", "seconds is 'six': it is no number"),
-        (",6,", ",-6,", "seconds is '-6': it is no number from 0 on"),
+        (",6,", ",six,", "seconds is 'six': it must be a number"),
+        (",6,", ",-6,", "seconds is '-6': it must be a number, at least 0"),
         (",6,", ",nan,", "seconds is 'nan'"),
         (",6,", ",0,", "12 tokens in 0 s"),
         ("measured", "dreamt", "kind is 'dreamt'"),
-        ("2025-11-28T01:00:00,", "2999-11-28T01:00:00,", "which is to come"),
+        ("2025-11-28T01:00:00,", "2999-11-28T01:00:00,", "which is in the future"),
         ("2025-11-28T01:00:00,", "yesterday,", "yesterday"),
         (",6,", ",", "values, expected"),
     ],
@@ -103,7 +103,7 @@ def test_a_damaged_row_is_named_by_its_file_and_line(file, old, new, says):
 
 def test_a_run_that_is_there_twice_is_named(file):
     append(row(differs=0))
-    with pytest.raises(BadValue, match=r"line 4: it has the run of line 3 once more"):
+    with pytest.raises(BadValue, match=r"line 4: it repeats the run of line 3"):
         read(file)
 
 

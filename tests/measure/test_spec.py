@@ -26,7 +26,7 @@ def test_a_spec_that_cannot_run_says_why(wrong, says):
 def test_a_peer_is_measured_as_it_is_and_greedily():
     assert measured_spec("transformers-plain", None).is_peer
     for wrong in ({"temperature": 0.5}, {"gamma": 3}, {"settings": (("k", 2),)}):
-        with pytest.raises(ValidationError, match="greedily, as it is"):
+        with pytest.raises(ValidationError, match="greedily, without settings"):
             measured_spec("transformers-plain", **{"gamma": None, **wrong})
     with pytest.raises(ValidationError, match="unknown method 'transformers-plain'"):
         virtual_spec("transformers-plain", None)

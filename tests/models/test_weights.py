@@ -263,8 +263,11 @@ def say_two_of_four_layers(folder: Path) -> None:
 
 
 DAMAGES = [
-    (lose_a_weight, rf"of the Qwen3ForCausalLM that .* 1 missing \({UP}\)"),
-    (lose_the_head, r"of the Qwen3ForCausalLM that .* 1 missing \(lm_head.weight\)"),
+    (lose_a_weight, rf"not match the Qwen3ForCausalLM that .* 1 missing \({UP}\)"),
+    (
+        lose_the_head,
+        r"not match the Qwen3ForCausalLM that .* 1 missing \(lm_head.weight\)",
+    ),
     (gain_a_weight, r"1 not used \(model.layers.1.mlp.odd.weight\)"),
     (get_another_shape, rf"1 of another shape \('{UP}' is \[5, 32\], not \[48, 32"),
     (

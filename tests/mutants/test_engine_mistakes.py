@@ -1,4 +1,4 @@
-"""Mistakes of the codes of 2026: the enumerator finds what a hand works out.
+"""Mistakes in serving code of 2026: the enumerator agrees with arithmetic by hand.
 
 ``p`` is the target's row after a text, ``q`` the draft's, and ``best`` the draft's
 likeliest token.
@@ -21,7 +21,7 @@ def best(*text: int) -> int:
 
 
 def shares_of_a_grid(bounds, points: int = 120) -> np.ndarray:
-    """How many triples of coins let 0, 1, 2 and 3 drafts pass, by trying a grid."""
+    """The shares of a grid of coin triples that let 0, 1, 2 and 3 drafts pass."""
     coins = (np.arange(points) + 0.5) / points
     one, two, three = np.meshgrid(coins, coins, coins, indexing="ij")
     passed = np.zeros(one.shape, int)
@@ -52,7 +52,7 @@ def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
 def test_an_untested_end_is_what_the_draft_would_write():
     """Four tokens at draft length 2: one passes early, two pass, one is not tested.
 
-    On every other way the fourth token has a row of the target.
+    In every other case a row of the target tests the fourth token.
     """
 
     def four(a: int, b: int, c: int, d: int) -> float:
@@ -64,7 +64,7 @@ def test_an_untested_end_is_what_the_draft_would_write():
 
 
 def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
-    """It is that token once in three times; else the token is drawn."""
+    """It is that token one time in three; otherwise the token is drawn."""
 
     drafts_the_likeliest = 1 / VOCAB
 
@@ -89,12 +89,12 @@ def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
 
     probabilities = outcomes(engine_mistakes.branch_chosen_by_the_target, MODELS, 1)
     for token in range(VOCAB):
-        # The program adds 1e-8 to the probability that it divides by.
+        # The code adds 1e-8 to the probability before dividing by it.
         assert probabilities.get((token,), 0.0) == pytest.approx(one(token), abs=1e-6)
 
 
 def test_the_first_token_of_a_block_tested_by_products():
-    """The draft's likeliest tokens; where none passes it is drawn from the others."""
+    """The draft's likeliest tokens; if none passes, another token is drawn."""
     first = best()
     second = best(first)
     third = best(first, second)

@@ -22,9 +22,9 @@ class Successor(Random):
     [(METHODS["lookahead"], 3, 20), (lookahead_as_published, 2, 25)],
 )
 def test_a_full_match_gives_one_token_less_as_published(decode, method, most, passes):
-    """N = 3: two tokens pass and a third follows them, which is thrown away.
+    """N = 3: two tokens pass, and the third one after them is discarded.
 
-    The target counts 0 to 9 again and again. After ten passes of one token every pass
+    The target repeatedly counts from 0 to 9. After ten passes of one token every pass
     finds its n-gram: 30 more tokens take ten passes by threes, and 15 by twos.
     """
     models = {"draft": Random(10), "target": Successor(10)}

@@ -1,7 +1,7 @@
-"""Planted mistakes: the enumerator finds the probabilities that a page of paper gives.
+"""Planted mistakes: the enumerator agrees with probabilities computed by hand.
 
-Every expected value is worked out from the models' rows alone, by the rules of
-conditional probability. ``p`` is the target's row after a text, ``q`` the draft's.
+Every expected value follows from only the models' rows, by the rules of conditional
+probability. ``p`` is the target's row after a text, ``q`` the draft's.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_the_error_of_an_untested_first_draft_is_how_far_the_models_are_apart():
 
 
 def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
-    """Given that the first draft passed, the coin lies below its chance."""
+    """If the first draft passed, the coin is below its acceptance probability."""
 
     def two(x: int, y: int) -> float:
         first_chance = min(1.0, p()[x] / q()[x])
@@ -79,7 +79,7 @@ def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
 
 
 def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
-    """A text of one token: a draft that passes pre-verify is tested once more."""
+    """A text of one token: a draft that passes pre-verify is tested again."""
 
     def one(y: int) -> float:
         probability = replaced(p(), q())[y]
@@ -99,8 +99,8 @@ def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
 def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row():
     """Texts of two tokens by hand, drafts of two: an error can only be in the second.
 
-    A first token that is accepted is followed by an accepted draft, or by the listing's
-    replacement; one that is a replacement itself begins a block of its own.
+    An accepted first token is followed by an accepted draft, or by the listing's
+    replacement. A replacement as the first token begins a new block.
     """
     left = np.maximum(p() - q(), 0)
     probabilities = outcomes(
@@ -118,7 +118,7 @@ def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row(
 
 # -- REST ------------------------------------------------------------------------------
 def test_a_draw_per_branch_gives_more_to_what_branches_carry():
-    """Branches are 1 and 2; where neither agrees, the token is drawn once more."""
+    """Branches are 1 and 2; if neither agrees, the token is drawn again."""
 
     def two(x: int, y: int) -> float:
         neither = (1 - p()[1]) * (1 - p()[2])

@@ -1,4 +1,4 @@
-"""Drafts that write a whole window in one pass, behind masks."""
+"""Drafts that write a whole window in one pass, with masks."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_each_token_is_drawn_from_the_row_before_its_mask():
     rows = [Random(5, seed=3).rows(text, 0, sampler)[0] for text in texts]
     np.testing.assert_array_equal(done.output.rows, rows)
     expected = []
-    for place, row in enumerate(rows):
-        expected.append(coins.choose(row, 3 + place, "draft", 0))
+    for level, row in enumerate(rows):
+        expected.append(coins.choose(row, 3 + level, "draft", 0))
     assert done.output.small == tuple(expected)
     assert (done.kept, done.fed) == (0, 5)
     assert operation.passes(done.kept, done.fed) == [Pass(fed=5, kept=0)]
 
 
-def test_masks_do_not_stay_in_the_cache():
+def test_masks_are_not_cached():
     model = Random(5, seed=3)
     request = DecodingRun(number=1, coins=Coins(), sampler=Sampler())
     perform(Propose((1, 2, 3), 3, mask=MASK), model, request)
@@ -60,7 +60,7 @@ def run_with_masks(method, sampler=SAMPLED, **settings):
     return world.end(method=method, prompt=[1, 2], **settings)
 
 
-def test_a_draft_that_is_unsure_ends_early_here_too():
+def test_an_unsure_draft_stops_early_here_too():
     how = dict(num_assistant_tokens=6, schedule="constant")
     counts = {}
     for threshold in (0.0, 0.9):
@@ -71,15 +71,15 @@ def test_a_draft_that_is_unsure_ends_early_here_too():
     assert counts[0.9] < 2 < counts[0.0]
 
 
-# -- what it takes ---------------------------------------------------------------------
-def test_a_window_takes_one_pass_of_the_draft():
+# -- its cost -------------------------------------------------------------------------
+def test_a_window_takes_one_draft_pass():
     trace = run_with_masks("speculative", gamma=4)
     windows = [event for event in trace.operations if event.is_drafting]
     assert max(len(event.tokens) for event in windows) == 4
     assert {round(event.dur, 9) for event in windows} == {round(1 / 3, 9)}
 
 
-def test_branches_take_two_passes_however_long_they_are():
+def test_branches_of_any_length_take_two_passes():
     """One over the window and one for all branches."""
     trace = run_with_masks("ssd", gamma=6, fan=2)
     forks = [event for event in trace.operations if event.op == "fork" and event.tokens]
@@ -88,7 +88,7 @@ def test_branches_take_two_passes_however_long_they_are():
 
 
 @pytest.mark.parametrize("method", LINES)
-def test_a_replay_takes_as_long(method):
+def test_a_replay_gives_the_same_trace(method):
     trace = run_with_masks(method, gamma=4)
     assert replay(trace) == trace
 
@@ -96,7 +96,7 @@ def test_a_replay_takes_as_long(method):
 # -- lossless --------------------------------------------------------------------------
 @pytest.mark.parametrize("test", ["ratio", "block", "exact"])
 @pytest.mark.parametrize("method", LINES)
-def test_sampled_texts_are_as_likely_as_the_targets(method, test, monkeypatch):
+def test_sampling_has_the_target_distribution(method, test, monkeypatch):
     monkeypatch.setattr(World, "mask", MASK)
     toys = {"draft": Random(3, 1, horizon=4), "target": Random(3, 2, horizon=4)}
     found = enumerator.outcomes(METHODS[method], toys, 3, gamma=2, test=test)
@@ -104,8 +104,8 @@ def test_sampled_texts_are_as_likely_as_the_targets(method, test, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["ssd", "dsi", "assisted"])
-def test_real_models_write_as_they_do_without_a_mask(method):
-    """Whatever the draft makes of masks that it never met."""
+def test_masks_do_not_change_what_real_models_write(method):
+    """Even if the draft has never seen a mask."""
     pytest.importorskip("torch")
     pair = speclib.load_pair(PAIR)
     masked = pair.model_copy(
@@ -130,14 +130,14 @@ def test_real_models_write_as_they_do_without_a_mask(method):
         ),
     ],
 )
-def test_a_mask_where_none_can_be_is_refused(role, changes, message):
+def test_a_mask_that_cannot_work_is_refused(role, changes, message):
     specs = {"target": {"model": "zoo/target"}, "draft": {"model": "zoo/target"}}
     specs[role] = specs[role] | changes
     with pytest.raises(BadValue, match=message):
         speclib.pair(**specs)
 
 
-def test_a_mask_beyond_the_drafts_vocabulary_is_named_before_anything_is_built():
+def test_a_mask_outside_the_drafts_vocabulary_is_refused_before_models_load():
     pytest.importorskip("torch")
     draft = {"model": "zoo/draft-once", "mask": 128256}
     pair = speclib.pair("zoo/target", draft, latency="pearl/llama2-7-70")
@@ -147,7 +147,7 @@ def test_a_mask_beyond_the_drafts_vocabulary_is_named_before_anything_is_built()
 
 
 def test_a_trace_of_dsi_with_a_mask_replays_to_itself():
-    """In it passes are cancelled that have written nothing."""
+    """It has cancelled passes that wrote nothing."""
     pytest.importorskip("torch")
     pair = speclib.load_pair("embedded/once")
     how = dict(pair=pair, method="dsi", lookahead=2, world="virtual", max_new_tokens=24)

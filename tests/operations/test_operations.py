@@ -37,7 +37,7 @@ KINDS = {"accepted", "rejected", "discarded", "dropped", "score", "unused"}
 TREE = (*TEXT, 1, 2, 1)
 PHRASES = (*TEXT, 1, 2, 1, 3)
 
-# An ordinary operation of every name.
+# An ordinary operation for every name.
 EXAMPLES = {
     "propose": Propose(TEXT, n=3),
     "draft_phrase": DraftPhrase(PHRASES, 3, (-1, 0, -1, 2), 2, likeliest_count=1),
@@ -58,7 +58,7 @@ def operation(request):
 
 
 def device_of(operation) -> str:
-    """Where it belongs: the draft model drafts, the target model scores."""
+    """The draft model drafts, the target model scores."""
     return "draft" if operation.payload_type.is_drafting else "target"
 
 
@@ -70,13 +70,13 @@ def world_of_toys(cancel: str = "immediate") -> Virtual:
 
 
 def run_alone(operation) -> tuple[object, Trace]:
-    """The operation's value, and a trace of nothing else."""
+    """The operation's value, and a trace with nothing else in it."""
     world = world_of_toys()
     value = world.wait(world.submit(device_of(operation), operation))
     return value, world.end()
 
 
-def test_a_name_stands_for_its_operation():
+def test_operations_are_registered_by_name():
     assert all(name == kind.name for name, kind in OPERATIONS.items())
 
 
@@ -89,11 +89,11 @@ def test_it_travels_to_another_process_unchanged(operation):
     [
         ((1, 2), True),  # all of the three drafts may follow
         ((1, 2, 9, 9), True),  # the third may
-        ((1, 2, 9, 9, 9), False),  # they would all stand before the text's end
-        ((1, 9), False),  # the text went another way
+        ((1, 2, 9, 9, 9), False),  # all three would come before the text's end
+        ((1, 9), False),  # the text continued differently
     ],
 )
-def test_a_drafting_concerns_a_text_that_it_can_go_beyond(committed, concerns):
+def test_a_drafting_concerns_a_text_that_it_can_extend(committed, concerns):
     assert Propose((1, 2), n=3).concerns(committed) is concerns
 
 
@@ -107,7 +107,7 @@ def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
     assert model.prefix.count == first.fed + again.fed
 
 
-def test_its_passes_feed_all_that_was_fed(operation):
+def test_its_passes_feed_every_token_that_was_fed(operation):
     model, request = Random(5, 1), DecodingRun(1, Coins(), Sampler(1.0))
     for _ in range(2):  # from an empty cache, and from a full one
         done = perform(operation, model, request)
@@ -116,11 +116,11 @@ def test_its_passes_feed_all_that_was_fed(operation):
         assert fed == pytest.approx(done.fed)
 
 
-def test_one_that_failed_before_its_text_was_read_costs_nothing(operation):
+def test_an_operation_that_failed_before_reading_its_text_costs_nothing(operation):
     assert operation.passes(0, 0) == []
 
 
-def test_it_fits_into_what_context_there_is(operation):
+def test_it_fits_into_the_remaining_context(operation):
     for tokens_left in range(4):
         fitted = operation.within(tokens_left)
         assert type(fitted) is type(operation)
@@ -130,7 +130,7 @@ def test_it_fits_into_what_context_there_is(operation):
         perform(fitted, model, request)
 
 
-def test_stopped_half_way_it_shows_no_more_than_there_was(operation):
+def test_a_stopped_operation_shows_no_more_than_a_complete_one(operation):
     _, undisturbed = run_alone(operation)
     (complete,) = undisturbed.operations
 
@@ -155,7 +155,7 @@ def test_its_event_survives_json(operation):
     assert Trace.from_json(trace.to_json()) == trace
 
 
-def test_its_event_tells_of_every_token(operation):
+def test_its_event_describes_every_token(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     assert event.is_drafting != event.is_scoring
@@ -192,14 +192,14 @@ def test_it_is_drawn_within_its_time_and_its_rows(operation):
     assert "<svg" in timeline(trace).picture()
 
 
-def test_what_came_to_nothing_is_drawn_too(operation):
+def test_an_operation_without_output_is_drawn_too(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     nothing = event._replace(tokens=(), outcome=(), payload=operation.unfinished())
     assert [cell.start for cell in cells_of(nothing, Spelling())] == [0.0]
 
 
-def test_a_replay_gives_it_the_same_again(operation, monkeypatch):
+def test_a_replay_repeats_its_result(operation, monkeypatch):
     def once(world) -> None:
         world.wait(world.submit(device_of(operation), operation))
         world.commit((1,))
@@ -213,20 +213,20 @@ def test_a_replay_gives_it_the_same_again(operation, monkeypatch):
 
 @pytest.fixture(scope="module")
 def world_of_processes():
-    """One for all operations: each request begins with empty caches."""
+    """Shared by all operations: each request begins with empty caches."""
     with Processes(TOY) as world:
         yield world
 
 
-def test_a_worker_gives_what_the_virtual_world_gives(operation, world_of_processes):
-    """Of a toy pair, greedily: value, tokens and KV counts."""
+def test_a_worker_and_the_virtual_world_agree(operation, world_of_processes):
+    """With a greedy toy pair: tokens, KV counts and payload."""
     with speclib.open_world("virtual", TOY) as virtual:
         expected = shown_by(virtual, operation)
     assert shown_by(world_of_processes, operation) == expected
 
 
 def shown_by(world: World, operation) -> tuple[object, ...]:
-    """Tokens, KV counts and payload in the event of an operation alone."""
+    """Tokens, KV counts and payload from the event of this operation alone."""
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
     world.wait(world.submit(device_of(operation), operation))
     (event,) = world.end().operations
@@ -237,12 +237,10 @@ def shown_by(world: World, operation) -> tuple[object, ...]:
     "share, written, fed",
     [(0.2, 0, 0), (0.34, 1, 2), (0.5, 1, 2), (2 / 3, 2, 3), (0.99, 2, 3), (1.0, 3, 4)],
 )
-def test_of_a_draft_that_is_stopped_there_are_the_tokens_of_the_passes_that_ended(
-    share, written, fed
-):
-    """Three passes of one length; they feed two tokens of the text, then a draft each.
+def test_a_stopped_draft_gives_the_tokens_of_complete_passes(share, written, fed):
+    """Three passes of equal length feed two tokens of the text, then one draft each.
 
-    A pass that is under way has written nothing, and its tokens are not in the cache.
+    An incomplete pass has written nothing, and its tokens are not in the cache.
     """
     whole = Performed(Output((4, 5, 6), np.eye(9)[[4, 5, 6]]), kept=1, fed=2 + 1 + 1)
     stopped = Propose((1, 2, 3), n=3).until(whole, share)

@@ -344,7 +344,7 @@ NOT_BOTH = r"by = \[.*minus.*not both"
         ({**COMPARED, "by": ["2", "minus", "4"]}, NOT_BOTH),
         ({"kind": "order", "order": ["A", "B"]}, 'over is None; give "row" or'),
         ({"kind": "range", "of": ["3", "A"], "low": 1}, "high is None; give a number"),
-        (best_in("*", {"A": "3"}), "expects nothing of 'B'; it has: A"),
+        (best_in("*", {"A": "3"}), "has no expected value for 'B'; it has: A"),
         ({"kind": "equal", "of": ["*", "A"], "by": ["2", "B"]}, "of names 3 cells and"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The closed forms against known sums, a plain simulation, and the methods' code."""
+"""The closed forms, tested with known sums, a simulation, and the methods' code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_ablations_of_pearl_by_hand(alpha, without, speed):
 
 
 def test_the_chance_of_a_right_token_among_several_by_hand():
-    """doubt 1 at alpha 1/2 is the arcsine law, whose moments are 1/2, 3/8, 5/16."""
+    """doubt 1 at alpha 1/2 is the arcsine law, with moments 1/2, 3/8, 5/16."""
     doubtful = [theory.right_among(0.5, k, 1.0) for k in (1, 2, 3)]
     assert doubtful == pytest.approx([1 / 2, 5 / 8, 11 / 16])
     sure = [theory.right_among(0.7, k, 0.0) for k in (1, 3)]
@@ -171,7 +171,7 @@ def test_dsi_by_hand():
     # 1/4; then the target's 1.
     two_at_a_time = theory.dsi_speed(0.5, 2, 0.25, 1.0)
     assert two_at_a_time == pytest.approx(2 / (1 / 6 + 1 / 6 + 1))
-    # One server of a target of four drafts looks at four at a time, whatever the
+    # One server whose pass takes as long as four drafts scores four at a time, for any
     # lookahead.
     one_server = theory.dsi_speed(0.5, 1, 0.25, 1.0, 1)
     assert one_server == theory.dsi_speed(0.5, 4, 0.25, 1.0)
@@ -207,7 +207,8 @@ DRAFT, TARGET = 1.0, 4.0  # seconds of a pass
 def speed_of(method: str, alpha: float, **settings: object) -> float:
     """The speed of a method's own code: texts of 400 tokens by toy models.
 
-    There are four, or one where all drafts are right, or none: then all are alike.
+    There are four texts, or one if all drafts are right or all wrong: then all are
+    equal.
     """
     latency = Latency.ratio(4.0, 4.0)
     cell = ToyCell(METHODS[method], latency, alpha, tokens=400, settings=settings)
@@ -244,7 +245,7 @@ def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
 
 # -- inverses --------------------------------------------------------------------------
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.8, 0.95, 0.99])
-def test_inverses_find_the_alpha_back(alpha):
+def test_inverses_recover_alpha(alpha):
     accepted = theory.sd_accepted(alpha, 6)
     of_accepted = theory.alpha_from_accepted(accepted, 6)
     assert of_accepted == pytest.approx(alpha, abs=1e-5)
@@ -259,13 +260,13 @@ def test_inverses_find_the_alpha_back(alpha):
     of_best_window = theory.alpha_from_speedup(speedup, "best", 1, 5)
     assert of_best_window == pytest.approx(alpha, abs=1e-4)
 
-    if alpha > 0.75:  # below its maximum the run ratio's other branch is meant
+    if alpha > 0.75:  # below its maximum the run ratio belongs to the other branch
         run_ratio = theory.run_ratio(alpha, 5)
         of_run_ratio = theory.alpha_from_run_ratio(run_ratio, 5)
         assert of_run_ratio == pytest.approx(alpha, abs=1e-4)
 
 
-def test_the_run_ratio_has_two_solutions_and_the_higher_is_taken():
+def test_the_higher_of_two_solutions_for_the_run_ratio_is_returned():
     printed = 49744 / 35092
     higher = theory.alpha_from_run_ratio(printed, 5)
     assert higher > 0.9
@@ -292,8 +293,8 @@ def test_the_best_window_is_a_neighbour_of_c_but_not_always_the_nearest():
     assert theory.pearl_best(0.80, 1, 5.36) == 5
 
 
-# -- several requests at a time --------------------------------------------------------
-# Llama 3.1 8B on an H100, as data/latency/specdecode-bench has it: in milliseconds.
+# -- batches of requests ---------------------------------------------------------------
+# Llama 3.1 8B on an H100, from data/latency/specdecode-bench, in milliseconds.
 FIXED, PER_TOKEN, HEAD = 5.88590713 + 1.20683946, 0.0210103129, 2.13526175
 
 
@@ -301,7 +302,7 @@ FIXED, PER_TOKEN, HEAD = 5.88590713 + 1.20683946, 0.0210103129, 2.13526175
     "alpha, gamma, draft, requests",
     [(0.7, 3, HEAD, 283), (0.7, 3, 0.0, 353), (0.9, 7, 0.0, 688)],
 )
-def test_where_drafting_stops_paying_is_as_worked_out_by_hand(
+def test_the_batch_size_at_which_drafting_stops_paying_by_hand(
     alpha, gamma, draft, requests
 ):
     tokens = (1 - alpha ** (gamma + 1)) / (1 - alpha)
@@ -309,7 +310,7 @@ def test_where_drafting_stops_paying_is_as_worked_out_by_hand(
     assert limit == pytest.approx(requests, abs=1)
 
 
-def test_where_reading_the_cache_costs_most_drafting_never_stops_paying():
+def test_drafting_never_stops_paying_if_reading_the_cache_costs_most():
     what = dict(tokens=2.5, rows=4, fixed=7.0, per_token=0.02, kept=0.03)
     assert theory.batch_that_stops_paying(**what) == math.inf
     assert theory.batch_speedup(1e6, **what) > 1
@@ -338,9 +339,9 @@ def test_a_rate_comes_back_from_the_length_of_its_runs(tokens, alpha):
 
 @pytest.mark.parametrize("method", ["speculative", "pearl"])
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.9, 6)])
-def test_the_clock_stops_where_the_formula_says(method, alpha, gamma):
-    """With as many requests as B* says, rounded, the code is as fast as plain decoding,
-    within what rounding and chance move."""
+def test_the_gain_ends_at_the_batch_size_of_the_formula(method, alpha, gamma):
+    """With B* requests, rounded, the code is as fast as plain decoding, up to rounding
+    and noise."""
     per_token = 0.1 if alpha > 0.8 else 0.03
     draft = 0.125
     rounds = {

@@ -1,7 +1,7 @@
-"""DSI's rules of charge against the printed listing, enumeration, a timeline and scipy.
+"""DSI's accounting rules, tested with the printed listing, enumeration and scipy.
 
-Random runs are seeded, so a test passes or it never does. 5 standard errors are
-allowed, which a right formula would exceed once in a million seeds.
+Random runs are seeded, so tests are deterministic. They allow 5 standard errors, which
+a right formula would exceed for one seed in a million.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from speclib.errors import SpeclibError
 
 Coins = Sequence[bool]  # whether each draft is right
 
-CountAccepted = Callable[[int], int]  # of at most so many drafts
+CountAccepted = Callable[[int], int]  # of a number of drafts
 
 
-# -- the printed listing, as it stands -------------------------------------------------
+# -- the printed listing, verbatim -----------------------------------------------------
 def listing(
     share: float, lookahead: int, tokens: int, get_num_accepted: CountAccepted
 ) -> float:
@@ -50,7 +50,7 @@ def listing(
 
 
 def counting_on(coins: Coins) -> CountAccepted:
-    """get_num_accepted on a row of coins: the right ones up to the first wrong one."""
+    """get_num_accepted for a row of coins: the right ones before a wrong one."""
     remaining = iter(coins)
 
     def get_num_accepted(most: int) -> int:
@@ -95,7 +95,7 @@ def test_rounds_by_hand():
 
 
 def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
-    """So rounds are 1 + binomial, in the mean and run by run."""
+    """So rounds are 1 + binomial, on average and run by run."""
     rounds = 1 + stats.binom.mean(49, 0.3)
     assert si_rounds(0.7, 60, 50) == pytest.approx(rounds)
 
@@ -137,11 +137,11 @@ def timeline(
 ) -> float:
     """Time until len(coins) + 1 tokens are verified.
 
-    Coin i says whether draft i is right, after right text. From each rejection on there
-    is a pass on every i blocks of drafts, as soon as they are there, and one on the
-    last draft; ``beside`` it, whenever more is verified, one on the verified text
-    alone. A pass gives the target's own token beyond its drafts, a ``late`` one on
-    blocks does not.
+    Coin i says whether draft i is right, after right text. After each rejection there
+    is a pass on every i blocks of drafts, as soon as they are written, and one on the
+    last draft. With ``beside`` there is also one on only the verified text whenever
+    more is verified. A pass gives the target's own token after its drafts; a ``late``
+    pass on blocks does not.
     """
     now = 0.0
     done = 0
@@ -160,7 +160,7 @@ def until_rejection(
     most = len(coins)
     right = counting_on(coins)(most)
 
-    # Each pass: when it ends, its drafts, whether it gives a token beyond them.
+    # Each pass: its end, its drafts, whether it gives a token after them.
     passes = [(most * share + 1, most, True)]
     for drafts in range(0, most, lookahead):
         passes.append((drafts * share + 1, drafts, not late))
@@ -227,8 +227,8 @@ def test_theorems_hold_in_expectation_and_the_first_needs_the_server_beside():
     "rule, time",
     [
         ({}, 1.5 + 0.75),
-        ({"restart_pass": True}, 2.5 + 1.25),  # a pass more for each of them
-        ({"corrected": False}, 3.0),  # both at once, or nothing, again
+        ({"restart_pass": True}, 2.5 + 1.25),  # one more pass for each of them
+        ({"corrected": False}, 3.0),  # both at once, or nothing and again
         ({"bonus": False}, 3.0),  # a round gives one, right or wrong
         ({"unverified_end": True}, 2.25 + 0.75 / 2),  # 1, 1 is not above 2: once more
     ],
@@ -257,14 +257,14 @@ def test_each_rule_of_dsi_by_hand(alpha, lookahead, tokens, rule, time):
     assert dsi_time(0.25, alpha, lookahead, tokens, rules) == time
 
 
-def test_every_rule_is_switched_once_and_alone():
+def test_every_rule_is_switched_once_and_separately():
     by_rule = switched(LISTING, SIMULATOR)
     assert set(by_rule) == set(vars(LISTING))
     for rule, rules in by_rule.items():
         assert switched(LISTING, rules) == {rule: rules}
 
 
-def test_servers_needed_are_the_texts():
+def test_servers_needed_are_the_ones_that_the_text_prints():
     assert servers_needed(0.1429, 1) == 7  # section 5: 14.29 %
     assert servers_needed(0.1 / 4.9, 1) == 49  # though 4.9 / 0.1 is more
     shares = [2.5 / 37.7, 6.8 / 20.6]
@@ -285,7 +285,7 @@ def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():
     assert seven_servers[1] == any_servers[1]  # 4 servers are enough for it
 
 
-def test_what_has_no_answer_says_so():
+def test_a_question_without_an_answer_is_refused():
     with pytest.raises(SpeclibError, match="alpha is 0 and corrected is False"):
         si_time(0.1, ALPHAS, 5, 50, SIMULATOR)
     says = r"no lookahead of \[1\] needs at most 7 servers"

@@ -58,7 +58,7 @@ def test_panels_divide_the_times_cell_by_cell():
 
 
 def test_the_best_of_many_means_of_five_is_too_fast():
-    """As printed, SI looks faster than it is; with many repeats it does not."""
+    """With the printed repeats SI looks faster than it is; with many it does not."""
     grid = {"shares": SHARES[9:40:10], "alphas": ALPHAS[60:100:10]}
     exact = heatmaps(repeats=None, **grid).si
     ratio = heatmaps(repeats=5, **grid).si / exact

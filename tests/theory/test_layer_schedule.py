@@ -1,6 +1,6 @@
 """EasySpec's groups of layers, and a draft pass over devices.
 
-Expected values are the paper's, or arithmetic.
+Expected values come from the paper or from arithmetic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from speclab.theory.layer_schedule import Part, group_labels, schedule, total_se
 
 
 def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
-    """The attentions, without those that another device computes, too."""
+    """The attentions, without copies of another device's work."""
     return [part for part in parts if part.kind == "attention" and not part.copy]
 
 
@@ -28,8 +28,8 @@ def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
     ],
 )
 def test_groups_are_written_as_table_6_does(lp, printed):
-    """Its rule by hand for 10 layers: 0 alone, min(N, 3), then N each, the rest, the
-    last alone."""
+    """Its rule by hand for 10 layers: 0 by itself, min(N, 3), then N each, the rest,
+    and the last by itself."""
     assert " ".join(group_labels(10, lp)) == printed
 
 

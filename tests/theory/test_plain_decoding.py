@@ -1,4 +1,4 @@
-"""The cost of plain decoding on several devices, against printed speeds."""
+"""The cost of plain decoding on several devices, compared with printed speeds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def reading(weights: float) -> float:
 
 # -- arithmetic ------------------------------------------------------------------------
 def test_a_pass_by_hand():
-    # 10 s, of which 6 are divided; joining takes 1: 4 + 6/2 + 1, 4 + 6/3 + 1.
+    # 10 s, 6 of them divided; joining takes 1: 4 + 6/2 + 1, 4 + 6/3 + 1.
     shared = PlainPass(alone=10, divided=6, joining=1)
     assert [shared.seconds(n) for n in (1, 2, 3)] == [10, 8, 7]
     assert shared.gain(3) == pytest.approx(10 / 7)
 
 
-def test_a_device_that_only_costs_time_is_left_idle():
+def test_a_device_that_only_costs_time_stays_idle():
     costly = PlainPass(alone=10, divided=4, joining=2.5)
     assert costly.seconds(2) > 10
     assert costly.fewest_of_the_best(2) == 1
@@ -39,7 +39,7 @@ def test_a_device_that_only_costs_time_is_left_idle():
     assert costly.fewest_of_the_best(8) == 8  # 6 + 4/8 + 2.5 is less than 10
 
 
-def test_compute_is_divided_whole_and_a_shared_bus_not_at_all():
+def test_all_compute_is_divided_but_nothing_on_a_shared_bus():
     gains = {}
     for bound in BOUNDS:
         gains[bound] = plain_pass(bound, 10, 6, layers=5, join=0).gain(4)
@@ -60,7 +60,7 @@ def test_reading_is_never_longer_than_the_pass():
         ({"join": -1.0}, "at least 0"),
     ],
 )
-def test_what_is_not_possible_is_named(change, words):
+def test_impossible_arguments_are_named(change, words):
     right = {"bound": "compute", "alone": 1.0, "reading": 1.0, "layers": 1, "join": 0.0}
     with pytest.raises(SpeclibError, match=words):
         plain_pass(**(right | change))
@@ -71,8 +71,8 @@ def test_what_is_not_possible_is_named(change, words):
 def test_the_model_gives_printed_speeds_of_tensor_parallelism_within_3_percent(model):
     """gpt-fast's table: the first printed number is given, the others are predicted.
 
-    Joining was derived from the three numbers of Llama-2-7B; those of Llama-2-70B were
-    used for nothing.
+    Joining was fitted to the three numbers of Llama-2-7B. The numbers of Llama-2-70B
+    were not used.
     """
     (first, first_speed), *others = A100["printed"][model]
     read = reading(WEIGHTS[model])
@@ -105,7 +105,7 @@ def test_easyspec_printed_two_gpus_as_the_model_has_them_and_eight_no_faster(
 
 
 # -- files -----------------------------------------------------------------------------
-def test_pearls_devices_and_layers_are_those_of_its_appendix_and_table_10():
+def test_pearls_devices_and_layers_match_its_appendix_and_table_10():
     hardware = load_hardware("pearl/llama2-7-70")
     assert (hardware.draft, hardware.target) == (1, 3)
     assert hardware.devices(drafts=True) == 4
@@ -121,7 +121,7 @@ def test_pearls_devices_and_layers_are_those_of_its_appendix_and_table_10():
 
 
 def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
-    """Those of a GPU that was measured here, and of an engine, say it themselves."""
+    """Files measured here on a GPU, and files of an engine, state it themselves."""
     for path in DATA.glob("latency/*/*.toml"):
         name = path.relative_to(DATA / "latency").with_suffix("").as_posix()
         hardware = load_hardware(name)
@@ -134,10 +134,10 @@ def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
         assert 1 < hardware.plain_pass(alone).gain(4) < 4
 
 
-def test_a_further_target_server_has_devices_of_its_own():
+def test_each_target_server_has_its_own_devices():
     hardware = load_hardware("dsi/vicuna-13b-alpaca")
     assert hardware.devices(drafts=True, servers=7) == 8
 
 
-def test_a_draft_on_a_cpu_is_no_device_that_could_help():
+def test_a_draft_on_a_cpu_does_not_count_as_a_device():
     assert load_hardware("duodecoding/llama2-7b").devices(drafts=True) == 1

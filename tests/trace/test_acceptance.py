@@ -1,4 +1,4 @@
-"""Acceptance place by place: counted, given, and read from engines' logs."""
+"""Acceptance rates by position: counted, given, and read from engines' logs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ slot 1 | draft acceptance rate = 0.70000 (   70 accepted /   100 generated)
 """
 
 
-def test_a_run_by_hand():
+def test_rates_counted_by_hand():
     """Four windows of two: both pass, both pass, the first fails, the second fails."""
     run = speclib.simulate("speculative", gamma=2, alpha=1.0, tokens=6)
     counts = acceptance(run.trace)
@@ -51,7 +51,7 @@ def test_a_run_by_hand():
 
 
 @pytest.mark.parametrize("backup", ["draft", "none"])
-def test_of_ssds_branches_the_one_that_was_followed_counts(backup):
+def test_only_the_followed_branch_of_ssd_counts(backup):
     how = dict(gamma=3, fan=2, backup=backup, alpha=0.7, doubt=0.8, tokens=100)
     run = speclib.simulate("ssd", **how)
     counts = acceptance(run)
@@ -61,7 +61,7 @@ def test_of_ssds_branches_the_one_that_was_followed_counts(backup):
 
 
 @pytest.mark.parametrize("method", ["speculative", "pearl"])
-def test_the_rates_that_are_given_come_out(method):
+def test_a_run_has_the_given_rates(method):
     runs = [
         speclib.simulate(method, gamma=4, alpha=RATES, tokens=400, seed=seed).trace
         for seed in range(10)
@@ -74,12 +74,12 @@ def test_the_rates_that_are_given_come_out(method):
             error = math.sqrt(given * (1 - given) / tested)
             assert abs(found - given) < 4 * error
         assert counts.mean_length == pytest.approx(expected_length(RATES), rel=0.03)
-    else:  # a block that goes on from an accepted one begins further down the row
+    else:  # a block after an accepted one begins with a later rate
         assert counts.conditional[0] < 0.9
 
 
 @pytest.mark.parametrize("method", ["speculative", "pearl", "ssd", "dsi", "tree"])
-def test_with_rates_by_place_every_method_is_lossless(method):
+def test_every_method_is_lossless_with_rates_by_position(method):
     plain = speclib.simulate("autoregressive", tokens=60)
     assert speclib.simulate(method, alpha=RATES, tokens=60).tokens == plain.tokens
 
@@ -89,8 +89,8 @@ def test_expected_lengths_are_sums_of_products():
     assert expected_length([]) == 1
 
 
-def test_a_log_of_vllm_gives_conditional_rates_that_can_be_run():
-    """Each interval has 100 windows: 110 = 100 * 1.1 tokens were accepted, and 146."""
+def test_a_log_of_vllm_gives_conditional_rates_to_simulate():
+    """Both intervals have 100 windows, with 110 = 100 * 1.1 and 146 accepted tokens."""
     (last,) = VLLM.splitlines()[1:]
     rates = acceptance_of_log(last)
     assert rates == pytest.approx((0.8, 0.6, 0.375))
@@ -102,8 +102,8 @@ def test_a_log_of_vllm_gives_conditional_rates_that_can_be_run():
     assert run.trace.meta["alpha"] == list(rates)
 
 
-def test_intervals_of_vllm_count_by_what_was_drafted_in_them():
-    """100 intervals of 258 windows each, and a last one of one window."""
+def test_intervals_of_vllm_are_weighted_by_their_drafts():
+    """100 intervals of 258 windows each, and a last one with one window."""
     line = (
         "SpecDecoding metrics: Mean acceptance length: 2.55, Accepted: {} tokens, "
         "Drafted: {} tokens, Per-position acceptance rate: {}, Avg Draft acceptance "
@@ -132,12 +132,12 @@ def test_intervals_of_vllm_count_by_what_was_drafted_in_them():
         ),
     ],
 )
-def test_a_log_that_tells_no_rate_says_why(log, says):
+def test_a_log_without_a_rate_is_refused_with_the_reason(log, says):
     with pytest.raises(BadValue, match=says):
         acceptance_of_log(log, gamma=8 if "draft" in log else None)
 
 
-# -- behind the end --------------------------------------------------------------------
+# -- after the end ---------------------------------------------------------------------
 PERFECT = speclib.pair(
     {"model": "toy"}, {"model": "toy", "alpha": 1.0}, latency="pearl/codellama-7-70"
 )
@@ -145,11 +145,11 @@ PERFECT = speclib.pair(
 
 @pytest.mark.parametrize("tokens", [1, 4, 5, 6, 13])
 @pytest.mark.parametrize("method", ["speculative", "pearl", "ssd"])
-def test_a_perfect_draft_never_fails_wherever_the_text_ends(method, tokens):
+def test_a_perfect_draft_never_fails_at_any_length(method, tokens):
     how = dict(world="virtual", gamma=4, max_new_tokens=tokens)
     run = speclib.decode("x", pair=PERFECT, method=method, **how)
     if not run.stats.accepted:
-        return  # the target wrote it all
+        return  # the target wrote everything
     counts = acceptance(run)
     assert set(counts.by_position) == set(counts.conditional) == {1.0}
     assert counts.rate == run.stats.acceptance_rate == 1.0
@@ -158,8 +158,8 @@ def test_a_perfect_draft_never_fails_wherever_the_text_ends(method, tokens):
 
 @pytest.mark.parametrize("end_at", [2, 4, 5, 11])
 @pytest.mark.parametrize("method", ["speculative", "pearl", "ssd"])
-def test_drafts_behind_an_end_token_count_nowhere(method, end_at, decode):
-    """The draft writes the target's own text on, behind the end as well."""
+def test_drafts_after_an_end_token_do_not_count(method, end_at, decode):
+    """The draft continues with the target's own text, even after the end."""
     words = tuple(range(1, 20))
     models = {name: Toy(1.0, 20, 0, words, 64) for name in ("draft", "target")}
     output, trace = decode(METHODS[method], models, 19, gamma=4, eos=words[end_at])
@@ -172,7 +172,7 @@ def test_drafts_behind_an_end_token_count_nowhere(method, end_at, decode):
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 @pytest.mark.parametrize("gamma", [8, 300])
-def test_nothing_is_drafted_that_the_text_has_no_room_for(method, gamma, decode):
+def test_nothing_is_drafted_beyond_the_end_of_the_text(method, gamma, decode):
     for settings in about(method).variants[:1]:
         what = dict(settings)
         if takes_gamma(method):
@@ -185,9 +185,9 @@ def test_nothing_is_drafted_that_the_text_has_no_room_for(method, gamma, decode)
                 assert all(position <= room for position in event.positions)
 
 
-def test_a_log_of_llamacpp_counts_drafts_that_nobody_tested():
-    """All its lines together: 75 of 110. With one draft a window that is the rate; with
-    more it is higher, since those behind a failed one count as well."""
+def test_a_log_of_llamacpp_includes_untested_drafts():
+    """All its lines together: 75 of 110. With one draft per window that is the rate;
+    with more the rate is higher, since drafts after a failed one count as well."""
     (alone,) = acceptance_of_log(LLAMACPP, gamma=1)
     assert alone == pytest.approx(75 / 110)
     (rate,) = acceptance_of_log(LLAMACPP, gamma=4)
@@ -196,7 +196,7 @@ def test_a_log_of_llamacpp_counts_drafts_that_nobody_tested():
         acceptance_of_log(LLAMACPP)
 
 
-def test_a_rate_of_llamacpp_gives_back_the_run_that_it_came_from():
+def test_a_rate_of_llamacpp_gives_the_alpha_of_its_run():
     what = dict(method="speculative", gamma=8, c=8, tokens=200)
     runs = [speclib.simulate(alpha=0.8, seed=seed, **what) for seed in range(8)]
     counts = acceptance(runs)
@@ -215,7 +215,7 @@ def test_a_rate_of_llamacpp_gives_back_the_run_that_it_came_from():
         "",
     ],
 )
-def test_a_log_that_cannot_be_is_refused(wrong):
+def test_an_impossible_log_is_refused(wrong):
     with pytest.raises(BadValue):
         acceptance_of_log(wrong, gamma=3)
 
@@ -226,11 +226,11 @@ def test_runs_without_a_line_of_drafts_are_refused():
 
 
 @pytest.mark.parametrize("wrong", [[], [0.5, 1.1]])
-def test_a_vector_that_is_none_is_refused(wrong):
+def test_a_vector_that_has_no_rates_is_refused(wrong):
     with pytest.raises(BadValue, match="alpha is .*up to 1"):
         speclib.simulate(alpha=wrong)
 
 
 def test_a_vector_and_doubt_exclude_each_other():
-    with pytest.raises(BadValue, match="leave out one"):
+    with pytest.raises(BadValue, match="leave doubt out"):
         speclib.simulate(alpha=[0.9, 0.5], doubt=0.5)

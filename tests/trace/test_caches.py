@@ -1,4 +1,4 @@
-"""What KV caches hold: counted by hand, and against what operations say they kept."""
+"""The content of KV caches: counted by hand, and compared with the models' own."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def trace(request):
     return simulate(request.param, alpha=0.6, tokens=40, **settings).trace
 
 
-def test_of_a_block_what_follows_the_first_rejected_draft_is_stale():
-    """The target was fed all four drafts, the draft model all but the last one."""
+def test_a_block_is_stale_from_its_first_rejected_draft():
+    """The target is fed all four drafts, the draft model all but the last one."""
     trace = simulate("speculative", gamma=4, alpha=0.6, tokens=40).trace
     blocks = [event for event in trace.operations if event.is_drafting]
     commits = [m for m in cache_moments(trace) if m.event.op == COMMIT]
@@ -44,7 +44,7 @@ def test_of_a_block_what_follows_the_first_rejected_draft_is_stale():
 
 
 class Recorded(Virtual):
-    """Notes what each operation's KV cache truly holds when the operation ends."""
+    """Records what the KV cache really holds when each operation ends."""
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
@@ -56,7 +56,7 @@ class Recorded(Virtual):
 
 
 def kinds_of_cache(cache: list[int], text: tuple[int, ...]) -> list[str]:
-    """Exact up to the first token that is not the text's, stale after that."""
+    """Exact up to the first token that differs from the text, stale after that."""
     right = 0
     while right < min(len(cache), len(text)) and cache[right] == text[right]:
         right += 1
@@ -81,7 +81,7 @@ def kinds_of_cache(cache: list[int], text: tuple[int, ...]) -> list[str]:
         ("easyspec", {"gamma": 4, "width": 1, "lp": 1}, 1),
     ],
 )
-def test_slots_are_those_of_the_models_own_caches(
+def test_slots_agree_with_the_models_own_caches(
     method, settings, targets, alpha, cancel
 ):
     models = {"draft": Toy(alpha, 7, 3), "target": Toy(None, 7, 3)}
@@ -107,7 +107,7 @@ def test_slots_are_those_of_the_models_own_caches(
     assert compared == len(trace.operations)
 
 
-def test_nothing_is_fuzzy_but_what_easyspec_drafts(trace):
+def test_only_easyspecs_drafts_are_fuzzy(trace):
     kinds = set()
     for moment in cache_moments(trace):
         for device, kinds_of_slots in moment.kinds.items():
@@ -118,10 +118,10 @@ def test_nothing_is_fuzzy_but_what_easyspec_drafts(trace):
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
-def test_calibrated_the_fuzzy_slots_of_a_block_are_gone_when_it_ends(calibrate):
-    """A block of five levels has one exact pass and feeds four drafts in fuzzy ones.
+def test_calibration_drops_the_fuzzy_slots_at_the_end_of_a_block(calibrate):
+    """A block of five levels has one exact pass, and feeds four drafts in fuzzy ones.
 
-    Not calibrated, all passes but the first of the run are fuzzy, and slots stay.
+    Without calibration, only the first pass of the run is exact, and slots stay.
     """
     settings = {"gamma": 5, "width": 1, "lp": 3, "calibrate": calibrate}
     trace = simulate("easyspec", alpha=1.0, tokens=30, **settings).trace
@@ -137,11 +137,11 @@ def test_calibrated_the_fuzzy_slots_of_a_block_are_gone_when_it_ends(calibrate):
         assert set(after) == {0}
     else:
         assert drafting[0] == 4
-        assert drafting[1] == 4 + 6  # the last draft, the bonus, four of its own
+        assert drafting[1] == 4 + 6  # the last draft, the bonus, and four new drafts
         assert after[0] == 4
 
 
-def test_a_tree_is_refused_with_what_to_do():
+def test_a_tree_is_refused_with_advice():
     tree = simulate("easyspec", gamma=4, width=3, tokens=20, doubt=1.0).trace
     with pytest.raises(SpeclibError, match="width=1"):
         cache_moments(tree)

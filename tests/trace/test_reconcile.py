@@ -1,7 +1,7 @@
-"""From the predicted to the measured speed-up: cases in which the cause is known.
+"""From the predicted to the measured speed-up: cases with a known cause.
 
-Each run differs from what was expected in one thing alone, so one cause has the whole
-difference. A text is short, so what chance does to its acceptance is a cause as well.
+Each run differs from the prediction in one respect, so one cause explains the whole
+difference. The texts are short, so chance in the acceptance is a cause as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHANCE = 0.1  # of 600 tokens, in times
 
 
 def runs(latency: Latency = IDLE, *, alpha=0.8, of_others=None, method="pearl", **how):
-    """Plain decoding, a method's run, and speculative decoding, which takes turns."""
+    """Plain decoding, a method's run, and speculative decoding without overlap."""
     idle = of_others or latency
     return (
         simulate("autoregressive", tokens=600, latency=idle),
@@ -30,7 +30,7 @@ def runs(latency: Latency = IDLE, *, alpha=0.8, of_others=None, method="pearl", 
 
 
 def others(found, cause: str) -> list[float]:
-    """The shares of all causes but one and the chance of a short text."""
+    """The shares of all causes except ``cause`` and the chance of a short text."""
     return [
         share
         for name, share in found.shares.items()
@@ -45,28 +45,28 @@ def test_a_run_as_expected_has_nothing_to_explain(method):
     assert found.measured == pytest.approx(found.predicted, abs=CHANCE)
 
 
-def test_a_draft_that_is_slower_than_expected_is_a_cost_ratio():
-    """At c = 10, ten drafted tokens hide behind a target pass; at c = 5 half of them:
-    a round takes twice as long, but for the first, in which nothing overlaps."""
+def test_a_slower_draft_shows_up_as_the_cost_ratio():
+    """At c = 10 a target pass hides ten drafts, at c = 5 only five: every round takes
+    twice as long, except the first, in which nothing overlaps."""
     found = reconcile(*runs(gamma=10), c=10, alpha=0.8)
     assert found.shares["cost ratio"] == pytest.approx(-found.predicted / 2, rel=0.01)
     assert others(found, "cost ratio") == pytest.approx([0] * 4, abs=1e-6)
 
 
-def test_drafts_that_pass_more_rarely_than_expected_are_the_acceptance():
+def test_a_lower_acceptance_rate_shows_up_as_acceptance():
     found = reconcile(*runs(alpha=0.5), c=5, alpha=0.9)
     assert found.shares["acceptance"] < -1
     assert others(found, "acceptance") == pytest.approx([0] * 5, abs=1e-6)
 
 
-def test_passes_that_grow_with_their_tokens_are_longer_passes():
+def test_passes_that_grow_with_their_tokens_show_up_as_longer_passes():
     found = reconcile(*runs(IDLE.lengthened(0.1)), c=5, alpha=0.8)
     assert found.shares["longer passes"] < -0.3
     assert others(found, "longer passes") == pytest.approx([0] * 4, abs=0.01)
 
 
-def test_passes_that_are_slower_only_while_both_work_are_that():
-    """Each takes 1.3 times as long, so the method is as much slower."""
+def test_passes_that_slow_each_other_show_up_as_both_at_work():
+    """Each takes 1.3 times as long, so the method is slower by the same factor."""
     busy = Latency.ratio(5, 0.13)
     found = reconcile(*runs(busy, of_others=IDLE), c=5, alpha=0.8)
     expected = found.predicted + found.shares["acceptance"]
@@ -75,9 +75,9 @@ def test_passes_that_are_slower_only_while_both_work_are_that():
     assert others(found, "both at work") == pytest.approx([0] * 4, abs=1e-6)
 
 
-def test_time_that_requests_and_answers_take_is_messages():
-    """10 ms an operation: a pass of plain decoding takes 0.11 s, and a round of
-    speculative decoding, which has two operations, 20 ms more."""
+def test_time_for_requests_and_answers_shows_up_as_messages():
+    """10 ms per operation: a pass of plain decoding takes 0.11 s, and a round of
+    speculative decoding, with its two operations, 20 ms more."""
     plain, run, _ = (waited(result) for result in runs(method="speculative"))
     rounds, tokens = len(run.trace.commits) - 1, run.stats.tokens - 1
     found = reconcile(plain, run, c=5, alpha=0.8)
@@ -89,7 +89,7 @@ def test_time_that_requests_and_answers_take_is_messages():
 
 
 def waited(result):
-    """The same run with messages of 10 ms in all about each operation."""
+    """The same run, with messages that take 10 ms for each operation."""
     events = [
         event._replace(sent=event.ts - 0.004, received=event.end + 0.006)
         for event in result.trace.events
@@ -97,7 +97,7 @@ def waited(result):
     return replace(result, trace=replace(result.trace, events=events))
 
 
-def test_without_a_run_by_turns_two_causes_are_one():
+def test_two_causes_are_one_without_a_run_that_does_not_overlap():
     plain, run, _ = runs(IDLE.lengthened(0.1))
     shares = reconcile(plain, run, c=5, alpha=0.8).shares
     assert "longer passes, both at work" in shares
@@ -105,8 +105,8 @@ def test_without_a_run_by_turns_two_causes_are_one():
 
 
 @pytest.mark.slow
-def test_real_processes_leave_next_to_nothing_unexplained():
-    """The remainder is what verification and the controller take."""
+def test_real_processes_leave_almost_nothing_unexplained():
+    """The remainder is the time of verification and the controller."""
     pair = speclib.load_pair("embedded/once")
     with speclib.open_world("processes", pair) as world:
         results = {}

@@ -96,7 +96,7 @@ def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
 def test_statistics_equal_a_recount_of_the_events(
     case, decode, alpha, gamma, limit, sampler
 ):
-    """The recount reads the trace's JSON, and nothing of ours."""
+    """The recount reads only the trace's JSON."""
     for variant in case.at(gamma):
         output, trace = decode(
             case.method, toys(alpha), limit, sampler=sampler, **variant
@@ -118,7 +118,7 @@ def test_statistics_equal_a_recount_of_the_events(
         assert set(outcomes) <= {"accepted", "rejected", "discarded"}
         assert outcomes.total() == drafted
 
-        # The rounds after the first, which alone prefills.
+        # The rounds after the first; only that one prefills.
         later = [event for event in events if event["round"] > 0]
         start, end = commits[0]["ts"], commits[-1]["ts"]
         if len(commits) > 1:
@@ -163,8 +163,8 @@ def count_drafted(events: list[dict]) -> int:
 
 
 def count_draft_passes(events: list[dict]) -> int:
-    """One pass per token of a line, per phrase, per token fed of sequences, per level
-    of a tree, also if all its nodes were left out."""
+    """One pass per token of a line, per phrase, per token fed of sequences, and per
+    level of a tree, even if all its nodes were left out."""
     passes = 0
     for event in events:
         if event["op"] == "propose":
@@ -185,7 +185,7 @@ def count_draft_passes(events: list[dict]) -> int:
 
 
 def count_levels(parents: list[int]) -> int:
-    """The most nodes between the text and any node, that one included."""
+    """The most nodes on the path to any node, including that node."""
 
     def depth(node: int) -> int:
         return 0 if node < 0 else 1 + depth(parents[node])
@@ -198,9 +198,9 @@ def seconds_of(device: str, events: list[dict]) -> float:
 
 
 def covered_seconds(events: list[dict], start: float, end: float) -> float:
-    """Seconds between ``start`` and ``end`` in which any device works.
+    """Seconds between ``start`` and ``end`` during which any device is busy.
 
-    The time is cut wherever an event begins or ends; between two cuts a device works
+    We cut the time wherever an event begins or ends; between two cuts a device is busy
     all the time or not at all.
     """
     cuts = {start, end}
@@ -235,7 +235,7 @@ def test_a_drafted_token_beyond_the_end_is_not_counted_as_accepted(decode, end):
 
 # -- replay ----------------------------------------------------------------------------
 class Noisy(Latency):
-    """Operations last as chance has it."""
+    """Operations have random durations."""
 
     def __init__(self, seed: int):
         super().__init__(**vars(Latency.ratio(3)))
@@ -246,8 +246,8 @@ class Noisy(Latency):
 
 
 @pytest.mark.parametrize("name, round_takes", [("pearl", max), ("speculative", sum)])
-def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode, name, round_takes):
-    """In a round of PEARL the devices work side by side, in one of SD in a row."""
+def test_a_makespan_is_the_sum_of_its_rounds(decode, name, round_takes):
+    """In a round of PEARL the devices work in parallel, in a round of SD in turn."""
     _, trace = decode(METHODS[name], toys(0.8), 30, latency=Noisy(7), gamma=4)
     seconds_of_round = defaultdict(list)
     for event in trace.operations:
@@ -258,7 +258,7 @@ def test_a_makespan_is_the_sum_of_its_rounds_slowest_devices(decode, name, round
 
 # -- statistics ------------------------------------------------------------------------
 def event(ts, dur, device, op, tokens=(), outcome=(), round=0) -> Event:
-    """An event made by hand, with the payload that its operation gives."""
+    """An event made by hand, with the default payload of its operation."""
     payload = OPERATIONS[op].payload_type() if op in OPERATIONS else Payload()
     return Event(
         ts=ts,
@@ -318,7 +318,7 @@ def test_every_ratio_of_a_trace_made_by_hand():
     assert {k: getattr(s, k) for k in expected} == pytest.approx(expected)
 
 
-def test_a_steps_time_is_drafting_target_verifying_and_the_rest_communication():
+def test_a_step_is_drafting_scoring_verification_and_communication():
     step = [
         event(10, 4, "draft", "propose", (1, 2), ("accepted",) * 2, round=1),
         event(10.5, 5, "target", "score", (1, 2), round=1),  # both done at 15.5
@@ -334,8 +334,8 @@ def test_a_steps_time_is_drafting_target_verifying_and_the_rest_communication():
     assert (s.step_busy, s.communication) == (5.5, 0.5)
 
 
-def test_what_a_pass_feeds_beyond_its_candidates_and_one_token_is_catching_up():
-    """Only where another target has seen it: not in prefill, nor with one target."""
+def test_a_pass_catches_up_on_tokens_before_its_candidates_and_one_more():
+    """Only if another target has seen them: not in prefill, nor with one target."""
     prefill = event(0, 5, "target", "score")._replace(fed=9)
     late_prefill = event(1, 5, "target-2", "score")._replace(fed=12)
     next_pass = event(6, 4, "target", "score")._replace(kept=9, fed=6)
@@ -349,7 +349,7 @@ def test_what_a_pass_feeds_beyond_its_candidates_and_one_token_is_catching_up():
     assert stats(alone).caught_up == 0
 
 
-def test_of_an_output_that_the_limit_ends_the_drafts_beside_its_last_pass_are_a_tail():
+def test_drafts_made_during_the_last_pass_are_the_tail_of_an_output_cut_by_the_limit():
     """PEARL's first pass commits the first of three drafts; two await the target."""
     for outcome, tail in (("accepted", 2), ("rejected", 0)):
         trace = Trace(
@@ -366,13 +366,13 @@ def test_of_an_output_that_the_limit_ends_the_drafts_beside_its_last_pass_are_a_
         assert (counts.with_tail, counts.with_tail_seconds) == (1 + tail, 3)
 
 
-def test_requests_add_up_and_ratios_are_of_the_sums():
+def test_requests_add_up_and_ratios_use_the_sums():
     both = total([stats(HAND), stats(HAND), Stats(requests=1, accepted=2, rejected=4)])
     assert (both.requests, both.tokens, both.seconds) == (3, 12, 24)
     assert both.acceptance_rate == pytest.approx(10 / 16)
 
 
-def test_what_never_happened_has_no_rate():
+def test_an_empty_trace_has_no_rates():
     s = stats(Trace([]))
     assert Trace([]).makespan == 0
     assert s.tokens == 0
@@ -381,7 +381,7 @@ def test_what_never_happened_has_no_rate():
 
 
 # -- formats ---------------------------------------------------------------------------
-def test_json_gives_back_the_same_trace(case, decode):
+def test_a_trace_survives_json(case, decode):
     for extra in case.at(3):
         _, trace = decode(case.method, toys(0.8), 20, **extra)
         back = Trace.from_json(trace.to_json())

@@ -1,4 +1,4 @@
-"""The training text is valid, repeatable and true to itself; a fit learns."""
+"""The training text is valid, repeatable and consistent, and a fit learns."""
 
 import doctest
 import hashlib
@@ -30,9 +30,9 @@ from speclib.data import prompts  # noqa: E402
 from speclib.data.retrieval import HELD_OUT_TASKS  # noqa: E402
 from speclib.models import eagle_head  # noqa: E402
 
-# How many tasks the embedded models were trained on at most, by seed: see their cards.
-# Not draft-once, which came later, and never drew what was held out by then.
-# The rows of a pass were filled with tasks alone, and 5 % were added.
+# The most tasks that the embedded models were trained on, by seed: see their cards.
+# Not draft-once, which came later and never drew a task held out by then. We assume
+# rows filled with only tasks, and add 5 %.
 TRAINED_ON = {
     1: 68_500,  # the target
     5: 22_400,  # its second pass
@@ -41,7 +41,7 @@ TRAINED_ON = {
     22: 40_400,  # target-qwen
     32: 12_400,  # draft-qwen
     72: 5_200,  # the head
-    3: 3_000,  # what teachers answered
+    3: 3_000,  # the teachers' answers
     11: 16_000,  # the tokenizer
 }
 TINY = fit.ZooArchitecture(layers=1, width=64, heads=1, ffn=96)
@@ -57,12 +57,12 @@ def some(category, count, seed=0):
 
 
 def training_tasks(seed):
-    """What a seed gave to the embedded models."""
+    """The tasks that a seed gave to the embedded models."""
     return corpus.tasks(seed, corpus.COPYING if seed == 5 else corpus.WEIGHT)
 
 
 def held_out_tasks(category):
-    """The further prompts of a category, and what the datastore has of it."""
+    """The later prompts of a category, and its tasks in the datastore."""
     further = corpus.shipped(category)[corpus.FIRST :]
     name = "gsm8k" if category == "mgsm_en" else category
     return further + [t for t in corpus.datastore_tasks() if t.category == name]
@@ -88,7 +88,7 @@ def test_every_template_is_filled_and_every_answer_is_there(category):
             assert question.strip()
             assert answer.strip()
             if task.category in ("humaneval", "coding", "extraction"):
-                continue  # their texts have brackets of their own
+                continue  # their texts contain brackets
             text = (question + answer).replace(" > ", "")
             assert not re.search(r"[{}<>\[\]]", text)
 
@@ -141,7 +141,7 @@ def test_code_tasks_pass_their_own_tests_and_show_true_examples():
 
 # -- the shipped prompts ---------------------------------------------------------------
 def test_the_prompt_files_are_what_training_leaves_out():
-    """By the users' words, of the first turn and of the second."""
+    """Compared by the users' words in the first and the second turn."""
     held_out = set()
     for category in corpus.CATEGORIES:
         for task in corpus.shipped(category):
@@ -171,7 +171,7 @@ def test_what_rest_looks_up_are_the_tasks_of_the_datastore():
 
 
 def digest(tasks_per_seed):
-    """Of the first tasks of every seed that was used, with their answers."""
+    """A digest of the first tasks of every used seed, with their answers."""
     text = hashlib.sha256()
     for seed in TRAINED_ON:
         for task in islice(training_tasks(seed), tasks_per_seed):
@@ -180,7 +180,7 @@ def digest(tasks_per_seed):
 
 
 def test_training_draws_what_it_drew_when_twelve_prompts_were_held_out():
-    """The digest is of that time."""
+    """The digest dates from that time."""
     expected = "b282b2283acaaf37faae1f4cb6a37088b90bf2768ac9fcb459d9e78e88152149"
     assert digest(300) == expected
 
@@ -309,7 +309,7 @@ def test_the_rate_warms_up_and_falls_to_two_per_cent():
 
 
 def test_a_group_of_masks_sees_what_it_sees_when_it_drafts():
-    """Its rows among all groups, against the text and its masks alone."""
+    """Its rows among all groups equal those for the text and its own masks."""
     draft = fit.build(TINY, 3).eval()
     masks, length = 3, 40
     torch.manual_seed(5)
@@ -354,7 +354,7 @@ def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
     trained.save_pretrained(tmp_path / "target")
     fit.save(fit.build(TINY_QWEN, 0), tmp_path / recipe.teacher)
 
-    # The first pass alone; then a second one, which goes on from what is stored.
+    # Only the first pass; then a second one, which continues from the stored draft.
     how = "draft --only draft-qwen --no-compile --batch 1 --text-steps"
     __main__.main(f"{how} 3 --draft-steps 0".split())
     stored = fit.build(TINY_QWEN, 9)

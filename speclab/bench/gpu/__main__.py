@@ -1,10 +1,10 @@
 """`python -m speclab.bench.gpu [--device cpu]`: is every method exact here, how fast?
 
-It needs torch, transformers and pydantic with what these bring, and no network.
+It needs torch, transformers and pydantic with their dependencies, and no network.
 
-Whoever has a GPU for ten minutes may lose it at any moment. So what matters most comes
-first, a report is written after each row, and it says what was under way. Nothing is
-begun once the time is over.
+A GPU borrowed for ten minutes may be lost at any moment. So the most important checks
+come first, and the report is rewritten after each row and names the check under way.
+Once the time is over, no check is started.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from . import bits, exactness, shapes, speed
 from .report import Report
 from .setup import Setup, setup_for_cpu, setup_for_gpus
 
-MINUTES = 9.5  # with the time of grace that is less than ten
-GRACE = 10.0  # seconds after the time is over in which a check may still end by itself
+MINUTES = 9.5  # less than ten, including GRACE
+GRACE = 10.0  # seconds after the time is over for a check to end by itself
 
 Check = Callable[[Setup], Generator[BenchRow]]
 
@@ -49,18 +49,18 @@ CHECKS: Mapping[str, Check] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 if every check was run and holds, 1 if not, 2 without a GPU."""
+    """Returns 0 if every check was run and holds, 1 if not, 2 without a GPU."""
     parser = argparse.ArgumentParser(prog="speclab.bench.gpu", description=__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument(
-        "--minutes", type=float, default=MINUTES, help="nothing is begun after so long"
+        "--minutes", type=float, default=MINUTES, help="no check starts after this time"
     )
     parser.add_argument("--only", nargs="+", choices=list(CHECKS), default=CHECKS)
     parser.add_argument(
         "--out",
         type=Path,
         default=paths.REPORTS / "gpu",
-        help="a folder for the report, instead of reports/local/gpu",
+        help="the report's folder; reports/local/gpu by default",
     )
     asked = parser.parse_args(arguments)
 
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     setup = replace(setup, latency_folder=asked.out / "latency" / machine_facts.name())
     checks = {name: CHECKS[name] for name in CHECKS if name in asked.only}
-    # Ends this process wherever it hangs. Its workers end with it.
+    # Ends this process even if it hangs. Its workers end with it.
     faulthandler.dump_traceback_later(60 * asked.minutes + GRACE, exit=True)
     report = gpu_check(setup, checks, asked.out, asked.minutes)
     faulthandler.cancel_dump_traceback_later()
@@ -87,7 +87,7 @@ def gpu_check(
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Report:
-    """Runs ``checks``, prints each row, and reports in ``folder``, whatever fails."""
+    """Runs ``checks``, prints each row, and reports to ``folder``, even on errors."""
     report = Report(setup, folder, clock)
     for name, check in checks.items():
         if report.seconds >= 60 * minutes:
@@ -100,7 +100,7 @@ def gpu_check(
                     report.add(row)
                     if report.seconds >= 60 * minutes:
                         raise TimeoutError(f"{minutes:g} minutes were over")
-        except Exception as error:  # what is known by then is reported all the same
+        except Exception as error:  # the report still has all rows so far
             report.stop(name, f"{type(error).__name__}: {error}")
     report.begin("")
     return report

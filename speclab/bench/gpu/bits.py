@@ -1,6 +1,6 @@
-"""Whether logits of passes of one shape have the same bits, however they come about.
+"""Whether logits have the same bits in all passes of one shape.
 
-Outputs can only be equal for every text where these are.
+Outputs can be equal for every text only if they do.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .speed import release_memory
 DTYPE = "bfloat16"
 PLAIN = Sampler(temperature=1.0)
 CODE = "def add(a, b):\n    return a + b\n"
-PARTS = (1, 1, 2, 5, 9, 17)  # how many tokens are fed at once, by chance
-BEYOND = 24  # tokens for which a cache has to grow
+PARTS = (1, 1, 2, 5, 9, 17)  # tokens fed at once, chosen at random
+BEYOND = 24  # tokens that make the cache grow
 
 
 def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
-    """The logits of one text before a cache grew and after, and in parts of any size.
+    """A text's logits before and after the cache grew, and fed in parts of any size.
 
-    A larger cache has other strides, and a kernel may be chosen by them.
+    A larger cache has other strides, which may change the choice of a kernel.
     """
     from speclib.models.fixed_rows import FIRST_ROOM  # brings transformers
 
@@ -51,7 +51,7 @@ def before_and_after_growth(setup: Setup) -> Generator[BenchRow]:
 
 
 def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
-    """Whether a GPU records passes, and gives the logits of those that it is told."""
+    """Whether a GPU records passes, and they give the logits of launched ones."""
     if not setup.on_gpu:
         return
     pair = setup.exact_pair()
@@ -66,7 +66,7 @@ def of_recorded_passes(setup: Setup) -> Generator[BenchRow]:
 def compared_with_recorded(
     recorded: Any, launched: Any, text: Sequence[int]
 ) -> Generator[BenchRow]:
-    """Rows on one model with recorded passes and one without, both of fixed rows."""
+    """Compares a model with recorded passes and one without, both with fixed rows."""
     expected = logits_in_parts(launched, text)
     found = logits_in_parts(recorded, text)
     yield is_recorded(recorded, "of the embedded target")
@@ -74,7 +74,7 @@ def compared_with_recorded(
 
 
 def is_recorded(model: Any, which: str) -> BenchRow:
-    """Whether a model's passes are replayed, as was asked for."""
+    """Whether a model's passes are recorded and replayed, as requested."""
     return BenchRow(
         f"passes are recorded, {which}",
         float(model.is_recorded),
@@ -84,7 +84,7 @@ def is_recorded(model: Any, which: str) -> BenchRow:
 
 
 def logits_of(model: Any, text: Sequence[int]) -> Rows:
-    """The logits [tokens, vocab] of a whole text that is fed at once."""
+    """The logits [tokens, vocab] of a whole text, fed at once."""
     model.reset()
     model.rows(tuple(text), len(text) - 1, PLAIN)
     logits: Rows = model.logits
@@ -92,7 +92,7 @@ def logits_of(model: Any, text: Sequence[int]) -> Rows:
 
 
 def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
-    """The same of a text that is fed in parts, the same ones every time."""
+    """The logits of a text that is fed in parts, the same parts every time."""
     model.reset()
     dice = random.Random(1)
     parts = []
@@ -106,7 +106,7 @@ def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
 
 
 def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
-    """The share of positions of a text whose logits are the same to the last bit."""
+    """The share of a text's positions with logits that are equal to the last bit."""
     is_same = (some == others).all(axis=-1)
     distance = float(np.abs(some - others).max())
     return BenchRow(
@@ -120,6 +120,6 @@ def same_bits(how: str, some: Rows, others: Rows) -> BenchRow:
 
 
 def _text(pair: Pair, tokens: int) -> tuple[int, ...]:
-    """A text of so many tokens."""
+    """A text of ``tokens`` tokens."""
     code = CODE * tokens  # a line has more tokens than one
     return tuple(open_pair(pair).tokenizer.encode(code)[:tokens])

@@ -1,4 +1,4 @@
-"""Whether every method writes what plain decoding writes, in real processes."""
+"""Whether every method's output equals plain decoding's, in real processes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ WITH_HEAD = "eagle"  # the method that drafts with the target's own head
 WITH_OWN_DRAFT = tuple(name for name in METHODS if name not in (PLAIN, WITH_HEAD))
 
 # The methods whose target scores trees. A tree's nodes have other positions than the
-# same tokens in a line, so in bfloat16 nothing is promised of their last bits.
+# same tokens in a line, so in bfloat16 their last bits may differ.
 WITH_TREES = ("tree", "easyspec", "eagle", "lookahead", "rest", "ouroboros")
 IN_A_LINE = tuple(name for name in WITH_OWN_DRAFT if name not in WITH_TREES)
 
-# The counts of methods that take them from c = t_target / t_draft. Measuring it takes
-# seconds in each world, and any count is exact.
+# Settings that methods otherwise derive from c = t_target / t_draft. Measuring c takes
+# seconds in each world, and the output is exact with any value.
 COUNTS = {"gamma": 4, "lookahead": 4, "servers": 1}
 
 SEATS = 4  # requests at a time
@@ -39,7 +39,7 @@ SEATS = 4  # requests at a time
 # A method with several targets does not wait for all of them.
 IN_STEP = tuple(name for name in IN_A_LINE if "servers" not in parameters(name))
 
-# The layouts of target and draft on two ranks, and what is run with them.
+# The layouts of target and draft on two ranks, and the methods to run with them.
 LAYOUTS = (
     ("tensors", "layers", ("easyspec", "pearl")),
     ("stages", "replicas", ("pearl", "speculative")),
@@ -47,7 +47,7 @@ LAYOUTS = (
 
 
 class Arithmetic(NamedTuple):
-    """A number format, and the rows of every pass of the target; None: any number.
+    """A number format, and the rows in every target pass; None: any number.
 
     ``recorded``: a GPU records these passes.
     """
@@ -57,7 +57,7 @@ class Arithmetic(NamedTuple):
     recorded: bool = False
 
     def apply_to(self, pair: Pair) -> Pair:
-        """The pair with such a target."""
+        """The pair with its target computed this way."""
         if self.fixed_rows is None:
             return pair
         return pair.with_fixed_rows(self.fixed_rows, recorded=self.recorded)
@@ -76,9 +76,9 @@ RECORDED = Arithmetic("bfloat16", FIXED_ROWS, recorded=True)
 
 # -- where an output leaves plain decoding's -------------------------------------------
 class Divergence(NamedTuple):
-    """Where an output leaves plain decoding's: at which token of which prompt.
+    """The prompt and the token at which an output first differs from plain decoding's.
 
-    ``gap``: how much larger the likeliest token's logit is there than the next one's.
+    ``gap``: the difference between the two largest logits there.
     """
 
     prompt: int
@@ -93,13 +93,13 @@ class Divergence(NamedTuple):
 
 
 def with_own_head(pair: Pair) -> Pair:
-    """The pair's target with its EAGLE head as the draft."""
+    """The pair's target, with its EAGLE head as the draft."""
     head = ModelSpec(model=pair.target.model, head=True)
     return pair.model_copy(update={"draft": head})
 
 
 def counts_of(method: str) -> dict[str, Any]:
-    """The ``COUNTS`` that a method has."""
+    """The ``COUNTS`` that apply to a method."""
     known = parameters(method)
     return {name: count for name, count in COUNTS.items() if name in known}
 
@@ -107,7 +107,7 @@ def counts_of(method: str) -> dict[str, Any]:
 def written(
     world: World, method: str, texts: Sequence[Any], tokens: int
 ) -> list[Tokens]:
-    """What a method writes after each of ``texts``, greedily; no end token ends it."""
+    """A method's greedy output after each of ``texts``, ignoring end tokens."""
     outputs = []
     for text in texts:
         answer = decode(
@@ -129,7 +129,7 @@ def divergences(
     plain: Sequence[Tokens],
     tokens: int,
 ) -> list[Divergence]:
-    """Where a method's outputs leave ``plain``, those of plain decoding."""
+    """Where a method's outputs first differ from plain decoding's, ``plain``."""
     found = []
     for number, (text, expected) in enumerate(zip(texts, plain, strict=True)):
         (output,) = written(world, method, [text], tokens)
@@ -142,7 +142,7 @@ def divergences(
 
 
 def _first_difference(one: Tokens, other: Tokens) -> int:
-    """The first position at which they differ; where one ends, if that is first."""
+    """The first position at which they differ, or the end of the shorter one."""
     for position, (token, other_token) in enumerate(zip(one, other, strict=False)):
         if token != other_token:
             return position
@@ -150,7 +150,7 @@ def _first_difference(one: Tokens, other: Tokens) -> int:
 
 
 def _gap_after(world: World, text: Tokens) -> float:
-    """The difference of the target's two largest logits after ``text``."""
+    """The difference between the target's two largest logits after ``text``."""
     world.begin(text, sampler=Sampler(1.0), coins=Coins(), limit=1)
     row = world.wait(world.target.score(text))[0]
     world.end()
@@ -160,7 +160,7 @@ def _gap_after(world: World, text: Tokens) -> float:
 
 # -- one request -----------------------------------------------------------------------
 def in_float32(setup: Setup) -> Generator[BenchRow]:
-    """For each method the share of prompts on which its greedy output is plain's."""
+    """For each method, the share of prompts with plain decoding's greedy output."""
     pair = setup.exact_pair()
     yield from _compared(setup, pair, WITH_OWN_DRAFT, FLOAT32, promised=WITH_OWN_DRAFT)
     with_head = with_own_head(pair)
@@ -168,9 +168,9 @@ def in_float32(setup: Setup) -> Generator[BenchRow]:
 
 
 def in_one_shape(setup: Setup) -> Generator[BenchRow]:
-    """The same in bfloat16, with passes of one shape.
+    """The same share in bfloat16, with passes of one shape.
 
-    It is promised of methods that draft in a line; for the others it is only shown.
+    Methods that draft in a line must reach 1; the others' shares are only shown.
     """
     pair = setup.exact_pair()
     yield from _compared(setup, pair, WITH_OWN_DRAFT, ONE_SHAPE, promised=IN_A_LINE)
@@ -178,7 +178,7 @@ def in_one_shape(setup: Setup) -> Generator[BenchRow]:
 
 
 def in_recorded_passes(setup: Setup) -> Generator[BenchRow]:
-    """The same with passes that a GPU has recorded."""
+    """The same share with passes that a GPU has recorded."""
     if setup.on_gpu:
         pair = setup.exact_pair()
         yield from _compared(setup, pair, IN_A_LINE, RECORDED, promised=IN_A_LINE)
@@ -205,8 +205,8 @@ def _compared_in(
 ) -> Generator[BenchRow]:
     """A row for each of ``methods`` in an open world.
 
-    how: what the rows' names say of the models. promised: the methods whose outputs
-    must all be plain decoding's.
+    how: the description of the models in the rows' names. promised: the methods whose
+    outputs must all equal plain decoding's.
     """
     plain = written(world, PLAIN, setup.texts, setup.tokens)
     for method in methods:
@@ -222,10 +222,11 @@ def _compared_in(
 
 # -- two ranks -------------------------------------------------------------------------
 def on_two_ranks(setup: Setup) -> Generator[BenchRow]:
-    """Whether models on two ranks write what one process writes, in float32.
+    """Whether models on two ranks give one process's outputs, in float32.
 
-    With one GPU both ranks are on it, and their tensors meet in the machine's memory;
-    that runs all of the code but NCCL. With two GPUs each rank has one, and it is NCCL.
+    With one GPU both ranks are on it and exchange tensors through the machine's memory,
+    which runs all of the code except NCCL. With two GPUs each rank has one, and they
+    use NCCL.
     """
     with Processes(setup.exact_pair(), dtype="float32") as world:
         expected = written(world, PLAIN, setup.texts, setup.tokens)
@@ -246,17 +247,17 @@ def on_two_ranks(setup: Setup) -> Generator[BenchRow]:
 def _same_outputs(
     name: str, expected: Sequence[Tokens], found: Sequence[Tokens]
 ) -> BenchRow:
-    """The share of outputs that are the expected ones."""
+    """The share of outputs that equal the expected ones."""
     same = [one == other for one, other in zip(expected, found, strict=True)]
     return BenchRow(name, sum(same) / len(same), "share", aim=1.0)
 
 
 # -- several requests at a time --------------------------------------------------------
 def in_batches(setup: Setup) -> Generator[BenchRow]:
-    """For each method the share of requests that write plain decoding's tokens.
+    """For each method, the share of requests with plain decoding's tokens.
 
-    In float32 those of plain decoding alone, and in bfloat16, with passes of one shape,
-    those of plain decoding with as many seats.
+    In float32 they are compared with plain decoding of one request at a time; in
+    bfloat16, with passes of one shape, with plain decoding in equally many seats.
     """
     pair = setup.exact_pair()
     with ProcessBatch(pair, 1, dtype="float32") as alone:

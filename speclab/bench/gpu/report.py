@@ -1,4 +1,4 @@
-"""The report of the checks: a file for programs and a page, written after each row."""
+"""The checks' report: a JSON file and a page, rewritten after each row."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .setup import Setup
 
 
 class Report:
-    """What the checks have given by now, in ``folder`` as <machine>.json and .md.
+    """The results so far, in ``folder`` as <machine>.json and .md.
 
     ``stopped``: why the rest of a check was not run, by its name. ``under_way``: the
-    check that is running; "" at the end. ``clock``: seconds since any moment.
+    running check; "" at the end. ``clock``: seconds since an arbitrary moment.
     """
 
     def __init__(self, setup: Setup, folder: Path, clock: Callable[[], float]):
@@ -32,7 +32,7 @@ class Report:
         self._clock = clock
         self._started = clock()
         self._facts = facts_of_machine(setup)
-        self._cells: list[dict[str, str]] = []  # of the rows, as they were when found
+        self._cells: list[dict[str, str]] = []  # the rows' columns, when added
 
     @property
     def holds(self) -> bool:
@@ -42,23 +42,23 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """How long the checks have run."""
+        """The seconds that the checks have run."""
         return self._clock() - self._started
 
     def begin(self, name: str) -> None:
-        """A check is under way from now on; "": none is."""
+        """Notes that a check is under way from now on; "": none is."""
         self.under_way = name
         self._write()
 
     def add(self, row: BenchRow) -> None:
-        """Takes a row in, and prints it."""
+        """Adds a row and prints it."""
         print(row, flush=True)
         self.rows.append(row)
         self._cells.append(row.as_dict())
         self._write()
 
     def stop(self, name: str, reason: str) -> None:
-        """A check ended early."""
+        """Notes and prints that a check ended early."""
         self.stopped[name] = reason
         print(f"{name} ended early: {reason}", flush=True)
 
@@ -77,7 +77,7 @@ class Report:
 
 
 def facts_of_machine(setup: Setup) -> dict[str, str]:
-    """What the numbers depend on."""
+    """The facts on which the numbers depend."""
     return dict(machine_facts.environment()) | {
         "python": platform.python_version(),
         "cuda": str(torch.version.cuda or "none"),
@@ -87,7 +87,7 @@ def facts_of_machine(setup: Setup) -> dict[str, str]:
 
 
 def page_of(report: dict[str, Any], name: str) -> str:
-    """The report on the machine of this ``name``, as Markdown."""
+    """The report for the machine ``name``, as Markdown."""
     lines = [
         f"# GPU check on {name}",
         "",

@@ -1,4 +1,4 @@
-"""What the checks run on: devices, pairs and sizes."""
+"""The checks' devices, pairs and sizes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TASK = "humaneval"
 ModelShape = tuple[int, int, int, int]
 SEVEN_BILLION = (32, 4096, 32, 11008)  # layers, width, heads, ffn of Llama 2 7B
 ONE_BILLION = (22, 2048, 32, 5632)  # of TinyLlama 1.1B
-SMALL = (12, 768, 12, 2048)  # of the embedded pairs, as they stand in for Llama 2
+SMALL = (12, 768, 12, 2048)  # the embedded pairs' shape, a stand-in for Llama 2
 SMALLER = (4, 512, 8, 1184)
-CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights by 256
-FIXED_ROWS = 16  # of every pass of the target, if all have one shape
-DRAFT_ROWS = 8  # of every recorded pass of the draft
-# Of the pairs in the shapes that were published: those of PEARL's main tables.
+CPU_DRAFT = (4, 512, 8, 1280)  # llama.cpp packs weights in blocks of 256
+FIXED_ROWS = 16  # rows of every target pass, if all have one shape
+DRAFT_ROWS = 8  # rows of every recorded draft pass
+# The pairs in published shapes that are in PEARL's main tables.
 SHAPE_PAIRS = (
     "shape/codellama-7b-34b",
     "shape/codellama-7b-70b",
@@ -34,20 +34,20 @@ SHAPE_PAIRS = (
 )
 LAUNCHED = "launched one by one"
 RECORDED = "recorded"
-RACE_CAPACITY = 512  # the prompts and what is written after them, with drafts
+RACE_CAPACITY = 512  # tokens: prompt, output and drafts
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is checked, and on what.
+    """What is checked, and where.
 
     draft, target   places of the two models
     target_shape, draft_shape
                     the architectures whose speed is measured
     prompts, tokens how much every method writes
-    passes          timed passes behind one duration
+    passes          timed passes for one duration
     two_ranks       places of two ranks that compute one model
-    shape_pairs     pairs in the shapes whose passes are measured, and with them c
+    shape_pairs     pairs whose shapes are measured: their passes, and c
     latency_folder  where these pairs' latency files are written; None: nowhere
     """
 
@@ -68,12 +68,12 @@ class Setup:
 
     @property
     def shares_a_device(self) -> bool:
-        """Whether draft and target take turns on one GPU: then nothing is parallel."""
+        """Whether draft and target share a GPU: then they cannot work in parallel."""
         return self.draft == self.target
 
     @property
     def kind_of_pass(self) -> str:
-        """How a pass whose speed is measured reaches its device."""
+        """How a timed pass is launched on its device."""
         return RECORDED if self.on_gpu else LAUNCHED
 
     @property
@@ -82,7 +82,7 @@ class Setup:
 
     @property
     def texts(self) -> list[Any]:
-        """The prompts after which methods write."""
+        """The prompts."""
         return [prompt.input for prompt in prompts.load(TASK, self.prompts)]
 
     def exact_pair(self) -> Pair:
@@ -92,8 +92,8 @@ class Setup:
     def speed_pair(self) -> Pair:
         """The embedded models in the shapes whose speed is measured.
 
-        On a GPU all their passes have one shape and are recorded. Their caches hold all
-        of a text: or one would be recorded while it is timed.
+        On a GPU all their passes have one shape and are recorded. Their caches have
+        room for a whole text; otherwise a pass would be recorded while it is timed.
         """
         pair = self._embedded_pair(self.target_shape, self.draft_shape)
         if not self.on_gpu:
@@ -113,7 +113,7 @@ class Setup:
         )
 
     def pair_on_two_ranks(self, target: str, draft: str) -> Pair:
-        """The same models on two ranks each; ``target``, ``draft``: their layouts."""
+        """The exact pair with two ranks per model; ``target``, ``draft``: layouts."""
         pair = self.exact_pair()
         return pair.model_copy(
             update={
@@ -125,16 +125,16 @@ class Setup:
 
     @property
     def cpu_draft_threads(self) -> int:
-        """Threads of a draft on the CPU, beside the processes that launch passes.
+        """Threads of a draft on the CPU, which leave cores to launch passes.
 
-        A target on the CPU would wait for its core beside more threads than one.
+        With a target on the CPU it is one thread: more would take the target's core.
         """
         return max(1, machine.cores() // 2) if self.on_gpu else 1
 
     def cpu_draft_pair(self) -> Pair:
-        """A draft on the CPU, as DuoDecoding has it; a GPU records the target's passes.
+        """A draft on the CPU, as in DuoDecoding; a GPU records the target's passes.
 
-        The draft is llama.cpp's where the extra llamacpp is installed, else torch's.
+        The draft runs in llama.cpp if the extra llamacpp is installed, else in torch.
         """
         pair = self.speed_pair()
         draft = ModelSpec(
@@ -150,7 +150,7 @@ class Setup:
 
 
 def setup_for_cpu() -> Setup:
-    """The checks of this machine's CPU, with small shapes."""
+    """The setup for this machine's CPU, with small shapes."""
     return Setup(
         draft="core:0",
         target="core:1",
@@ -165,9 +165,9 @@ def setup_for_cpu() -> Setup:
 
 
 def setup_for_gpus() -> Setup:
-    """The checks of a machine with GPUs; raises BadValue if torch finds none.
+    """The setup for a machine with GPUs; raises BadValue if torch finds none.
 
-    With two GPUs or more, draft and target have one each, and so have two ranks.
+    With two or more GPUs, draft and target have one each, and so have two ranks.
     """
     found = gpus.count()
     if not found:

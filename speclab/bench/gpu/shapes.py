@@ -1,8 +1,8 @@
-"""Passes of the published models' shapes, and c of the pairs that the papers measured.
+"""Passes in the published models' shapes, and c of the pairs that the papers measured.
 
-A shape is filled by dilating an embedded model, so no weights have to be there; a pass
-costs what one of the published model costs. Each model is measured alone on one
-device, so that a pair's two need not fit on it together.
+A shape is filled by dilating an embedded model, so no weights are needed, and a pass
+costs as much as the published model's. Each model is measured alone on one device, so
+the two models of a pair need not fit on it together.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from .speed import (
 
 ROLES: tuple[Role, ...] = ("draft", "target")
 
-# Milliseconds of a pass by the shape's name; nan where the device lacks memory.
+# Milliseconds of a pass by the shape's name; nan if the device lacks memory.
 PassTimes: TypeAlias = Mapping[str, float]
 
 
 class Shape(NamedTuple):
-    """A model's shape, by the first pair that has it, in the role it has there."""
+    """A model's shape, given by the first pair that has it, and the role there."""
 
     pair: Pair
     role: Role
@@ -52,12 +52,12 @@ class Shape(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The published model's, or the shape's numbers."""
+        """The published model's name, or the shape's numbers."""
         return self.spec.like or "x".join(map(str, self.spec.shape or ()))
 
     @property
     def rows(self) -> int:
-        """How many tokens every recorded pass is fed, most of them fillers."""
+        """The number of tokens fed in every recorded pass, most of them padding."""
         return DRAFT_ROWS if self.role == "draft" else FIXED_ROWS
 
 
@@ -66,7 +66,7 @@ def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
 
     c is t_target / t_draft; the row's note has the c that the pair's paper prints. In
     recorded passes a target is fed 16 tokens and a draft 8, so that outputs are exact.
-    Each pair gets a latency file of them, for the virtual clock.
+    Their times become a latency file for each pair, for the virtual clock.
     """
     milliseconds: dict[str, float] = {}
     for name in setup.shape_pairs:
@@ -84,7 +84,7 @@ def passes_of_shapes(setup: Setup) -> Generator[BenchRow]:
 
 
 def pass_of(setup: Setup, shape: Shape) -> BenchRow:
-    """A shape's row; without a number if the device lacks memory for it."""
+    """A shape's row; its value is nan if the device lacks memory for it."""
     name = f"a pass, {shape.name}, {setup.kind_of_pass}"
     small = load_pair(PAIR).draft.model_copy(update={"shape": None})
     alone = shape.pair.model_copy(
@@ -112,7 +112,7 @@ def pass_of(setup: Setup, shape: Shape) -> BenchRow:
 
 
 def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> BenchRow:
-    """The row of a pair's c."""
+    """The row with a pair's c."""
     target = milliseconds[Shape(pair, "target").name]
     draft = milliseconds[Shape(pair, "draft").name]
     printed = ""
@@ -127,10 +127,10 @@ def cost_ratio(pair: Pair, kind: str, milliseconds: PassTimes) -> BenchRow:
 
 
 def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
-    """Writes a pair's latency file, of recorded passes.
+    """Writes a pair's latency file, from recorded passes.
 
-    A pass takes as long however few tokens it is fed, up to the rows that it has; one
-    token more needs a second pass.
+    A pass takes the same time for any number of tokens up to its rows; one more token
+    needs a second pass.
     """
     facts = dict(machine_facts.environment())
     where = f"{facts['gpus']}, torch {facts['torch']}, {DTYPE}"
@@ -148,7 +148,7 @@ def write_latency(pair: Pair, milliseconds: PassTimes, folder: Path) -> None:
     ]
     for role in ROLES:
         shape = Shape(pair, role)
-        # Whole microseconds, so that the double of it is exact in the file.
+        # Whole microseconds, so that twice the duration is exact in the file.
         duration = round(milliseconds[shape.name] / 1000, 6)
         lines += [
             "",

@@ -1,4 +1,4 @@
-"""How fast passes and methods are here, and what the memory's bandwidth allows."""
+"""The speed of passes and methods on this machine, and what memory bandwidth allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAIN = "plain decoding"
 
 # -- memory ----------------------------------------------------------------------------
 def memory_bandwidth(device: torch.device) -> float:
-    """Bytes a second that copying a gibibyte moves: it is read, and it is written."""
+    """Bytes per second moved by copying a gibibyte, which is read and written."""
     source = torch.zeros(GIBIBYTE, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     seconds = []
@@ -48,7 +48,7 @@ def _wait_for(device: torch.device) -> None:
 
 
 def bytes_read_per_pass(network: torch.nn.Module) -> int:
-    """All weights but the embeddings, of which a pass reads a row a token."""
+    """All weights but the embeddings; of these a pass reads only a row per token."""
     read = 0
     for module in network.modules():
         if isinstance(module, torch.nn.Embedding):
@@ -59,29 +59,29 @@ def bytes_read_per_pass(network: torch.nn.Module) -> int:
 
 
 def name_of(device: torch.device) -> str:
-    """What its maker calls a GPU; "cpu" for the CPU."""
+    """A GPU's product name; "cpu" for the CPU."""
     if device.type != "cuda":
         return device.type
     return torch.cuda.get_device_name(device)
 
 
 def release_memory() -> None:
-    """Gives back to the GPUs what this process holds for nothing.
+    """Frees GPU memory that this process no longer uses.
 
-    Torch keeps the memory of a model that is gone, and no other process has it then.
+    Torch keeps a deleted model's memory, so that no other process can use it.
     """
-    gc.collect()  # its hooks and it refer to each other
+    gc.collect()  # a model and its hooks refer to each other
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
 # -- passes ----------------------------------------------------------------------------
 def passes(setup: Setup) -> Generator[BenchRow]:
-    """Plain decoding's speed over what reading the weights once per token allows.
+    """Plain decoding's speed over the limit set by reading the weights once per token.
 
-    The target is built in this process, in its place and in bfloat16. Only recorded
-    passes have to reach a share of the bandwidth: a pass that a CPU launches kernel by
-    kernel waits for the CPU, however fast the memory is.
+    The target is built in this process, on its device and in bfloat16. Only recorded
+    passes have an aim: a pass that a CPU launches kernel by kernel waits for the CPU,
+    even if the memory is fast.
     """
     model = open_pair(setup.speed_pair()).build("target", DTYPE)
     device = model.network.device
@@ -91,15 +91,15 @@ def passes(setup: Setup) -> Generator[BenchRow]:
     seconds = seconds_of_passes(model, setup.passes)
     yield share_of_bandwidth(setup, model, seconds, bandwidth)
     del model
-    release_memory()  # workers will want it
+    release_memory()  # workers will need it
 
 
 def share_of_bandwidth(
     setup: Setup, model: Any, seconds: Sequence[float], bandwidth: float
 ) -> BenchRow:
-    """Plain decoding's speed in shares of what ``bandwidth``, in bytes/s, allows.
+    """Plain decoding's speed as a share of what ``bandwidth``, in bytes/s, allows.
 
-    seconds: of passes of one token each.
+    seconds: times of passes over one token each.
     """
     layers, width, *_ = setup.target_shape
     weights = bytes_read_per_pass(model.network)
@@ -117,7 +117,7 @@ def share_of_bandwidth(
 
 
 def seconds_of_passes(model: Any, passes: int) -> list[float]:
-    """Seconds of passes that feed one token each; rows reach the CPU within a pass."""
+    """Seconds of passes over one token each, until the result is on the CPU."""
     text = [1] * TEXT_LENGTH
     greedy = Sampler()
     seconds = []
@@ -126,16 +126,16 @@ def seconds_of_passes(model: Any, passes: int) -> list[float]:
         start = time.perf_counter()
         model.rows(text, 0, greedy)
         seconds.append(time.perf_counter() - start)
-    return seconds[3:]  # the first one prefills, and kernels are chosen in a few
+    return seconds[3:]  # the first one prefills, and the next ones choose kernels
 
 
 # -- methods ---------------------------------------------------------------------------
 def races(setup: Setup) -> Generator[BenchRow]:
     """Tokens per second of methods over plain decoding's, in worker processes.
 
-    On a GPU both models' passes are recorded. Launched kernel by kernel, a pass of a
-    small draft takes about as long as one of a large target, and the ratios would be
-    those of the CPU that launches.
+    On a GPU both models' passes are recorded. Launched kernel by kernel, a small
+    draft's pass takes about as long as a large target's, and the ratios would depend on
+    the CPU that launches them.
     """
     notes = [f"passes {setup.kind_of_pass}"]
     if setup.shares_a_device:
@@ -146,9 +146,10 @@ def races(setup: Setup) -> Generator[BenchRow]:
 
 
 def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
-    """The same with SSD and DuoDecoding, and a draft on the CPU: that takes one GPU.
+    """The same races with SSD and DuoDecoding, and with the draft on the CPU.
 
-    Draft and target have their own devices, so methods that work in parallel can do it.
+    One GPU is enough: draft and target have their own devices, so they can work in
+    parallel.
     """
     pair = setup.cpu_draft_pair()
     runtime = open_pair(pair).runtime("draft")
@@ -163,7 +164,7 @@ def races_with_a_draft_on_the_cpu(setup: Setup) -> Generator[BenchRow]:
 def _race(
     setup: Setup, pair: Pair, racers: dict[str, str], where: str, notes: Sequence[str]
 ) -> Generator[BenchRow]:
-    """A row for each of ``racers``; ``where``: what its name says of the draft."""
+    """A row for each of ``racers``; ``where``: the draft's place, in the row's name."""
     with Processes(pair, dtype=DTYPE) as world:
         contestants = {PLAIN: contestant(world, "autoregressive")}
         for name, method in racers.items():

@@ -1,4 +1,4 @@
-"""Generated tasks: what the embedded models learnt from, and the prompts of ours.
+"""Generated tasks: the embedded models' training text, and our prompts.
 
-Every task is put together from the words in ``data/corpus`` and from numbers, seeded.
+Every task combines words from ``data/corpus`` with numbers, seeded.
 """

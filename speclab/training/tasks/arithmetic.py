@@ -21,7 +21,7 @@ LIMIT = 99
 
 
 class Story:
-    """One story in one language: draws its numbers, collects its sentences."""
+    """One story in one language, which draws its numbers and collects its sentences."""
 
     def __init__(self, rng: random.Random, language: str):
         self.rng = rng
@@ -43,7 +43,7 @@ class Story:
         return sentence
 
     def _form_for(self, n: int) -> int:
-        """Which form of the noun stands beside ``n``; Russian has three."""
+        """The noun's form after ``n``; Russian has three."""
         if len(self.forms) != 3:
             return 0
         if n % 10 == 1 and n % 100 != 11:
@@ -53,7 +53,7 @@ class Story:
         return 2
 
     def text(self, key: str, slots: dict[str, int]) -> str:
-        """The sentence called ``key``, one of them where there are several."""
+        """The sentence called ``key``, or one of several."""
         template = self.words[key]
         if not isinstance(template, str):
             template = self.rng.choice(template)
@@ -87,7 +87,7 @@ class Story:
         return self.move("give", self.total - e, e=e)
 
     def move(self, key: str, total: int, **slots: int) -> bool:
-        """Tells one change if the new total lies in 2 .. LIMIT; says whether it did."""
+        """Tells one change if the new total is in 2 .. LIMIT; returns whether it is."""
         if not 2 <= total <= LIMIT:
             return False
         self.tell(key, f"a_{key}", x=self.total, y=total, **slots)

@@ -1,9 +1,9 @@
 """Small list functions in HumanEval's format, with examples and tests.
 
-They are put together from parts: which elements are kept, how each is changed, how they
-are collected. The docstring decides the function; examples and tests are computed by
-running the solution. Also the interpreter's own standard library as plain code text.
-Knows nothing of dialogues.
+They are combined from parts: which elements to keep, how to change each, how to collect
+them. The docstring determines the function; examples and tests come from running the
+solution. Also offers the interpreter's standard library as plain code text. Knows
+nothing about dialogues.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ EXAMPLES, TESTS = 2, 4  # calls shown in a docstring, and calls that test a solu
 class Function:
     """A function drawn at random; ``solution`` is its body.
 
-    ``sentence`` says what it does. ``samples``: what a list for it is drawn from, words
-    or the lowest and the highest number.
+    ``sentence`` says what it does. ``samples``: the values for its list, words or the
+    lowest and the highest number.
     """
 
     name: str
@@ -106,7 +106,7 @@ def _solution(slots: Mapping[str, Any], keep: Part, change: Part, collect: Part)
 
 
 def fill(template: str, slots: Mapping[str, Any]) -> str:
-    """Replaces ``{name}`` of every slot; other braces are code and stay."""
+    """Replaces ``{name}`` of every slot. Other braces are code and stay."""
     for name, value in slots.items():
         template = template.replace("{" + name + "}", str(value))
     return template
@@ -125,7 +125,7 @@ def arguments(rng: random.Random, samples: list[Any], count: int) -> list[list[A
 
 
 def shown(value: object) -> str:
-    """``repr``, with sets in sorted order, so that it is the same in every run."""
+    """``repr`` with sorted sets, so that it is the same in every run."""
     if isinstance(value, set) and value:
         return "{" + ", ".join(repr(item) for item in sorted(value)) + "}"
     return repr(value)

@@ -1,13 +1,13 @@
-"""All categories together: seeded tasks for training, and those that are held out.
+"""All categories together: seeded tasks for training, and held-out tasks.
 
-Training draws tasks for ever from one seed, and leaves out every task whose question is
-held out. Knows nothing of tokens.
+Training draws an endless stream of tasks from one seed, and skips every task with a
+held-out question. Knows nothing about tokens.
 
-Held out are the shipped prompts and the tasks of the datastore. The first twelve
-prompts of a category were so from the start. All others came when the embedded models
-had been trained, and are questions that no training had drawn: so the text that they
-were trained on is still the one that ``tasks`` draws. ``data/corpus/held_out.toml``
-lists the draws that training had drawn, too; they are passed over.
+The shipped prompts and the datastore's tasks are held out. The first twelve prompts of
+a category were held out from the start. We added the others after the embedded models
+had been trained, and chose questions that no training had drawn. So ``tasks`` still
+draws the text that the models were trained on. ``data/corpus/held_out.toml`` lists the
+draws that training had drawn, too; we skip them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Generator: TypeAlias = Callable[[random.Random], Task]
 
 
 def _generators(held_out: bool = False) -> dict[str, Generator]:
-    """What draws a task of each category that is trained.
+    """The function that draws a task, for each category that is trained.
 
     ``held_out``: with names, facts and numbers that training never draws, in categories
-    of which it has drawn nearly all questions.
+    where it has drawn nearly all questions.
     """
     kinds_of = reasoning.HELD_OUT_KINDS_OF if held_out else reasoning.KINDS_OF
     generators: dict[str, Generator] = {
@@ -37,7 +37,7 @@ def _generators(held_out: bool = False) -> dict[str, Generator]:
         "gsm8k": partial(arithmetic.task, language="en"),
     }
     for language in arithmetic.LANGUAGES:
-        if language != "en":  # which is among the MGSM languages, but trained as gsm8k
+        if language != "en":  # one of the MGSM languages, but trained as gsm8k
             story = partial(arithmetic.task, language=language)
             generators[f"mgsm_{language}"] = story
     for category in reasoning.KINDS_OF:
@@ -58,11 +58,11 @@ SHIPPED_ONLY: dict[str, Generator] = {
 }
 CATEGORIES = (*GENERATORS, *SHIPPED_ONLY)
 SHIPPED_SEED, SHIPPED = 20_000, 96
-FIRST = 12  # of the shipped prompts: they were held out from the start
+FIRST = 12  # shipped prompts that were held out from the start
 DATASTORE_SEED, DATASTORE_DRAWS = 30_000, 2_150
 
-# Tasks drawn of each category, relative to one MGSM language. The ten languages share
-# their arithmetic; code and translation have the largest space of questions.
+# Tasks drawn from each category, relative to one MGSM language. The ten languages share
+# their arithmetic; code and translation have the most possible questions.
 WEIGHT = {
     "humaneval": 4,
     "gsm8k": 3,
@@ -75,7 +75,7 @@ WEIGHT = {
     "extraction": 2,
 }
 
-# The second pass: what has to be copied from far back in the prompt is learnt last.
+# The second pass: copying from far back in the prompt is learnt last.
 COPYING = {
     "translation": 10,
     "rag": 6,
@@ -92,13 +92,13 @@ COPYING = {
 
 
 def shipped(category: str, count: int = SHIPPED) -> list[Task]:
-    """The first ``count`` of the tasks of ``category`` that ``data/prompts`` holds."""
+    """The first ``count`` tasks of ``category`` in ``data/prompts``."""
     return list(_shipped(category)[:count])
 
 
 @cache
 def _shipped(category: str) -> tuple[Task, ...]:
-    """All of them: no question comes twice."""
+    """All of them, without repeated questions."""
     rng = random.Random(f"{SHIPPED_SEED} {category}")
     task_of_key: dict[str, Task] = {}
     generate = {**GENERATORS, **SHIPPED_ONLY}[category]
@@ -121,7 +121,7 @@ def _shipped(category: str) -> tuple[Task, ...]:
 def datastore_tasks() -> tuple[Task, ...]:
     """About 2,000 tasks of all categories that are neither trained on nor shipped.
 
-    They are of the same kinds as those, and have the same sentences with other facts.
+    They are of the same kinds, with the same sentences but other facts.
     """
     rng = random.Random(DATASTORE_SEED)
     names, weights = _weighted_categories(WEIGHT)
@@ -137,7 +137,7 @@ def datastore_tasks() -> tuple[Task, ...]:
 
 
 def _drawn_in_training(what: str) -> frozenset[int]:
-    """The numbers of those draws that an embedded model was trained on, too."""
+    """The numbers of the draws that an embedded model was trained on, too."""
     return frozenset(data("held_out")["drawn_in_training"].get(what, ()))
 
 
@@ -160,7 +160,7 @@ def _weighted_categories(weight: dict[str, int]) -> tuple[list[str], list[int]]:
 
 
 def tasks(seed: int, weight: dict[str, int] = WEIGHT) -> Iterator[Task]:
-    """An endless seeded stream of training tasks, never one that is held out."""
+    """An endless seeded stream of training tasks, without held-out ones."""
     rng, held = random.Random(seed), held_out()
     names, weights = _weighted_categories(weight)
     while True:

@@ -1,11 +1,11 @@
 """Tasks from frames: texts with slots, in ``data/corpus/*.toml``.
 
-A frame names the tables and lists that its slots are drawn from. Its answer speaks of
-the same slots as its question, so it can be worked out from the prompt. Two slots from
-one list never coincide.
+A frame names the tables and lists that its slots are drawn from. Its answer uses the
+same slots as its question, so the prompt determines it. Two slots from one list always
+differ.
 
-A table may have ``held_out_rows``, and a file ``held_out_lists``. They take the place
-of its rows and lists in tasks that training must not draw.
+A table may have ``held_out_rows``, and a file ``held_out_lists``. They replace its rows
+and lists in tasks that training must not draw.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def categories() -> list[str]:
 
 
 def draw(rng: random.Random, frame: Frame, held_out: bool = False) -> dict[str, Any]:
-    """Values for all slots of a frame; of ``held_out`` rows where there are any.
+    """Values for all slots of a frame, from ``held_out`` rows if it has any.
 
     ``{Slot}`` is ``{slot}`` with a capital first letter.
     """
@@ -78,7 +78,7 @@ def _draw_rows(
 def _draw_words(
     rng: random.Random, frame: Frame, slots: dict[str, Any], held_out: bool
 ) -> None:
-    """Draws a word of every list, none that a slot has already."""
+    """Draws a word from every list, without repeating another slot's word."""
     for slot, name in frame.keys.get("lists", {}).items():
         words = data(frame.file)["lists"][name]
         if held_out:
@@ -95,8 +95,7 @@ def _capitalise(text: str) -> str:
 def task(rng: random.Random, category: str, held_out: bool = False) -> Task:
     """One task of ``category``, from a frame drawn at random.
 
-    ``held_out``: from rows and lists that training never draws from, where there are
-    any.
+    ``held_out``: from rows and lists that training never draws from, if there are any.
     """
     frames = [frame for frame in all_frames() if frame.keys["category"] == category]
     frame = rng.choice(frames)

@@ -1,8 +1,8 @@
-"""MT-bench's reasoning and math: questions whose answers are worked out step by step.
+"""MT-bench's reasoning and math: questions with step-by-step answers.
 
-Every number and every conclusion is computed here from what the question says. Each
-function draws one question with its answer, and one that follows it up. Knows nothing
-of the other categories.
+Every number and every conclusion is computed here from the question. Each function
+draws one question with its answer, and a follow-up. Knows nothing about the other
+categories.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIRECTIONS = ("north", "east", "south", "west")
 
 
 def order(rng: random.Random) -> TwoTurns:
-    """Who is the tallest, of four whose order is told."""
+    """Who is the tallest of four, given their order."""
     a, b, c, d = rng.sample(NAMES, 4)
     word, more, most, least = rng.choice(ORDERS)
     facts = [
@@ -57,7 +57,7 @@ def order(rng: random.Random) -> TwoTurns:
 
 
 def syllogism(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
-    """Whether something can be, by what is said of all and of nothing."""
+    """Whether something is possible, given a statement on all and one on none."""
     a, b = rng.sample(KINDS, 2)
     t, u = rng.sample(TRAITS, 2)
     name = rng.choice(names)
@@ -81,7 +81,7 @@ def syllogism(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
 
 
 def walk(rng: random.Random, names: Sequence[str] = NAMES) -> TwoTurns:
-    """Where somebody looks after three turns."""
+    """The direction in which a person looks after three turns."""
     name, heading = rng.choice(names), rng.randrange(4)
     first_heading = heading
     turns = [rng.choice(["right", "left"]) for _ in range(3)]
@@ -164,7 +164,7 @@ def equation(rng: random.Random, added: tuple[int, int] = (2, 15)) -> TwoTurns:
 
 
 def average(rng: random.Random) -> TwoTurns:
-    """The average of three numbers, which is whole."""
+    """The average of three numbers, a whole number."""
     total = 1
     while total % 3 != 0:
         a, b, c = rng.randint(2, 30), rng.randint(2, 30), rng.randint(2, 30)
@@ -192,7 +192,7 @@ KINDS_OF: Kinds = {
     "math": (rectangle, equation, average),
 }
 
-# With names and numbers that training never draws, where it has drawn all others.
+# With names and numbers that training never draws, if it has drawn all others.
 HELD_OUT_NAMES = (
     "Grace",
     "Oscar",

@@ -1,6 +1,6 @@
-"""A task: what a user asks and what a good answer looks like.
+"""A task: a user's question and a good answer.
 
-It is the unit of all training text. Knows nothing of tokens or models.
+It is the unit of all training text. Knows nothing about tokens or models.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Turn: TypeAlias = tuple[str, str]  # what the user says, what the assistant answ
 class Task:
     """One task of ``category``.
 
-    A code task has one turn, (prompt, solution), and is written as ``raw`` text; all
-    others are dialogues. ``facts`` holds what the official format of the category also
-    stores (test, answer).
+    A code task has one turn, (prompt, solution), and is ``raw`` text; all others are
+    dialogues. ``facts`` holds the other fields of the category's official format (test,
+    answer).
     """
 
     category: str
@@ -37,19 +37,19 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What makes two tasks the same question: category and first user text."""
+        """Identifies the question: category and first user text."""
         return f"{self.category}\n{self.turns[0][0]}"
 
 
 @cache
 def data(name: str) -> dict[str, Any]:
-    """What ``data/corpus/<name>.toml`` says."""
+    """The contents of ``data/corpus/<name>.toml``."""
     with open(CORPUS / f"{name}.toml", "rb") as file:
         return tomllib.load(file)
 
 
 def fill_template(rng: random.Random, template: str, slots: Mapping[str, Any]) -> str:
-    """Fills ``{slots}`` and draws one of every ``<a|b>`` in ``template``."""
+    """Fills ``{slots}`` and draws one choice of every ``<a|b>`` in ``template``."""
 
     def draw(choice: re.Match[str]) -> str:
         options: list[str] = choice[1].split("|")

@@ -1,6 +1,6 @@
-"""Models that llama.cpp computes, on the CPU and quantised.
+"""Quantised models that llama.cpp runs on the CPU.
 
 ``gguf`` opens and describes llama.cpp's files, ``export`` writes a transformers
-checkpoint as one, and ``quantised_model`` runs one. All three need the extra
+checkpoint to such a file, and ``quantised_model`` runs one. All three need the extra
 ``llamacpp``.
 """

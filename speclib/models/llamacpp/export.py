@@ -1,8 +1,8 @@
-"""Llama checkpoints of transformers as GGUF files, dilated and quantised.
+"""Exports transformers' Llama checkpoints to GGUF files, dilated and quantised.
 
-A file is written once per checkpoint into speclib's cache, whole or not at all, so that
-any number of workers may ask for it at the same time. It has weights and no tokenizer,
-since llama.cpp is given token ids alone. This module knows no worker and no pair.
+A file is written once per checkpoint into speclib's cache, whole or not at all, so any
+number of workers may request it at the same time. It has weights but no tokenizer,
+since llama.cpp only gets token ids. This module knows no worker and no pair.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ except ImportError as error:
     ) from error
 
 FAMILY = "LlamaForCausalLM"
-VERSION = 2  # of what this module writes
+VERSION = 2  # of the files that this module writes
 UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
 
 
 def find_or_write(
     checkpoint: Checkpoint, shape: Sequence[int] | None, quantization: str
 ) -> Path:
-    """The GGUF of a checkpoint, found in the cache or written there.
+    """A checkpoint's GGUF file, found in the cache or written there.
 
-    shape: (layers, width, heads, ffn) to dilate it to; None: as it was trained.
+    shape: (layers, width, heads, ffn) to dilate it to; None: as trained.
 
-    Raises BadValue for what does not fit a GGUF.
+    Raises BadValue for a model that cannot be written as a GGUF.
     """
     _check_architecture(checkpoint.model, checkpoint.config)
     folder = checkpoint.folder
-    weights = [  # those of the hub are downloaded
+    weights = [  # downloads a hub checkpoint's weights
         (str(file), file.stat().st_size, file.stat().st_mtime_ns)
         for file in checkpoint.weight_files()
     ]
@@ -73,8 +73,8 @@ def write(
 ) -> None:
     """Writes ``checkpoint``, dilated to ``shape`` if given, to ``path``.
 
-    Matrices are in float16 for F16, else in float32, to be quantised; vectors are in
-    float32.
+    Matrices are in float16 for F16, else in float32, before quantisation; vectors are
+    in float32.
     """
     model = checkpoint.model
     network = load_network(checkpoint, dtype=torch.float32)
@@ -108,15 +108,15 @@ def _quantise(source: Path, target: Path, quantization: str) -> None:
 
 
 def _check_architecture(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue for a network that is not written here, before it is loaded."""
+    """Raises BadValue, before loading it, for a network that cannot be exported."""
     family = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]
     rotary = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
     activation = getattr(config, "hidden_act", None)
     if family != FAMILY or rotary not in ROTARY or activation != "silu":
         raise BadValue(
             f"model {model!r} is a {family} with rope_type {rotary!r} and "
-            f"{activation!r}: what is written for llama.cpp here is {FAMILY} with one "
-            f"of {ROTARY} and 'silu'; for others give a .gguf made by llama.cpp's "
+            f"{activation!r}: speclib exports to llama.cpp only {FAMILY} with one of "
+            f"{ROTARY} and 'silu'; for others give a .gguf made by llama.cpp's "
             'convert_hf_to_gguf.py, or runtime = "torch"'
         )
 
@@ -124,11 +124,11 @@ def _check_architecture(model: str, config: PretrainedConfig) -> None:
 def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
     """Raises BadValue for rows that do not divide into the format's blocks.
 
-    llama.cpp would fall back to other formats, tensor by tensor, without a word.
+    llama.cpp would silently fall back to other formats, tensor by tensor.
     """
     if quantization in UNQUANTISED:
         return
-    block = 256 if "_K" in quantization else 32  # weights that are stored together
+    block = 256 if "_K" in quantization else 32  # weights stored together
     row_lengths = {
         "width": sizes.width,
         "heads * head_dim": sizes.heads * sizes.head_dim,
@@ -145,7 +145,7 @@ def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
 
 
 def _write_plain(network: PreTrainedModel, path: Path, quantization: str) -> None:
-    """Writes a GGUF that is not quantised: in F32 or F16."""
+    """Writes an unquantised GGUF, in F32 or F16."""
     writer = gguf.GGUFWriter(path, "llama")
     _add_config(writer, network.config, quantization)
     _add_weights(writer, network, UNQUANTISED[quantization])
@@ -159,7 +159,7 @@ def _write_plain(network: PreTrainedModel, path: Path, quantization: str) -> Non
 def _add_config(
     writer: gguf.GGUFWriter, config: PretrainedConfig, quantization: str
 ) -> None:
-    """Adds what the file says of the model's architecture."""
+    """Adds the metadata of the model's architecture."""
     sizes = Architecture.of(config)
     is_half = quantization == "F16"
     types = gguf.LlamaFileType
@@ -181,9 +181,9 @@ def _add_config(
 def _add_weights(
     writer: gguf.GGUFWriter, network: PreTrainedModel, matrix_dtype: torch.dtype
 ) -> None:
-    """Adds every weight under llama.cpp's name for it.
+    """Adds every weight under llama.cpp's name.
 
-    A tied output is not written: llama.cpp takes the embedding then, too.
+    A tied output is not written: llama.cpp then uses the embedding.
     """
     sizes = Architecture.of(network.config)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, sizes.layers)
@@ -203,7 +203,7 @@ def _add_weights(
 def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
     """Reorders the rows of each head so that rotary pairs are neighbours.
 
-    transformers turns the two halves of a head against each other, llama.cpp turns
+    transformers rotates a head's first half with its second, llama.cpp rotates
     neighbours. A head of six rows, with pairs (a, A), (b, B), (c, C)::
 
         a b c A B C   ->   a A b B c C
@@ -213,9 +213,9 @@ def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
 
 
 def _add_rotary_rates(writer: gguf.GGUFWriter, network: PreTrainedModel) -> None:
-    """Adds by how much slower each pair turns than llama.cpp would have it turn.
+    """Adds the factor by which each pair rotates slower than llama.cpp's default.
 
-    Linear and llama3 scaling turn pairs less; without scaling nothing is added.
+    Linear and llama3 scaling slow pairs down; without scaling nothing is added.
     """
     rates = network.model.rotary_emb.inv_freq.double()
     theta = network.config.rope_parameters["rope_theta"]

@@ -1,7 +1,7 @@
-"""GGUF files as llama.cpp reads and writes them: opened, described and quantised.
+"""Opens and describes GGUF files with llama.cpp.
 
-Nothing is printed. The module needs the extra ``llamacpp``; importing it without the
-extra raises the error that says so. It knows no torch and no KV cache.
+Prints nothing. Importing this module without the extra ``llamacpp`` raises an error
+that says how to install it. It knows no torch and no KV cache.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ except (ImportError, OSError, RuntimeError) as error:
         "until then)"
     ) from error
 
-api = llama_cpp  # its functions in C; for the other modules here, too
+api = llama_cpp  # its C functions, also for the other modules here
 
 ERROR = 4  # of ggml's log levels
 
-# g++ 12 drops the writes to what ldtilecfg reads, so a llama.cpp that it built with AMX
-# crashes at its first quantised matrix. Weights that are not repacked avoid that code.
+# g++ 12 removes the writes to the memory that ldtilecfg reads, so a llama.cpp that it
+# built with AMX crashes at its first quantised matrix. Weights that are not repacked
+# avoid that code.
 CAN_REPACK = b"AMX_INT8 = 1" not in api.llama_print_system_info()
 
-latest_errors: deque[str] = deque(maxlen=3)  # what llama.cpp said of its last failure
+latest_errors: deque[str] = deque(maxlen=3)  # llama.cpp's messages on its last failure
 
 
 def _listen(level: int, text: bytes, _user_data: Any) -> None:
-    """Takes llama.cpp's messages instead of standard error.
+    """Receives llama.cpp's messages, which would otherwise go to standard error.
 
     Errors become part of speclib's own; progress and warnings are dropped.
     """
@@ -44,18 +45,18 @@ def _listen(level: int, text: bytes, _user_data: Any) -> None:
         latest_errors.append(text.decode(errors="replace").strip())
 
 
-LISTENER = api.llama_log_callback(_listen)  # held, since C calls it from now on
+LISTENER = api.llama_log_callback(_listen)  # kept alive, since C calls it
 api.llama_log_set(LISTENER, ctypes.c_void_p(0))
 api.llama_backend_init()
 
 
 class Card(NamedTuple):
-    """What a GGUF says of itself.
+    """A GGUF's description of itself.
 
     model: its path. tokens: the tokens' texts, by id.
-    context: the longest text it was made for, in tokens.
+    context: the longest text that it was made for, in tokens.
     quantization: its name in llama.cpp.
-    named_tokens: its unknown and its end token, of those that it names.
+    named_tokens: its unknown token and its end token, if it names them.
     """
 
     model: str
@@ -66,12 +67,12 @@ class Card(NamedTuple):
 
     @property
     def vocab(self) -> int:
-        """How many tokens it can be fed, and can write."""
+        """How many tokens it can read and write."""
         return len(self.tokens)
 
     @property
     def words(self) -> dict[int, str]:
-        """Its tokens by their id."""
+        """Its tokens by id."""
         return dict(enumerate(self.tokens))
 
 
@@ -81,8 +82,8 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     settings: fields of llama_model_params. The caller frees the pointer with
     llama_model_free.
 
-    Raises BadValue for a file that is missing, no GGUF, or truncated, and for a
-    model without a KV cache that can be cut.
+    Raises BadValue for a file that is missing, truncated or not a GGUF, and for a model
+    whose KV cache cannot be cut.
     """
     params = api.llama_model_default_params()
     params.n_gpu_layers = 0
@@ -94,29 +95,29 @@ def open_model(path: str | Path, **settings: Any) -> Any:
     if not model:
         reason = "; ".join(latest_errors) or "no reason given"
         raise BadValue(
-            f"llama.cpp cannot load {path}: {reason}. Give a whole GGUF file, no "
+            f"llama.cpp cannot load {path}: {reason}. Give a complete GGUF file, not a "
             "folder or Git LFS pointer, and not newer than this llama.cpp. If it is "
-            "in speclib's cache, delete it: it is then written again"
+            "in speclib's cache, delete it: speclib then writes it again"
         )
 
     if not _has_cuttable_cache(model):
         api.llama_model_free(model)
         raise BadValue(
-            f"the model in {path} has no KV cache that can be cut to a common "
-            "prefix: give a decoder with attention in every layer"
+            f"the KV cache of the model in {path} cannot be cut to a common prefix: "
+            "give a decoder with attention in every layer"
         )
     return model
 
 
 def _has_cuttable_cache(model: Any) -> bool:
-    """Says whether every layer of a model attends to a KV cache."""
+    """Whether every layer of a model attends to a KV cache."""
     if api.llama_model_is_recurrent(model) or api.llama_model_is_hybrid(model):
         return False
     return bool(api.llama_model_has_decoder(model))
 
 
 def describe(path: str | Path) -> Card:
-    """The card of the GGUF ``path``; errors as of ``open_model``."""
+    """The card of the GGUF ``path``; raises what ``open_model`` does."""
     model = open_model(path, vocab_only=True)
     try:
         _check_has_tokens(model, path)
@@ -140,8 +141,8 @@ def _check_has_tokens(model: Any, path: str | Path) -> None:
     vocab = api.llama_model_get_vocab(model)
     if api.llama_vocab_type(vocab) == api.LLAMA_VOCAB_TYPE_NONE:
         raise BadValue(
-            f"the GGUF {path} has no vocabulary, so that its tokens cannot be compared "
-            "with the target's: give the checkpoint that it was made of"
+            f"the GGUF {path} has no vocabulary, so its tokens cannot be compared with "
+            "the target's: give the checkpoint that it was made from"
         )
 
 
@@ -156,7 +157,7 @@ def _tokens(model: Any) -> tuple[str, ...]:
 
 
 def _named_tokens(model: Any) -> tuple[int, ...]:
-    """The ids of a model's unknown and end token, of those that it names."""
+    """The ids of a model's unknown token and end token, if it names them."""
     tokens = []
     for name in ("unknown", "eos"):
         token = _metadata(model, f"tokenizer.ggml.{name}_token_id")
@@ -166,7 +167,7 @@ def _named_tokens(model: Any) -> tuple[int, ...]:
 
 
 def _metadata(model: Any, key: str) -> str:
-    """A value of the file's metadata; empty where it has none."""
+    """A value from the file's metadata; empty if missing."""
     buffer = ctypes.create_string_buffer(256)
     size = api.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
     return buffer.value.decode() if size > 0 else ""

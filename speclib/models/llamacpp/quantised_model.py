@@ -1,18 +1,18 @@
 """Models in llama.cpp, behind the interface of HFModel: quantised drafts for CPUs.
 
-Several sequences share one KV cache, and one pass feeds all of them. Where they begin
-alike they share cells, so that every path of a tree can be a sequence. The one that
-serves the next text best stays::
+Several sequences share one KV cache, and one pass feeds all of them. They share the
+cells of a common prefix, so every path of a tree can be a sequence. The sequence with
+most in common with the next text stays::
 
     cells of the cache     t0 t1 t2 -+- a  b  c      sequence 0
                                      +- d -+- e      sequence 1
                                            +- f      sequence 2
 
-    the next text          t0 t1 t2     d  e  x      sequence 1 serves best: its d and e
+    the next text          t0 t1 t2     d  e  x      sequence 1 is best: its d and e
                                                      stay, and only x is fed
 
-The model runs on the CPU, by llama.cpp's low-level calls: its own ``Llama.eval`` keeps
-no row unless it keeps all of them.
+The model runs on the CPU, through llama.cpp's low-level calls: its own ``Llama.eval``
+keeps either all rows or none.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from speclib.operations.model import Model, Stopped, shaped
 
 from .gguf import Card, api, latest_errors, open_model
 
-BATCH = 512  # tokens fed between two looks at ``stopped``
-SEQUENCES = 256  # the most that llama.cpp holds
+BATCH = 512  # tokens fed between two calls of ``stopped``
+SEQUENCES = 256  # the most that llama.cpp allows
 
 
 class Sequences(Prefix):
-    """The sequences in one cache, by llama.cpp's numbers of them.
+    """The sequences in one cache, by llama.cpp's numbers.
 
-    tokens: what each sequence holds, by its number.
+    tokens: the tokens of each sequence, by number.
     current: the number of the sequence in use, whose tokens are ``fed``.
     """
 
@@ -64,11 +64,11 @@ class Sequences(Prefix):
         self.tokens[self.current] = tokens
 
     def keep(self, text: Sequence[int], last: int = 0) -> int:
-        """As of Prefix; puts the sequence in use that serves ``text`` best."""
+        """As in Prefix; switches to the sequence with most in common with ``text``."""
         serving = {}
         for sequence in self.tokens:
             self.current = sequence
-            self.doubt(0)  # what is known is known of another sequence
+            self.doubt(0)  # what was known concerns another sequence
             serving[sequence] = super().keep(text, last)
         self.doubt(0)
         self.current = max(serving, key=serving.__getitem__)
@@ -87,11 +87,11 @@ class Sequences(Prefix):
         self.count += 1
 
     def free(self) -> Iterator[int]:
-        """The numbers of further sequences."""
+        """The unused sequence numbers."""
         return (number for number in range(SEQUENCES) if number not in self.tokens)
 
     def holding(self, text: Sequence[int]) -> int | None:
-        """The number of a sequence that begins with ``text``, if there is one."""
+        """The number of a sequence that begins with ``text``, or None."""
         wanted = list(text)
         for sequence, tokens in self.tokens.items():
             if tokens[: len(wanted)] == wanted:
@@ -100,7 +100,7 @@ class Sequences(Prefix):
 
 
 class Slot(NamedTuple):
-    """One token of a pass, in all sequences that share it; is its row wanted?"""
+    """One token of a pass, and the sequences that share it; is its row wanted?"""
 
     token: int
     position: int
@@ -111,11 +111,11 @@ class Slot(NamedTuple):
 class LlamaCpp(Model):
     """The model in the GGUF ``path``.
 
-    vocab, stand_in: as of HFModel.
+    vocab, stand_in: as in HFModel.
     context: the longest text, in tokens.
     threads: CPU threads.
 
-    ``stopped()`` is asked before each pass; when it says yes, the pass raises Stopped.
+    Each pass first calls ``stopped()``, and raises Stopped if it returns true.
     """
 
     stand_in: int | None = None
@@ -136,9 +136,9 @@ class LlamaCpp(Model):
         self.reset()
 
     def _open_context(self, model: Any, threads: int) -> Any:
-        """Opens llama.cpp's context; frees ``model`` if there is no memory for it."""
+        """Opens llama.cpp's context; frees ``model`` if memory is short."""
         params = api.llama_context_default_params()
-        params.n_ctx = self.context
+        params.n_ctx = max(self.context, SEQUENCES)  # fewer cells end the process
         params.n_batch = BATCH
         params.n_ubatch = BATCH
         params.n_threads = threads
@@ -152,7 +152,7 @@ class LlamaCpp(Model):
             api.llama_model_free(model)
             raise SpeclibError(
                 f"llama.cpp has no memory for {self.context} tokens of {self.path}: "
-                f"{'; '.join(latest_errors)}; free memory, or take a smaller model"
+                f"{'; '.join(latest_errors)}; free memory, or use a smaller model"
             )
         return context
 
@@ -175,7 +175,7 @@ class LlamaCpp(Model):
         return shaped(self.logits, sampler, text)
 
     def chances(self) -> Row:
-        """The probabilities [vocab] of what follows the last text, at temperature 1."""
+        """The probabilities [vocab] after the last text, at temperature 1."""
         chances: Row = Sampler(1.0)(self.logits[-1:])[0]
         return chances
 
@@ -183,11 +183,11 @@ class LlamaCpp(Model):
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
-        """As of ``Model``, in one pass."""
+        """As in ``Model``, in one pass."""
         if not self._has_room(text, len(parents)):
             return super().tree(text, parents, sampler)
         start = len(text) - len(parents)
-        # What the cache lacks of the text is a line of nodes, which the tree follows.
+        # Text that the cache lacks becomes a line of nodes before the tree.
         line = start - self._keep_one_sequence(text[:start], 0)
         nodes = [*range(-1, line - 1), *(line + parent for parent in parents)]
         self.logits = self._feed_tree(text, nodes, wanted=len(parents) + 1)
@@ -196,7 +196,7 @@ class LlamaCpp(Model):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """As of ``Model``, in one pass."""
+        """As in ``Model``, in one pass."""
         if not self._has_room(text, new):
             return super().level(text, parents, new, sampler)
         if sampler.greedy:
@@ -205,24 +205,24 @@ class LlamaCpp(Model):
         return shaped(self.logits, sampler, text, parents)
 
     def _has_room(self, text: Sequence[int], paths: int) -> bool:
-        """Whether all nodes of a tree, with so many new paths, fit the cache."""
+        """Whether a tree with that number of new ``paths`` fits the cache."""
         sequences = len(self._sequences.tokens) + paths
         return len(text) <= self.context and sequences <= SEQUENCES
 
     def _feed_tree(
         self, text: Sequence[int], parents: Sequence[int], wanted: int
     ) -> Rows:
-        """Feeds the last ``wanted`` nodes of a tree; their logits [wanted, vocab].
+        """Feeds the last ``wanted`` nodes of a tree; returns their logits.
 
-        text, parents: as of ``tree``; the text before the tree is in the cache. Nodes
-        on the way that are not are fed, too.
+        They are [wanted, vocab]. text, parents: as in ``tree``; the cache has the text
+        before the tree. Ancestors that it lacks are fed too.
         """
         ways = paths(text, parents)
         depth_of_node = depths(parents)
         start = len(text) - len(parents)
         free = self._sequences.free()
         slots = []
-        # Each path is a sequence. From its end up, every node on it belongs to it.
+        # Each path is a sequence. Every node from its end upwards belongs to it.
         sequences: dict[int, list[int]] = defaultdict(list)
         for node in reversed(range(-1, len(parents))):
             is_wanted = node >= len(parents) - wanted
@@ -240,9 +240,10 @@ class LlamaCpp(Model):
         return self._feed(slots[::-1])
 
     def _branch_off(self, way: AnyText, numbers: Sequence[int]) -> bool:
-        """Begins sequences with the cells of ``way``, which one that ends there leaves.
+        """Starts sequences ``numbers`` with the cells of ``way``.
 
-        Returns False where no sequence in the cache holds ``way``.
+        Drops the sequence that had them if it ends there. Returns False if no sequence
+        in the cache begins with ``way``.
         """
         source = self._sequences.holding(way)
         if source is None:
@@ -253,28 +254,28 @@ class LlamaCpp(Model):
         return True
 
     def _copy(self, source: int, numbers: Sequence[int], length: int) -> None:
-        """Begins sequences with the first ``length`` cells of ``source``."""
+        """Starts sequences with the first ``length`` cells of ``source``."""
         tokens = self._sequences.tokens
         for number in numbers:
             api.llama_memory_seq_cp(self._memory, source, number, 0, length)
             tokens[number] = tokens[source][:length]
 
     def _drop(self, sequence: int) -> None:
-        """Takes a sequence out of the cache."""
+        """Removes a sequence from the cache."""
         api.llama_memory_seq_rm(self._memory, sequence, -1, -1)
         del self._sequences.tokens[sequence]
 
     def continued(
         self, text: Sequence[int], starts: Sequence[Sequence[int]], n: int
     ) -> tuple[tuple[int, ...], ...]:
-        """Goes on greedily with each of ``starts`` until it has ``n`` tokens.
+        """Continues each of ``starts`` greedily until it has ``n`` tokens.
 
-        As of ``Model``; here a pass feeds the next token of every sequence. The first
-        one goes on in the sequence in use, which may already hold some of its tokens.
+        As in ``Model``; here a pass feeds the next token of every sequence. The first
+        start uses the current sequence, which may already hold some of its tokens.
         """
         if len(starts) > SEQUENCES:
             raise BadValue(
-                f"{len(starts)} sequences at once: {SEQUENCES} is the most here"
+                f"{len(starts)} sequences at once: llama.cpp takes at most {SEQUENCES}"
             )
         text = tuple(text)
         kept = self._keep_one_sequence(text + tuple(starts[0]), 0)
@@ -304,9 +305,9 @@ class LlamaCpp(Model):
 
     # -- passes ------------------------------------------------------------------------
     def _keep_one_sequence(self, text: Sequence[int], last: int) -> int:
-        """Leaves only the sequence in the cache that serves ``text`` best.
+        """Keeps only the sequence that has most in common with ``text``.
 
-        It is cut to the tokens that serve; returns how many these are.
+        Cuts it to the common tokens, and returns how many they are.
         """
         if len(text) > self.context:
             raise BadValue(
@@ -321,7 +322,7 @@ class LlamaCpp(Model):
         return kept
 
     def _slots(self, sequence: int, tokens: Sequence[int], wanted: int) -> list[Slot]:
-        """``tokens`` that follow in a sequence; of the last ``wanted`` the rows are."""
+        """Slots for a sequence's next ``tokens``; the last ``wanted`` need rows."""
         cached = len(self._sequences.tokens[sequence])
         first_wanted = len(tokens) - wanted
         slots = []
@@ -332,20 +333,20 @@ class LlamaCpp(Model):
         return slots
 
     def _feed(self, slots: Sequence[Slot]) -> Rows:
-        """Feeds tokens to one sequence or several; the logits [rows wanted, vocab]."""
+        """Feeds tokens to their sequences; returns logits [rows wanted, vocab]."""
         logits = []
         try:
             for start in range(0, len(slots), BATCH):
                 logits.append(self._pass(slots[start : start + BATCH]))
         except Stopped:
-            raise  # between two passes: the cache holds what the prefix says
+            raise  # between two passes: cache and prefix agree
         except BaseException:
-            self.reset()  # what is in the cache is not known now
+            self.reset()  # the cache's content is now unknown
             raise
         return np.concatenate(logits)
 
     def _pass(self, slots: Sequence[Slot]) -> Rows:
-        """One pass over at most BATCH tokens; the logits [rows wanted, vocab]."""
+        """One pass over at most BATCH tokens; returns logits [rows wanted, vocab]."""
         if self.stopped():
             raise Stopped
         self._fill_batch(slots)
@@ -353,7 +354,7 @@ class LlamaCpp(Model):
         code = api.llama_decode(self._context, self._batch)
         if code:
             reason = "; ".join(latest_errors)
-            reason = reason or "too few cells in its cache for so many tokens"
+            reason = reason or "its cache has too few cells for these tokens"
             raise SpeclibError(
                 f"llama.cpp ended a pass of {self.path} with code {code}: {reason}"
             )
@@ -377,16 +378,16 @@ class LlamaCpp(Model):
                 batch.seq_id[number][index] = sequence
 
     def _logits(self, wanted: int) -> np.ndarray:
-        """Copies the last pass's logits [wanted, vocab]: they will be overwritten.
+        """Copies the last pass's logits [wanted, vocab] before they are overwritten.
 
-        A token that the model has no row for has no chance.
+        A token that the model has no row for has probability 0.
         """
         if wanted == 0:
             return np.empty((0, self.vocab), np.float32)
         pointer = api.llama_get_logits(self._context)
         all_rows = np.ctypeslib.as_array(pointer, (wanted, self._all_rows))
         own_logits = all_rows[:, : self.own_rows]
-        if np.isnan(own_logits.max(-1)).any():  # a row with NaN has it as its largest
+        if np.isnan(own_logits.max(-1)).any():  # max of a row with NaN is NaN
             raise SpeclibError(
                 f"the logits of {self.path} contain NaN: its weights are unsound, "
                 'or too large for its quantization; try runtime = "torch"'
@@ -397,7 +398,7 @@ class LlamaCpp(Model):
 
 
 def _free(batch: Any, context: Any, model: Any) -> None:
-    """Gives back what llama.cpp holds of one model."""
+    """Frees llama.cpp's memory for one model."""
     api.llama_batch_free(batch)
     api.llama_free(context)
     api.llama_model_free(model)
@@ -410,13 +411,13 @@ def load_quantised(
     vocab: int,
     context: int,
 ) -> LlamaCpp:
-    """Builds a model for the CPU: a .gguf, or a checkpoint that is written as one.
+    """Builds a model for the CPU from a .gguf, or a checkpoint exported to one.
 
     Raises SpeclibError if one of its ``places`` is a GPU.
     """
     if any(place.startswith("cuda") for place in places):
         raise BadValue(
-            f"model {files.model!r} runs in llama.cpp, on the CPU here, but its "
+            f"model {files.model!r} runs in llama.cpp, here on the CPU, but its "
             f'place is {places}: give core:N or cpu, or runtime = "torch"'
         )
     if not isinstance(files, Checkpoint):

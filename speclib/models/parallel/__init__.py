@@ -1,6 +1,7 @@
-"""One model computed by several processes, or several of its layers at once.
+"""One model run by several processes, or with several of its layers at once.
 
-``ranks`` are the processes that compute one model together. ``tensor_parallel`` cuts
-every layer among them. ``layer_parallel`` lets several layers read the same input, in
-the way of EasySpec, on one rank or on several.
+``ranks`` are the processes that together run one model. ``tensor_parallel`` cuts every
+layer among them, ``pipeline`` distributes whole layers, and ``replicas`` gives each
+rank a copy. ``layer_parallel`` lets several layers read the same input, as in EasySpec,
+on one rank or on several.
 """

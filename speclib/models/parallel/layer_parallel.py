@@ -1,6 +1,6 @@
-"""Layer-parallel drafting: a draft with the attentions of several layers at once.
+"""Layer-parallel drafting: a draft that computes several layers' attentions at once.
 
-A forward pass is a chain of layers, and that chain is what makes a small draft slow. In
+A forward pass is a chain of layers, and the chain's length makes a small draft slow. In
 a *fuzzy* pass the layers of a group share the input of the first. All their attentions
 read h_1 at once, one per rank. Then the MLPs follow in order:
 
@@ -16,13 +16,13 @@ A group of three layers::
            |   h_2      |   h_3      |
     h_1 -> + -> mlp_1 - + -> mlp_2 - + -> mlp_3 -> h_4     in order, on every rank
 
-Only what an attention reads is stale. The residual stream and the MLPs are exact, given
-the attentions. An *exact* pass is transformers' own. Every rank computes the MLPs and
-all layers that are alone, so nothing else is sent. After a fuzzy pass a rank's cache
-lacks the keys of the other ranks' layers.
+Only the attentions' inputs are stale. Given the attentions, the residual stream and the
+MLPs are exact. An *exact* pass is transformers' own. Every rank computes the MLPs and
+all layers outside groups, so only attention outputs are sent. After a fuzzy pass a
+rank's cache lacks the keys of the other ranks' layers.
 
-``fuzzy`` makes a network's passes so. ``Layered`` decides which passes are exact, and
-whose keys stay cached. How several ranks agree is in ``ranks``. This module knows no
+``fuzzy`` makes a network's passes fuzzy. ``Layered`` decides which passes are exact,
+and which keys stay cached. ``ranks`` coordinates several ranks. This module knows no
 tree and no method.
 
 Source: EasySpec, Algorithm 2, and section 3.2 (bonus calibration).
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 # -- fuzzy passes ----------------------------------------------------------------------
 def can_share_inputs(network: PreTrainedModel) -> bool:
-    """Says whether layers of ``network`` can share an input.
+    """Whether layers of ``network`` can share an input.
 
-    They can if the architecture is a known one, and all its layers are of one kind.
+    They can if the architecture is known, and its layers have one kind of attention.
     """
     kinds = getattr(network.config, "layer_types", None) or ()
     return type(network).__name__ in FAMILIES and len(set(kinds)) < 2
@@ -68,7 +68,7 @@ def check(network: PreTrainedModel) -> None:
     if not can_share_inputs(network):
         raise BadValue(
             f"{named(network)} cannot run several of its layers at once (spread is "
-            f"'layers'): take one of {', '.join(FAMILIES)} with one kind of attention, "
+            f"'layers'): use one of {', '.join(FAMILIES)} with one kind of attention, "
             "or leave spread out"
         )
 
@@ -77,16 +77,16 @@ def check(network: PreTrainedModel) -> None:
 def fuzzy(
     network: PreTrainedModel, lp: int, ranks: Ranks | Alone = ALONE
 ) -> Iterator[None]:
-    """In here ``network`` computes its layers in groups of up to ``lp``.
+    """Makes ``network`` compute its layers in groups of up to ``lp``.
 
-    Which layers form a group is said by ``data.layer_groups.group_layers``.
+    ``data.layer_groups.group_layers`` forms the groups.
     """
     layers = decoder_layers(network)
     changed = []
     try:
         for numbers in group_layers(len(layers), lp):
             if len(numbers) == 1:
-                continue  # a layer alone computes as it always does
+                continue  # a single layer computes as usual
             group = LayerGroup([layers[number] for number in numbers], ranks)
             for index, layer in enumerate(group.layers):
                 layer.forward = group.forward_of(index)
@@ -94,7 +94,7 @@ def fuzzy(
         yield
     finally:
         for layer in changed:
-            del layer.forward  # the class's own is there again
+            del layer.forward  # uncovers the class's own
 
 
 class LayerGroup:
@@ -103,7 +103,7 @@ class LayerGroup:
     def __init__(self, layers: Sequence[Any], ranks: Ranks | Alone):
         self.layers = layers
         self.ranks = ranks
-        self.attention_outputs: list[torch.Tensor] = []  # of the pass under way
+        self.attention_outputs: list[torch.Tensor] = []  # of the current pass
 
     def forward_of(self, place: int) -> Callable[..., torch.Tensor]:
         """The forward method for the layer at ``place`` in this group."""
@@ -122,14 +122,14 @@ class LayerGroup:
     def attend(
         self, hidden: torch.Tensor, options: dict[str, Any]
     ) -> list[torch.Tensor]:
-        """What each layer's attention makes of ``hidden`` [1, T, D], in order.
+        """Each layer's attention output for ``hidden`` [1, T, D], in order.
 
-        Layer i is computed by rank i % size. Five layers on two ranks::
+        Rank i % size computes layer i. Five layers on two ranks::
 
             rank 0:  layer 0,  layer 2,  layer 4
-            rank 1:  layer 1,  layer 3,  zeros      or the ranks' tensors had two shapes
+            rank 1:  layer 1,  layer 3,  zeros      so that all tensors have one shape
 
-        options: what transformers hands to a layer beside its input.
+        options: the other arguments that transformers gives a layer.
         """
         rank, size = self.ranks.rank, self.ranks.size
         rounds = ceil(len(self.layers) / size)
@@ -150,10 +150,10 @@ class LayerGroup:
 class Layered(Ranked):
     """An HFModel that can draft with groups of its layers sharing an input.
 
-    The groups are those of ``data.layer_groups.group_layers``. Every pass is exact
-    but within ``drafting``.
+    ``data.layer_groups.group_layers`` forms the groups. Outside ``drafting`` every pass
+    is exact.
 
-    exact: how many of the cached tokens, from the first on, have exact keys and values.
+    exact: how many of the first cached tokens have exact keys and values.
     lp: how many layers share an input in fuzzy passes, at most.
     """
 
@@ -179,16 +179,16 @@ class Layered(Ranked):
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
-        """In here is one drafting operation, with up to ``lp`` layers in a group.
+        """The context of one drafting operation, with up to ``lp`` layers in a group.
 
-        Calibrated, its first pass is exact and feeds all that has no exact keys. The
-        passes after it are fuzzy, and what they cached is forgotten at the end, also
-        that of tokens which will be accepted.
+        Calibrated, the first pass is exact and feeds every token without exact keys.
+        Later passes are fuzzy, and the cache drops their keys at the end, even for
+        tokens that will be accepted.
 
-        Not calibrated, all passes are fuzzy but one over a text of which nothing is
-        cached, and what they cached stays for the next such operation.
+        Not calibrated, all passes are fuzzy, except over a text with nothing cached,
+        and their keys stay for the next uncalibrated operation.
 
-        With ``lp`` = 1 all passes are exact. What is cached of the text ``t`` and the
+        With ``lp`` = 1 all passes are exact. The cache of the text ``t`` and the
         drafted tokens ``d`` (E exact, F fuzzy)::
 
                             at the start  first pass  later passes   at the end
@@ -203,7 +203,7 @@ class Layered(Ranked):
 
     def begin(self, lp: int, calibrate: bool) -> None:
         """Begins a drafting operation."""
-        # Each rank has cached what one lp had it compute; another lp must not read it.
+        # What a rank has cached depends on lp, so another lp must not read it.
         if calibrate or lp != self.lp:
             self.cut(self.exact)
         self.lp = lp
@@ -218,19 +218,19 @@ class Layered(Ranked):
             self.cut(self.exact)
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """As of HFModel."""
+        """As in HFModel."""
         self._forget_fuzzy_keys()
         return super().rows(text, last, sampler)
 
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
-        """As of HFModel."""
+        """As in HFModel."""
         self._forget_fuzzy_keys()
         return super().tree(text, parents, sampler)
 
     def _forget_fuzzy_keys(self) -> None:
-        """Whoever is not drafting reads exact keys alone."""
+        """Outside ``drafting`` only exact keys are read."""
         if not self._is_drafting and len(self.prefix.fed) > self.exact:
             self.cut(self.exact)
 
@@ -260,7 +260,7 @@ class LeadingDrafter(Leading):
 
     @contextmanager
     def drafting(self, lp: int, calibrate: bool) -> Iterator[None]:
-        """As of Layered. After an error nothing is ended: the ranks are of no use."""
+        """As in Layered. After an error the ranks are unusable, so no end is sent."""
         self.everywhere("begin", lp, calibrate)
         try:
             yield
@@ -271,11 +271,11 @@ class LeadingDrafter(Leading):
 
 
 def load(loading: Loading) -> HFModel | Leading | Following:
-    """Builds a draft as the loading's rank has it; without a rank, on the first place.
+    """Builds this rank's part of a draft; without a rank, the whole on the first place.
 
-    With its ``spread`` left out, it is on all places; where its layers cannot share an
-    input there, it is an HFModel. Else raises BadValue for such layers, before any
-    weights are read.
+    A draft with ``spread`` left out uses all places, and is a plain HFModel if its
+    layers cannot share an input there. Any other draft with such layers raises BadValue
+    before its weights are read.
     """
     if loading.checkpoint.spec.spread == "blocks":
         built = network(loading)

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: the layers of a network stand on ranks, one after the other.
+"""Pipeline parallelism: each rank has consecutive layers of a network.
 
 A network of six layers on two ranks::
 
@@ -6,9 +6,9 @@ A network of six layers on two ranks::
                           \\                        /
     rank 1                 3 4 5 -----------------
 
-One rank computes at a time, and the others wait for what it hands on. The first rank
-also has what stands before and after the layers, since it is the one that draws tokens.
-A rank reads the weights of its own layers alone (see ``models.weights``).
+One rank computes at a time, and the others wait for its output. The first rank also has
+the modules before and after the layers, since it draws the tokens. A rank reads only
+the weights of its own layers (see ``models.weights``).
 
 Source: Huang et al. 2019, "GPipe", with a single micro-batch; PEARL, Appendix G, calls
 it PP.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Pipeline(Ranked):
-    """An HFModel of whose ``network`` one rank of ``size`` has the layers of a stage.
+    """An HFModel whose ``network`` keeps the layers of one of ``size`` stages.
 
     Raises BadValue for a network with fewer layers than ranks.
     """
@@ -47,7 +47,7 @@ class Pipeline(Ranked):
         super().__init__(network, vocab)
 
     def _leave_stage(self, network: PreTrainedModel, number: int, size: int) -> None:
-        """Takes all layers but those of stage ``number`` out of the network."""
+        """Removes all layers from the network but those of stage ``number``."""
         layers = decoder_layers(network)
         if len(layers) < size:
             raise BadValue(
@@ -65,9 +65,9 @@ class Pipeline(Ranked):
 
 
 class Elsewhere(nn.Module):
-    """Stands where a layer would that another rank has.
+    """Replaces a layer that another rank has.
 
-    It caches a number per token, so that the cache has one length in all layers.
+    It caches one number per token, so that all layers' caches have one length.
     """
 
     def __init__(self, layer_number: int):
@@ -77,7 +77,7 @@ class Elsewhere(nn.Module):
     def forward(
         self, hidden: torch.Tensor, *args: Any, past_key_values: Any = None, **_: Any
     ) -> torch.Tensor:
-        """Returns ``hidden`` [1, T, width] as it is."""
+        """Returns ``hidden`` [1, T, width] unchanged."""
         if past_key_values is not None:
             nothing = hidden.new_zeros(1, 1, hidden.shape[1], 1)
             past_key_values.update(nothing, nothing, self.layer_number)
@@ -85,7 +85,7 @@ class Elsewhere(nn.Module):
 
 
 class HandOn:
-    """A hook of a stage's last layer: all ranks now have what that stage computed."""
+    """A hook after a stage's last layer: sends the stage's output to all ranks."""
 
     def __init__(self, model: Pipeline, stage: int):
         self.model = model
@@ -96,7 +96,7 @@ class HandOn:
 
 
 def load(loading: Loading) -> HFModel | Leading | Following:
-    """Builds a model as the loading's rank has it."""
+    """Builds this rank's part of a model."""
     rank = loading.rank
     assert rank is not None
     weights = open_weights(loading)

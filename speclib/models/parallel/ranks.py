@@ -1,9 +1,8 @@
-"""Ranks: the processes that compute one model together, and how their tensors meet.
+"""Ranks: the processes that together run one model, and how they exchange tensors.
 
-``Alone`` is the one rank of a model in one process; ``Ranks`` are those of
-torch.distributed. The first rank leads. It performs the operations, and says to the
-others what happens to its cache; they do the same to theirs. So the followers know no
-operation and draw no token::
+``Alone`` is the only rank of a model in one process; ``Ranks`` use torch.distributed.
+The first rank leads. It performs the operations, and tells the others what to do to
+their caches. So the followers know no operation and draw no token::
 
               the world
                   |   an operation; its result
@@ -16,9 +15,9 @@ operation and draw no token::
            |  during a pass: gather, sum    |      over torch.distributed, among all
            +---------- rank 0 --------------+
 
-No wait is endless. A rank whose process ended is noticed at once, one that hangs after
-the ranks' ``patience``. A follower that waits for its leader's word ends with the
-leader's pipe. This module knows nothing of how a model is cut.
+No wait is endless. A rank whose process ended is noticed at once, and one that hangs
+after the ranks' ``patience``. A follower that waits for an order ends when the leader's
+pipe closes. This module does not know how a model is cut.
 """
 
 from __future__ import annotations
@@ -46,32 +45,32 @@ if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
     from transformers import PreTrainedModel
 
-GRACE = 1.0  # seconds, at most, for ranks that miss another to say so
-APART = "the ranks lost each other"  # how the error of such a rank begins
+GRACE = 1.0  # seconds, at most, for ranks to report that they lost another
+APART = "the ranks lost each other"  # the start of such a report
 
 
 class RanksApart(SpeclibError):
     """A collective operation failed: some rank is gone, or hangs."""
 
 
-# -- how tensors meet ------------------------------------------------------------------
+# -- how ranks exchange tensors --------------------------------------------------------
 class Alone:
-    """The only rank of a model: it has all there is."""
+    """The only rank of a model."""
 
     rank = 0
     size = 1
     wait_on_device = False
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors of all ranks: this one's."""
+        """The tensors of all ranks: only this one's."""
         return [tensor]
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The sum of every rank's ``tensor``: this one's."""
+        """The sum over all ranks: this one's ``tensor``."""
         return tensor
 
     def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
-        """The ``tensor`` of rank ``source``: this one's."""
+        """The tensor of rank ``source``: this one's ``tensor``."""
         return tensor
 
 
@@ -79,15 +78,15 @@ ALONE = Alone()
 
 
 class Ranks:
-    """One of several ranks, connected with the others.
+    """One of several ranks, connected to the others.
 
-    rank: which of them this is.
+    rank: this process among them.
     store: where the ranks find each other.
-    device: where this one's tensors are.
-    take_turns: one rank computes at a time, and the others wait for what it hands on.
+    device: where this rank's tensors are.
+    take_turns: one rank computes at a time, and the others wait for its output.
 
-    They have met once, by a sum of nothing, when this returns. To connect takes NCCL
-    seconds, which no request should have to wait for.
+    The constructor ends with a first collective, a sum of zeros: NCCL takes seconds to
+    connect, and no request should wait for that.
     """
 
     def __init__(
@@ -117,78 +116,78 @@ class Ranks:
 
     @property
     def wait_on_device(self) -> bool:
-        """Whether GPUs wait for each other, and the processes go on meanwhile."""
+        """Whether the GPUs wait for each other while the processes continue."""
         return self.backend == "nccl"
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Every rank's ``tensor``, all of one shape, in the order of the ranks."""
+        """All ranks' tensors, in rank order; all have one shape."""
         own = self._where_they_meet(tensor)
         tensors = [torch.empty_like(own) for _ in range(self.size)]
         _meet(distributed.all_gather, tensors, own)
         return [each.to(tensor.device) for each in tensors]
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Changes ``tensor`` to the sum of every rank's, and returns it."""
+        """Changes ``tensor`` to the sum over all ranks, and returns it."""
         own = self._where_they_meet(tensor)
         _meet(distributed.all_reduce, own)
         return _taken_back(own, tensor)
 
     def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
-        """Changes ``tensor`` to that of rank ``source``, and returns it.
+        """Copies rank ``source``'s tensor into ``tensor``, and returns it.
 
-        On every rank it has that one's shape.
+        Its shape is the same on every rank.
         """
         if self.rank == source or self.wait_on_device:
             own = self._where_they_meet(tensor)
         else:
-            own = torch.empty_like(tensor, device="cpu")  # the GPU is not asked
+            own = torch.empty_like(tensor, device="cpu")  # does not wait for the GPU
         _meet(distributed.broadcast, own, source)
         return _taken_back(own, tensor)
 
     def _where_they_meet(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``tensor`` where the backend can read it.
+        """``tensor`` in memory that the backend can read.
 
-        gloo does so in the machine's memory: a rank that waits there leaves its GPU to
-        others. Of gloo's collectives between GPUs torch documents only some.
+        For gloo that is the CPU's, so that a waiting rank leaves its GPU to others;
+        torch documents only some of gloo's collectives between GPUs.
         """
         return tensor if self.wait_on_device else tensor.cpu()
 
 
 def end_of_work_on(device: torch.device) -> Callable[[], bool]:
-    """Says, whenever it is asked, whether a GPU has done what it was told by now."""
+    """Returns a check: has the GPU finished the work launched before this call?"""
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
     return event.query
 
 
 def _name_of(device: torch.device) -> str:
-    """What tells a GPU from all others, also those of other processes and machines."""
+    """A name that identifies a GPU across processes and machines."""
     if device.type != "cuda":
         return device.type
     return str(torch.cuda.get_device_properties(device).uuid)
 
 
 def backend_between(devices: Sequence[str], take_turns: bool = False) -> str:
-    """What of torch.distributed carries tensors between ranks on ``devices``.
+    """The torch.distributed backend for tensors between ranks on ``devices``.
 
-    NCCL where each has a GPU of its own. It refuses two ranks on one GPU, and knows no
-    CPU: there it is gloo. It is gloo also for ranks that ``take_turns``. With NCCL a
-    rank waits by a kernel that spins on its GPU, as long as the others' turns last; and
-    somebody else is meant to compute there meanwhile.
+    NCCL if each rank has its own GPU; it refuses two ranks on one GPU, and does not
+    support CPUs. Otherwise gloo, and also for ranks that ``take_turns``: with NCCL a
+    waiting rank would run a spinning kernel on its GPU for as long as the others'
+    turns, although another model is meant to compute there meanwhile.
     """
     has_own_gpu = "cpu" not in devices and len(set(devices)) == len(devices)
     return "nccl" if has_own_gpu and not take_turns else "gloo"
 
 
 def _taken_back(result: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """``tensor``, with the ``result`` in it, which may be elsewhere."""
+    """Copies ``result``, which may be on another device, into ``tensor``."""
     if result is not tensor:
         tensor.copy_(result)
     return tensor
 
 
 def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
-    """Calls a collective of torch.distributed; raises RanksApart if it fails."""
+    """Calls a torch.distributed collective; raises RanksApart if it fails."""
     try:
         collective(*tensors)
     except RuntimeError as error:
@@ -197,9 +196,9 @@ def _meet(collective: Callable[..., Any], *tensors: Any) -> None:
 
 # -- who leads and who follows ---------------------------------------------------------
 class Ranked(HFModel):
-    """A model that several ranks can compute, such as Layered or Tensors.
+    """A model that several ranks can run, such as Layered or Tensors.
 
-    ``ranks``: those that it has met. ``take_turns``: see Ranks.
+    ``ranks``: the ranks that it has met. ``take_turns``: see Ranks.
     """
 
     ranks: Ranks | Alone = ALONE
@@ -211,7 +210,7 @@ class Ranked(HFModel):
 
 
 def leave_head(network: PreTrainedModel, number: int) -> None:
-    """Leaves the head to the first rank: a follower draws no token."""
+    """Removes the LM head from all ranks but the first: followers draw no tokens."""
     if number != 0:
         network.set_output_embeddings(nn.Identity())
 
@@ -222,10 +221,10 @@ AnyRanked = TypeVar("AnyRanked", bound=Ranked)
 def joined(
     model: AnyRanked, rank: Rank | None, leading: type[Leading] | None = None
 ) -> AnyRanked | Leading | Following:
-    """``model`` as a process of its device has it.
+    """Wraps ``model`` for this process's part in its device.
 
-    rank: this process among those of the device; None: it is the only one.
-    leading: a kind of Leading, for the first rank.
+    rank: this process among the device's; None: it is the only one.
+    leading: a subclass of Leading, for the first rank.
     """
     if rank is None:
         return model
@@ -237,37 +236,37 @@ def joined(
 
 
 class Following:
-    """``model`` on any rank but the first: it does what its leader says."""
+    """``model`` on any rank but the first, which obeys its leader."""
 
     def __init__(self, model: Ranked, rank: Rank):
         self.model = model
         self.rank = rank
 
     def __call__(self, message: tuple[Any, ...], pipe: Connection) -> None:
-        """Obeys an order, a method's name and its arguments."""
+        """Obeys an order: a method's name and its arguments."""
         name, *arguments = message
         owner = self if name == "join" else self.model
         try:
             getattr(owner, name)(*arguments)
         except Exception as error:
-            # Also where one who was aborted with all others cannot say it any more.
+            # Printed here too: a rank that is aborted with all others cannot answer.
             print(f"{self.rank.name} failed: {error}", file=sys.stderr, flush=True)
             self._leave_group()
             raise
 
     def _leave_group(self) -> None:
-        """Leaves the process group, or the others would go on waiting for this rank.
+        """Leaves the process group, or the others would keep waiting for this rank.
 
-        A group of NCCL's is not left, for that may wait for the others in turn. There
-        the leader looks for this rank's answer while it waits for its GPU.
+        Stays in an NCCL group, because leaving it may itself wait for the others. There
+        the leader polls this rank's answer while it waits for its GPU.
         """
         if self.model.ranks.wait_on_device:
             return
-        with suppress(ValueError, AssertionError):  # there may be none yet
+        with suppress(ValueError, AssertionError):  # there may be no group yet
             distributed.destroy_process_group()
 
     def join(self, port: int) -> None:
-        """Meets the other ranks in the store that the leader has opened at ``port``."""
+        """Meets the other ranks in the leader's store at ``port``."""
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
             THIS_MACHINE, port, is_master=False
         )
@@ -275,11 +274,11 @@ class Following:
 
 
 class Leading(Model):
-    """``model`` on several ranks, in the interface of a model on one.
+    """``model`` on several ranks, with the interface of a model on one.
 
-    They are this rank and those behind ``rank.pipes``. ``stopped()`` is asked before
-    each pass, not before each layer, for all ranks must compute the same layers. After
-    an error they may be at different points, and are of no use any more.
+    They are this rank and those behind ``rank.pipes``. ``stopped()`` is called before
+    each pass, not before each layer, because all ranks must compute the same layers.
+    After an error the ranks may be at different points, and cannot be used any more.
     """
 
     def __init__(self, model: Ranked, rank: Rank):
@@ -287,13 +286,13 @@ class Leading(Model):
         self.rank = rank
         self.vocab = model.vocab
         self.context = model.context
-        self.prefix = model.prefix  # all ranks' caches hold the same tokens
+        self.prefix = model.prefix  # all ranks cache the same tokens
         self._awaited = set(range(1, rank.size))  # ranks that have not answered yet
 
     def meet(self) -> None:
         """Opens the store where the ranks find each other, and waits for them there.
 
-        It must be done before the first pass.
+        Must be called before the first pass.
         """
         store: TCPStore = distributed.TCPStore(  # type: ignore[attr-defined]
             THIS_MACHINE, 0, is_master=True, wait_for_workers=False
@@ -307,27 +306,27 @@ class Leading(Model):
             )
 
     def rows(self, *arguments: Any) -> Rows:
-        """As of the model."""
+        """As in the model."""
         return self._pass("rows", *arguments)
 
     def tree(self, *arguments: Any) -> Rows:
-        """As of the model."""
+        """As in the model."""
         return self._pass("tree", *arguments)
 
     def level(self, *arguments: Any) -> Rows:
-        """As of the model."""
+        """As in the model."""
         return self._pass("level", *arguments)
 
     def chances(self) -> Row:
-        """As of the model: this rank has the logits."""
+        """As in the model: this rank has the logits."""
         return self.model.chances()
 
     def features_fed(self) -> np.ndarray:
-        """As of the model: this rank has what its LM head reads."""
+        """As in the model: this rank has the input of the LM head."""
         return self.model.features_fed()
 
     def wait_for_device(self) -> None:
-        """As of the model, on this rank's device."""
+        """As in the model, on this rank's device."""
         self.model.wait_for_device()
 
     def cut(self, length: int) -> None:
@@ -346,7 +345,7 @@ class Leading(Model):
         return rows
 
     def everywhere(self, name: str, *arguments: Any) -> Any:
-        """Calls the method ``name`` on every rank; returns what this rank's does."""
+        """Calls the method ``name`` on every rank; returns this rank's result."""
         self._send(name, *arguments, patience=self.rank.patience)
         try:
             return getattr(self.model, name)(*arguments)
@@ -354,13 +353,13 @@ class Leading(Model):
             raise self._explained(error) from error
 
     def wait_beside_ranks(self, is_done: Callable[[], bool]) -> None:
-        """Waits until the device has computed a pass, and looks at the ranks meanwhile.
+        """Waits until the device has computed a pass, and watches the ranks meanwhile.
 
-        Where a rank fails, NCCL has the others' GPUs wait without an end, and raises
-        nothing here. ``is_done()`` says whether the device is.
+        If a rank fails, NCCL lets the others' GPUs wait forever, and raises no error
+        here. ``is_done()``: whether the device has finished.
 
-        Raises SpeclibError with the cause of a rank that failed, and RankLost where one
-        ended, or after the ranks' patience.
+        Raises SpeclibError with the cause if a rank failed, and RankLost if one ended,
+        or after the ranks' patience.
         """
         until = time.monotonic() + self.rank.patience
         while not is_done():
@@ -370,27 +369,28 @@ class Leading(Model):
             if time.monotonic() > until:
                 raise RankLost(
                     f"the ranks' pass is {self.rank.patience:g} s late: one of them "
-                    "hangs in a collective operation, and none says why. Slow "
-                    "hardware: Processes(timeout=...), of which this is half"
+                    "hangs in a collective operation, without an error. If the "
+                    "hardware is slow, raise Processes(timeout=...); ranks wait half "
+                    "of it"
                 )
 
     def _send(self, *order: Any, patience: float | None) -> None:
-        """Sends an order to all followers, once they have obeyed the one before.
+        """Sends an order to all followers, once they have obeyed the last one.
 
-        Raises SpeclibError with the cause if one of them has failed, and RankLost if
-        one ended, or has not obeyed in ``patience`` seconds.
+        Raises SpeclibError with the cause if one of them failed, and RankLost if one
+        ended, or has not obeyed within ``patience`` seconds.
         """
         for number, pipe in enumerate(self.rank.pipes, 1):
             if number in self._awaited:
                 if not pipe.poll(patience):
                     raise self._hung(number)
                 self._read_answer(number)
-            with suppress(ConnectionError):  # noticed when its answer is due
+            with suppress(ConnectionError):  # noticed when the answer is due
                 pipe.send(order)
             self._awaited.add(number)
 
     def _read_answer(self, number: int) -> None:
-        """Reads a follower's answer, which is there; raises why it did not obey."""
+        """Reads a follower's waiting answer; raises its error if it did not obey."""
         self._awaited.discard(number)
         name = self._name_of(number)
         try:
@@ -402,9 +402,9 @@ class Leading(Model):
             raise kind(f"{name} failed: {failure.cause}")
 
     def _explained(self, error: RanksApart) -> SpeclibError:
-        """The error that names the rank which is to blame for ``error``.
+        """The error that names the rank to blame for ``error``.
 
-        All ranks that missed another one say so; the one that did not has the reason.
+        Every rank that lost another reports just that; the rank to blame has the cause.
         """
         until = time.monotonic() + min(GRACE, self.rank.patience / 2)
         reasons: list[SpeclibError] = []
@@ -424,8 +424,8 @@ class Leading(Model):
 
     def _hung(self, number: int) -> RankLost:
         return RankLost(
-            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. Slow "
-            "hardware: Processes(timeout=...), of which this is half"
+            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. If "
+            "the hardware is slow, raise Processes(timeout=...); ranks wait half of it"
         )
 
     def _name_of(self, number: int) -> str:

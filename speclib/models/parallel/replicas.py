@@ -1,15 +1,15 @@
-"""A draft with a replica on each of several devices, of which one computes at a time.
+"""A draft with a replica on each of several devices; one computes at a time.
 
-A block's first passes are made on the first rank's device. Then the KV cache is moved
-to the last rank's device, the others are made there, and the cache is moved back::
+A block's first passes run on the first rank's device. Then the KV cache moves to the
+last rank's device, the remaining passes run there, and the cache moves back::
 
     rank 0    d1 d2 d3                     d6 d7 d8
                        \\              /
     rank 1               d4 d5 ------ .
 
-So a draft can stand on devices of its target, a pipeline, and be where that does not
-compute. The ranks share one text and one cache by name (``prefix``). ``held`` says how
-many of its first tokens every rank has keys and values of.
+So a draft can share the devices of its target, a pipeline, and run wherever the target
+is idle. All ranks have the same ``prefix``. ``held`` says for how many of its first
+tokens each rank has keys and values.
 
 Source: PEARL, Appendix G.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Replica(Ranked):
-    """An HFModel that each rank of ``size`` has; the ``active`` one computes."""
+    """An HFModel on each of ``size`` ranks; the ``active`` one computes."""
 
     take_turns = True
 
@@ -53,7 +53,7 @@ class Replica(Ranked):
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
-        """The logits [wanted, vocab], which the active rank computes."""
+        """The logits [wanted, vocab], computed by the active rank."""
         if self.ranks.rank == self.active:
             logits = super()._forward(tokens, wanted, view).contiguous()
         else:
@@ -63,7 +63,7 @@ class Replica(Ranked):
         return self.ranks.send(logits, self.active)
 
     def go_to(self, rank: int) -> None:
-        """From now on ``rank`` computes; it gets the keys and values that it lacks."""
+        """Makes ``rank`` active; sends it the keys and values that it lacks."""
         start, end = self.held[rank], len(self.prefix.fed)
         if start < end:
             cache = self._cached(start, end)
@@ -76,7 +76,7 @@ class Replica(Ranked):
     def _cached(self, start: int, end: int) -> torch.Tensor:
         """Keys and values [2, layers, heads, end - start, channels] of some tokens.
 
-        On a rank that does not compute, memory for them.
+        On an inactive rank, uninitialised memory for them.
         """
         if self.ranks.rank == self.active:
             layers: list[Any] = self.cache.layers
@@ -105,17 +105,17 @@ class LeadingReplica(Leading):
     model: Replica
 
     def go_to_first(self) -> None:
-        """The first rank's device computes."""
+        """Makes the first rank's device active."""
         if self.model.active != 0:
             self.everywhere("go_to", 0)
 
     def go_to_last(self) -> None:
-        """The last rank's device computes."""
+        """Makes the last rank's device active."""
         self.everywhere("go_to", self.rank.size - 1)
 
 
 def load(loading: Loading) -> HFModel | Leading | Following:
-    """Builds a model as the loading's rank has it."""
+    """Builds this rank's replica."""
     rank = loading.rank
     assert rank is not None
     model = Replica(network(loading), loading.vocab, rank.size)

@@ -1,9 +1,9 @@
 """Tensor parallelism: each linear layer of a network is cut among ranks.
 
-How a layer is cut is said by transformers' own plan for the checkpoint's architecture:
+transformers' own plan for the checkpoint's architecture says how a layer is cut:
 
-- "colwise": the layer's outputs are cut. A rank then computes the attention of its own
-  heads alone, and holds no other keys and values.
+- "colwise": the layer's outputs are cut. A rank then computes only the attention of its
+  own heads, and holds no other keys and values.
 - "rowwise": the layer's inputs are cut, and the ranks' outputs are summed. This happens
   twice in a layer, and these sums are the only messages.
 - the head's outputs are cut and gathered.
@@ -14,32 +14,32 @@ A layer on two ranks::
           +-> [ heads 0, 1 ] -> attn -> [ o, half ] --+
     h ----|        rank 0                             +--> sum --> h'
           +-> [ heads 2, 3 ] -> attn -> [ o, half ] --+
-                   rank 1                                and the MLP alike
+                   rank 1                                and the MLP likewise
 
-Where a width does not divide among the ranks, it is padded with zeros. Five key and
+A width that does not divide by the number of ranks is padded with zeros. Five key and
 value heads on three ranks are 1 + 2 + 2 heads, and the first rank has one of zeros::
 
-    rank 0   [ kv 0 | zeros ]      as do the query heads that read it, whole groups,
+    rank 0   [ kv 0 | zeros ]      likewise the groups of query heads that read them,
     rank 1   [ kv 1 | kv 2  ]      the MLP's channels and the vocabulary's rows
     rank 2   [ kv 3 | kv 4  ]
 
 All ranks then do the same work, and the result stays exact. A head of zeros reads
-zeros, a channel of zeros is silent, and both meet inputs of zero weight. Logits of
-padding are cut off before they are joined.
+zeros, a channel of zeros outputs zeros, and the next layer's weights for both are zero.
+Logits of padding are cut off before they are joined.
 
-transformers itself does this to checkpoints while it reads them, where widths divide.
-Here a network is cut before it has weights, so that dilated networks can be cut, too.
-Then a rank reads its own slices alone (see ``models.weights``), and packs them. No rank
-ever has more in memory than its share and one weight.
+transformers itself cuts checkpoints while it reads them, if widths divide. Here a
+network is cut before it has weights, so dilated networks can be cut too. Then a rank
+reads only its own slices (see ``models.weights``), and packs them. A rank never has
+more in memory than its share and one weight.
 
 Source: Shoeybi et al. 2019, "Megatron-LM"; in EasySpec the method "TP". Padding: PEARL,
-Appendix F, which proposes it and runs nothing.
-Differences from Appendix F: zeros are added by whole heads, not within a head, so that
-each query head stays with the keys and values that it reads. They are spread, at most
-one head, channel or row to a rank; at the end of the matrix, as printed, 4 heads on 3
-ranks would be 2 + 2 + 0. The width between layers is not cut, so norms meet no zeros
-and no scaling factor has to ignore any. Columns of padding are removed from the logits
-alone: an MLP's are added up as zeros.
+Appendix F, which proposes it without an experiment.
+Differences from Appendix F: we pad whole heads, not within a head, so that each query
+head stays with the keys and values that it reads. The padding is spread, at most one
+head, channel or row per rank; at the end of the matrix, as printed, 4 heads on 3 ranks
+would be 2 + 2 + 0. The width between layers is not cut, so norms see no padding, and no
+scaling factor has to ignore any. Padded columns are removed only from the logits: an
+MLP's are summed as zeros.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ WAY_OUT = "Leave spread out, or give 'stages', which cuts no layer"
 
 
 class Tensors(Ranked):
-    """An HFModel whose ``network`` is cut to the share of one rank of ``size``.
+    """An HFModel whose ``network`` is cut to the share of one of ``size`` ranks.
 
-    network: with weights or, to be filled afterwards, without.
-    shares: which part of each weight that is cut this rank keeps.
+    network: with weights, or without, to be filled afterwards.
+    shares: for each weight that is cut, the part that this rank keeps.
     """
 
     def __init__(self, network: PreTrainedModel, vocab: int, number: int, size: int):
@@ -83,7 +83,7 @@ class Tensors(Ranked):
         super().__init__(network, vocab)
 
     def _split(self, network: PreTrainedModel, number: int, size: int) -> None:
-        """Cuts every layer that the plan names, and joins its outputs where needed."""
+        """Cuts every layer that the plan names, and joins outputs where needed."""
         _check(network, size)
         for name, module in network.named_modules():
             style = _style(network, name)
@@ -116,7 +116,7 @@ class Tensors(Ranked):
 
 
 def load(loading: Loading) -> HFModel | Leading | Following:
-    """Builds a model as the loading's rank has it.
+    """Builds this rank's part of a model.
 
     Raises BadValue for a network that cannot be cut, before its weights are read.
     """
@@ -131,23 +131,23 @@ def load(loading: Loading) -> HFModel | Leading | Following:
 
 
 def _style(network: PreTrainedModel, name: str) -> str | None:
-    """What the network's plan says of a module; the plan writes ``*`` for any layer."""
+    """The plan's style for a module; the plan writes ``*`` for any layer."""
     plan = network.tp_plan or {}
     return plan.get(re.sub(r"\d+", "*", name))
 
 
 def own_units(units: int, number: int, size: int) -> range:
-    """The units that are the ``number``-th rank's own, of ``units`` among ``size``.
+    """The consecutive units of rank ``number`` when ``size`` ranks share ``units``.
 
-    They follow each other. No rank has more than one unit more than another.
+    Any two ranks differ by at most one unit.
     """
     return range(number * units // size, (number + 1) * units // size)
 
 
 def _units(network: PreTrainedModel, name: str, width: int) -> int:
-    """In how many pieces the ``width`` of the module ``name`` may be cut.
+    """Into how many pieces the ``width`` of the module ``name`` may be cut.
 
-    An attention is cut between its key and value heads, each of which keeps the query
+    An attention is cut between its key and value heads, each together with the query
     heads that read it. Anything else is cut anywhere.
     """
     if "attn" not in name:
@@ -170,17 +170,17 @@ def _check(network: PreTrainedModel, size: int) -> None:
     for what, count in counts.items():
         if count < size:
             raise BadValue(
-                f"this {family} has {count} {what}, too few for {size} ranks, each of "
-                f"which needs one: give it at most {count} places, or another shape"
+                f"this {family} has {count} {what}, too few for {size} ranks, which "
+                f"need one each: give it at most {count} places, or another shape"
             )
 
 
 def _check_plan(network: PreTrainedModel) -> None:
-    """Raises BadValue for a network of which no plan says how it may be cut.
+    """Raises BadValue for a network without a plan that says how to cut it.
 
-    Its plan may have unknown styles, or cut nothing. And where a configuration does not
-    say how many key and value heads there are, nobody knows between which outputs an
-    attention may be cut: GPT-NeoX has queries, keys and values in one matrix.
+    The plan may have unknown styles, or cut nothing. And if a configuration does not
+    state the number of key and value heads, the cuts in an attention are unknown:
+    GPT-NeoX, for example, has queries, keys and values in one matrix.
     """
     config = network.config.get_text_config(decoder=True)
     styles = set((network.tp_plan or {}).values())
@@ -202,12 +202,12 @@ def _check_plan(network: PreTrainedModel) -> None:
 def _cut(
     linear: nn.Linear, dimension: int, units: int, number: int, size: int
 ) -> dict[str, Share]:
-    """Leaves ``linear`` its ``number``-th share of ``size``; says what that is.
+    """Cuts ``linear`` to the share of rank ``number`` of ``size``; returns the shares.
 
-    dimension: of its weight [out, in], the one to cut.
-    units: in how many pieces that may be cut.
+    dimension: the dimension of its weight [out, in] to cut.
+    units: into how many pieces that may be cut.
 
-    A bias that is added to a sum of the ranks' outputs is left to the first rank alone.
+    If the ranks' outputs are summed, only the first rank keeps the bias.
     """
     unit_width = linear.weight.shape[dimension] // units
     own = own_units(units, number, size)
@@ -226,7 +226,7 @@ def _cut(
 
 
 def _padded(weight: torch.Tensor, share: Share, width: int) -> nn.Parameter:
-    """The ``share`` of ``weight``, with zeros up to ``width`` in the dimension cut."""
+    """The ``share`` of ``weight``, zero-padded to ``width`` in the cut dimension."""
     own_slice = weight[share.region]
     padding_shape = list(weight.shape)
     padding_shape[share.dimension] = width - own_slice.shape[share.dimension]

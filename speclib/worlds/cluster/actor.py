@@ -1,15 +1,15 @@
-"""What Ray runs on a node: the worker that a process of one machine runs, unchanged.
+"""What Ray runs on a node: the same worker as on a single machine.
 
-An actor is one process. It is a whole device, or one rank of several. Ray starts it,
+An actor is one process. It is a whole device, or one of its ranks. Ray starts it,
 watches it and calls its methods; this module translates the calls into the messages
-that a worker knows. All ranks of a device are on one node. They speak with each other
-over connections that the first of them offers::
+that a worker knows. All ranks of a device are on one node. They communicate over
+connections that the first of them offers::
 
     controller ── Ray ── rank 0 ──┬── connection ── rank 1
                                   └── connection ── rank 2
 
-Operations are performed one after the other. To stop one, and to read the clock, an
-actor is called meanwhile: these methods have their own concurrency group.
+Operations are performed one after the other. The methods that stop an operation or
+read the clock are called meanwhile: they have their own concurrency group.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from speclib.worlds.performer import (
 if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
-ASIDE = "aside"  # the concurrency group of what is called during an operation
+ASIDE = "aside"  # the concurrency group of methods that are called during an operation
 
 # The packages whose code decides how long a pass takes.
 COMPUTING = ("core", "data", "models", "operations", "worlds")
@@ -57,7 +57,7 @@ COMPUTING = ("core", "data", "models", "operations", "worlds")
 def fingerprint_of_code() -> str:
     """A hash of the source of everything that takes part in a pass.
 
-    By it two machines find out whether they run the same code.
+    Two machines compare it to find out whether they run the same code.
     """
     hasher = hashlib.blake2b(digest_size=16)
     for package in COMPUTING:
@@ -79,9 +79,9 @@ class MeetingPoint(NamedTuple):
 class Assignment:
     """What an actor has to build: one device's model, or its part of it.
 
-    ``pair``: its places are as this actor sees them. ``number``, ``size``: its rank, of
-    that many. ``code``: a hash of the source that asks. ``patience``: seconds that
-    ranks wait for each other.
+    ``pair``: its places are as this actor sees them. ``number``: its rank, among
+    ``size`` ranks. ``code``: a hash of the controller's source. ``patience``: seconds
+    that ranks wait for each other.
     """
 
     pair: Pair
@@ -94,8 +94,8 @@ class Assignment:
     def build(self, pipes: tuple[Connection, ...] = ()) -> Callable[..., Any]:
         """Builds the model; returns what answers (message, pipe).
 
-        ``pipes``: of the first rank to the others. Raises SpeclibError if this node
-        computes with another source of speclib.
+        ``pipes``: from the first rank to the others. Raises SpeclibError if this node
+        has another source of speclib.
         """
         if fingerprint_of_code() != self.code:
             raise SpeclibError(
@@ -115,21 +115,21 @@ class Actor:
     """One process of a device."""
 
     def __init__(self) -> None:
-        self._pipe, self._stops = Pipe()  # how a worker is told that it is to stop
+        self._pipe, self._stops = Pipe()  # how a worker is told to stop
         self._lock = threading.Lock()
-        self._performed = 0  # the number of the operation under way; 0: none
-        self._unwanted = 0  # operations up to this number are not wanted
+        self._performed = 0  # the number of the current operation; 0: none
+        self._unwanted = 0  # operations up to this number are no longer wanted
 
     # -- ranks -------------------------------------------------------------------------
     def offer_meeting(self) -> MeetingPoint:
-        """Opens the first rank's door to the others."""
+        """Opens the port where the first rank accepts the others."""
         key = secrets.token_bytes(16)
         self._listener = Listener((THIS_MACHINE, 0), authkey=key)
         _, port = self._listener.address
         return MeetingPoint(int(port), key)
 
     def follow(self, meeting: MeetingPoint, assignment: Assignment) -> None:
-        """Serves the first rank, until that ends."""
+        """Serves the first rank until it ends."""
         with Client((THIS_MACHINE, meeting.port), authkey=meeting.key) as pipe:
             pipe.send(assignment.number)
             answer_messages(pipe, assignment.build)
@@ -147,7 +147,7 @@ class Actor:
     def start(self, assignment: Assignment) -> str | Failure:
         """Builds the model of a device's only or first rank.
 
-        Returns the number that Ray gave its node.
+        Returns the ID that Ray gave its node.
         """
         pipes: tuple[Connection, ...] = ()
         if assignment.size > 1:
@@ -159,9 +159,9 @@ class Actor:
         return str(ray.get_runtime_context().get_node_id())
 
     def perform(self, number: int, question: Question) -> Reply | Failure:
-        """The reply to a question; they are numbered from 1 on."""
+        """The reply to a question; ``number``: from 1."""
         with self._lock:
-            while self._pipe.poll():  # it came too late for the operation before
+            while self._pipe.poll():  # it came too late for the last operation
                 self._pipe.recv()
             self._performed = number
             if number <= self._unwanted:  # it overtook the question
@@ -184,10 +184,10 @@ class Actor:
 
     @ray.method(concurrency_group=ASIDE)
     def pid(self) -> int:
-        """The number of this process on its node."""
+        """The ID of this process on its node."""
         return os.getpid()
 
     @ray.method(concurrency_group=ASIDE)
     def clock(self) -> float:
-        """What this machine's monotonic clock reads, seconds."""
+        """The monotonic clock of this machine, in seconds."""
         return time.perf_counter()

@@ -1,8 +1,8 @@
-"""Clocks of several machines, laid on one axis.
+"""Clocks of several machines on one axis.
 
 A monotonic clock counts from the start of its machine, so the clocks of two machines
-differ by any number of seconds. A round trip tells by how many: what the other clock
-read lies between our readings before and after. The shorter the trip, the surer::
+may differ by any amount. A round trip measures it: the other clock is read between our
+own readings before and after. The shorter the trip, the more certain the result::
 
     ours     before ------------------- after
                      \\              /
@@ -10,7 +10,7 @@ read lies between our readings before and after. The shorter the trip, the surer
 
     offset = reading - (before + after) / 2,  at most (after - before) / 2 off
 
-Clocks also run at slightly different speeds, so a reading becomes less sure as it ages.
+Clocks also run at slightly different speeds, so a reading loses certainty with age.
 
 Source: Cristian 1989, "Probabilistic clock synchronization", section 4.
 """
@@ -27,8 +27,8 @@ DRIFT = 1e-4  # seconds per second, at most, between two machines' quartzes
 class Reading(NamedTuple):
     """How far another clock is ahead of ours.
 
-    ``offset``: seconds. ``error``: how far off that may be, either way, when it was
-    read. ``taken``: when that was, by our clock.
+    ``offset``: seconds. ``error``: how far off it may be, either way, when it was read.
+    ``taken``: when it was read, by our clock.
     """
 
     offset: float
@@ -36,14 +36,14 @@ class Reading(NamedTuple):
     taken: float
 
     def error_at(self, now: float) -> float:
-        """How far off it may be by now."""
+        """How far off it may be at ``now``."""
         return self.error + DRIFT * (now - self.taken)
 
 
 def read(
     other: Callable[[], float], now: Callable[[], float] = time.perf_counter
 ) -> Reading:
-    """One round trip; ``other()`` returns what the other reads, ``now()`` ours."""
+    """One round trip; ``other()`` reads the other clock, ``now()`` ours."""
     before = now()
     reading = other()
     after = now()
@@ -51,7 +51,7 @@ def read(
 
 
 def surer(known: Reading | None, new: Reading) -> Reading:
-    """The one of two readings that is surer when ``new`` was taken."""
+    """The reading with the smaller error at the time of ``new``."""
     if known is None or new.error < known.error_at(new.taken):
         return new
     return known

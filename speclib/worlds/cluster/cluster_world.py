@@ -1,11 +1,11 @@
 """Devices in a Ray cluster: one actor for each of their processes, and the wall-clock.
 
-Ray places the actors, starts them and says when one is lost. What an actor does is what
-a worker process of one machine does (see ``actor``).
+Ray places the actors, starts them and reports when one is lost. An actor does the same
+as a worker process on one machine (see ``actor``).
 
-Greedy rows travel as their tokens, others whole.
-The times in a trace are the devices' own readings, laid on the controller's clock (see
-``clocks``); the trace says how sure that is, as ``clock_error``.
+Greedy rows are sent as their tokens, others whole. The times in a trace are the
+devices' own readings, converted to the controller's clock (see ``clocks``). Its
+``clock_error`` says how far off they may be.
 """
 
 from __future__ import annotations
@@ -39,34 +39,33 @@ from .actor import ASIDE, Actor, Assignment, fingerprint_of_code
 from .clocks import Reading
 from .nodes import Resources
 
-# What Ray calls at the same time: an operation, and what is aside of it.
+# Ray may call these at the same time: an operation, and one method of ASIDE.
 REMOTE_ACTOR: Any = ray.remote(  # type: ignore[call-overload]
     concurrency_groups={ASIDE: 1}, max_restarts=0
 )(Actor)
 
-PLACED = "CREATED"  # what Ray calls a group that has its places
+PLACED = "CREATED"  # Ray's state of a group that has its places
 
-# Round trips by which a new device's clock is read, before each request once more.
+# Round trips to read a new device's clock; before each request there is one more.
 TRIPS_AT_FIRST = 8
-# Seconds in which an actor says what time it is, or why another one has ended.
+# Seconds for an actor to read its clock, or to say why another one has ended.
 PATIENCE = 0.5
 
 
 class ActorWorker:
-    """The actors of one device; the first one answers for all.
+    """The actors of one device, all on one node; the first one answers for all.
 
-    ``needs``: what each of them needs of the node that has them all.
-    ``assignments``: what each builds.
+    ``needs``: what each actor needs of the node. ``assignments``: what each builds.
     """
 
     def __init__(self, needs: Sequence[Resources], assignments: Sequence[Assignment]):
         self.has_followers = len(assignments) > 1
         self.node = "not known yet"
-        self._asked = 0  # how many questions it was asked
+        self._asked = 0  # the number of questions so far
         self._actors: list[Any] = []
         bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in needs]
         self._group = placement_group(bundles, "STRICT_PACK")
-        # Whatever ends this worker, an interrupt perhaps, its places are given back.
+        # Gives its places back however this worker ends, even by an interrupt.
         self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
 
         for number, bundle in enumerate(needs):
@@ -81,7 +80,7 @@ class ActorWorker:
             self._actors.append(actor.remote())
 
         self._first, *others = self._actors
-        self._serving = []  # each is ready only once its follower has ended
+        self._serving = []  # each becomes ready when its follower ends
         if others:
             meeting = self._first.offer_meeting.remote()
             for follower, own in zip(others, assignments[1:], strict=True):
@@ -94,7 +93,7 @@ class ActorWorker:
         return [self._answer, *self._serving]
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. That it is gone is noticed when its reply is due."""
+        """Sends it an operation. If it is gone, ``receive`` raises DeviceLost."""
         self._asked += 1
         self._answer = self._first.perform.remote(self._asked, question)
 
@@ -105,16 +104,16 @@ class ActorWorker:
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
         """Its next message.
 
-        Raises DeviceLost with the cause when none can come any more, or when none came
-        in ``timeout`` seconds (the argument called ``setting``). The actors are gone
-        then.
+        Raises DeviceLost with the cause if none can come any more, or none came in
+        ``timeout`` seconds (the argument called ``setting``). The actors have then
+        ended.
         """
         until = time.monotonic() + timeout
         try:
             ready, _ = ray.wait(self.signs, timeout=timeout)
             if ready and self._answer not in ready:
-                ray.get(ready)  # a follower ended; raises why, if not in order
-                # Then the first rank will say why.
+                ray.get(ready)  # raises if a follower failed
+                # It ended normally: the first rank will say why.
                 still = max(PATIENCE, until - time.monotonic())
                 ready, _ = ray.wait([self._answer], timeout=still)
             if ready:
@@ -129,9 +128,8 @@ class ActorWorker:
     def _why_nothing_came(self, timeout: float, setting: str) -> str:
         if placement_group_table(self._group)["state"] != PLACED:
             return (
-                f"no node of the cluster could take it in {timeout:g} s: what it "
-                "needs is used by others, or Ray is slow to give it. Wait, or give a "
-                f"larger {setting}"
+                f"no node of the cluster could take it in {timeout:g} s: others use "
+                f"what it needs, or Ray is slow. Wait, or give a larger {setting}"
             )
         return (
             f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
@@ -140,12 +138,11 @@ class ActorWorker:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The numbers of its processes, each on its node. Raises RayError where one of
-        them is gone."""
+        """The IDs of its processes on their node. Raises RayError if one is gone."""
         return tuple(ray.get([actor.pid.remote() for actor in self._actors]))
 
     def read_clock(self) -> Reading:
-        """How far its clock is ahead of ours. Raises RayError where it does not say."""
+        """How far its clock is ahead of ours. Raises RayError if it does not answer."""
         return clocks.read(
             lambda: float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
         )
@@ -162,7 +159,7 @@ class ActorWorker:
 def give_back(group: Any, actors: list[Any]) -> None:
     """Ends actors, and gives their places back, if the cluster is still there."""
     if not ray.is_initialized():
-        return  # it has ended them with the connection
+        return  # Ray has ended them with the connection
     with contextlib.suppress(RayError, ValueError):
         remove_placement_group(group)
     for actor in actors:
@@ -174,9 +171,8 @@ class Cluster(RealDevices[ActorWorker]):
     """``pair`` on the machines of a Ray cluster: a draft and ``servers`` targets.
 
     Ray decides which node a device is on; all processes of one device are on the same
-    node. ``address``: the cluster's, as host:port; None: what
-    RAY_ADDRESS says, else the cluster that runs on this machine. ``settings``: the
-    other arguments of RealDevices.
+    node. ``address``: the cluster's, as host:port; None: RAY_ADDRESS, or else the
+    cluster that runs on this machine. ``settings``: the other arguments of RealDevices.
 
     Raises BadValue if there is no cluster, or if it is too small for the pair;
     DeviceLost as Processes does, and if a node has another version of speclib. Use it
@@ -190,13 +186,13 @@ class Cluster(RealDevices[ActorWorker]):
         super().__init__(pair, **settings)
 
     def _prepare(self) -> None:
-        """Refuses no cluster, too small a one, or devices that are shared."""
+        """Refuses a missing cluster, one that is too small, and shared devices."""
         if self.emulate is not None and self.emulate.shared is not None:
             raise BadValue(
-                f"pair {self.pair.name!r} has draft and target share devices, which "
-                "the nodes of a cluster cannot: give world='emulated'"
+                f"draft and target of pair {self.pair.name!r} share devices, which is "
+                "not possible in a cluster: give world='emulated'"
             )
-        self._node_of: dict[str, str] = {}  # also of devices that are lost
+        self._node_of: dict[str, str] = {}  # including devices that are lost
         self._clock_of: dict[str, Reading] = {}
         nodes.join(self._address)
         self._place = nodes.place_in_cluster(self.pair)
@@ -206,7 +202,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     # -- workers -----------------------------------------------------------------------
     def _needs_now(self) -> dict[str, tuple[Resources, ...]]:
-        """What each device needs of the nodes that there are, the largest first."""
+        """What each device needs, the largest first, if the present nodes have it."""
         devices = [(d.name, d.role, d.index) for d in self.devices.values()]
         is_emulated = self.emulate is not None
         return nodes.needs_of(self.pair, self._place, devices, is_emulated)
@@ -215,8 +211,8 @@ class Cluster(RealDevices[ActorWorker]):
         missing = super()._missing()
         if not missing:
             return []
-        # Nodes come and go: we ask each time whether all fit. The largest device
-        # comes first, while there is room for it.
+        # Nodes come and go, so we check each time whether all devices fit. The largest
+        # starts first, while there is room for it.
         self._needs = self._needs_now()
         return [name for name in self._needs if name in missing]
 
@@ -240,12 +236,12 @@ class Cluster(RealDevices[ActorWorker]):
         node = nodes.names().get(answer, answer)
         worker = self._workers[name]
         worker.node = self._node_of[name] = node
-        self._clock_of.pop(name, None)  # that of another node, perhaps
+        self._clock_of.pop(name, None)  # perhaps of another node
         for _ in range(TRIPS_AT_FIRST):
             self._read_clock(name)
         if name not in self._clock_of:
             raise DeviceLost(
-                f"device {name!r} on node {node!r} does not say what time it is "
+                f"device {name!r} on node {node!r} does not send the time of its clock "
                 f"within {PATIENCE:g} s: the network is too slow"
             )
 
@@ -256,13 +252,13 @@ class Cluster(RealDevices[ActorWorker]):
 
     @property
     def nodes(self) -> dict[str, str]:
-        """The name of the node that each device is on, or was on when it was lost."""
+        """The name of each device's node, or of its last one if it is lost."""
         return dict(self._node_of)
 
     # -- the clock ---------------------------------------------------------------------
     @property
     def clocks(self) -> dict[str, Reading]:
-        """How far each device's clock is ahead of ours, by the surest reading."""
+        """How far each device's clock is ahead of ours, by the best reading."""
         return dict(self._clock_of)
 
     def _zero(self) -> None:
@@ -271,17 +267,17 @@ class Cluster(RealDevices[ActorWorker]):
         super()._zero()
 
     def _read_clock(self, name: str) -> None:
-        """Reads a device's clock, and keeps the surest reading.
+        """Reads a device's clock, and keeps the best reading.
 
-        That it is gone, or hangs, is noticed when it is next asked something.
+        If the device is gone or hangs, its next operation raises DeviceLost.
         """
         with contextlib.suppress(RayError):
             new = self._workers[name].read_clock()
             self._clock_of[name] = clocks.surer(self._clock_of.get(name), new)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
-        """By our clock. No operation begins before it is asked for, nor ends after its
-        answer has come: what the clocks' error makes of that is put right."""
+        """By our clock. An operation cannot begin before its question is sent, or end
+        after its answer is received: this corrects such errors of the clocks."""
         assert future.sent is not None
         assert future.received is not None
         ahead = self._clock_of[future.device].offset
@@ -302,7 +298,7 @@ class Cluster(RealDevices[ActorWorker]):
         return latency.over_network(draft.error, target.error).drafts_beside_a_pass()
 
     def _facts(self) -> dict[str, Any]:
-        """On which node each device was, and how far off its times may be."""
+        """The node of each device, and how far off its times may be."""
         now = self._origin + self.now
         errors = {name: clock.error_at(now) for name, clock in self._clock_of.items()}
         return {"nodes": dict(self._node_of), "clock_error": errors}

@@ -1,8 +1,8 @@
 """The nodes of a Ray cluster: how to join it, and whether a pair fits it.
 
-What a device needs of a node follows from its places in the pair file: as many CPUs for
-a ``core:N`` or ``cpu`` as the pair has threads, and one GPU for a ``cuda:N``. Which
-node that is, and which of its GPUs, Ray decides.
+A device's places in the pair file say what it needs: for ``core:N`` or ``cpu`` as many
+CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node it
+gets, and which of the node's GPUs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ HOW_TO_START = (
     "machine that has not joined"
 )
 HOW_TO_SHARE_A_TOKEN = (
-    "Where the first machine has a file ~/.ray/auth_token, its cluster asks for that "
-    "token: copy the file to every other machine, and set RAY_AUTH_MODE=token there, "
+    "If the first machine has a file ~/.ray/auth_token, its cluster asks for that "
+    "token: copy the file to every other machine, and set RAY_AUTH_MODE=token there "
     "and wherever RAY_ADDRESS is set"
 )
 SECONDS_TO_REACH = 3.0
@@ -42,19 +42,19 @@ SECONDS_TO_REACH = 3.0
 
 # -- the cluster -----------------------------------------------------------------------
 def join(address: str | None = None) -> None:
-    """Connects this process with a running cluster, once.
+    """Connects this process to a running cluster, once.
 
-    ``address``: host:port; None: what RAY_ADDRESS says, else the cluster that runs on
-    this machine. Raises BadValue without a cluster, or if its Ray is another version.
+    ``address``: host:port; None: RAY_ADDRESS, or else the cluster that runs on this
+    machine. Raises BadValue without a cluster, or if its Ray is another version.
     """
     if ray.is_initialized():
         _check_same(address)
         return
     address = address or os.environ.get("RAY_ADDRESS")
     if address is None:
-        # Ray notes where a cluster of this machine was started last; it may be gone.
+        # Ray records where this machine last started a cluster; it may be gone.
         address = read_ray_address() or ANY_RUNNING
-        # `ray start --head` has asked for this machine's token if there is one.
+        # If this machine has a token, `ray start --head` requires it.
         maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     if address != ANY_RUNNING:
         _check_reachable(address)
@@ -77,7 +77,7 @@ def join(address: str | None = None) -> None:
 
 
 def _check_same(address: str | None) -> None:
-    """Raises BadValue where another cluster is asked for than the one joined."""
+    """Raises BadValue if this process has joined a cluster at another address."""
     joined: str = ray.get_runtime_context().gcs_address
     if address is not None and address != joined:
         raise BadValue(
@@ -87,7 +87,7 @@ def _check_same(address: str | None) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raises BadValue if nothing listens at ``address``: Ray would wait long."""
+    """Raises BadValue if nothing listens at ``address``: Ray would wait a long time."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), SECONDS_TO_REACH).close()
@@ -104,9 +104,9 @@ def one_line(error: object) -> str:
 
 
 def names() -> dict[str, str]:
-    """The name of every node, by the number that Ray gave it.
+    """The name of every node, by the ID that Ray gave it.
 
-    A node is called as it was started (``ray start --node-name=...``), else by its
+    This is the name it was started with (``ray start --node-name=...``), or else its
     address.
     """
     return {node["NodeID"]: node["NodeName"] for node in ray.nodes()}
@@ -114,8 +114,8 @@ def names() -> dict[str, str]:
 
 # -- what a device needs ---------------------------------------------------------------
 class Resources(NamedTuple):
-    """What a process needs or a node has. GPUs come first, for they are rarer: so the
-    larger of two is the one with more of them."""
+    """What a process needs or a node has. GPUs come first because they are rarer: the
+    larger of two is the one with more GPUs."""
 
     gpus: float = 0.0
     cpus: float = 0.0
@@ -130,7 +130,7 @@ class Resources(NamedTuple):
         return self.gpus >= wanted.gpus and self.cpus >= wanted.cpus
 
     def without(self, taken: Resources) -> Resources:
-        """What is left of it."""
+        """What is left after ``taken``."""
         return Resources(self.gpus - taken.gpus, self.cpus - taken.cpus)
 
     def __str__(self) -> str:
@@ -149,8 +149,8 @@ def needs_of(
     ``devices``: name, role and index of each. An emulated device is one process and
     needs no GPU. All processes of a device are on one node.
 
-    Raises BadValue if no node has the CPUs or GPUs that a device needs next to the
-    larger ones, whether or not something else is using them.
+    Raises BadValue if no node has the CPUs or GPUs that a device needs in addition to
+    the larger ones, whether or not something else is using them.
     """
     needs: dict[str, tuple[Resources, ...]] = {}
     for name, role, index in devices:
@@ -214,8 +214,8 @@ def needs_of_device(
 def _places(place: Place, role: Role, index: int) -> tuple[str, ...]:
     """The places of a device.
 
-    Which GPUs it gets is for Ray to say. So a further target may have places that are
-    called as the first one's are.
+    Ray decides which GPUs it gets. So a further target may have places with the same
+    names as the first one's.
     """
     is_named = role == "draft" or index <= len(place.servers)
     on_gpus = any(name.startswith("cuda") for name in place.target)
@@ -223,7 +223,7 @@ def _places(place: Place, role: Role, index: int) -> tuple[str, ...]:
 
 
 def place_in_cluster(pair: Pair) -> Place:
-    """Where ``pair`` is computed: of alternatives, the first that all nodes have."""
+    """Where ``pair`` is computed: the first alternative with enough GPUs here."""
     gpus = int(ray.cluster_resources().get("GPU", 0))
     return pair.place.on_machine_with(gpus)
 
@@ -233,8 +233,8 @@ def as_seen_by_actor(
 ) -> Pair:
     """``pair`` with the places of one device as its processes see them.
 
-    Ray shows a process the GPUs that it gave it, and no others: there they are cuda:0,
-    cuda:1, and so on. An emulated device has none, and computes on a CPU.
+    A process only sees the GPUs that Ray gave it, as cuda:0, cuda:1, and so on. An
+    emulated device has none, and computes on a CPU.
     """
     is_one_process = pair.model(role).spread == "blocks"
     gpus = count()
@@ -253,12 +253,13 @@ def as_seen_by_actor(
 
 
 def check_places(pair: Pair, place: Place) -> None:
-    """Raises BadValue where draft and target share GPUs: here each has its own."""
+    """Raises BadValue if draft and target share GPUs: here each has its own."""
     shared = sorted(
         name for name in {*place.draft} & {*place.target} if name.startswith("cuda")
     )
     if shared:
         raise BadValue(
-            f"pair {pair.name!r} has draft and target share {', '.join(shared)}, but "
-            "in a cluster each device has its own GPUs: give them others in place"
+            f"draft and target of pair {pair.name!r} share {', '.join(shared)}, but "
+            "in a cluster each device has its own GPUs: give them different ones in "
+            "the pair's place"
         )

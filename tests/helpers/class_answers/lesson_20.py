@@ -344,7 +344,7 @@ ENDS_WITH = {
     ],
     "It is not a tuple of tokens": [tokens_returned],
     "`world.text + ids(window)`": [scored_without_ids],
-    "an operation that nobody has waited for": [
+    "an operation that has not been waited for": [
         waits_for_nothing,
     ],
 }
