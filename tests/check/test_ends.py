@@ -70,7 +70,7 @@ def test_tokens_after_the_end_are_found_and_named(rule):
     answer = check(rule)
     assert answer.is_lossless is False
     assert answer.mistake == "tokens behind the end"
-    assert "Where 0 ends the text, your function can commit (0, 0)" in answer.problem
+    assert "If 0 ends the text, your function can commit (0, 0)" in answer.problem
     assert "With deterministic models it is lossless" not in repr(answer)
 
 
