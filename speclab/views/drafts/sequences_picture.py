@@ -11,7 +11,7 @@ sequence's tokens. A dashed line marks the threshold θ. Knows no trace.
 
           the draft model's probability     the sequences
        ,--##############            0.500   [ a ][ b ][ c ]
-      o---#######                   0.250   [ d ][ e ][ f ]      framed: continues
+      o---#######                   0.250   [ d ][ e ][ f ]      framed: it continues
        `--#######                   0.250   all other words together
                : θ
                                             the target's next word is “d”: ...
