@@ -1,4 +1,4 @@
-"""What can this machine run, and what is missing for the rest?
+"""What can this machine run, and what does it lack for the rest?
 
 the machine, check by check           ->  machine_checks
 every pair of the papers, in memory   ->  pair_report

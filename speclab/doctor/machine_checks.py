@@ -1,7 +1,7 @@
 """What this machine has: versions, processors, memory, network, measured numbers.
 
-Each check is one line: what was examined, what was found, whether it will do, and what
-to do about it if not.
+Each check is one line: what was examined, what was found, whether that is enough, and
+what to do if not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_PYTHON = (3, 11)
 MODEL_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 HUB_PATIENCE = 3.0  # seconds in which the hub must answer
 
-# What `python -m speclab` does by itself: this pair is embedded, on two cores.
+# The default of `python -m speclab`: this pair is embedded, and needs two cores.
 DEFAULT_PAIR = "embedded/llama-7b-70b"
 
 State = Literal["yes", "differs", "no"]
@@ -40,9 +40,9 @@ class Check:
     """One thing that was examined.
 
     name    of the thing
-    found   what there is, in words
-    state   yes; "differs", where it may do though it is not as it was tested; or no
-    advice  what to do where it is not "yes"
+    found   what the machine has, in words
+    state   "yes"; "differs" if it may work but differs from what we tested; or "no"
+    advice  what to do if the state is not "yes"
     """
 
     name: str
@@ -54,8 +54,8 @@ class Check:
 def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
     """Every check, in the order in which they are shown.
 
-    hub_is_silent: as ``why_hub_is_out_of_reach`` says. default_reason: as
-    ``why_default_cannot_run`` says.
+    hub_is_silent: see ``why_hub_is_out_of_reach``. default_reason: see
+    ``why_default_cannot_run``.
     """
     memory = machine.memory()
     room = f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available"
@@ -75,13 +75,13 @@ def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
 
 
 def why_default_cannot_run() -> str:
-    """What keeps the embedded default from being measured; empty if it can be."""
+    """Why the embedded default cannot be measured; empty if it can."""
     for package in MODEL_PACKAGES:
         if not is_installed(package):
             return f"{package} is not installed"
     try:
         opened = open_pair(load_pair(DEFAULT_PAIR))
-        _ = opened.tokenizer  # both models' files are read for it
+        _ = opened.tokenizer  # reads both models' files
     except (SpeclibError, ImportError, OSError) as error:
         return str(error)
     return ""
@@ -104,7 +104,7 @@ def _python() -> Check:
 
 
 def _packages() -> Iterator[Check]:
-    """Each library that computes, and whether its version is the one pinned."""
+    """Each numerical library, and whether its version is the pinned one."""
     pins = read_pins()
     for package in (*MODEL_PACKAGES, "numpy"):
         installed = machine_facts.version_of(package)
@@ -112,7 +112,7 @@ def _packages() -> Iterator[Check]:
         if not installed:
             yield Check(package, "not installed", "no", how_to_install("models"))
             continue
-        # torch's builds differ in what follows a plus sign: 2.13.0+cpu
+        # torch's builds differ after the plus sign: 2.13.0+cpu
         if installed.split("+")[0] == pinned:
             yield Check(package, installed)
         else:
@@ -121,7 +121,7 @@ def _packages() -> Iterator[Check]:
 
 
 def read_pins() -> dict[str, str]:
-    """Package -> the version in requirements.lock; empty where there is no file."""
+    """Package -> the version in requirements.lock; empty if the file is missing."""
     try:
         text = (paths.ROOT / "requirements.lock").read_text("utf-8")
     except OSError:
@@ -153,7 +153,7 @@ def _cores() -> Check:
     found = f"{machine.cores()} of {facts['cpu']}"
     if machine.cores() >= 2:
         return Check("cores", found)
-    advice = "draft and target need a core each, or they only wait for each other"
+    advice = "draft and target need a core each, or they wait for each other"
     return Check("cores", found, "differs", advice)
 
 
@@ -174,7 +174,7 @@ def _gpus() -> Iterator[Check]:
 
 # -- disk and network ------------------------------------------------------------------
 def _disk() -> Check:
-    """What is free where the hub's library would store weights."""
+    """Free space where the hub's library would store weights."""
     if not is_installed("huggingface_hub"):
         return Check("disk for weights", "the hub's library is not installed", "no")
     from huggingface_hub import constants
@@ -185,7 +185,7 @@ def _disk() -> Check:
 
 
 def free_disk(folder: Path) -> int:
-    """Bytes that are free where ``folder`` is or would be."""
+    """Free bytes on the disk of ``folder``, which need not exist."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free

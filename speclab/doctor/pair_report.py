@@ -1,8 +1,8 @@
-"""What each pair of the papers would take on this machine, and what is missing for it.
+"""The memory that each pair of the papers needs, and what this machine lacks for it.
 
-The pairs are those under ``data/pairs/hub``: the papers' own models, by their ids on
-the hub. Their sizes come from ``data/shapes`` where the models are not on this machine.
-A GPU that the machine lacks is assumed to have 80 GB.
+The pairs are in ``data/pairs/hub``: the papers' own models, by their ids on the hub. If
+a model is not on this machine, its size comes from ``data/shapes``. A missing GPU is
+assumed to have 80 GB.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from speclib.paths import DATA
 
 @dataclass(frozen=True)
 class PairReport:
-    """What one pair takes, and whether it could run here.
+    """What one pair needs, and whether it can run here.
 
     name             under data/pairs
     stands_for       its models, as the paper calls them
-    paper            whose pair it is
-    parts            what each place holds
-    gpus             how many GPUs it is on
-    missing          what keeps it from running here; empty if nothing does
-    without_weights  the pair of the same shapes that needs no weights; empty: none
+    paper            the paper that uses the pair
+    parts            the memory used at each place
+    gpus             number of GPUs
+    missing          what this machine lacks to run it; empty if nothing
+    without_weights  the pair of the same shapes that needs no weights; empty if none
     """
 
     name: str
@@ -44,10 +44,10 @@ class PairReport:
 
 
 def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport]:
-    """A report of every pair under ``data/pairs/hub``.
+    """A report for every pair under ``data/pairs/hub``.
 
-    dtype: see ``models.loading``. length: of the text whose KV cache is counted, in
-    tokens. hub_is_silent: why nothing can be downloaded; empty if the hub answers.
+    dtype: see ``models.loading``. length: tokens of the text whose KV cache is counted.
+    hub_is_silent: why nothing can be downloaded; empty if the hub answers.
     """
     shape_pairs = names_under(DATA / "pairs" / "shape")
     reports = []
@@ -78,7 +78,7 @@ def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport
 def _estimate(
     pair: Pair, dtype: str, length: int, free: Mapping[str, int]
 ) -> list[MemoryUse]:
-    """What each place holds; GPUs that are not here are assumed."""
+    """The memory used at each place, on missing GPUs too."""
     roles: tuple[Role, ...] = ("draft", "target")
     configs = {role: published(pair.model(role).model) for role in roles}
     place = pair.place.on_machine_with(gpus.count())
@@ -87,7 +87,7 @@ def _estimate(
 
 
 def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[str]:
-    """Which GPUs and how much memory this machine lacks, in words."""
+    """The GPUs and the memory that this machine lacks, in words."""
     needed = preflight.needed_memory(held)
     wanted = [memory for memory in needed if memory.startswith("cuda")]
     here = [memory for memory in wanted if memory in free]
@@ -100,7 +100,7 @@ def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[
 
 
 def _lacking_weights(pair: Pair) -> Iterator[str]:
-    """Which weights are not on this machine, in words."""
+    """The weights that are not on this machine, in words."""
     for model in dict.fromkeys((pair.target.model, pair.draft.model)):
         if not _is_here(model):
             shape = shape_of(model)

@@ -1,6 +1,6 @@
-"""All that the doctor finds, in one value.
+"""The doctor's findings in one value.
 
-``examine_machine`` gathers it, ``as_json`` makes it readable for programs.
+``examine_machine`` collects them, ``as_json`` writes them for programs.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Report:
 
     machine       its short name
     checks        what it has
-    pairs         what the papers' pairs take, and lack here
-    dtype         in which the pairs are counted
+    pairs         what the papers' pairs need, and what this machine lacks
+    dtype         of the weights and the KV cache counted for the pairs
     length        tokens of the text whose KV cache is counted
-    pairs_reason  why no pair was examined; empty if they were
+    pairs_reason  why the pairs were not examined; empty if they were
     runs_default  whether the embedded default can run
     """
 
@@ -47,7 +47,7 @@ class Report:
 
 @checked
 def examine_machine(dtype: str = "bfloat16", length: Count = 4096) -> Report:
-    """Examines this machine, and every pair of the papers."""
+    """Examines this machine and every pair of the papers."""
     check_dtype(dtype)
     hub_is_silent = why_hub_is_out_of_reach()
     default_reason = why_default_cannot_run()

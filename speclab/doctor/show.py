@@ -1,6 +1,6 @@
 """The doctor's report as tables in a terminal.
 
-Knows only what the report says.
+Knows only the report.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _show_pairs(report: Report, console: Console) -> None:
 
 
 def _layout(pair: PairReport) -> list[str]:
-    """What stands where, a line for each device."""
+    """The models on each device, a line per device."""
     lines = [f"[bold]{pair.name}[/]", f"{pair.paper}: {escape(pair.stands_for)}"]
     for device in dict.fromkeys(use.device for use in pair.parts):
         uses = [use for use in pair.parts if use.device == device]

@@ -34,13 +34,13 @@ def plan(
 ) -> pd.DataFrame:
     """Measures which method is the fastest for a pair on this machine.
 
-    On each prompt the methods and plain decoding take turns. A method with a window
-    uses the best one on the virtual clock; its other settings are the defaults. Rows of
-    earlier runs count, and only what they lack is run.
+    The methods and plain decoding take turns on each prompt. A method with a window
+    uses the best window on the virtual clock and the defaults of its other settings.
+    Rows of earlier runs count; only missing rows are run.
 
     methods  to compare; None: all that the pair can run
-    servers  devices that have the target model, for DSI
-    say      is told what begins, in a line
+    servers  devices with the target model, for DSI
+    say      called with a line of progress
 
     Returns a row per method, the fastest first. Speeds begin after the first commit.
     ``from`` and ``to`` are the 95 % interval of the speed-up over plain decoding, and
@@ -82,7 +82,7 @@ def plan(
 
 
 def _row(runs: CellRuns) -> dict[str, object]:
-    """A method's line in the table."""
+    """A method's row in the table."""
     speedup = number_of("speedup", runs)
     has_interval = speedup.n > 1 and not speedup.is_exact
     gamma = {} if runs.gamma is None else {"gamma": runs.gamma}
@@ -101,7 +101,7 @@ def _row(runs: CellRuns) -> dict[str, object]:
 
 
 def methods_for(pair: Pair) -> list[str]:
-    """The methods that a pair can run: those whose kind of draft or texts it has."""
+    """The methods whose drafts or texts the pair provides."""
     draft, found = pair.draft, []
     for method in METHODS:
         page = about(method)

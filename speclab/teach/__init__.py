@@ -1,12 +1,12 @@
-"""Exercises that judge themselves: a student's own code gets an exact answer.
+"""Exercises that grade themselves: a student's code gets an exact answer.
 
-``check_...(function)`` runs a student's function and answers with a card: right, or the
-smallest counterexample, with numbers, and the likely cause. Functions that flip coins
-are walked over every outcome, so the answer is exact and not a matter of luck. Nothing
-is raised, whatever the function does.
+``check_...(function)`` runs a student's function and returns a card: right, or the
+smallest counterexample with numbers and the likely cause. For functions that flip
+coins, every outcome is enumerated, so the answer is exact and does not depend on luck.
+Errors in the function are reported on the card, never raised.
 
-``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
-``stored_runs`` and ``plan_run`` are the rest of what lessons use.
+Lessons also use ``predict``, ``quiz``, ``find_bugs``, ``outcome_tree``, ``real_run``,
+``stored_runs`` and ``plan_run``.
 """
 
 from speclab.check.coin import draw

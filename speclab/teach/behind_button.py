@@ -1,7 +1,7 @@
-"""What takes a minute runs in the background, after a click.
+"""A button that starts work of a minute or more in the background.
 
-So *Run all* does not wait for it, and the sliders keep moving. When lessons are
-stored, the environment variable SPECLIB_CLICK clicks.
+*Run all* does not wait for it, and the sliders keep moving. The environment variable
+SPECLIB_CLICK clicks the button when lessons are stored.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from speclib.drawing.display import NotebookView
 from speclib.drawing.svg import INK, card, text_at
 
 ONE_AT_A_TIME = Lock()  # two runs on the same cores would slow each other down
-SIZE_BEFORE = (900, 60)  # pixels of the still picture, before there is a run
+SIZE_BEFORE = (900, 60)  # pixels of the still picture before a run
 
 
 class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """A button, and what it started.
+    """A button, and the work that it starts.
 
-    A subclass defines ``work``. ``error``: why it failed. ``spoken``: the sentence
-    below the button. ``clicks_itself``: whether SPECLIB_CLICK clicks it.
+    A subclass defines ``work``. ``error``: the error of the last run. ``spoken``: the
+    sentence below the button. ``clicks_itself``: whether SPECLIB_CLICK clicks it.
     """
 
     clicks_itself = True
@@ -44,9 +44,9 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
                 raise self.error
 
     def work(self) -> str:
-        """Does the work; returns the sentence that is shown afterwards.
+        """Does the work; returns the sentence to show afterwards.
 
-        It looks at ``is_stopped`` wherever it can be stopped.
+        Checks ``is_stopped`` wherever it can stop.
         """
         raise NotImplementedError
 
@@ -56,7 +56,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self._stop_asked.is_set()
 
     def start_or_stop(self) -> None:
-        """What a click does."""
+        """Starts the work, or asks it to stop."""
         if self._thread is not None and self._thread.is_alive():
             self._stop_asked.set()
             self.say("Stopping after this method.")
@@ -67,7 +67,7 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self._thread.start()
 
     def wait(self) -> None:
-        """Waits until it is done, if it runs."""
+        """Waits until the work is done, if it runs."""
         if self._thread is not None:
             self._thread.join()
 
@@ -76,14 +76,14 @@ class BehindButton(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         try:
             with ONE_AT_A_TIME:
                 self.say(self.work())
-        except Exception as error:  # the reader is told
+        except Exception as error:  # shown to the reader
             self.error = error
             self.say(f"This did not run. {type(error).__name__}: {error}")
         finally:
             self.button.description, self.button.icon = "Run it again", "play"
 
     def say(self, words: str) -> None:
-        """Shows a sentence below the button, and has it read aloud."""
+        """Shows a sentence below the button; screen readers read it aloud."""
         self.spoken = words
         style = "font-size: 15px; line-height: 1.4; max-width: 60em"
         self.words.value = (

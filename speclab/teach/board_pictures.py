@@ -1,7 +1,7 @@
-"""Pictures for the board: what a lecturer prints, projects or draws.
+"""Pictures for lectures: to print, to project or to draw on the board.
 
-Each is one of the lessons' own pictures, at settings that show its point. All come from
-the simulated clock or from a formula, and say so.
+Each is a picture from the lessons, at settings that show its point. All come from the
+virtual clock or from a formula, and say so.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ WHAT_IF: dict[str, Any] = {
     "c": 5.0,
     "alpha": 0.8,
     "tokens": 16,
-}  # as the lessons have it
+}  # as in the lessons
 C, ALPHA = WHAT_IF["c"], WHAT_IF["alpha"]
 ROUND_WITH_A_REJECTION = 4  # of PEARL, in the window
 BOTH_CACHES_STALE = 12  # the step of that run
 PNG_SCALE = 3  # pixels of a PNG per pixel of the picture
 LAYER_SECONDS = 0.85e-3  # of EasySpec's Llama-3-8B: 27.2 ms a pass, over 32 layers
-PASS = 1.0  # seconds of a target pass: plain decoding then writes a token per second
+PASS = 1.0  # seconds of a target pass, so that plain decoding writes a token per second
 TIMES_PLAIN = "times as fast as plain decoding [formula]"
 
 
@@ -63,14 +63,14 @@ def several_servers() -> str:
 
 
 def draft_on_cpu() -> str:
-    """Plain decoding on a GPU, above DuoDecoding with a CPU beside it."""
+    """Plain decoding on a GPU, above DuoDecoding on a GPU and a CPU."""
     run = unsure_run()
     plain = simulate("autoregressive", c=6.0, tokens=32)
     return Timeline(plain, run, places={"draft": "CPU", "target": "GPU"}).picture()
 
 
 def unsure_run() -> Result:
-    """A run of DuoDecoding in which the second of two sequences goes on, in round 4."""
+    """A run of DuoDecoding that continues with the second sequence in round 4."""
     return simulate(
         "duodecoding", gamma=6, c=6.0, alpha=0.7, doubt=0.4, seed=1, tokens=32
     )
@@ -102,12 +102,12 @@ def kv_caches() -> str:
 
 
 def several_sequences() -> str:
-    """The round of DuoDecoding in which the second sequence goes on."""
+    """The round of DuoDecoding that continues with the second sequence."""
     return Sequences(unsure_run(), round=4).picture()
 
 
 def tree_of_drafts() -> str:
-    """A tree whose path leaves the likeliest branch, and then ends."""
+    """A tree in which the accepted path leaves the likeliest branch, and then ends."""
     run = simulate("tree", gamma=4, width=3, alpha=0.7, doubt=0.8, seed=2, tokens=32)
     return Sequences(run, round=4).picture()
 
@@ -131,7 +131,7 @@ def speed_against_gamma() -> str:
 
 
 def speed_against_c() -> str:
-    """Speculative decoding and PEARL, each at its usual length, at each cost ratio."""
+    """Speculative decoding and PEARL at each cost ratio, with their usual lengths."""
     turns: dict[int, float] = {}
     both: dict[int, float] = {}
     for c in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20):
@@ -157,7 +157,7 @@ def speed_against_acceptance() -> str:
 
 
 def best_speed_of_turns(alpha: float, c: float) -> float:
-    """Speculative decoding at the draft length that is best for it."""
+    """Speculative decoding at its best draft length."""
     gamma = closed_forms.sd_best(alpha, 1 / c, PASS)
     speed: float = closed_forms.sd_speed(alpha, gamma, 1 / c, PASS)
     return speed

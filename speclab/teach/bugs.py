@@ -1,4 +1,4 @@
-"""Five tests of a draft, each with a bug to be found, and all of their outcomes."""
+"""Five tests of a draft, each with a bug to find, and all of their outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .formulas import distribution
 from .tests_to_write import Verify
 
 NO_BUG = "no bug"
-# Under which letter a mistake hides; the order of the letters has no meaning.
+# The letter of each mistake; the order of the letters has no meaning.
 HIDDEN = {
     "A": "residual from p",
     "B": "q forgotten in the test",
@@ -25,7 +25,7 @@ HIDDEN = {
     "D": "untested drafts",
     "E": "residual not normalised",
 }
-# What the outcome tree shows of each, compared with the test without a bug.
+# What the outcome tree shows of each bug, compared with the right test.
 SHOWN = {
     "residual from p": "As many drafts are accepted as without a bug. But after a "
     "rejection b may still be written.",
@@ -44,7 +44,7 @@ P, Q = distribution(0.5, 0.2, 0.3), distribution(0.2, 0.6, 0.2)
 
 
 def method_of(letter: str) -> Verify:
-    """The test of a draft that hides under ``letter``, or the right one."""
+    """The test of a draft with this letter, or the right one."""
     if letter == NO_BUG:
         return verify
     for mistake in MISTAKES:
@@ -54,7 +54,7 @@ def method_of(letter: str) -> Verify:
 
 
 def branches_of(test: Verify, p: Row = P, q: Row = Q) -> list[Branch]:
-    """What becomes of each drafted token, over all coins."""
+    """What happens to each drafted token, over all coins."""
     texts: list[Tokens] = [(), *((token,) for token in range(len(p)))]
     draft, target = dict.fromkeys(texts, q), dict.fromkeys(texts, p)
     case = LineCase("one draft", draft, target, gamma=1)
@@ -85,7 +85,7 @@ class OutcomeTree(WithSentence):
 
 
 def outcome_tree() -> OutcomeTree:
-    """All outcomes of one tested draft: of the right test, and of five with a bug."""
+    """All outcomes of one tested draft, by the right test and by five with a bug."""
     return OutcomeTree()
 
 
@@ -103,11 +103,11 @@ class NamedBugs:
 
 
 def find_bugs(**names: Any) -> NamedBugs:
-    """Says of some letters whether their bugs have these names.
+    """Judges names for the bugs behind some letters.
 
-    ``names``: a name by its letter, as in ``find_bugs(A="reused coin")``. A ``...`` is
-    not judged. Neither capitals nor spaces around a name matter. A letter or a name
-    that does not exist gets a card that lists those that do.
+    ``names``: letter -> name, as in ``find_bugs(A="reused coin")``. A ``...`` is not
+    judged. Capitals and spaces around a name do not matter. An unknown letter or name
+    gets a card that lists the known ones.
     """
     cards = {}
     for letter, name in names.items():

@@ -1,4 +1,4 @@
-"""The answer to an exercise: a card that a notebook shows, and the same in words."""
+"""The answer to an exercise: a card for a notebook, and the same in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUTTON = (
 
 
 class Heading(StrEnum):
-    """The first words of a card: a sign and a word, so that colour is not needed."""
+    """The first words of a card: a sign and a word, readable without colour."""
 
     RIGHT = "✓ Right."
     ALMOST = "✓ Almost right."
@@ -30,7 +30,7 @@ class Heading(StrEnum):
 
 
 class Fold(NamedTuple):
-    """A line that can be clicked, and the HTML that it then shows below itself."""
+    """A line to click, and the HTML that a click shows below it."""
 
     line: str
     below: str
@@ -44,12 +44,12 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class Card:
-    """What ``check_...`` found.
+    """The result of ``check_...``.
 
     heading   whether the exercise is solved
-    verdict   one sentence: right, or what differs, with numbers
+    verdict   one sentence: right, or the difference, with numbers
     cause     the name of the likely mistake; empty if unknown
-    details   further sentences: the likely cause, what to try next
+    details   more sentences: the likely cause, and what to try next
     hints     from a nudge to nearly the answer, each behind a button
     """
 
@@ -79,7 +79,7 @@ class Card:
 
 
 def hints_html(hints: Iterable[str]) -> str:
-    """Hints behind buttons: each one, once open, shows the button of the next."""
+    """Hints behind buttons; opening a hint shows the button of the next."""
     html = ""
     for number, hint in reversed(list(enumerate(hints, 1))):
         line = "Show a hint" if number == 1 else "Another hint"
@@ -89,10 +89,10 @@ def hints_html(hints: Iterable[str]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class RewardedCard(Card):
-    """The card of a solution that is shown at work.
+    """The card of a solution, with a demonstration below it.
 
-    ``reward`` gives what a notebook displays below the card. It is called only if the
-    card is displayed.
+    ``reward`` returns what a notebook displays below the card; it is called only when
+    the card is displayed.
     """
 
     reward: Callable[[], object] = lambda: None
@@ -106,7 +106,7 @@ class RewardedCard(Card):
 
 
 def with_reward(card: Card, reward: Callable[[], object]) -> Card:
-    """The same card; what ``reward`` gives is shown below it."""
+    """The same card, with the value of ``reward`` shown below it."""
     return RewardedCard(**vars(card), reward=reward)
 
 

@@ -1,7 +1,7 @@
 """An exercise whose answer is a number or a distribution.
 
-The student's function is called in every case, the smallest first. The first case in
-which it differs from the right answer is the counterexample on the card.
+The student's function is called for every case, the smallest first. The first case with
+a wrong answer is the counterexample on the card.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ NEARLY_RIGHT = (
 class Formula:
     """An exercise that asks for a function of numbers and distributions.
 
-    Called with a student's function, it gives the card.
+    Calling it with a student's function returns the card.
 
-    name      under which ``data/lessons`` has hints, and what cards of mistakes ask
-    right     the right function; the card calls arguments as it does
-    gives     what the function gives, in words
-    cases     arguments, those that are easiest to follow first
-    wrong     functions that make a mistake, by its name
-    praise    what the card of a right function says
-    is_count  whether a whole number next to the right one is as good, since things are
-              counted
+    name      key of the hints and the mistakes' questions in ``data/lessons``
+    right     the right function; the card uses its argument names
+    gives     the function's value, in words
+    cases     arguments, the easiest to follow first
+    wrong     name of a mistake -> a function that makes it
+    praise    text of the card for a right function
+    is_count  whether the answer is a count, so that a neighbouring whole number is
+              almost right
     """
 
     name: str
@@ -90,7 +90,7 @@ class Formula:
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
-        """The wrong functions, with what their cards ask."""
+        """The wrong functions, with the questions on their cards."""
         return named_mistakes(self.name, self.wrong.items())
 
     def _is_right(self, answer: Any, expected: Any) -> bool:
@@ -108,7 +108,7 @@ class Formula:
         return answers
 
     def _answers_of_mistake(self, function: Answer) -> list[Any]:
-        """The answers of a mistake; an error equals no other answer."""
+        """The answers of a mistake; an error never equals another answer."""
         try:
             with np.errstate(all="ignore"):
                 return self._answers_of(function)
@@ -116,14 +116,14 @@ class Formula:
             return [object()]
 
     def _card_of_failed(self, failed: Failed) -> Card:
-        """The card of a function that ended with an error."""
+        """The card of a function that raised an error."""
         question = load_questions().get(self.name, {}).get(BY_ZERO)
         if question and is_caused_by(failed, ZeroDivisionError):
             return wrong_card(str(failed), question, cause=BY_ZERO)
         return wrong_card(str(failed))
 
     def _verdict(self, case: tuple[Any, ...], answer: Any, expected: Any) -> str:
-        """What a wrong function gives in a case, and what is right."""
+        """The answer of a wrong function in a case, and the right one."""
         if answer is None:
             return f"For {self._describe(case)} your function gives nothing."
         given, wanted = _shown(answer), _shown(expected)
@@ -137,9 +137,9 @@ class Formula:
     def _cause(
         self, answer: Any, answers: list[Any], function: Answer
     ) -> tuple[str, str]:
-        """The likely cause of wrong answers, and what its card asks; empty if unknown.
+        """The likely cause of wrong answers and its card's question; empty if unknown.
 
-        ``answer``: the first of ``answers`` that is wrong.
+        ``answer``: the first wrong one in ``answers``.
         """
         if answer is None:
             return "no return", "Does it end with a return?"
@@ -163,7 +163,7 @@ class Formula:
 
 
 def _are_rounded(answers: list[Any], expected: list[Any]) -> bool:
-    """Whether these are the right answers, each rounded to as many digits."""
+    """Whether these are the right answers, rounded."""
     for digits in range(5):
         try:
             rounded = [np.round(value, digits) for value in expected]

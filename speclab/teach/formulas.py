@@ -1,6 +1,6 @@
-"""Exercises whose answer is a number or a distribution: right, and wrong in known ways.
+"""Exercises whose answer is a number or a distribution, with their known mistakes.
 
-``data/lessons/mistakes.toml`` has the question that the card of each mistake asks.
+``data/lessons/mistakes.toml`` has the question for the card of each mistake.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def distribution(*probabilities: float) -> Row:
     return np.array(probabilities)
 
 
-# Pairs of distributions, the plainest first. In the last two a token has no chance.
+# Pairs of distributions, the simplest first. In the last two a token has probability 0.
 DISTRIBUTIONS = (
     (distribution(0.8, 0.2), distribution(0.5, 0.5)),
     (distribution(0.2, 0.3, 0.5), distribution(0.5, 0.25, 0.25)),
@@ -41,7 +41,7 @@ DISTRIBUTIONS = (
 
 
 def _cases_with_tokens() -> list[tuple[Row, Row, int]]:
-    """Every pair of distributions with every token that the draft may write."""
+    """Every pair of distributions with every token that the draft model may write."""
     cases = []
     for p, q in DISTRIBUTIONS:
         for token in np.flatnonzero(q):
@@ -69,7 +69,7 @@ check_acceptance = Formula(
         "larger instead of smaller": lambda p, q, token: max(1.0, p[token] / q[token]),
         "chance of any token": lambda p, q, token: np.minimum(p, q).sum(),
     },
-    praise="That is min(1, p(x) / q(x)), in every case we tried.",
+    praise="That is min(1, p(x) / q(x)) in every case that we tried.",
 )
 
 
@@ -100,12 +100,12 @@ check_residual = Formula(
         "all of p where p is larger": lambda p, q: _over_its_sum(np.where(p > q, p, 0)),
         "replacement from q": lambda p, q: q,
     },
-    praise="Accepted tokens and these replacements together give p in all cases tried.",
+    praise="Accepted tokens and these replacements give p in every case that we tried.",
 )
 
 
 def samples_to_see(p: float, found: float) -> float:
-    """How many tokens until two standard errors are as large as the difference."""
+    """The number of tokens at which two standard errors equal the difference."""
     return 4 * p * (1 - p) / (found - p) ** 2
 
 
@@ -139,7 +139,7 @@ def expected_tokens(alpha: float, gamma: int) -> float:
 
 
 def _sum_with_a_gap(alpha: float, gamma: int) -> float:
-    """The closed form of ``expected_tokens``, which is 0 / 0 where alpha is 1."""
+    """The closed form of ``expected_tokens``, which is 0 / 0 for alpha = 1."""
     with np.errstate(invalid="ignore"):
         return float(np.divide(1 - alpha ** (gamma + 1), 1 - alpha))
 
@@ -171,7 +171,7 @@ check_expected_tokens = Formula(
         "uncommitted tokens counted": lambda alpha, gamma: gamma + 1,
         BY_ZERO: _sum_with_a_gap,
     },
-    praise="That is 1 + α + … + α^γ, also where every draft is accepted.",
+    praise="That is 1 + α + … + α^γ, even if every draft is accepted.",
 )
 
 
@@ -361,22 +361,23 @@ check_ssd_round = Formula(
 
 
 def chances_of_outcomes(fan: Fan, alpha: float) -> list[float]:
-    """How often 0, 1, 2 ... and all drafts are accepted."""
+    """The probability that 0, 1, 2 ... and all drafts are accepted."""
     gamma = len(fan) - 1
     chances = [(1 - alpha) * alpha**k for k in range(gamma)]
     return [*chances, alpha**gamma]
 
 
 def gain_of_a_guess(count: int, power: float) -> float:
-    """How much less often an outcome is missed by one guess more."""
+    """How much less often one more guess misses an outcome."""
     missed: float = float(count) ** -power
     still_missed: float = float(count + 1) ** -power
     return missed - still_missed
 
 
 def most_useful_guess(fan: Fan, alpha: float, power: float) -> int:
-    """After how many accepted drafts one more guess saves most misses. Source: the
-    power law of arXiv:2603.03251.
+    """The number of accepted drafts after which one more guess saves most misses.
+
+    Source: the power law of arXiv:2603.03251.
     """
     chances = chances_of_outcomes(fan, alpha)
     gains = [
@@ -387,7 +388,7 @@ def most_useful_guess(fan: Fan, alpha: float, power: float) -> int:
 
 
 def _where(worth: Callable[[Fan, float, float], list[float]]) -> Answer:
-    """An answer that takes the place of the largest ``worth``."""
+    """An answer that gives the position of the largest ``worth``."""
     return lambda fan, alpha, power: int(np.argmax(worth(fan, alpha, power)))
 
 
@@ -404,7 +405,7 @@ check_next_guess = Formula(
         ((2, 2, 1, 1), 0.6, 2.0),
         ((4, 1, 1, 1, 6), 0.7, 1.0),
         ((5, 4, 3, 2, 9), 0.9, 1.5),
-        ((2, 2, 1), 0.3, 1.0),  # the fewest guesses are after what seldom comes
+        ((2, 2, 1), 0.3, 1.0),  # the rarest outcome has the fewest guesses
     ),
     wrong={
         "likeliest outcome": _where(
@@ -428,7 +429,7 @@ check_next_guess = Formula(
             ]
         ),
     },
-    praise="A budget that is spent so, guess by guess, misses least.",
+    praise="A budget that is spent this way, guess by guess, misses least.",
 )
 
 # -- lesson 40: DuoDecoding ------------------------------------------------------------
@@ -471,19 +472,20 @@ check_duo_round = Formula(
 
 
 def count_of_sequences(first: tuple[float, ...], second: float, gamma: int) -> int:
-    """How many first tokens exceed theta; a divisor of gamma. Source: DuoDecoding,
-    section 3.2, and its published code.
+    """The number of first tokens above theta, lowered to a divisor of gamma.
+
+    Source: DuoDecoding, section 3.2, and its published code.
     """
     return _fitting(_likely(first, max(first) * second), gamma)
 
 
 def _likely(first: tuple[float, ...], theta: float) -> int:
-    """How many tokens are likelier than ``theta``; at least one."""
+    """The number of tokens likelier than ``theta``; at least one."""
     return max(1, sum(chance > theta for chance in first))
 
 
 def _fitting(likely: int, gamma: int) -> int:
-    """The most sequences, at most ``likely``, that divide the budget."""
+    """The largest divisor of the budget that is at most ``likely``."""
     return max(k for k in range(1, likely + 1) if gamma % k == 0)
 
 
@@ -549,7 +551,7 @@ check_fuzzy_pass = Formula(
             len(groups) * attention, sum(groups) * mlp
         ),
     },
-    praise="However many devices there are, the MLPs stay.",
+    praise="More devices do not shorten the MLPs.",
 )
 
 
@@ -592,7 +594,7 @@ check_easy_round = Formula(
 
 
 def seconds(n: int, alone: float, reading: float, joining: float) -> float:
-    """The rest, an nth of the reading, and the joining where there are several.
+    """An nth of the reading, the rest, and the joining if n > 1.
 
     Source: ``speclab.theory.plain_decoding``.
     """
@@ -664,8 +666,9 @@ check_break_even = Formula(
 
 
 def best_gamma(alpha: float, c: float) -> int:
-    """The gamma of most (1 + ... + alpha^gamma) / (gamma / c + 1). Source: Leviathan et
-    al. 2023, theorem 3.8.
+    """The gamma that maximises (1 + ... + alpha^gamma) / (gamma / c + 1).
+
+    Source: Leviathan et al. 2023, theorem 3.8.
     """
     return max(range(1, 51), key=lambda gamma: _speedup(alpha, gamma, c))
 
@@ -739,5 +742,5 @@ check_batch_limit = Formula(
             (fixed * (tokens - 1) - drafting) / (per_token * (rows - 1))
         ),
     },
-    praise="Up to there the weights that are not read again pay for the rows in vain.",
+    praise="Up to this batch, fewer readings of the weights outweigh the wasted rows.",
 )

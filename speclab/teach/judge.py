@@ -1,6 +1,6 @@
-"""The card for a rule that is judged by its exact distributions.
+"""The card for a rule, judged by its exact distributions.
 
-A function that is still as the lesson has it is no attempt: its card says so.
+A function that is still the lesson's template gets a card that says so.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Distribution = Mapping[Any, float]
 
 @dataclass(frozen=True, eq=False)
 class RuleExercise:
-    """An exercise that asks for a rule for drafts, whose every outcome is walked.
+    """An exercise that asks for a rule for drafts; every outcome is enumerated.
 
-    name         under which ``data/lessons`` has hints
-    cases        what a rule is tried on, the smallest first
-    rows_as      makes what a rule gets its distributions as
-    slowness_in  says of a case and what a rule does there if it could keep more drafts
+    name         key of the hints in ``data/lessons``
+    cases        to try a rule on, the smallest first
+    rows_as      converts distributions to the type that a rule gets
+    slowness_in  says in what way a rule could keep more drafts in a case, if it could
     mistakes     wrong rules, by name
-    praise       what the card of a right rule says
+    praise       text of the card for a right rule
     """
 
     name: str
@@ -72,7 +72,7 @@ class RuleExercise:
     ) -> Mistake | None:
         """Our wrong rule that does the same as the student's.
 
-        What happens with probability 0 counts only if nothing else is wrong.
+        Outcomes of probability 0 count only if nothing else is wrong.
         """
         if card.heading is Heading.ALMOST:
             return likely_mistake(distributions, self.mistakes, self._of_mistake)
@@ -83,14 +83,14 @@ class RuleExercise:
         )
 
     def distributions_of(self, rule: Rule) -> list[Distribution]:
-        """What a rule does in each case. Raises Failed."""
+        """A rule's distribution in each case. Raises Failed."""
         return [case.distribution(rule, self.rows_as) for case in self.cases]
 
     def _of_mistake(self, rule: Rule) -> list[Distribution]:
         return _distributions_of_mistake(self, rule)
 
     def _first_finding(self, distributions: Sequence[Distribution]) -> Card | None:
-        """The card of the first thing that is wrong, without its cause."""
+        """The card of the first error, without its cause."""
         for find, heading in (
             (lambda case, found: case.difference(found), Heading.WRONG),
             (self.slowness_in, Heading.SLOW),
@@ -105,7 +105,7 @@ class RuleExercise:
 
 @cache
 def _distributions_of_mistake(exercise: RuleExercise, rule: Rule) -> list[Distribution]:
-    """What one of our wrong rules does, computed once. Nothing if it fails."""
+    """The distributions of one of our wrong rules, computed once; [] if it fails."""
     try:
         return exercise.distributions_of(rule)
     except Failed:
@@ -113,7 +113,7 @@ def _distributions_of_mistake(exercise: RuleExercise, rule: Rule) -> list[Distri
 
 
 def _likely_in(distributions: Sequence[Distribution]) -> list[Distribution]:
-    """The distributions without what happens with probability 0."""
+    """The distributions without outcomes of probability 0."""
     likely: list[Distribution] = []
     for distribution in distributions:
         likely.append({key: each for key, each in distribution.items() if each > 0})
@@ -121,7 +121,7 @@ def _likely_in(distributions: Sequence[Distribution]) -> list[Distribution]:
 
 
 def own_randomness() -> Card:
-    """The card of a function that takes chance from elsewhere than its coins."""
+    """The card of a function with random numbers other than its coins."""
     return wrong_card(
         "Run a second time, your function did something else.",
         "Every outcome is tried here, so chance must come from `coin()` or from the "
@@ -131,14 +131,14 @@ def own_randomness() -> Card:
 
 
 def with_hints(card: Card, exercise: str) -> Card:
-    """The same card, with the hints of its exercise unless that is solved."""
+    """The same card, with the exercise's hints unless it is solved."""
     if card.is_right:
         return card
     return replace(card, hints=tuple(load_hints()[exercise]))
 
 
 def is_untouched(function: Callable[..., Any]) -> bool:
-    """Whether a function's body is the ``...`` that a lesson puts there."""
+    """Whether a function's body is still the lesson's ``...``."""
     code = getattr(unwrap(function), "__code__", None)
     if code is None:
         return False

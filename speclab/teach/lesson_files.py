@@ -1,4 +1,4 @@
-"""The words of exercises, guesses and quizzes, as ``data/lessons`` has them."""
+"""The texts of exercises, guesses and quizzes in ``data/lessons``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = DATA / "lessons"
 
 
 class Choice(BaseModel):
-    """An answer that may be chosen, and why it is right or wrong."""
+    """An answer to choose, and why it is right or wrong."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     text: str
@@ -41,9 +41,9 @@ class Quiz(BaseModel):
 
 
 class Guess(BaseModel):
-    """A question for a number from ``low`` to ``high``, its answer, and why it is so.
+    """A question for a number from ``low`` to ``high``, its answer and the reason.
 
-    ``step``: of the slider; None: a hundredth of its way.
+    ``step``: of the slider; None for a hundredth of its range.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +69,7 @@ def load_guesses() -> dict[str, Guess]:
 
 
 def find_guess(name: str) -> Guess:
-    """The guess of this name. Raises SpeclibError listing those that there are."""
+    """The guess of this name. Raises SpeclibError that lists the known names."""
     guesses = load_guesses()
     if name not in guesses:
         raise unknown_name(f"no guess {name!r}", name, guesses)
@@ -84,7 +84,7 @@ def load_quizzes() -> dict[str, Quiz]:
 
 
 def find_quiz(name: str) -> Quiz:
-    """The quiz of this name. Raises SpeclibError listing those that there are."""
+    """The quiz of this name. Raises SpeclibError that lists the known names."""
     quizzes = load_quizzes()
     if name not in quizzes:
         raise unknown_name(f"no quiz {name!r}", name, quizzes)
@@ -93,20 +93,20 @@ def find_quiz(name: str) -> Quiz:
 
 @cache
 def load_hints() -> dict[str, list[str]]:
-    """The hints of each exercise, the first of them the least."""
+    """The hints of each exercise, the smallest first."""
     return read_toml(FOLDER, "hints", "the hints are missing")
 
 
 @cache
 def load_questions() -> dict[str, dict[str, str]]:
-    """What a card asks, by exercise and by the name of a mistake."""
+    """The question on a card, by exercise and by the name of a mistake."""
     return read_toml(FOLDER, "mistakes", "the words on mistakes are missing")
 
 
 def named_mistakes(
     exercise: str, functions: Iterable[tuple[str, Callable[..., Any]]]
 ) -> tuple[Mistake, ...]:
-    """Functions that make a mistake, each with its name and what its card asks."""
+    """Functions that make a mistake, each with its name and its card's question."""
     questions = load_questions()[exercise]
     mistakes = []
     for name, function in functions:

@@ -1,13 +1,13 @@
 """A lesson is written once, with its solutions, in ``notebooks/solutions``.
 
-A solution is between the two marks of otter-grader:
+A solution is between the two markers of otter-grader:
 
     def acceptance(p, q, token):
         # BEGIN SOLUTION
         return min(1.0, p[token] / q[token])
         # END SOLUTION
 
-The lesson that students open, in ``notebooks/learn``, has dots instead.
+The students' lesson, in ``notebooks/learn``, has dots instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TO_DO = "...  # your code"
 def write_lessons(folder: Path = NOTEBOOKS) -> list[Path]:
     """Writes the lesson of every notebook in ``folder``/solutions; returns their paths.
 
-    A cell that is unchanged keeps the outputs that the lesson stores.
+    Unchanged cells keep their stored outputs.
     """
     written = []
     for source in sorted((folder / "solutions").glob("*.ipynb")):
@@ -49,7 +49,7 @@ def write_lessons(folder: Path = NOTEBOOKS) -> list[Path]:
 
 
 def _code_cells(path: Path) -> dict[str, NotebookNode]:
-    """The code cells of a notebook by their source; none where it does not exist."""
+    """The code cells of a notebook by their source; {} if it does not exist."""
     if not path.is_file():
         return {}
     cells = read_notebook(path).cells

@@ -1,8 +1,8 @@
-"""The exercise of a whole method, such as SD or PEARL, written by a student.
+"""The exercise to write a whole method, such as SD or PEARL.
 
-The student's ``method(world, gamma)`` is run by ``speclab.check.pages``, where every
-outcome can be walked, and on the virtual clock. It must write what the target writes,
-and be as fast as the method that it is meant to be.
+``speclab.check.pages`` runs the student's ``method(world, gamma)`` and enumerates every
+outcome; the virtual clock times it. It must write what the target writes, and be as
+fast as the method that it implements.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from .judge import is_untouched, own_randomness, with_hints
 from .lesson_files import named_mistakes
 from .reward import STAGES, reward_of
 
-# Two ways of tossing the same coins may differ by chance when sampling; a draft that is
-# tested with the wrong q loses more than this.
+# When sampling, two right methods may differ by chance; a test with the wrong q loses
+# more than this.
 CHANCE = 1.1
 SLOW = "slower than it could be"
 END_OVERLOOKED = "end token overlooked"
@@ -58,7 +58,7 @@ class MethodExercise:
 
     name       of the registered method
     wrong      methods that make a mistake, each after its name
-    failing    those that end with an error, by which the mistake is known
+    failing    methods whose mistake shows as an error
     setup      where it is tried
     """
 
@@ -68,7 +68,7 @@ class MethodExercise:
     setup: Setup = Setup()
 
     def check(self, method: Method) -> Card:
-        """The card for a student's method; if it is right, it is shown at work."""
+        """The card for a student's method, with a demonstration if it is right."""
         if is_untouched(method):
             return with_hints(not_begun(), self.name)
         card = with_hints(self._judge(method), self.name)
@@ -78,7 +78,7 @@ class MethodExercise:
 
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
-        """All wrong methods, with what their cards ask."""
+        """All wrong methods, with the questions on their cards."""
         return named_mistakes(self.name, (*self.wrong, *self.failing))
 
     def _judge(self, method: Method) -> Card:
@@ -103,7 +103,7 @@ class MethodExercise:
         return self._card_of_problem(wrong_card(problem), behaviour)
 
     def _difference(self, behaviour: Behaviour) -> str | None:
-        """Where what is written is first not the target's; None where it is."""
+        """The first difference from the target's texts; None if they are equal."""
         for find in (greedy_difference, sampled_difference, clock_difference):
             problem = find(behaviour, self.setup)
             if problem is not None:
@@ -111,7 +111,7 @@ class MethodExercise:
         return None
 
     def _card_of_lossless(self, behaviour: Behaviour) -> Card:
-        """The card of a lossless method: whether it is also as fast as it should be."""
+        """The card of a lossless method: whether it is also fast enough."""
         walked = ", and ".join(walk.words for walk in self.setup.walks)
         lossless = (
             "Nothing is lost: every text that was tried has exactly the target's "
@@ -127,7 +127,7 @@ class MethodExercise:
         return self._card_of_problem(card, behaviour)
 
     def _describe_speeds(self, pairs: Sequence[tuple[ClockRun, ClockRun]]) -> list[str]:
-        """How fast a method is, compared with ours: a sentence a run."""
+        """A method's speed compared with ours, in a sentence per run."""
         sentences = []
         for own, page in pairs:
             how = "greedily" if own.temperature == 0 else "at temperature 1"
@@ -152,7 +152,7 @@ class MethodExercise:
         return card
 
     def _behaves_as(self, method: Method, behaviour: Behaviour) -> bool:
-        """Whether one of our methods does the same; the quick comparison is first."""
+        """Whether one of our methods does the same; compares the clocks first."""
         try:
             for run in behaviour.clock:
                 own = clock_run_of_ours(method, self.setup, run.c, run.temperature)
@@ -179,14 +179,14 @@ class MethodExercise:
 
 
 def _is_slower(own: ClockRun, page: ClockRun) -> bool:
-    """Whether a run takes longer than the page's own, more than chance explains."""
+    """Whether a run is slower than our method's by more than chance explains."""
     allowed = 1 + EQUAL if own.temperature == 0 else CHANCE
     return own.seconds > page.seconds * allowed
 
 
 @cache
 def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
-    """What one of our methods does; computed once, since it is asked for often."""
+    """What one of our methods does; computed once, since many cards need it."""
     return behaviour_of(method, setup)
 
 
@@ -194,12 +194,12 @@ def behaviour_of_ours(method: Method, setup: Setup) -> Behaviour:
 def clock_run_of_ours(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
-    """What one of our methods does on one clock, which is quicker than all."""
+    """What one of our methods does on one clock: quicker than the whole behaviour."""
     return run_on_clock(method, setup, c, temperature)
 
 
 def failure_of(method: Method, setup: Setup) -> tuple[str, list[Distribution]]:
-    """How a method fails, "" if it does not, and what it wrote in the walks before."""
+    """How a method fails, "" if it does not, and its outcomes up to then."""
     found: list[Distribution] = []
     try:
         with time_limit():

@@ -1,7 +1,7 @@
-"""Methods that a student writes, each with the mistakes that are known by name.
+"""Methods that a student writes, each with its named mistakes.
 
-A mistake is a whole method that makes it, from ``speclab.mutants``; the card calls it
-by its name where the student's method behaves alike (see ``method_exercise``).
+A mistake is a whole method that makes it, from ``speclab.mutants``; the card names it
+if the student's method behaves the same (see ``method_exercise``).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .method_exercise import MethodExercise
 
 Step: TypeAlias = Callable[[World, Any, int], Any]
 Draft: TypeAlias = tuple[Drafted, ...]
-# commit(world, known_rows, draft) gives what is left of the draft.
+# commit(world, known_rows, draft) returns what is left of the draft.
 DSICommit: TypeAlias = Callable[[World, Mapping[AnyText, Row], Draft], Draft]
 
 
 # -- rounds ----------------------------------------------------------------------------
 def method_repeating(step: Step) -> Method:
-    """The method that takes a student's step until the text is complete."""
+    """The method that repeats a student's step until the text is complete."""
 
     @wraps(step)
     def method(world: World, gamma: int) -> None:
@@ -60,7 +60,7 @@ def method_repeating(step: Step) -> Method:
 
 
 def _check_window(window: Any) -> None:
-    """Raises Failed where what a step returns is nothing, or tokens for drafts."""
+    """Raises Failed if a step returns nothing, or tokens instead of drafts."""
     if window is None:
         raise Failed(
             "Your function gives nothing. Does every way through it end with a return? "
@@ -132,7 +132,7 @@ PEARL = MethodExercise(
 
 # -- DSI -------------------------------------------------------------------------------
 class StudentsSpeculation(Speculation):
-    """DSI's devices as they are, with a student's function for what is committed.
+    """DSI's devices, with a student's function that decides what to commit.
 
     There is one drafter.
     """
@@ -143,9 +143,9 @@ class StudentsSpeculation(Speculation):
         self._text_before: AnyText = ()
 
     def wait_for_some(self) -> None:
-        """Takes in what ends next; nothing, where no device is at work any more.
+        """Takes in the next result, unless no device is working any more.
 
-        Then the text may still grow by rows that are known and have not been used.
+        Known rows that have not been used may still extend the text then.
         """
         if not self.running:
             self._check_that_it_goes_on()
@@ -155,7 +155,7 @@ class StudentsSpeculation(Speculation):
         self._text_before = self.world.text
 
     def _check_that_it_goes_on(self) -> None:
-        """Raises Failed where nothing can happen any more before the text is whole."""
+        """Raises Failed if nothing more can happen before the text is complete."""
         if self.world.text not in self.known_rows:
             raise Failed(
                 "Nothing is drafted or scored any more, and the text is unfinished: "
@@ -188,7 +188,7 @@ class StudentsSpeculation(Speculation):
 
 
 def _checked_draft(left: Any) -> Draft:
-    """What a student says is left of the draft. Raises Failed where it is no draft."""
+    """What the student's function leaves of the draft. Raises Failed if not a draft."""
     is_draft = isinstance(left, tuple | list)
     if is_draft and all(isinstance(draft, Drafted) for draft in left):
         return tuple(left)
@@ -199,7 +199,7 @@ def _checked_draft(left: Any) -> Draft:
 
 
 def dsi_with(commit: DSICommit) -> Method:
-    """DSI in which ``commit`` says what is committed."""
+    """DSI in which ``commit`` decides what to commit."""
 
     @wraps(commit)
     def run(world: World, gamma: int) -> None:

@@ -1,8 +1,8 @@
-"""Guesses and quizzes, as a notebook shows them.
+"""Guesses and quizzes in a notebook.
 
-A saved notebook loses its widgets, and ipywidgets cuts the text that is stored in their
-place after 110 letters. So a question is also stored as HTML whose answers unfold
-without a script, and as its whole text.
+A saved notebook loses its widgets, and ipywidgets cuts their stored text after 110
+letters. So a question is also stored as HTML whose answers unfold without a script, and
+as its whole text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def folded_html(question: str, folds: Iterable[Fold]) -> str:
 
 
 class Foldable:
-    """A widget that a notebook stores as HTML and as text, too.
+    """A widget that a notebook also stores as HTML and as text.
 
     A subclass is a widget, and defines ``question``, ``folds()`` and a ``repr``.
     """
@@ -98,7 +98,7 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
 @checked
 def predict(name: str) -> GuessShown:
-    """Asks for a guess before something is shown, and then compares it."""
+    """Asks for a guess, and then compares it with the answer."""
     return GuessShown(find_guess(name))
 
 

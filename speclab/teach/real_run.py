@@ -35,10 +35,9 @@ STORED = (
 
 
 class RealRun(BehindButton):
-    """Methods run with real models, and the timeline of what they did.
+    """Methods run with real models, and the timeline of their runs.
 
-    ``runs``: those that there are so far. ``stored``: by method, what is there before a
-    click.
+    ``runs``: the runs so far. ``stored``: method -> the run to show before a click.
     """
 
     not_run_yet = NOT_RUN_YET
@@ -62,7 +61,7 @@ class RealRun(BehindButton):
         if stored is None:
             super().__init__(self.not_run_yet)
             return
-        self.clicks_itself = False  # what is stored is there already
+        self.clicks_itself = False  # stored runs need no click
         super().__init__(STORED)
         self.runs = [stored[name] for name in methods]
         self._show()
@@ -93,7 +92,7 @@ class RealRun(BehindButton):
             self.timeline.update(*self.runs)
 
     def _outcome(self, runs: list[Result]) -> str:
-        """Whether the methods wrote the same, and what."""
+        """Whether the methods wrote the same text, and the text."""
         if not runs:
             return "Stopped before the first method."
         texts = {run.tokens: run.text for run in runs}
@@ -136,9 +135,9 @@ def real_run(
     """A button that decodes ``prompt`` with each of ``methods`` on real models.
 
     ``pair``: a name under data/pairs. ``world``, ``servers``, ``cancel`` and
-    ``latency``: as ``open_world`` takes them. ``stored``: runs by method that are shown
-    before a click, see ``stored_runs``. Raises SpeclibError at once for a pair, a
-    method, a latency file or a world that does not exist.
+    ``latency``: see ``open_world``. ``stored``: method -> the run to show before a
+    click; see ``stored_runs``. Raises SpeclibError at once for an unknown pair, method,
+    latency file or world.
     """
     if world not in WORLDS:
         raise unknown_name(f"no world {world!r}", world, WORLDS)
@@ -173,7 +172,7 @@ class PlanRun(BehindButton):
         )
 
     def work(self) -> str:
-        # Here, so that lessons without a plan run where there are no processes.
+        # Imported here, so that other lessons run in a browser, which has no processes.
         from speclab.planning.plan import plan
 
         self.table = plan(self.pair, say=self.say, **self.settings)
@@ -195,7 +194,7 @@ def plan_run(
 ) -> PlanRun:
     """A button that compares all methods on ``pair`` (see ``speclab.plan``).
 
-    Raises SpeclibError at once for a pair or a task that does not exist.
+    Raises SpeclibError at once for an unknown pair or task.
     """
     load_pair(pair)
     prompt_files.load(task, prompts)

@@ -1,9 +1,9 @@
-"""What a right method earns: the student's own page on the timeline, and a button.
+"""The reward for a right method: a timeline of it, and a button for real models.
 
-The method writes a text on the virtual clock, below a method that it is compared with,
-as ``speclib.simulate`` runs the papers' methods. The button runs both with real models.
-While it runs, the method is registered under its own name. Knows no exercise, and not
-whether the method is right.
+The method writes a text on the virtual clock, below a method to compare it with, as
+``speclib.simulate`` runs the papers' methods. The button runs both with real models.
+During a run the method is registered under its name. Knows no exercise, and does not
+judge the method.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ STYLE = "font-size: 15px; line-height: 1.4; max-width: 60em"
 class Stage:
     """Where a student's method is shown.
 
-    name      what it is called there, as "your PEARL"
+    name      its name there, for example "your PEARL"
     beside    the registered method above it
     settings  of the student's method on the virtual clock
-    devices   of the real run, as ``open_world`` takes them
+    devices   of the real run; see ``open_world``
     """
 
     name: str
@@ -69,31 +69,31 @@ STAGES = {
 
 
 def question() -> Any:
-    """What the real models are asked, as in the lessons."""
+    """The prompt for the real models, as in the lessons."""
     return prompts.load("gsm8k")[1].input
 
 
 @contextmanager
 def registered(method: Method, stage: Stage) -> Iterator[None]:
-    """The method among those that can be run by name, inside the with block."""
+    """Registers the method by its name inside the with block."""
     before = METHODS.get(stage.name)
     METHODS[stage.name] = _with_settings_of(method, stage)
     try:
         yield
     finally:
-        METHODS.pop(stage.name, None)  # a real run that ended meanwhile took it out
+        METHODS.pop(stage.name, None)  # a real run that ended meanwhile removed it
         if before is not None:
             METHODS[stage.name] = before
 
 
 def _with_settings_of(method: Method, stage: Stage) -> Callable[..., None]:
-    """The method with arguments that are called as those of the stage."""
+    """The method with the argument names of the stage's settings."""
 
     def of_gamma(world: World, gamma: int) -> None:
         method(world, gamma)
 
     def of_lookahead(world: World, lookahead: int, servers: int | None = None) -> None:
-        method(world, lookahead)  # it takes all targets that there are
+        method(world, lookahead)  # uses all targets
 
     return of_lookahead if "lookahead" in stage.settings else of_gamma
 
@@ -101,7 +101,7 @@ def _with_settings_of(method: Method, stage: Stage) -> Callable[..., None]:
 def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
     """Both runs on the virtual clock, the student's last.
 
-    Raises Failed where the method fails.
+    Raises Failed if the method fails.
     """
     beside = simulate(stage.beside, **_settings_beside(stage), **WHAT_IF)
 
@@ -121,7 +121,7 @@ def _settings_beside(stage: Stage) -> dict[str, Any]:
 
 
 class OwnRealRun(RealRun):
-    """A student's method with real models; nothing runs before a click."""
+    """A student's method with real models, which run only after a click."""
 
     not_run_yet = (
         "Not run yet. The button starts two trained models in separate processes, "
@@ -141,7 +141,7 @@ class OwnRealRun(RealRun):
 
 
 class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """A student's method on the timeline, below another, and a button for real models.
+    """A student's method below another on a timeline, and a button for real models.
 
     ``runs``: both on the virtual clock.
     """
@@ -155,7 +155,7 @@ class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         super().__init__([widgets.HTML(words), self.timeline, self.real])
 
     def _words(self) -> str:
-        """What is to be seen, in a sentence or two."""
+        """A description of the timeline, in a sentence or two."""
         beside, own = (f"{run.trace.makespan:.1f} s" for run in self.runs)
         words = len(self.runs[0].tokens)
         return (
@@ -177,7 +177,7 @@ class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
 
 def reward_of(method: Method, stage: Stage) -> OwnRun | Card:
-    """The student's own run; a card where it fails at the settings of the stage."""
+    """The student's run; a card if it fails at the stage's settings."""
     try:
         runs = virtual_runs(method, stage)
     except Failed as failed:

@@ -1,7 +1,7 @@
-"""Runs of real models that a lesson shows before a reader has made his own.
+"""Runs of real models that a lesson shows before readers start their own.
 
-``data/lessons/NAME.json`` has runs of several methods on one prompt, by real models:
-what they wrote, the text of each token, and a trace for each method.
+``data/lessons/NAME.json`` has runs of several methods on one prompt by real models: the
+text that they wrote, the text of each token, and a trace for each method.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .lesson_files import FOLDER
 
 @checked
 def stored_runs(name: str) -> dict[str, Result]:
-    """The stored runs, by method. Raises SpeclibError for a name that is unknown."""
+    """The stored runs, by method. Raises SpeclibError for an unknown name."""
     path = FOLDER / f"{name}.json"
     if not path.is_file():
         known = [path.stem for path in FOLDER.glob("*.json")]
@@ -52,9 +52,9 @@ def _result(text: str, pieces: dict[int, str], trace: Trace) -> Result:
 
 
 def store_runs(path: Path, runs: Sequence[Result]) -> None:
-    """Writes runs of one prompt by several methods, as ``stored_runs`` reads them.
+    """Writes runs of one prompt by several methods, for ``stored_runs`` to read.
 
-    ``runs``: of a button, for example, ``shown.runs``.
+    ``runs``: for example a button's ``shown.runs``.
     """
     pieces: dict[int, str] = {}
     for run in runs:

@@ -1,9 +1,9 @@
 """Tests of drafts that a student writes: ``verify``, ``block`` and ``pick``.
 
-Each is run on every text that the draft model may write, and over every outcome of its
-coins. So the distribution of what it commits is known exactly, and is compared with the
-target's, token by token. It must also accept as many drafts as can be. The first
-difference, in the smallest of the cases, is the counterexample on the card.
+Each is run on every text that the draft model may write, with every outcome of its
+coins. This gives the exact distribution of the committed tokens, which is compared with
+the target's token by token. A test must also accept as many drafts as possible. The
+first difference, in the smallest case, is the counterexample on the card.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ PRAISE = (
 def check_verify(function: Verify) -> Card:
     """Checks ``function(drafted, q, p, coin)``: the tokens that a round commits.
 
-    ``drafted``: gamma tokens. ``q``: gamma rows, from which they were drawn. ``p``: the
-    target's gamma + 1 rows, the last of them after all drafts. ``coin()`` gives a new
+    ``drafted``: gamma tokens. ``q``: the gamma rows that they were drawn from. ``p``:
+    the target's gamma + 1 rows, the last one after all drafts. ``coin()`` returns a new
     random number in [0, 1). Returns a list of tokens: the accepted ones and one more.
     """
     return VERIFY.check(function)
@@ -47,7 +47,7 @@ def check_verify(function: Verify) -> Card:
 
 def check_block(function: Verify) -> Card:
     """Checks ``function(drafted, q, p, coin)``: the tokens that a round commits by the
-    block test, which looks at all drafts before it decides.
+    block test, which decides after it has seen all drafts.
 
     The arguments are those of ``check_verify``.
     """
@@ -91,7 +91,7 @@ def block_with(
     by_weight_alone: bool = False,
     keeps_shortest: bool = False,
 ) -> Verify:
-    """The block test, right where nothing is said otherwise."""
+    """The block test; right unless an argument changes it."""
 
     def rule(
         drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin
@@ -128,7 +128,7 @@ def block_with(
 def _left_after(
     weights: Sequence[float], q: Sequence[Row], p: Sequence[Row], length: int
 ) -> Row:
-    """What the target has to write itself after ``length`` kept drafts, by token."""
+    """What the target must write itself after ``length`` kept drafts, by token."""
     left: Row = np.maximum(weights[length] * p[length] - q[length], 0)
     return left
 
@@ -154,17 +154,17 @@ BLOCK = RuleExercise(
 
 # -- candidates for one position -------------------------------------------------------
 def check_pick(function: Pick) -> Card:
-    """Checks ``function(candidates, q, p, coin)``: the token that is written.
+    """Checks ``function(candidates, q, p, coin)``: the token to write.
 
-    ``candidates``: tokens, drawn one after the other. ``q``: for each the row that it
-    was drawn from, in which those before it have no chance. ``p``: the target's
-    distribution. ``coin()`` gives a new random number in [0, 1).
+    ``candidates``: tokens, drawn one after the other. ``q``: the row of each candidate,
+    in which earlier candidates have probability 0. ``p``: the target's distribution.
+    ``coin()`` returns a new random number in [0, 1).
     """
     return PICK.check(function)
 
 
 def _rows(array: Row) -> Row | list[Row]:
-    """Several rows as a list of them; one as it is."""
+    """Several rows as a list; a single one as it is."""
     return array if array.ndim == 1 else list(array)
 
 

@@ -1,6 +1,6 @@
-"""Notebook files as objects, with the types that nbformat's functions do not state.
+"""Notebook files as objects, with the types that nbformat does not declare.
 
-nbformat takes long to import, and is imported when a notebook is read or written.
+nbformat is slow to import, so it is imported only to read or write a notebook.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-VERSION = 4  # of the format; an older notebook is converted
+VERSION = 4  # of the format; older notebooks are converted
 
-# Types of outputs that pages treat in a way of their own.
+# Output types that pages treat specially.
 PLOTLY = "application/vnd.plotly.v1+json"  # a chart as data
-WIDGET = "application/vnd.jupyter.widget-view+json"  # needs a kernel to be shown
+WIDGET = "application/vnd.jupyter.widget-view+json"  # only a kernel can show it
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -36,7 +36,7 @@ def parse_notebook(text: str) -> NotebookNode:
 
 
 def notebook_json(notebook: NotebookNode) -> str:
-    """The notebook as JSON, as it stands in a file but for the last line's end."""
+    """The notebook as JSON: its file's content without the final newline."""
     import nbformat
 
     write: Callable[[NotebookNode], str] = nbformat.writes

@@ -8,16 +8,16 @@ from speclib.drawing.display import MimeBundle, notebook_forms
 from speclib.drawing.svg import INK, NAMESPACE, card, coordinate, shape, tag, text_at
 from speclib.drawing.text_in_pictures import text_width
 
-GRID = "#e3e3e3"  # lines that lead from an axis through a chart
+GRID = "#e3e3e3"  # grid lines of a chart
 
 
 def point(x: float, y: float) -> str:
-    """Two coordinates as a path or a transformation takes them."""
+    """Two coordinates in the syntax of a path or a transformation."""
     return f"{coordinate(x)} {coordinate(y)}"
 
 
 def centred(text: str, x: float, y: float, **attributes: str | float) -> str:
-    """A dark line of text around ``x``."""
+    """A dark line of text, centred at ``x``."""
     return text_at(text, x, y, text_anchor="middle", **{"fill": INK, **attributes})
 
 
@@ -27,12 +27,12 @@ def title_at(text: str, x: float, y: float, size: int = 17) -> str:
 
 
 def circle(x: float, y: float, radius: float, **attributes: Any) -> str:
-    """A circle around (x, y); attributes are as of ``drawing.svg.shape``."""
+    """A circle around (x, y); for attributes see ``drawing.svg.shape``."""
     return shape("circle", cx=x, cy=y, r=radius, **attributes)
 
 
 def dots(name: str, colour: str) -> str:
-    """A fill of dots on white."""
+    """A pattern of dots on white."""
     ground = tag("rect", width=7, height=7, fill="#fff")
     dot = tag("circle", cx=3.5, cy=3.5, r=2, fill=colour)
     return tag(
@@ -46,12 +46,12 @@ def dots(name: str, colour: str) -> str:
 
 
 def inline(svg: str) -> str:
-    """A picture to stand inside a page, where SVG needs no name of its own."""
+    """A picture for the inside of a page, where SVG needs no namespace."""
     return svg.replace(f' xmlns="{NAMESPACE}"', "", 1)
 
 
 def start_that_fits(text: str, most_width: float) -> str:
-    """As much of a text's start as fits into so many pixels."""
+    """The longest start of ``text`` that is at most ``most_width`` pixels wide."""
     shown = ""
     for letter in text:
         if text_width(shown + letter) > most_width:

@@ -1,4 +1,4 @@
-"""Numbers that a picture is asked to show: any collection of them."""
+"""Any collection of numbers, as an argument of a picture."""
 
 from __future__ import annotations
 

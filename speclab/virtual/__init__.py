@@ -1,7 +1,7 @@
-"""The virtual clock: cells of toys, run when they are asked for, and always the same.
+"""Cells on the virtual clock: run on demand with toy models, and deterministic.
 
-``cells`` runs a ``VirtualSpec``, with the window and the settings that
-``settle`` finds for it. Knows no paper, and keeps nothing.
+``cells`` runs a ``VirtualSpec`` with the window and the settings that ``settle`` finds
+for it. Knows no paper, and stores nothing.
 """
 
 # The door: what other rooms may import. All else is this room's own.

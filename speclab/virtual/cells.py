@@ -1,4 +1,4 @@
-"""Virtual cells: run when they are asked for, on every core if that pays."""
+"""Virtual cells, run on demand, on every core if that is worthwhile."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from speclib.trace.events import Trace
 from .settle import outcomes_of, settle, settle_baseline, toy_cell
 from .toy_requests import trace_request
 
-PAYS = 8  # cells to compute from which starting worker processes pays
+PAYS = 8  # from this number of cells, worker processes are worth their start
 
 
 def run(spec: VirtualSpec) -> CellRuns:
-    """Runs a virtual cell, and what it is compared with, on the same requests."""
+    """Runs a virtual cell and its baseline on the same requests."""
     settled = settle(spec)
     baseline = settle_baseline(spec)
     own = outcomes_of(settled.spec)
     base = own if baseline.spec == settled.spec else outcomes_of(baseline.spec)
-    assert not isinstance(settled.spec.gamma, str | tuple)  # it is settled
+    assert not isinstance(settled.spec.gamma, str | tuple)  # settle chose a number
     return CellRuns(
         spec=spec,
         stats=own,
@@ -38,9 +38,9 @@ def run(spec: VirtualSpec) -> CellRuns:
 def run_all(
     specs: Iterable[VirtualSpec], step: Callable[[str], object] = lambda name: None
 ) -> Iterator[tuple[VirtualSpec, CellRuns | str]]:
-    """Each cell with what came of it, or why it failed, as they end.
+    """Each cell with its runs, or the reason why it failed, in the order they end.
 
-    ``step`` is told the name of each that has ended.
+    ``step`` is called with the name of each cell that has ended.
     """
     wanted = list(dict.fromkeys(specs))
     is_importable = not any(_is_foreign(METHODS[spec.method]) for spec in wanted)
@@ -58,19 +58,19 @@ def run_all(
 
 
 def _is_foreign(method: Callable[..., object]) -> bool:
-    """Whether it lives outside our packages: other processes cannot import it."""
+    """Whether a method is outside our packages: worker processes cannot import it."""
     return method.__module__.split(".")[0] not in ("speclib", "speclab")
 
 
 def attempt(spec: VirtualSpec) -> tuple[VirtualSpec, CellRuns | str]:
-    """Runs a cell; where it fails, says why."""
+    """Runs a cell; gives the reason if it fails."""
     try:
         return spec, run(spec)
-    except Exception as error:  # the others are run
+    except Exception as error:  # the other cells still run
         return spec, f"{error}"
 
 
 def example_trace(spec: VirtualSpec, tokens: int = 64, request: int = 0) -> Trace:
-    """One request of a virtual cell, for figures: always the same."""
+    """One request of a virtual cell, for figures; deterministic."""
     shorter = settle(spec).spec.changed(tokens=tokens)
     return trace_request(toy_cell(shorter), request)

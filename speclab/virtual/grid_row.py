@@ -19,12 +19,12 @@ from .toy_requests import ToyCell, decode_request, open_world
 
 
 class GridRow(NamedTuple):
-    """What is asked of one row.
+    """The arguments of one row.
 
     method    name of the method
-    share     seconds of a draft pass over those of a target pass
+    share     seconds of a draft pass divided by seconds of a target pass
     alphas    acceptance rates, the columns of the grid
-    settings  of the method; ``servers`` is also how many targets there are
+    settings  of the method; ``servers`` is also the number of targets
     tokens    per request
     requests  per acceptance rate; a time is their mean
     """
@@ -40,9 +40,9 @@ class GridRow(NamedTuple):
 class RequestTimes(NamedTuple):
     """Times of one request, or means over several, in target passes.
 
-    ``method``: what the method's code took. ``formula``: what Proposition 1 of the DSI
-    paper charges for the very drafts that came: the drafter's time for each right one
-    but the last token, the target's time for each other token.
+    ``method``: the time of the method's code. ``formula``: the time by Proposition 1 of
+    the DSI paper for the same drafts: the drafter's time for each right draft except
+    the last token, the target's time for every other token.
     """
 
     method: float
@@ -50,7 +50,7 @@ class RequestTimes(NamedTuple):
 
 
 def compute_row(row: GridRow) -> list[RequestTimes]:
-    """Run a row: the mean times of its requests at each of its acceptance rates."""
+    """Run a row: the mean times of its requests at each acceptance rate."""
     means = []
     for alpha in row.alphas:
         times = [time_request(row, alpha, request) for request in range(row.requests)]
@@ -60,7 +60,7 @@ def compute_row(row: GridRow) -> list[RequestTimes]:
 
 
 def time_request(row: GridRow, alpha: float, request: int) -> RequestTimes:
-    """Run one request on the virtual clock and say what it took."""
+    """Run one request on the virtual clock and return its times."""
     cell = ToyCell(
         method=METHODS[row.method],
         latency=Latency.ratio(1 / row.share),

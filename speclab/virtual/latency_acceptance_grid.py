@@ -1,7 +1,7 @@
 """A method's real code over a grid of drafter latencies and acceptance rates.
 
-For heatmaps: one row is one drafter latency. Rows are computed on
-every core. Knows no paper and no picture.
+For heatmaps: a row is a drafter latency. Rows are computed on every core. Knows no
+paper and no picture.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .grid_row import GridRow, RequestTimes, compute_row
 class GridTimes(NamedTuple):
     """Mean times of a request in target passes, two arrays of shape (rows, alphas).
 
-    ``method`` and ``formula`` as in ``grid_row.RequestTimes``.
+    For ``method`` and ``formula`` see ``grid_row.RequestTimes``.
     """
 
     method: np.ndarray

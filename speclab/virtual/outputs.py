@@ -1,4 +1,4 @@
-"""Where an output leaves plain decoding's, and where draft and target agree."""
+"""Where an output differs from plain decoding's, and where draft and target agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tokens = tuple[int, ...]
 def first_difference(output: Tokens, plain_output: Tokens) -> int | None:
     """The first position at which two outputs differ; None if they are equal.
 
-    An output that is the beginning of the other differs from it where it ends.
+    If one output is a prefix of the other, they differ where it ends.
     """
     if output == plain_output:
         return None

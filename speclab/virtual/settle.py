@@ -1,8 +1,8 @@
-"""Which windows and settings a virtual or emulated spec stands for.
+"""The numbers behind a virtual or emulated spec's windows and settings.
 
-A spec may ask for "the window that is round(c)", for the best window, or for the best
-of several settings. ``settle`` answers with numbers, trying them on the virtual clock
-where it must.
+A spec may ask for the window round(c), for the best window, or for the best of several
+settings. ``settle`` replaces these by numbers; if necessary it tries candidates on the
+virtual clock.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from speclib.trace.metrics import total
 
 from .toy_requests import IMMEDIATE, ToyCell, run_requests
 
-PATIENCE = 2  # a search stops after so many windows in a row that are slower
+PATIENCE = 2  # a search stops after this many slower windows in a row
 LONGEST = 32  # and at this window
 
 
 class Settled(NamedTuple):
     """A spec with a number as its window and one value per setting.
 
-    c    seconds of a target pass over those of a draft pass
-    how  in words, where something was chosen
+    c    seconds of a target pass divided by seconds of a draft pass
+    how  the choice in words; empty if there was none
     """
 
     spec: ToySpec
@@ -40,7 +40,7 @@ class Settled(NamedTuple):
 def settle(spec: ToySpec) -> Settled:
     """Settles the window and the settings of a virtual or emulated spec.
 
-    A choice is made by the speed of all tokens, as a paper's grid search has it.
+    Choices compare the speed over all tokens, as in a paper's grid search.
     """
     c = load_latency(spec.latency).c_of_batch(spec.batch)
     if spec.is_choice:
@@ -56,19 +56,19 @@ def settle(spec: ToySpec) -> Settled:
 
 
 def settle_baseline(spec: ToySpec) -> Settled:
-    """The same of what a spec is compared with."""
+    """Settles the baseline of a spec."""
     return settle(spec if spec.method == "autoregressive" else spec.baseline)
 
 
 def settle_window(spec: ToySpec, c: float) -> ToySpec:
-    """The spec with a number in place of "auto", "c-2", ...; nothing is tried."""
+    """The spec with a number for "auto", "c-2", ...; tries nothing."""
     if not isinstance(spec.gamma, str):
         return spec
     return spec.changed(gamma=gamma_at(spec.gamma, c))
 
 
 def toy_cell(spec: ToySpec) -> ToyCell:
-    """What a settled virtual or emulated spec asks of its world and its method."""
+    """The cell of a settled virtual or emulated spec."""
     settings = dict(spec.settings)
     if spec.gamma is not None:
         settings["gamma"] = spec.gamma
@@ -87,9 +87,9 @@ def toy_cell(spec: ToySpec) -> ToyCell:
     )
 
 
-@lru_cache(maxsize=512)  # many cells share a baseline, and windows of a search
+@lru_cache(maxsize=512)  # many cells share a baseline or a search's windows
 def outcomes_of(spec: ToySpec) -> list[Counts]:
-    """What every request of a settled virtual spec gives."""
+    """The counts of every request of a settled virtual spec."""
     return run_requests(toy_cell(spec), spec.requests)
 
 
@@ -102,19 +102,19 @@ def _fastest_choice(spec: ToySpec, c: float) -> tuple[ToySpec, int]:
 
 
 def _stats_of_first_part(spec: ToySpec) -> list[Counts]:
-    """What a search goes by."""
+    """The counts that a search compares."""
     return run_requests(toy_cell(spec), spec.first_part)
 
 
 def try_windows(spec: ToySpec, c: float) -> dict[int, float]:
-    """Windows that were tried, in order of length -> tokens per second.
+    """Tokens per second of each window that was tried, in order of length.
 
     The search goes uphill from round(c), to longer windows and then to shorter ones:
 
         shorter <---- round(c) ----> longer
 
-    Each way it goes on until some windows in a row are slower than the best before
-    them.
+    In each direction it stops after ``PATIENCE`` windows in a row that are no faster
+    than the best so far.
     """
     speeds: dict[int, float] = {}
 

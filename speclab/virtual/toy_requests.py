@@ -1,7 +1,7 @@
-"""One virtual cell: a method's real code on the virtual clock, between toys.
+"""One virtual cell: a method's real code on the virtual clock, with toy models.
 
 The toys agree with each other exactly as often as the cell's acceptance rate says.
-Request i uses the toys of seed i, whatever the method, window or pair: methods are
+Request i uses the toys of seed i for every method, window and pair, so methods are
 compared on the same agreements (common random numbers). Knows no paper.
 """
 
@@ -24,24 +24,24 @@ from speclib.worlds.virtual_batch import VirtualBatch
 from speclib.worlds.world import World
 
 IMMEDIATE = "immediate"  # what papers mean by "terminate"
-TOKENS_BEYOND = 256  # that a method may draft after the last one it commits
+TOKENS_BEYOND = 256  # that a method may draft beyond the last committed token
 
 
 @dataclass(frozen=True)
 class ToyCell:
-    """What the requests of a virtual or emulated cell have in common.
+    """The settings that all requests of a virtual or emulated cell share.
 
     method    a method's function
     latency   how long the devices take
     alpha     probability with which draft and target agree at a position
     tokens    to be committed per request
-    settings  of the method (gamma, ...); ``servers``, which a method may have, is also
-              how many target devices there are: otherwise one
+    settings  of the method (gamma, ...); ``servers``, if given, is also the number of
+              target devices, which is one by default
     seed      of the toys and the coins
     cancel    what the world does with a cancelled operation
-    doubt     how much a virtual draft knows of where it is wrong (see ``Toy``)
-    batch     how many requests are decoded at a time (see ``worlds.batch_world``)
-    with_tail whether there are drafts beyond the last token (see ``counts.with_tail``)
+    doubt     how well a virtual draft knows where it is wrong (see ``Toy``)
+    batch     number of requests decoded at a time (see ``worlds.batch_world``)
+    with_tail whether drafting continues past the last token (see ``counts.with_tail``)
     """
 
     method: Callable[..., None]
@@ -58,12 +58,12 @@ class ToyCell:
 
     @property
     def servers(self) -> int:
-        """How many target devices there are."""
+        """The number of target devices."""
         servers: int = self.settings.get("servers", 1)
         return servers
 
     def toy_settings(self, request: int) -> dict[str, Any]:
-        """What all toys of a request share: arguments of ``Toy`` or ``ModelSpec``."""
+        """Arguments of ``Toy`` or ``ModelSpec`` that all toys of a request share."""
         return {
             "seed": self.seed * 100_003 + request,
             "context": self.tokens + TOKENS_BEYOND,
@@ -71,7 +71,7 @@ class ToyCell:
 
 
 def run_requests(cell: ToyCell, requests: int, *, first: int = 0) -> list[Counts]:
-    """Run so many requests of a cell, from the ``first`` on; count what they gave."""
+    """Run ``requests`` requests of a cell, starting with number ``first``."""
     numbers = range(first, first + requests)
     if cell.batch > 1:
         traces = trace_in_lockstep(cell, numbers)
@@ -87,7 +87,7 @@ def trace_request(cell: ToyCell, request: int = 0) -> Trace:
 
 
 def trace_in_lockstep(cell: ToyCell, numbers: Sequence[int]) -> list[Trace]:
-    """Run requests of a cell so many at a time as it says; when one ends, the next."""
+    """Run requests of a cell in batches of its size; a free seat takes the next one."""
     steps = VirtualBatch(cell.batch, cell.latency)
     waiting = iter(numbers)
     traces: dict[int, Trace] = {}
@@ -108,10 +108,10 @@ def open_world(cell: ToyCell, request: int = 0) -> Virtual:
 
 
 def toys_of(cell: ToyCell, request: int) -> dict[str, Toy]:
-    """The toys of one request by their devices: a draft, and equal targets.
+    """The toys of one request by device: a draft, and identical targets.
 
-    The draft agrees with them at each position with probability alpha, and with
-    ``doubt`` it knows something of when.
+    The draft agrees with them at each position with probability alpha; ``doubt`` says
+    how well it knows where it does.
     """
     toy_settings = cell.toy_settings(request)
     models = {}

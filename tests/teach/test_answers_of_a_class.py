@@ -1,6 +1,6 @@
-"""What a hostile class handed in: answers wrong in one corner, or odd but right.
+"""Answers of a hostile class: wrong in one corner, or odd but right.
 
-Each of them was judged wrongly once.
+Each was judged wrongly once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from speclib.core.sampling import residual
 
 # -- verify and pick, with a fault that begins late ------------------------------------
 def verify_with(passes=None, most=None):
-    """A right ``verify`` in which one part is done differently."""
+    """A right ``verify`` with one part done differently."""
 
     def verify(drafted, q, p, coin):
         for place, token in enumerate(drafted):
@@ -33,7 +33,7 @@ def verify_with(passes=None, most=None):
 
 
 def pick_with(updates=99, reuses_coin=False):
-    """A right ``pick`` that stops updating p, or draws last by an old coin."""
+    """A ``pick`` that stops updating p too early, or draws last by an old coin."""
 
     def pick(candidates, q, p, coin):
         u = None

@@ -1,4 +1,4 @@
-"""Pictures for the board: valid files with the words that a class should see."""
+"""Pictures for lectures: valid files with the words that a class should see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from speclib import simulate
 from speclib.drawing.timeline.run import timeline_run
 
 pytestmark = pytest.mark.slow
-# What each picture must say, the kind of its numbers included where it has any.
+# What each picture must say, including the kind of its numbers if it has any.
 WORDS = {
     "race": ("Plain decoding", "Speculative decoding", "draft", "target", "(virtual)"),
     "accept-bars": ("kept: min(p, q)", "rejected: q above p", "replaced: p above q"),

@@ -1,4 +1,4 @@
-"""The outcome tree and the five bugs that hide in it."""
+"""The outcome tree and the five bugs hidden in it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_way_is_counted_once():
 
 
 def test_the_replacement_from_p_is_arithmetic():
-    """Only b is rejected: 0.6 - 0.2 = 0.4 of all cases, and then replaced from p."""
+    """Only b is rejected, in 0.6 - 0.2 = 0.4 of all cases, and then replaced from p."""
     sums = {letter: 0.0 for letter in "abc"}
     for branch in branches_of(method_of("A")):
         sums[branch.drafted] += branch.accepted
@@ -97,7 +97,7 @@ def test_what_is_said_of_each_bug_is_what_its_tree_shows():
     wanted = np.maximum(P - Q, 0)
     accepted, replaced = accepted_and_replaced("residual from p")
     assert accepted == pytest.approx(kept)
-    assert replaced[1] > 0.01  # b, the only one that is rejected
+    assert replaced[1] > 0.01  # b, the only rejected token
 
     accepted, _ = accepted_and_replaced("q forgotten in the test")
     assert all(accepted < kept - 0.01)

@@ -1,4 +1,4 @@
-"""Every exercise with what a class may hand in: right in any style, wrong, and junk."""
+"""Every exercise with a class's answers: right in any style, wrong, and junk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Callable[..., Any]
 CHECKS = [
     name.removeprefix("check_") for name in teach.__all__ if name.startswith("check_")
 ]
-# One exercise of each way of judging.
+# One exercise for each way of judging.
 KINDS = ("residual", "verify", "block", "pick", "pearl", "dsi", "duodecoding", "method")
 
 
@@ -64,7 +64,7 @@ def test_a_wrong_answer_without_a_name_is_wrong_all_the_same(exercise, answer):
 
 
 def each_named_answer():
-    """Each exercise with each answer that makes a mistake with a name.
+    """Each exercise with each answer that makes a named mistake.
 
     Further answers that make the same mistake are left to the thorough tests.
     """
@@ -112,7 +112,7 @@ def in_another_form(exercise: str, form: Callable[[Any], Any]) -> Answer:
 
 
 def is_row(exercise: str) -> bool:
-    """Whether several numbers are asked for."""
+    """Whether the answer is several numbers."""
     formula = FORMULAS[exercise]
     return np.ndim(formula.right(*formula.cases[0])) > 0
 
@@ -145,7 +145,7 @@ def test_a_number_as_a_text_is_no_number(exercise):
 
 # -- junk ------------------------------------------------------------------------------
 class WithoutWords:
-    """What fails at whatever it is asked."""
+    """A value that fails whatever is done with it."""
 
     def __repr__(self) -> str:
         raise RuntimeError
@@ -250,7 +250,7 @@ def test_a_loop_that_catches_its_stop_is_stopped_again(exercise, loop, impatient
 
 
 def test_calls_inside_a_call_take_of_its_time(impatient):
-    """A round of DSI that does nothing comes back each time; all of them do not end."""
+    """A round of DSI that does nothing returns each time, but the loop never ends."""
 
     def many_calls():
         while True:
@@ -270,7 +270,7 @@ def test_an_endless_generator_is_cut():
 
 
 def tosses_until_it_fits(drafted, q, p, coin):
-    """Right, but endless where every outcome is walked."""
+    """Right, but endless if every outcome is enumerated."""
     for place, token in enumerate(drafted):
         if coin() < p[place][token] / q[place][token]:
             continue
@@ -288,7 +288,7 @@ def test_a_loop_that_tosses_coins_until_something_comes_is_told_why_it_may_not()
 
 
 def test_a_row_of_nan_is_named_and_is_not_taken_for_chance():
-    """Once it was said to do something else each time."""
+    """An earlier version claimed that it did something else each time."""
     card = check("verify", bonus_from_the_residual)
     assert "NaN" in card.verdict
     assert "in your line `return drafted + [draw(residual(" in card.verdict
@@ -313,7 +313,7 @@ def test_drafts_that_are_committed_in_place_of_tokens_are_named():
 
 
 def test_a_mirrored_coin_is_almost_right_in_a_tree_too():
-    """A candidate that the target never writes passes if the coin is 0 exactly."""
+    """A candidate that the target never writes passes if the coin is exactly 0."""
 
     def mirrored(candidates, q, p, coin):
         for token, row in zip(candidates, q, strict=True):

@@ -1,4 +1,4 @@
-"""What a class is given: a copy without solutions, and the page for lecturers."""
+"""The material of a class: a copy without solutions, and the page for lecturers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ for name in ("torch", "transformers", "_multiprocessing", "fcntl"):
 
 @pytest.mark.slow
 def test_the_first_lessons_need_neither_torch_nor_processes():
-    """But for the real run of lesson 20, which waits for a click."""
+    """Except for the real run of lesson 20, which waits for a click."""
     code = WITHOUT_TORCH
     for lesson in LESSONS:
         if lesson.name[:2] in ("00", "10", "20"):

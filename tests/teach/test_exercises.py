@@ -1,4 +1,4 @@
-"""Exercises: right solutions are right, and a named mistake is called by its name."""
+"""Exercises: right solutions are right, and known mistakes are named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from speclib import SpeclibError
 from speclib.methods import METHODS
 from speclib.methods.pearl import pearl_without_pre_verify
 
-# What the lessons promise to tell apart.
+# The mistakes that the lessons promise to name.
 PROMISED = {
     "reused coin",
     "residual not normalised",
@@ -42,7 +42,7 @@ for name, exercise in methods_to_write.EXERCISES.items():
 
 
 def every_mistake():
-    """Each check with each of the mistakes that it knows.
+    """Each check with each mistake that it knows.
 
     Mistakes that an answer of a class makes (``test_class_answers``) are left to the
     thorough tests.
@@ -70,7 +70,7 @@ def test_every_promised_mistake_has_a_name():
 
 
 def test_every_question_of_a_card_belongs_to_a_mistake_and_none_is_missing():
-    """Those of drafts on a line and of candidates are in speclab.check."""
+    """The mistakes with drafts on a line and with candidates are in speclab.check."""
     names = {"block": set(BLOCKS)}
     for exercise, (_, mistakes) in CHECKS.items():
         names[exercise] = {mistake.name for mistake in mistakes}
@@ -101,7 +101,7 @@ def verify(drafted, q, p, coin):
     ],
 )
 def test_a_right_solution_is_right(check, solution):
-    """tests/helpers/class_answers has three others for every exercise."""
+    """tests/helpers/class_answers has three more for every exercise."""
     card = check(solution)
     assert card.is_right, card
     assert repr(card).startswith("✓ Right.")
@@ -156,7 +156,7 @@ def test_pearl_without_a_half_is_lossless_and_called_slow():
 
 
 def test_the_counterexample_of_candidates_that_are_ignored_is_arithmetic():
-    """q = (0.5, 0.5), p = (0.8, 0.2), one candidate. Drawn apart from it, the token is
+    """q = (0.5, 0.5), p = (0.8, 0.2), one candidate. Drawn independently, the token is
     the candidate in half of all cases. Tested, it is kept with 0.5 + 0.5 * 0.4 = 0.7.
     """
     card = teach.check_pick(lambda candidates, q, p, coin: draw(p, coin()))

@@ -1,6 +1,6 @@
-"""Answers that a class gave: right ones in other styles, wrong ones that look right.
+"""A class's answers: right ones in other styles, wrong ones that look right.
 
-Each was judged wrongly once. None is in the catalogue of mistakes by the same text.
+Each was judged wrongly once. None is in the catalogue of mistakes word for word.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_a_right_answer_in_another_style_is_right(check, answer):
 
 
 def test_the_mirrored_test_of_a_coin_is_almost_right():
-    """`u > p / q` rejects all but a coin that is the ratio exactly, such as 0."""
+    """`u > p / q` differs only at a coin that equals the ratio, such as 0."""
 
     def mirrored(drafted, q, p, coin):
         for place, token in enumerate(drafted):
@@ -109,7 +109,7 @@ def commit_while_there_is_a_draft(world, known_rows, draft):
 
 
 def pearl_that_trusts_late_drafts(world, window, gamma):
-    """Of a window only the first two are tested; the others are committed."""
+    """Only the first two drafts of a window are tested; the others are committed."""
     text = world.text + ids(window)
     rows, drafted = world.all(
         world.target.score(text, last=len(window)), world.draft.propose(text, gamma)
@@ -160,7 +160,7 @@ def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong()
 
 
 def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
-    """Lossless: its drafts are thrown away whatever they are."""
+    """Lossless: it throws its drafts away without looking at them."""
     if coin() < 0.01:
         return [draw(p[0], coin())]
     return line_mistakes.verify(drafted, q, p, coin)
@@ -222,12 +222,12 @@ def pearl_by_python(world, window, gamma):
     ],
 )
 def test_own_randomness_is_named(check, answer):
-    """The chance that the second run draws the same at each of many places is nil."""
+    """The second run cannot plausibly draw the same at each of many positions."""
     card = check(answer)
     assert not card.is_right
     assert card.cause == "own randomness"
     assert "coin()" in repr(card)
-    assert "probability" not in repr(card)  # what one run gave says nothing
+    assert "probability" not in repr(card)  # the result of one run says nothing
 
 
 def test_a_system_exit_is_a_card():

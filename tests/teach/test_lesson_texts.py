@@ -1,6 +1,6 @@
-"""What a lesson says of its pictures is what they show.
+"""A lesson describes its pictures correctly.
 
-The runs are made here as the lessons make them, and the sentences are the lessons' own.
+The runs are made as in the lessons, and the sentences are the lessons' own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def cells_of(lesson: str) -> list[dict]:
 
 
 def cell_with(lesson: str, words: str) -> dict:
-    """The one cell that has these words."""
+    """The only cell with these words."""
     (cell,) = [cell for cell in cells_of(lesson) if words in source_of(cell)]
     return cell
 
@@ -34,14 +34,14 @@ def source_of(cell: dict) -> str:
 
 
 def flowing(text: str) -> str:
-    """A text on one line, so that it may be broken anywhere."""
+    """A text on one line, so that line breaks do not matter."""
     return " ".join(text.split())
 
 
 # -- lesson 20 -------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def runs():
-    """Those of section 2."""
+    """The runs of section 2."""
     return speclib.compare(gamma=5, c=5.0, alpha=0.8, tokens=32)
 
 

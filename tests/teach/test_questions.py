@@ -74,7 +74,7 @@ def test_an_unknown_guess_is_named_with_those_that_there_are():
 
 
 def test_answers_of_guesses_are_what_formulas_and_simulations_give():
-    """Of those that can be computed: the others are arithmetic in their reasons."""
+    """Only guesses that can be computed; the others' reasons have the arithmetic."""
     guesses = {name: guess.answer for name, guess in load_guesses().items()}
     speed = closed_forms.sd_speed(guesses["race"] / 100, 4, 1 / 5, 1.0)
     assert speed == pytest.approx(1, abs=0.002)

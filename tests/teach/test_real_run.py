@@ -1,4 +1,4 @@
-"""Real models behind a button: nothing runs before a click, and nobody waits."""
+"""Real models behind a button: nothing runs before a click, and nothing blocks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_click_runs_every_method_beside_the_notebook(own_cache):
     shown = teach.real_run(
         PROMPT, PAIR, methods=("autoregressive", "pearl"), max_new_tokens=8
     )
-    shown.button.click()  # comes back at once
+    shown.button.click()  # returns at once
     assert shown.button.description == "Stop"
     shown.wait()
 

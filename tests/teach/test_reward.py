@@ -1,4 +1,4 @@
-"""After a right method: the student's own page on the timeline, and on real models."""
+"""After a right method: the student's method on the timeline, and on real models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pearl_step(world, window, gamma):
 
 @pytest.fixture
 def displayed(monkeypatch):
-    """What a notebook displays, in its order."""
+    """What a notebook displays, in order."""
     shown = []
     monkeypatch.setattr(
         IPython.display, "display", lambda shows, raw=False: shown.append(shows)
@@ -53,7 +53,7 @@ def test_below_the_card_of_a_right_pearl_stands_the_students_own_run(displayed):
 
 
 def test_the_drafts_are_neither_lucky_nor_unlucky(monkeypatch):
-    """Of a long text PEARL is as much faster than speculative decoding, within 5 %."""
+    """On a long text PEARL's gain over speculative decoding is the same within 5 %."""
 
     def gain() -> float:
         beside, own = reward.virtual_runs(METHODS["pearl"], PEARL)
@@ -78,7 +78,7 @@ def test_a_wrong_method_earns_nothing():
 
 
 def test_what_is_drawn_is_judged_once_more():
-    """It did well at the exercise's own settings, and not at those of the picture."""
+    """The method is right at the exercise's settings, but fails at the picture's."""
 
     def fails_at_five(world, gamma):
         if gamma == 5:

@@ -1,4 +1,4 @@
-"""What tests of views share: a few of PEARL's tables with numbers that are made up."""
+"""Fixtures for tests of views: a few of PEARL's tables with made-up numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def results():
     """Tables of every form with virtual numbers, by item.
 
     Each number is 4 % above print, or 2 without a print. It is the mean of three
-    requests that differ by 3 %; which of them is highest changes from cell to cell.
+    requests that differ by 3 %; the highest one changes from cell to cell.
     """
     pearl = load_paper("pearl")
     virtual = {}

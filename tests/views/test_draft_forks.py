@@ -1,4 +1,4 @@
-"""What a reader sees of SSD's branches: in a lane, and round by round.
+"""SSD's branches as a reader sees them: in a lane, and round by round.
 
 Judged from the finished SVG and text, against a run whose texts are known.
 """
@@ -16,7 +16,7 @@ DOUBTFUL = {"gamma": 4, "fan": 3, "c": 6.0, "alpha": 0.6, "doubt": 1.0, "tokens"
 
 
 def test_a_draft_that_is_always_right_is_told_in_words():
-    """A sure draft guesses what follows all of its window, and nothing else."""
+    """A confident draft guesses only what follows its whole window."""
     result = simulate("ssd", text="a b c d e f g h i j", **RIGHT)
     view = sequences(result)
     view.slider.value = 0

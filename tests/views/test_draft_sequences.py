@@ -1,4 +1,4 @@
-"""What a reader sees of several sequences at once: in a lane, and round by round.
+"""Several sequences at once as a reader sees them: in a lane, and round by round.
 
 Judged from the finished SVG and text, against a trace made by hand.
 """
@@ -22,7 +22,7 @@ OUTCOMES = ("accepted", "rejected", "discarded", "dropped")
 
 
 def operation(ts, device, op, round, tokens, outcome=(), **counts) -> Event:
-    """An operation that takes a second."""
+    """An operation of one second."""
     return event_of(
         ts, 1.0, device, op, round, round, tokens, outcome, "virtual", **counts
     )
@@ -41,9 +41,9 @@ def hand_made_run():
 
         round   window   sequences           the target
         0                a                   wants " a": right
-        1                b c   or   c d      wants " c": the second one goes on
-        2       d        e f   or   f f      wants " e" in place of the window's " d",
-                                             so nobody looks at the sequences
+        1                b c   or   c d      wants " c": the second one continues
+        2       d        e f   or   f f      wants " e" rather than the window's " d",
+                                             so the sequences are not looked at
     """
     events = [
         operation(
@@ -98,7 +98,7 @@ def run_with_changing_numbers_of_sequences():
 
 
 def numbers_of_sequences(result) -> list[int]:
-    """Of every drafting in a run."""
+    """The cells of every drafting in a run."""
     operations = result.trace.operations
     return [len(event.sequences) for event in operations if event.is_drafting]
 
@@ -142,7 +142,7 @@ def test_rows_of_a_lane_stay_inside_it_and_never_overlap_in_time():
 
 
 def share_a_row(cell, other) -> bool:
-    """Whether two cells that are not the same overlap vertically."""
+    """Whether two different cells overlap vertically."""
     is_same = (cell.x, cell.y) == (other.x, other.y)
     overlap = cell.y < other.bottom - 0.02 and other.y < cell.bottom - 0.02
     return overlap and not is_same
@@ -197,7 +197,7 @@ def test_bars_are_as_long_as_chances_and_theta_stands_where_its_own_would_end():
     bars = rectangles(picture, "chance")
     (theta,) = elements(picture, "line", "theta")
 
-    # The first sequence has the chance 0.5.
+    # The first sequence has probability 0.5.
     length_of_1 = bars[0].width / 0.5
     assert [bar.width / length_of_1 for bar in bars] == pytest.approx([0.5, 0.25, 0.25])
     theta_length = number(theta, "x1") - bars[0].x

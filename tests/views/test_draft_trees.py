@@ -1,4 +1,4 @@
-"""What a reader sees of a drafted tree: in a lane, and round by round.
+"""A drafted tree as a reader sees it: in a lane, and round by round.
 
 Judged from the finished SVG and text, against a trace made by hand.
 """
@@ -71,12 +71,12 @@ def run_with_tree(outcome: tuple[str, ...], committed: tuple[int, ...]):
 
 
 def run_that_follows_c():
-    """The target takes " c", then writes " e" in place of " d"."""
+    """The target accepts " c", then writes " e" instead of " d"."""
     return run_with_tree(("discarded", "discarded", "accepted", "rejected"), (3, 5))
 
 
 def run_that_follows_a_and_b():
-    """The target takes " a" and " b", and the text ends."""
+    """The target accepts " a" and " b", and the text ends."""
     return run_with_tree(("accepted", "accepted", "discarded", "discarded"), (1, 2))
 
 
@@ -105,7 +105,7 @@ def test_nodes_stand_behind_their_parents_and_only_the_way_has_colours():
     edges = elements(picture, "path", "edge")
     dark_edges = [edge for edge in edges if edge.get("stroke-width") == "2.5"]
     assert len(edges) == 4
-    assert dark_edges == edges[3:]  # the way is drawn on top
+    assert dark_edges == edges[3:]  # the path is drawn on top
 
 
 def test_no_two_nodes_of_a_wide_tree_overlap_and_all_are_inside():

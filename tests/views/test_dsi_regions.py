@@ -15,7 +15,7 @@ PINK = {"#b5427f", "#d987b0", "#f2cfe1"}  # slower than plain decoding
 
 
 def regions_at(**values):
-    """The maps with some sliders elsewhere than by default."""
+    """The maps with some sliders away from their defaults."""
     controls = {}
     for name, (low, high, step, default) in CONTROLS.items():
         controls[name] = (low, high, step, values.get(name, default))
@@ -23,7 +23,7 @@ def regions_at(**values):
 
 
 def cells_by_colour(svg: str) -> list[dict[str, int]]:
-    """Of each map: how many cells have a colour."""
+    """The number of cells of a colour in each map."""
     maps = []
     for group in elements(svg, "g"):
         if group.get("shape-rendering"):
@@ -32,7 +32,7 @@ def cells_by_colour(svg: str) -> list[dict[str, int]]:
 
 
 def cells(path: str) -> int:
-    """How many cells a path encloses: each row of them begins with h and its length."""
+    """The number of cells in a path: each row of them begins with h and its length."""
     return sum(int(length) for length in re.findall(r"h(\d+)", path))
 
 
@@ -41,8 +41,8 @@ def slower_cells(map_cells: dict[str, int]) -> int:
 
 
 def test_with_one_draft_si_loses_exactly_where_it_is_right_less_often_than_its_cost():
-    """(1 + a) / (1 + s) < 1 where a < s: of 100 x 100 middles 4,950, the diagonal is a
-    draw."""
+    """(1 + a) / (1 + s) < 1 if a < s: at 4,950 of 100 x 100 centres; the diagonal is a
+    tie."""
     si, _ = cells_by_colour(regions_at(gamma=1).picture())
     assert slower_cells(si) == 4950
     assert sum(si.values()) == 10_000

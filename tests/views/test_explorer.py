@@ -16,7 +16,7 @@ from speclib import SpeclibError, compare, simulate
 
 
 def test_a_network_makes_a_target_pass_longer_by_a_round_trip():
-    """Of 0.1 s and two messages of 0.02 s: 0.14 s. All drafts are right."""
+    """A pass of 0.1 s and two messages of 0.02 s: 0.14 s. All drafts are right."""
     asked = {"gamma": 5, "c": 5.0, "alpha": 1.0, "network": 0.02}
     a_token = 0.14
     of_speculative = 6 * a_token / (5 * 0.02 + 0.14)
@@ -59,7 +59,7 @@ def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
 
 
 def test_simulate_can_be_explored_with_the_controls_that_stand_there_by_default():
-    """They have a draft length, which plain decoding, the baseline, has not."""
+    """They have a draft length, unlike plain decoding, the baseline."""
     view = explorer(simulate)
     assert [run.trace.meta["method"] for run in view.simulated()] == [
         "autoregressive",
@@ -108,16 +108,16 @@ def test_in_a_notebook_many_draws_follow_by_themselves():
         assert view.rows()[2].draws == "–"
         async with asyncio.timeout(HANG):
             while "mean" not in view.figures.value:
-                await asyncio.sleep(0)  # lets the draws go on
+                await asyncio.sleep(0)  # lets the draws continue
         return view
 
     view = asyncio.run(open_notebook())
     view.controls["gamma"].value = 2
-    assert view.rows()[2].draws == "–"  # they were of another draft length
+    assert view.rows()[2].draws == "–"  # they had another draft length
 
 
 def race(**options):
-    """Lesson 00's: what a partial has fixed is known to theory, too."""
+    """As in lesson 00: theory also knows the arguments that a partial has fixed."""
     simulated = partial(compare, "speculative", gamma=4, c=5.0, tokens=20)
     sliders = {"alpha": (0.0, 1.0, 0.05, 0.8)}
     return explorer(simulated, sliders, columns=("as_drawn", "expected"), **options)

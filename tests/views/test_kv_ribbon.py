@@ -1,4 +1,4 @@
-"""The ribbons of KV caches: a box for every place, and what keys and the slider do."""
+"""The ribbons of KV caches: a box for every position, the keys and the slider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def press(picture, key: str) -> None:
 
 
 def boxes(picture, kind: str) -> list:
-    """The boxes of a kind, but for the one in the legend, which comes last."""
+    """The boxes of a kind, except for the one in the legend, which comes last."""
     return elements(picture.svg, "rect", kind)[:-1]
 
 
@@ -36,7 +36,7 @@ def test_there_is_a_box_for_every_place_of_every_cache(run):
     prompt = run.trace.prompt_length
     for step, moment in enumerate(cache_moments(run.trace)[:9], 1):
         ribbon.slider.value = step
-        hidden = max(0, prompt - 2)  # places of the prompt, left of the first column
+        hidden = max(0, prompt - 2)  # positions of the prompt, left of the first column
         for kind in ("exact", "stale"):
             places = 0
             for kinds in moment.kinds.values():
@@ -52,14 +52,14 @@ def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
         for step, moment in enumerate(steps, 1)
         if moment.event.op == COMMIT and "stale" in moment.kinds["draft"]
     )
-    assert picture.step == rejecting  # it begins with what is worth seeing
+    assert picture.step == rejecting  # it begins at the first interesting step
     assert boxes(picture, "stale")
     assert not boxes(picture, "cut")
     assert picture.spoken.startswith("The text grows by")
     assert "Stale: " in picture.spoken
 
     count = steps[rejecting - 1].kinds["draft"].count("stale")
-    picture.step = rejecting + 1  # the draft model goes on
+    picture.step = rejecting + 1  # the draft model continues
     assert f"draft: cuts off {count} place" in picture.spoken
     assert elements(picture.svg, "rect", "scissors")
 

@@ -23,7 +23,7 @@ def test_bars_are_as_long_as_their_parts_last_and_both_passes_share_an_axis():
 
     attentions = rectangles(picture, "attention")
     (width,) = {attention.width for attention in attentions}
-    # Less the white gap between two bars.
+    # Minus the white gap between two bars.
     assert width / exact_pass.width == pytest.approx(0.66 / 32, rel=0.06)
 
     assert len(attentions) == 32 + 32

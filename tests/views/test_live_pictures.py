@@ -1,4 +1,4 @@
-"""Accept bars and coins: what is seen, what a drag, a key or a button does."""
+"""Accept bars and coins: what they show, and what a drag, a key or a button does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from speclib.drawing.text_in_pictures import text_width
 
 P, Q = (0.5, 0.2, 0.3), (0.2, 0.6, 0.2)
 WORDS = ("a", "b", "c")
-MARGIN = 16  # pixels between the edge of a picture and what stands on it
+MARGIN = 16  # pixels between the edge of a picture and its content
 
 
 def bars():
@@ -35,7 +35,7 @@ def happen(picture, **what):
 
 
 def handles(picture) -> dict:
-    """The parts that can be taken hold of, by their names."""
+    """The parts that can be dragged, by name."""
     parts = {}
     for group in elements(picture.svg, "g"):
         name = group.get("data-handle")
@@ -45,7 +45,7 @@ def handles(picture) -> dict:
 
 
 def heights(picture, kind: str) -> list[float]:
-    """Of all boxes of a kind, in pixels."""
+    """The boxes of a kind, in pixels."""
     boxes = elements(picture.svg, "rect", kind)
     return [float(box.get("height")) for box in boxes]
 
@@ -122,7 +122,7 @@ def test_arrow_keys_move_the_bar_that_has_the_focus():
 
 
 def test_a_key_that_was_pressed_often_moves_a_bar_so_many_steps():
-    """While Python drew, the page counted: no press is lost."""
+    """The page counts while Python draws, so no press is lost."""
     picture = bars()
     up = {"kind": "key", "handle": "p-2", "key": "ArrowUp", "times": 12}
     down = {"kind": "key", "handle": "p-2", "key": "ArrowDown", "times": 5}
@@ -132,7 +132,7 @@ def test_a_key_that_was_pressed_often_moves_a_bar_so_many_steps():
 
 
 def test_a_picture_that_fails_still_answers():
-    """Or the page would wait for ever before it sends what comes next."""
+    """Otherwise the page would wait forever before it sends the next action."""
     picture = bars()
     with pytest.raises(ValueError, match="unpack"):
         happen(picture, kind="drag", handle="nothing", x=0, y=0)

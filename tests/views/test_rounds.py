@@ -1,4 +1,4 @@
-"""One round at a time: what is drawn is what the trace says, and the words agree."""
+"""One round at a time: the drawing and the words agree with the trace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run():
 
 
 def is_drafting(shown) -> bool:
-    """Whether the text goes on after the window, so that something is drafted there."""
+    """Whether the text continues after the window, so that the round has new drafts."""
     return len(shown.before) + len(shown.window) < TOKENS
 
 
@@ -36,25 +36,25 @@ OUTCOMES = ("accepted", "rejected", "discarded", "waiting")
 
 
 def drafts_of(svg: str) -> list:
-    """The boxes of the drafts, which stand highest."""
+    """The boxes of the drafts, which are the top row."""
     return [box for box in rectangles(svg, *OUTCOMES) if box.y == 110]
 
 
 def cells(picture, kind: str) -> int:
-    """How many drafts of an outcome there are."""
+    """The number of drafts with an outcome."""
     return [draft.kind for draft in drafts_of(picture.svg)].count(kind)
 
 
 # -- the rounds of a trace -------------------------------------------------------------
 def test_windows_are_replayed_from_the_trace_as_pearls_page_has_them(run):
-    """A round leaves gamma - 1 drafts where all passed, and none after a rejection."""
+    """A round leaves gamma - 1 drafts if all pass, and none after a rejection."""
     text = ()
     window = ()
     for shown in window_rounds(run.trace):
         assert shown.before == text
         assert shown.window == window
         assert shown.rows == len(window) + 1
-        # Of all drafts the first new one is tested early, while there are new ones.
+        # The first new draft is tested early, as long as a round has new drafts.
         assert shown.early == (len(window) if is_drafting(shown) else None)
         tested = shown.outcomes[: shown.rows]
         accepted = tested.count("accepted")

@@ -1,4 +1,4 @@
-"""The page of a table: its answer, its dots, what the paper says, and all numbers."""
+"""The page of a table: its answer, its dots, the paper's claims, and all numbers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ ELSEWHERE = LedgerLine(
 def measured() -> TableResult:
     """Table 1 with two prompts of every measured cell, on a machine called "here".
 
-    Plain decoding writes 8 / (4.5 - 0.5) = 2 tokens a second after the first; a method
-    8 / (2 - 0.5) = 5.33 and 8 / (2.5 - 0.5) = 4. So each speed-up is 2.667 and 2, and
-    its geometric mean 2.309.
+    Plain decoding writes 8 / (4.5 - 0.5) = 2 tokens a second after the first commit, a
+    method 8 / (2 - 0.5) = 5.33 and 8 / (2.5 - 0.5) = 4. So the speed-ups are 2.667 and
+    2, with the geometric mean 2.309.
     """
     table = load_paper("pearl").table("table-1")
     cells = cells_to_run(table, ("measured",))
@@ -64,7 +64,7 @@ def text_of(result: TableResult, others=()) -> str:
 
 
 def predicted(row: str, values: dict[str, float]) -> TableResult:
-    """PEARL's Table 1 as printed, with predictions for one row alone."""
+    """PEARL's Table 1 as printed, with predictions for only one row."""
     table = load_paper("pearl").table("table-1")
     result = fill(table, [], Known.of_rows([]), "", ())
     for column, value in values.items():
@@ -91,7 +91,7 @@ def test_the_answer_says_how_far_the_prediction_is_from_print(value, answer):
 
 
 def committed(name: str) -> list[dict[str, str]]:
-    """The lines on PEARL's Table 1 of a committed file."""
+    """The lines of a committed file about PEARL's Table 1."""
     with (paths.ROOT / "reports" / name).open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     return [x for x in lines if (x["paper"], x["item"]) == ("pearl", "table-1")]
@@ -99,7 +99,7 @@ def committed(name: str) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def ledger() -> dict[tuple[str, str, str], float]:
-    """Its speed-ups, by method, pair and kind."""
+    """The ledger's speed-ups, by method, pair and kind."""
     return {
         (line["row"], line["column"], line["kind"]): float(line["value"])
         for line in committed("ledger.csv")
@@ -113,7 +113,7 @@ def report() -> str:
 
 
 def test_pearls_answer_is_what_the_ledger_and_the_claims_say(ledger, report):
-    """Its differences and gains, worked out here from the two committed files."""
+    """The page's differences and gains, computed here from the two committed files."""
     pairs = [pair for row, pair, kind in ledger if (row, kind) == (PEARL, "paper")]
 
     def off_print(method: str, pair: str) -> float:
@@ -196,7 +196,7 @@ def test_the_dots_stand_where_their_numbers_are():
     head, first, second, *_ = plot.splitlines()
     assert first.index("○") == head.index(" 2 ") + 1
     assert first.index("○") < first.index("●")
-    assert "◉" in second  # printed and predicted at one place
+    assert "◉" in second  # printed and predicted at the same position
 
     figure = show(predicted("PEARL (ours)", values)).figure
     by_name = {trace.name: trace for trace in figure.data}
@@ -255,7 +255,7 @@ def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them()
 
 
 def test_a_page_says_cause_by_cause_why_the_measured_run_differs(measured):
-    """From 2.0 in print by 1.8 and 1.5 to 1.4: -0.2 is the print's, then -0.3, -0.1."""
+    """From 2.0 in print over 1.8 and 1.5 to 1.4: differences of -0.2, -0.3 and -0.1."""
     levels = {"printed": 2.0, "beyond its tables": 1.8, "predicted": 1.8}
     causes = {**levels, "cost ratio": 1.5, "not explained": 1.4}
     way = Reconciled("pearl", tuple(Cause(*cause) for cause in causes.items()))
@@ -274,7 +274,7 @@ def test_a_page_says_cause_by_cause_why_the_measured_run_differs(measured):
 
 # -- what the paper says ---------------------------------------------------------------
 def test_what_a_stand_in_cannot_say_is_not_comparable_and_has_no_mark(measured):
-    """That small models reach 2.31 does not refute that the paper's reached 4.43."""
+    """Small models that reach 2.31 do not refute the paper's 4.43."""
     text = text_of(measured)
     claim = "PEARL is up to 4.43 times as fast as plain decoding"
     line = next(line for line in text.splitlines() if claim in line)

@@ -1,1 +1,1 @@
-"""Figures of a paper, in plotly."""
+"""A paper's figures, in plotly."""

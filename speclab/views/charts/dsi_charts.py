@@ -22,12 +22,12 @@ from .look import COLOURS, with_look
 PINK = "#d6498f"
 WHITE = "#f4f4f2"
 BLUE = "#1f5fa8"
-OUTLINE = "#3b3f46"  # of the region where something is slower
+OUTLINE = "#3b3f46"  # of the region that is slower
 
 LARGEST_LOG = 2.0  # log2 of the speed-up at which colours end
-EVEN = 0.999  # speed-up at the outline; at 1, rounding would draw it where all is 1
-SMALLEST_SPAN = 5.0  # per cent: a smaller difference is not stretched to full colour
-DECIMALS = 3  # of the numbers that a heatmap carries
+EVEN = 0.999  # speed-up at the outline; at 1, rounding would outline areas of exactly 1
+SMALLEST_SPAN = 5.0  # per cent; smaller differences do not reach the full colour
+DECIMALS = 3  # of a heatmap's numbers
 
 HEATMAPS_ACROSS = 3
 HEATMAP_HEIGHT = 320  # pixels of a line of panels
@@ -51,11 +51,11 @@ class Heatmap(NamedTuple):
 
 
 def speedup_heatmaps(result: TableResult) -> go.Figure:
-    """The figure's panels by the rules, then the method's code, then by how much the
-    code's time is off that of the rules.
+    """The figure's panels by the paper's rules, the method's code, and by how much the
+    code's time differs from the rules' time.
 
-    Axes are as in the print, with the acceptance rate upwards. Pink is slower, white
-    even, blue faster; an outline stands where slower begins. Empty for a table whose
+    Axes are as printed, with the acceptance rate upwards. Pink is slower, white equal,
+    blue faster; an outline surrounds the slower region. Empty for a table whose
     heatmaps were not computed.
     """
     maps = result.figure
@@ -96,7 +96,7 @@ def _add_to_panel(figure: go.Figure, panel: int, trace: BaseTraceType) -> None:
 
 
 def _difference_title(maps: HeatmapFigure) -> str:
-    """The last panel's title, with the smallest and largest difference."""
+    """The last panel's title, with the smallest and the largest difference."""
     percent = 100 * maps.difference
     span = f"{percent.min():.0f} to {percent.max():.0f} % longer"
     span = span.replace("-0 ", "0 ").replace("0 to 0 %", "0 %")
@@ -135,7 +135,7 @@ def _speedup_traces(heatmap: Heatmap, *, has_scale: bool) -> list[BaseTraceType]
 
 
 def _difference_trace(maps: HeatmapFigure) -> go.Heatmap:
-    """By how many per cent the code takes longer than the rules say."""
+    """By how many per cent the code takes longer than the rules predict."""
     percent = 100 * maps.difference
     span = max(SMALLEST_SPAN, float(abs(percent).max()))
     return go.Heatmap(
@@ -162,10 +162,10 @@ LINE_HEIGHT = 28  # pixels of a line of dots
 
 
 def dots_by_accounting(result: TableResult) -> go.Figure:
-    """A line per column, a dot per row, a bar at their mean: what a choice of
-    accounting does to all rows.
+    """A line per column, a dot per row, a bar at their mean: the effect of a choice of
+    accounting on all rows.
 
-    The first line is what Table 1 prints for the same rows.
+    The first line shows Table 1's printed numbers for the same rows.
     """
     table = result.table
     printed = {}

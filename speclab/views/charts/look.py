@@ -1,6 +1,6 @@
-"""What all charts share: colours, and the look.
+"""The look that all charts share, and their colours.
 
-Backgrounds are transparent. Lines and text are a grey that reads on light and on dark
+Backgrounds are transparent. The grey of lines and text can be read on light and on dark
 pages. Knows no form of chart.
 """
 
@@ -19,7 +19,7 @@ COLOURS = {
 }
 DASHES = {"paper": "dot", "virtual": "solid", "emulated": "dash", "measured": "dashdot"}
 
-# For names that are no kinds.
+# For names that are not kinds.
 PALETTE = ("#a6aab2", "#e0a33e", "#7aa6a1", "#c58fb5", "#8fb36b", "#5a56c9")
 SHADES = (*PALETTE, "#c9584c", "#6d7f95")
 INK = "#7d838e"
@@ -28,18 +28,18 @@ LINE = "rgba(128,132,142,0.25)"
 PANEL_HEIGHT = 250  # pixels
 LONG_LABEL = 12  # letters; a longer label is broken into two lines
 
-# What the legend takes, in pixels.
+# Sizes of the legend, pixels.
 LETTER_WIDTH = 7
-LEGEND_KEY_WIDTH = 46  # of a name's line or square, with the gap before the next name
+LEGEND_KEY_WIDTH = 46  # of a name's line or square and the gap to the next name
 NARROW_PAGE = 700
 LEGEND_LINE_HEIGHT = 22
 
 
 def with_look(figure: go.Figure, lines: int, unit: str, below: str = "") -> go.Figure:
-    """The figure with its look; every chart ends here.
+    """The figure with the shared look; the last step of every chart.
 
-    ``lines``: of panels, one under the other. ``unit`` is written beside the outer y
-    axes, ``below`` under the lowest panels.
+    ``lines``: the number of rows of panels. ``unit``: title of the leftmost y axes.
+    ``below``: title of the lowest x axes.
     """
     legend_height = 42 + LEGEND_LINE_HEIGHT * _legend_lines(figure)
     axis = {
@@ -77,12 +77,12 @@ def with_look(figure: go.Figure, lines: int, unit: str, below: str = "") -> go.F
 
 
 def _y_axis_of(x_axis: go.layout.XAxis) -> str:
-    """The name in the layout of the y axis at which an x axis stands."""
+    """The layout's name for the y axis that belongs to an x axis."""
     return (x_axis.anchor or "y").replace("y", "yaxis")
 
 
 def _legend_lines(figure: go.Figure) -> int:
-    """Lines that the legend takes on a narrow page; at least one."""
+    """The number of lines of the legend on a narrow page; at least one."""
     width = 0
     for trace in figure.data:
         if trace.name and trace.showlegend is not False:
@@ -91,7 +91,7 @@ def _legend_lines(figure: go.Figure) -> int:
 
 
 def wrap_label(label: str) -> str:
-    """A label of an axis; a long one on several lines, so that none is turned."""
+    """An axis label; a long one is wrapped, so that none is rotated."""
     if " / " in label:
         return label.replace(" / ", "<br>")
     if len(label) > LONG_LABEL:

@@ -1,10 +1,10 @@
-"""The chart of a table, as a plotly figure: the table's file says which, by name.
+"""The chart of a table as a plotly figure; the table's file names it.
 
-A table's TOML file says ``chart = "lines_over_windows"``; ``CHARTS`` has the functions
-by these names. A table without the key has no chart, but its dots in
-``views.tables.dot_plot``. Every chart is a few panels of bars or lines, drawn by plotly
-express from a frame with a line per number. Reads numbers of tables; knows no run and
-no file.
+A table's TOML file has, for example, ``chart = "lines_over_windows"``, and ``CHARTS``
+maps these names to functions. A table without the key has no chart; its page shows the
+dot plot of ``views.tables.dot_plot``. Every chart is a few panels of bars or lines,
+drawn by plotly express from a frame with a row per number. Reads numbers of tables;
+knows no run and no file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from speclib.errors import unknown_name
 from . import dsi_charts
 from .look import COLOURS, DASHES, PALETTE, SHADES, with_look, wrap_label
 
-ACROSS = 3  # panels beside each other, at most
+ACROSS = 3  # panels side by side, at most
 DOUBLING = 0.30103  # log10 of 2
 
 
 # -- the numbers -----------------------------------------------------------------------
 def numbers_of(result: TableResult) -> pd.DataFrame:
-    """A line per number, in the order of the table's columns, rows and kinds."""
+    """A row per number, in the order of the table's columns, rows and kinds."""
     table = result.table
     cells = [cell for values in result.values.values() for cell in values]
     rows = dict.fromkeys([*table.row_labels, *(row for row, _ in cells)])
@@ -48,7 +48,7 @@ def numbers_of(result: TableResult) -> pd.DataFrame:
 
 
 def unit_of_column(table: Table, column: str) -> str:
-    """The unit of a column's numbers: its own, or that of the table."""
+    """The unit of a column's numbers: its own, or the table's."""
     return str(table.column.get(column, {}).get("unit", table.unit))
 
 
@@ -75,7 +75,7 @@ def draw(
     """The numbers in panels, drawn by ``form``, a function of plotly express.
 
     ``panel``, ``x``, ``y`` and ``name`` are columns of ``numbers``: the panel's title,
-    the axes, and what the legend says. ``below`` is written under the lowest panels.
+    the axes, and the legend. ``below``: title of the lowest x axes.
     """
     if numbers.empty:
         return go.Figure()
@@ -112,7 +112,7 @@ def draw(
 
 
 def bars_over_iterations(result: TableResult) -> go.Figure:
-    """A bar per iteration, and a line at the window that a fixed length would use."""
+    """A bar per iteration, and a line at the fixed window."""
     numbers = numbers_of(result)
     numbers = numbers.assign(iteration=numbers.row.astype(int))
     figure = draw(
@@ -150,7 +150,7 @@ def draw_lines(
     dashes: Mapping[str, str] = DASHES,
     **options: Any,
 ) -> go.Figure:
-    """Panels of lines with a dot per number; further options are those of ``draw``."""
+    """Panels of lines with a dot per number; for further options see ``draw``."""
     figure = draw(
         px.line,
         result,
@@ -190,8 +190,8 @@ def lines_over_windows(result: TableResult) -> go.Figure:
 def lines_over_rows(result: TableResult) -> go.Figure:
     """A panel per column, a line per kind over row labels that are numbers.
 
-    A column whose label is a number, too, says of what. Where the printed numbers come
-    from a formula, the legend has it.
+    If a column's label is a number, too, the panel's title says what it counts. If a
+    formula gave the printed numbers, the legend shows it.
     """
     table = result.table
     names = {kind: kind for kind in result.kinds}
@@ -221,8 +221,8 @@ def lines_over_rows(result: TableResult) -> go.Figure:
 
 
 def lines_over_budgets(result: TableResult) -> go.Figure:
-    """A panel per column, a line per kind: by how many per cent the speed at a budget
-    is off that at the budget c."""
+    """A panel per column, a line per kind: the difference in per cent of the speed at a
+    budget from the speed at budget c."""
     numbers = numbers_of(result)
     at_c = numbers[numbers.row == "c"].set_index(["column", "kind"]).value
     numbers = numbers.join(at_c.rename("at_c"), on=["column", "kind"], how="inner")
@@ -242,9 +242,11 @@ def lines_over_budgets(result: TableResult) -> go.Figure:
 
 
 def lines_over_lengths(result: TableResult) -> go.Figure:
-    """A panel per unit, a line per column and kind over the number of tokens with which
-    a row's label begins; that axis is logarithmic. Empty where no row
-    begins so."""
+    """A panel per unit, a line per column and kind over the number of tokens.
+
+    The number begins a row's label, and its axis is logarithmic. Empty if no row's
+    label begins with a number.
+    """
     numbers = numbers_of(result)
     numbers = numbers[numbers.row.str[0].str.isdigit()]
     numbers = numbers.assign(
@@ -276,8 +278,7 @@ def lines_over_layers(result: TableResult) -> go.Figure:
     """A panel per unit and kind, a line per column over the number of layers that are
     computed at once.
 
-    A second calibration, or the same of another model, is the dotted line of the same
-    colour.
+    A second calibration, or another model, has a dotted line in the same colour.
     """
     table = result.table
     metrics = {}
@@ -313,7 +314,7 @@ def lines_over_layers(result: TableResult) -> go.Figure:
 
 
 def _subject(column: str) -> str:
-    """What two columns share that differ in calibration or model."""
+    """The part of a column's label without calibration and model."""
     return column.split(",")[0].split(": ")[-1]
 
 
@@ -334,10 +335,10 @@ CHARTS: dict[str, Callable[[TableResult], go.Figure]] = {
 
 
 def chart(result: TableResult) -> go.Figure | None:
-    """The chart that the table's file names; None where the table says it all.
+    """The chart that the table's file names; None if it names none.
 
-    A chart is also None where the numbers that it would show are missing. Raises
-    UnknownName for a chart that is not in ``CHARTS``.
+    Also None if the chart's numbers are missing. Raises UnknownName for a chart that is
+    not in ``CHARTS``.
     """
     table = result.table
     if table.chart is None:

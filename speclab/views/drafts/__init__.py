@@ -1,1 +1,1 @@
-"""What a draft model wrote in one round, in pictures: several sequences, or a tree."""
+"""Pictures of one round's draft: several sequences, a tree, or branches."""

@@ -1,8 +1,7 @@
 """What a draft model wrote in one round, and what the target model made of it.
 
-A round's draft is either several sequences, or a tree, or a branch for each outcome of
-the target's test that was guessed. Reads a trace. Knows no picture,
-method, clock or notebook.
+A round's draft is several sequences, a tree, or a branch for each guessed outcome of
+the target's test. Reads a trace. Knows no picture, method, clock or notebook.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from speclib.drawing.timeline.run import TimelineRun
 from speclib.errors import BadValue
 from speclib.trace.events import Event
 
-# A part for each token, by what became of it: "text" was committed before the round. Of
-# the drafted tokens "accepted" and "rejected" were tested; "unread" were not.
+# A part for each token, by what happened to it. "text" was committed before the round.
+# Drafted tokens that were tested are "accepted" or "rejected"; the others are "unread".
 MarkedText: TypeAlias = list[TextPart]
 
 
@@ -25,9 +24,9 @@ MarkedText: TypeAlias = list[TextPart]
 class DraftedRound:
     """A round, its draft, and what the target model made of it.
 
-    ``draft`` is the event of the drafting, and ``window`` what was drafted before and
-    tested meanwhile. ``committed`` is what the round added to the text ``before``: the
-    tokens that were accepted, then the target's own token.
+    ``draft`` is the drafting event. ``window`` are the tokens drafted before it, which
+    the target tests meanwhile. ``committed`` are the tokens that the round added to the
+    text ``before``: the accepted ones, then the target's own token.
     """
 
     run: TimelineRun
@@ -42,22 +41,22 @@ class DraftedRound:
 
     @property
     def position(self) -> int:
-        """How many tokens were written before the round."""
+        """The number of tokens committed before the round."""
         return len(self.before)
 
     @property
     def width(self) -> int:
-        """How many sequences, nodes of a level or branches there are."""
+        """The number of sequences or branches, or of nodes on the widest level."""
         raise NotImplementedError
 
     @property
     def accepted(self) -> int:
-        """How many tokens of the window the target would have written itself."""
+        """The number of window tokens that the target accepted."""
         return common_beginning(self.window, self.committed)
 
     @property
     def payload(self) -> Any:
-        """What the event of the drafting shows beyond its tokens."""
+        """What the drafting event records in addition to its tokens."""
         return self.draft.payload
 
     def piece(self, token: int) -> str:
@@ -65,11 +64,11 @@ class DraftedRound:
         return self.run.piece(token)
 
     def word(self, token: int) -> str:
-        """A token as it stands in a cell."""
+        """A token as its cell shows it."""
         return token_label(self.piece(token))
 
     def outcome_in_window(self, place: int) -> str:
-        """What became of a token of the window: accepted, rejected or unread."""
+        """What happened to a window token: accepted, rejected or unread."""
         if place < self.accepted:
             return "accepted"
         is_replaced = place == self.accepted and place < len(self.committed)
@@ -84,7 +83,7 @@ class DraftedRound:
         return parts
 
     def summary(self) -> str:
-        """How large the draft is."""
+        """The size of the draft."""
         raise NotImplementedError
 
     def verdict(self) -> str:
@@ -129,18 +128,18 @@ class SequencesRound(DraftedRound):
 
     @property
     def chances(self) -> tuple[float, ...]:
-        """The chance that the draft model gave the first token of each sequence."""
+        """The draft model's probability of each sequence's first token."""
         chances: tuple[float, ...] = self.payload.chances
         return chances
 
     @property
     def chance_of_others(self) -> float:
-        """The chance of all first tokens for which there is no sequence."""
+        """The total probability of the first tokens that have no sequence."""
         return 1 - sum(self.chances)
 
     @property
     def chosen_sequence(self) -> int | None:
-        """Which sequence begins with the target's own token, if one does."""
+        """The sequence that begins with the target's own token, if any."""
         outcomes = self.draft.first_outcomes
         return outcomes.index("accepted") if "accepted" in outcomes else None
 
@@ -150,10 +149,10 @@ class SequencesRound(DraftedRound):
         return len(self.draft.sequences)
 
     def outcome(self, sequence: int, position: int) -> str:
-        """What became of a token: accepted, rejected, discarded, or dropped.
+        """What happened to a token: accepted, rejected, discarded or dropped.
 
-        Dropped are all tokens of the sequences that did not go on. Where none went on,
-        the likeliest stands for what became of them.
+        The tokens of sequences that did not continue are dropped. If no sequence
+        continued, the likeliest one shows what happened to them.
         """
         if sequence != (self.chosen_sequence or 0):
             return "dropped"
@@ -210,7 +209,7 @@ class TreeRound(DraftedRound):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """How many nodes come before each node on its path from the text's end."""
+        """Each node's depth: the number of nodes before it on its path."""
         return self.draft.depths
 
     @property
@@ -220,12 +219,12 @@ class TreeRound(DraftedRound):
 
     @property
     def width(self) -> int:
-        """The most nodes of a level."""
+        """The number of nodes on the widest level."""
         return max(self.levels.count(level) for level in self.levels)
 
     @property
     def leaves(self) -> list[int]:
-        """The nodes without children, in their order."""
+        """The nodes without children, in drafting order."""
         parents = set(self.parents)
         return [node for node in range(len(self.tokens)) if node not in parents]
 
@@ -237,7 +236,7 @@ class TreeRound(DraftedRound):
         return outcome
 
     def label(self, node: int) -> str:
-        """A node's text; its blanks are shown if a sibling differs in them alone."""
+        """A node's text; shows its blanks if a sibling differs only in them."""
         siblings = []
         for other, parent in enumerate(self.parents):
             if parent == self.parents[node] and other != node:
@@ -248,7 +247,7 @@ class TreeRound(DraftedRound):
         return label
 
     def summary(self) -> str:
-        """How large the tree is."""
+        """The size of the tree."""
         levels = counted(self.depth, "level")
         return f"a tree of {len(self.tokens)}: {levels}, at most {self.width} wide"
 
@@ -270,21 +269,21 @@ class TreeRound(DraftedRound):
 
 
 class ForkRound(DraftedRound):
-    """A round in which the draft model wrote a branch for each outcome that it guessed.
+    """A round in which the draft model wrote a branch for each guessed outcome.
 
     ::
 
         before      window      branches
-        a b c d     w1 w2       (0, x): x1 x2      should w1 fail, and x be written
-                                (1, y): y1 y2      should w1 pass, and y be written
-                                (2, z): z1 z2      should both pass
+        a b c d     w1 w2       (0, x): x1 x2      if w1 fails and x is written
+                                (1, y): y1 y2      if w1 passes and y is written
+                                (2, z): z1 z2      if both pass
     """
 
     @property
     def branches(self) -> list[tuple[Any, tuple[int, ...]]]:
-        """Each outcome that was guessed, with what was drafted for it.
+        """Each guessed outcome, with the tokens drafted for it.
 
-        An outcome has ``accepted`` and ``token``, as ``core.verification.Outcome``.
+        An outcome has ``accepted`` and ``token``; see ``core.verification.Outcome``.
         """
         return list(self.payload.branches(self.draft.tokens))
 
@@ -295,41 +294,41 @@ class ForkRound(DraftedRound):
 
     @property
     def length(self) -> int:
-        """How many tokens each of them has."""
+        """The number of tokens in each branch."""
         return len(self.branches[0][1])
 
     @property
     def own(self) -> int | None:
-        """The target's own token; None where the text ended before it."""
+        """The target's own token; None if the text ended before it."""
         if len(self.committed) == self.accepted:
             return None
         return self.committed[self.accepted]
 
     @property
     def hit(self) -> int | None:
-        """The branch that was drafted for what the target said; None for a miss."""
+        """The branch drafted for the actual outcome; None for a miss."""
         for number, (outcome, _) in enumerate(self.branches):
             if outcome == (self.accepted, self.own):
                 return number
         return None
 
     def outcome(self, branch: int, place: int) -> str:
-        """What became of a branch's token: dropped, if its branch is not followed."""
+        """What happened to a branch's token: dropped if its branch was not chosen."""
         if branch != self.hit:
             return "dropped"
         return self.draft.outcome[branch * self.length + place]
 
     def text(self) -> MarkedText:
-        """The tokens before the window, which the picture shows by itself."""
+        """The tokens before the window; the picture draws the window separately."""
         return super().text()[: len(self.before)]
 
     def summary(self) -> str:
-        """How many outcomes were guessed."""
+        """The number of guessed outcomes."""
         number = counted(self.width, "outcome")
         return f"{number} guessed, {counted(self.length, 'token')} drafted for each"
 
     def verdict(self) -> str:
-        """What the target said, and whether it had been guessed."""
+        """The actual outcome, and whether it had been guessed."""
         if self.own is None:
             return "the text ends before the target's own token"
         own = self.word(self.own)
@@ -353,7 +352,7 @@ class ForkRound(DraftedRound):
 def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
     """Every round in which the draft model wrote sequences, a tree or branches.
 
-    Raises SpeclibError where there is none.
+    Raises SpeclibError if the run has no such round.
     """
     drafts: dict[int, tuple[type[DraftedRound], Event]] = {}
     all_draftings: dict[type[DraftedRound], list[Event]] = {
@@ -384,13 +383,13 @@ def drafted_rounds(run: TimelineRun) -> list[DraftedRound]:
 
 
 def tested_tokens(target_pass: Event) -> tuple[int, ...]:
-    """The drafted tokens that a target pass tested: the last ones that it was fed."""
+    """The drafted tokens that a target pass tested: the last tokens of its input."""
     first = len(target_pass.tokens) - target_pass.tested
     return target_pass.tokens[first:]
 
 
 def common_beginning(some: tuple[int, ...], others: tuple[int, ...]) -> int:
-    """How many tokens two sequences begin with in common."""
+    """The length of the common prefix of two sequences."""
     count = 0
     for token, other in zip(some, others, strict=False):
         if token != other:
@@ -400,7 +399,7 @@ def common_beginning(some: tuple[int, ...], others: tuple[int, ...]) -> int:
 
 
 def counted(count: int, noun: str) -> str:
-    """``count`` and the noun in the number that it asks for: "2 sequences"."""
+    """``count`` with the noun in singular or plural: "2 sequences"."""
     if count > 1:
         return f"{count} {noun}s"
     return f"{count} {noun}"

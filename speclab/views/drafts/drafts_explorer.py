@@ -1,7 +1,7 @@
-"""What a draft model wrote in each round of a run, in a picture that follows a slider.
+"""A picture of what a draft model wrote, with a slider that chooses the round.
 
-The picture is of several sequences (``sequences_picture``), of a tree
-(``tree_picture``) or of branches (``fork_picture``). Knows no method and no clock.
+It shows several sequences (``sequences_picture``), a tree (``tree_picture``) or
+branches (``fork_picture``). Knows no method and no clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .parts import WIDTH
 from .sequences_picture import sequences_height, sequences_svg
 from .tree_picture import tree_height, tree_svg
 
-# How a round of each kind is drawn, and how high its picture is.
+# The drawing function for each kind of round, and the one for its picture's height.
 DRAW: dict[type[DraftedRound], Callable[[Any], str]] = {
     SequencesRound: sequences_svg,
     TreeRound: tree_svg,
@@ -42,21 +42,20 @@ HEIGHT: dict[type[DraftedRound], Callable[[Any], int]] = {
 
 
 class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """The sequences, trees or branches that were drafted in a run, round by round.
+    """The sequences, trees or branches that a run drafted, round by round.
 
-    Methods that draft several sequences: duodecoding. Methods that draft trees: tree
-    and easyspec. A branch for each outcome: ssd. A slider stands above the picture of
-    each round.
+    ``duodecoding`` drafts several sequences, ``tree`` and ``easyspec`` draft trees, and
+    ``ssd`` drafts a branch for each outcome. A slider above the picture chooses the
+    round.
 
-    ``shown``: a result or trace, or several of them by the value in which they differ.
-    What that value is, ``by`` says. Then a second slider chooses among the runs; when
-    it moves, the round shown is the one that is nearest in the text to the round shown
-    before.
+    ``shown``: a result or trace, or a dict of them. The keys of the dict are the values
+    in which the runs differ, and ``by`` is the name of that value. A second slider then
+    chooses the run; when it moves, the picture shows the round whose position in the
+    text is nearest to the last one shown.
 
-    ``round``: the round shown first; left out, it is the one with the widest draft.
+    ``round``: the first round to show; by default the one with the widest draft.
 
-    Raises SpeclibError for a run in which nothing of that kind was drafted, or a
-    round that is not there.
+    Raises SpeclibError if the run drafted nothing of the kind or has no such round.
     """
 
     def __init__(self, shown: Any, round: int | None = None, by: str = "run"):
@@ -89,7 +88,7 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def round(self) -> DraftedRound:
-        """The round at which the sliders stand."""
+        """The round that the sliders select."""
         rounds = self.rounds[self.chooser.value]
         return _numbered(rounds, self.slider.value)
 
@@ -110,12 +109,12 @@ class Sequences(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return "\n".join(lines)
 
     def _render_again(self, _change: object = None) -> None:
-        """Every picture is given the height of the highest, so that nothing jumps."""
+        """All pictures are as high as the highest, so that nothing jumps."""
         style = f"min-height: {self._greatest_height}px"
         self.image.value = f'<div style="{style}">{self.picture()}</div>'
 
     def _show_nearest_round(self, change: dict[str, Any]) -> None:
-        """Moves the round slider to where the run shown before stood in the text."""
+        """Moves the round slider to the position in the text shown before."""
         rounds_before = self.rounds[change["old"]]
         rounds = self.rounds[change["new"]]
         position = _numbered(rounds_before, self.slider.value).position
@@ -132,7 +131,7 @@ sequences = Sequences  # as lessons call it
 def _round_slider(
     rounds: list[DraftedRound], first_shown: int | None
 ) -> widgets.SelectionSlider:
-    """A slider over the numbers of ``rounds``; without a first one, at the widest."""
+    """A slider over ``rounds``; starts at the widest unless a first one is given."""
     numbers = [drafted.number for drafted in rounds]
     if first_shown is None:
         widest = max(rounds, key=lambda drafted: drafted.width)

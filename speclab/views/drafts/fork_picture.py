@@ -1,9 +1,9 @@
 """The picture of a round in which the draft model wrote a branch for each outcome.
 
-The window stands in the first row, a column a token. Below it every outcome that was
-guessed has a row. It begins in the column in which its guess would stand, and a line
-leads there from the last token of the window that it takes to be accepted. The row of
-the outcome that came is framed. Knows no trace.
+The first row is the window, with a column for each token. Each guessed outcome has a
+row below it, which begins in the column where its guess would follow. A line leads
+there from the last window token that the outcome assumes to be accepted. A frame marks
+the outcome that came true. Knows no trace.
 
 ::
 
@@ -13,7 +13,7 @@ the outcome that came is framed. Knows no trace.
     o---[ w1 ]--[ w2 ]           the window: what the target tests meanwhile
     |     |       `--( z )[ z1 ][ z2 ]      both pass, then z
     |     `--( y )[ y1 ][ y2 ]              w1 passes, then y
-    `--( x )[ x1 ][ x2 ]                    w1 fails, and x stands there
+    `--( x )[ x1 ][ x2 ]                    w1 fails, and x replaces it
         1 of 2 pass, then the target writes “y”: a hit, ...
 """
 
@@ -48,22 +48,22 @@ GAP = 4  # between two columns
 
 
 class Grid(NamedTuple):
-    """Where cells stand: ``column`` is the pixels of a column."""
+    """The layout of the cells; ``column`` is the width of a column in pixels."""
 
     column: float
 
     def left(self, place: int) -> float:
-        """The left edge of the cell for the token at ``place`` of the window."""
+        """The left edge of the cell for the window's token number ``place``."""
         return CELLS_LEFT + place * self.column
 
     @property
     def cell(self) -> float:
-        """The pixels of a cell."""
+        """The width of a cell, pixels."""
         return self.column - GAP
 
 
 def grid_of(drafted: ForkRound) -> Grid:
-    """Columns for the window, a guess after all of it, and the longest branch."""
+    """Columns for the whole window, the guess after it, and the longest branch."""
     columns = len(drafted.window) + 1 + drafted.length
     room = WIDTH - PAD - CELLS_LEFT
     return Grid(min(WIDEST_COLUMN, room / columns))
@@ -98,8 +98,8 @@ def fork_svg(drafted: ForkRound) -> str:
 
 
 def rows_of_branches(drafted: ForkRound) -> dict[int, int]:
-    """The row of each branch: those that accept most come first, so no line crosses a
-    cell."""
+    """The row of each branch; the longest accepted prefix comes first, so that no line
+    crosses a cell."""
     by_accepted = sorted(
         range(drafted.width), key=lambda branch: -drafted.branches[branch][0].accepted
     )
@@ -107,7 +107,7 @@ def rows_of_branches(drafted: ForkRound) -> dict[int, int]:
 
 
 def window_cells(drafted: ForkRound, grid: Grid, name: str) -> str:
-    """A cell for each token of the window, or words where there is none."""
+    """A cell for each token of the window, or a note if the window is empty."""
     y = row_top(0)
     if not drafted.window:
         return text_at(
@@ -126,7 +126,7 @@ def window_cells(drafted: ForkRound, grid: Grid, name: str) -> str:
 
 
 def branch_edge(drafted: ForkRound, grid: Grid, branch: int, row: int) -> str:
-    """A line down from the last token that is taken to be accepted, to the guess."""
+    """A line from the last token assumed to be accepted down to the guess."""
     outcome, _ = drafted.branches[branch]
     start_x = float(ROOT_X)
     if outcome.accepted:
@@ -149,7 +149,7 @@ def branch_edge(drafted: ForkRound, grid: Grid, branch: int, row: int) -> str:
 def branch_cells(
     drafted: ForkRound, grid: Grid, branch: int, row: int, name: str
 ) -> str:
-    """The guess, round at its ends, and a cell per token; framed if it is a hit."""
+    """The guess, with round ends, and a cell per token; framed if it is a hit."""
     outcome, tokens = drafted.branches[branch]
     y = row_top(row)
     left = grid.left(outcome.accepted)

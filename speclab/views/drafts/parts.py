@@ -1,4 +1,4 @@
-"""What the pictures of drafts have in common: heading and labels."""
+"""The heading and labels that all pictures of drafts share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .draft_rounds import DraftedRound
 
 # Pixels.
 WIDTH = 1100
-ROWS_TOP = 102  # the heading stands above
+ROWS_TOP = 102  # the heading is above it
 
 TEXT_STYLES = {
     "text": {"fill": INK},
@@ -35,9 +35,9 @@ TEXT_STYLES = {
 
 
 def heading(drafted: DraftedRound) -> str:
-    """The round's number and summary; under them the text before the draft.
+    """The round's number and summary, and under them the text before the draft.
 
-    The text's end is shown, as far as it fits on one line.
+    Shows as much of the end of the text as fits on one line.
     """
     summary = tag(
         "tspan", escape(f"\u00a0 {drafted.summary()}"), fill=QUIET, font_weight="400"
@@ -62,7 +62,7 @@ def heading(drafted: DraftedRound) -> str:
 def finished(
     drafted: DraftedRound, body: str, height: int, verdict_at: tuple[float, float]
 ) -> str:
-    """SVG of a round: the heading, the ``body``, and below it the verdict."""
+    """SVG of a round: the heading, the ``body`` and the verdict, top to bottom."""
     x, y = verdict_at
     colour = WRITER_COLOURS["target"]
     verdict = text_at(drafted.verdict(), x, y, fill=colour, font_weight="600")
@@ -81,6 +81,6 @@ def cell_width(label: str) -> float:
 
 
 def text_in_cell(label: str, x: float, y: float, outcome: str) -> str:
-    """A drafted token's text around ``x``, struck through if it was rejected."""
+    """A drafted token's text, centred at ``x``; struck through if rejected."""
     style = {"text_decoration": "line-through"} if outcome == "rejected" else {}
     return centred(label, x, y, fill=INK if outcome == "dropped" else "#000", **style)

@@ -1,14 +1,13 @@
 """The picture of a round in which the draft model wrote several sequences.
 
-From the end of the text a line leads to each sequence. On it stand the chance that the
-draft model gave the sequence's first token, as a bar and as a number, and then its
-tokens. A dashed line stands where a bar as long as the threshold θ would end. Knows no
-trace.
+A line leads from the end of the text to each sequence. It shows the probability that
+the draft model gave the sequence's first token, as a bar and as a number, and then the
+sequence's tokens. A dashed line marks the threshold θ. Knows no trace.
 
 ::
 
     round 7  2 sequences of 3 tokens, θ = P₁·P = 0.200           heading
-    …the text before, the end of it still to be tested
+    …the text before, its end still to be tested
 
           its chance for the draft          the sequences
        ,--##############            0.500   [ a ][ b ][ c ]
@@ -43,7 +42,7 @@ ROW_STEP = 34  # from one row to the next
 CELL_HEIGHT = 26
 FORK_X = 26  # the end of the text
 BARS_LEFT = 84
-BAR_LENGTH = 250  # of a chance of 1
+BAR_LENGTH = 250  # of a probability of 1
 CELLS_LEFT = 410
 CELLS_RIGHT = WIDTH - PAD - 40  # the rest is for the number of tokens left out
 
@@ -79,12 +78,12 @@ def sequences_svg(drafted: SequencesRound) -> str:
 
 
 def text_y(row_top: float) -> float:
-    """Where the text in the middle of a row stands."""
+    """The baseline of text in the middle of a row."""
     return row_top + CELL_HEIGHT / 2 + 5
 
 
 def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
-    """A curve from the end of the text to a bar as long as the chance, and its
+    """A curve from the end of the text, a bar as long as the probability, and the
     number."""
     middle = y + CELL_HEIGHT / 2
     start = point(FORK_X, fork_y)
@@ -105,9 +104,9 @@ def chance_bar(chance: float, y: float, fork_y: float, colour: str) -> str:
 
 
 def sequence_cells(drafted: SequencesRound, row: int, y: float, name: str) -> str:
-    """A cell per token, as many as fit; framed if the sequence goes on.
+    """A cell for each token that fits; framed if the sequence continues.
 
-    ``name`` is that of the picture's patterns.
+    ``name``: of the picture's patterns.
     """
     tokens = drafted.sequences[row]
     cells = []
@@ -149,7 +148,7 @@ def frame_around_cells(y: float, right: float) -> str:
 
 
 def threshold_line(threshold: float, bottom: float) -> str:
-    """A dashed line through all bars where one as long as θ would end."""
+    """A dashed line through all bars, at θ."""
     x = BARS_LEFT + threshold * BAR_LENGTH
     colour = KIND_COLOURS["rejected"]
     line = vertical_line(

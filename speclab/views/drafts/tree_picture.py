@@ -1,9 +1,8 @@
 """The picture of a round in which the draft model wrote a tree.
 
-Nodes stand behind their parents, a level to the right. Each leaf has a row of its own,
-and every other node stands in the row of the first leaf that it leads to, so that the
-line of first candidates is straight. The path that the target followed is dark. Knows
-no trace.
+Each level is a column to the right of its parents. Each leaf has its own row, and every
+other node shares the row of its first leaf, so that the path of first candidates is a
+straight line. The path that the target followed is dark. Knows no trace.
 
 ::
 
@@ -46,7 +45,7 @@ GAP = 40  # between two levels' cells, for the edges
 
 
 class NodeCell(NamedTuple):
-    """Where a node stands: its left edge, its middle and its width, pixels."""
+    """Where a node is drawn: its left edge, its middle and its width, pixels."""
 
     left: float
     middle: float
@@ -74,7 +73,7 @@ def tree_svg(drafted: TreeRound) -> str:
 
 
 def node_cells(drafted: TreeRound) -> list[NodeCell]:
-    """Where each node stands, and what is written there."""
+    """The position and the label of each node."""
     rows = rows_of_nodes(drafted)
     level_width = min(WIDEST_LEVEL, (WIDTH - PAD - ROOT_X) / drafted.depth)
     label_width = level_width - GAP - 12
@@ -94,11 +93,11 @@ def node_cells(drafted: TreeRound) -> list[NodeCell]:
 
 
 def rows_of_nodes(drafted: TreeRound) -> dict[int, int]:
-    """The row of each node: that of the first leaf that it leads to."""
+    """The row of each node: the row of the first leaf below it."""
     rows: dict[int, int] = {}
     for row, leaf in enumerate(drafted.leaves):
         node = leaf
-        # Up to the root, or to a node that leads to an earlier leaf, too.
+        # Up to the root, or to a node that already has the row of an earlier leaf.
         while node >= 0 and node not in rows:
             rows[node] = row
             node = drafted.parents[node]
@@ -106,8 +105,7 @@ def rows_of_nodes(drafted: TreeRound) -> dict[int, int]:
 
 
 def edges(drafted: TreeRound, cells: list[NodeCell]) -> str:
-    """The edges to all nodes; those that the target followed are on top of the
-    others."""
+    """The edges to all nodes, with the target's path on top."""
     followed_edges = []
     other_edges = []
     for cell, parent in zip(cells, drafted.parents, strict=True):
@@ -150,7 +148,7 @@ def cell_svg(cell: NodeCell) -> str:
 
 
 def shortened(label: str, width: float) -> str:
-    """``label``, its end replaced by dots where it is wider than ``width`` pixels."""
+    """``label``, shortened with dots if it is wider than ``width`` pixels."""
     if text_width(label) <= width:
         return label
     while label and text_width(label + "…") > width:

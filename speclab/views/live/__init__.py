@@ -1,1 +1,1 @@
-"""Pictures that a reader takes hold of: drags, keys, and a voice for each of them."""
+"""Pictures that a reader can drag and control by keys, with a spoken description."""

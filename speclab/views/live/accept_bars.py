@@ -1,4 +1,4 @@
-"""How a drafted token is tested: q and p as bars, and what of them is accepted.
+"""How a drafted token is tested: q and p as bars, with the accepted part filled.
 
     left: a token's two bars              right: what is written, and p
       ┌───┐ q: outline, dashed              ┌───────┐ ┌───────┐
@@ -7,9 +7,10 @@
     │ │   │ │ min(p, q): kept               │ kept  │ │       │
     └─┴───┴─┘                               └───────┘ └───────┘
 
-What is rejected over all tokens is as much as what is missing, so accepted tokens and
-replacements always fill p. A reader drags the tops of the bars, moves them with the
-arrow keys, or moves the temperature. Reads two distributions, and knows no model.
+The rejected and the missing parts are equal in total, so accepted tokens and
+replacements together always fill p. A reader drags the tops of the bars, moves them
+with the arrow keys, or changes the temperature. Reads two distributions. Knows no
+model.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ LEGEND = (
 
 
 class AcceptBarsPicture(LivePicture):
-    """The bars themselves; ``AcceptBars`` has the slider, too."""
+    """The bars alone; ``AcceptBars`` adds the slider."""
 
     called = "Bars of p and q, whose tops can be moved"
 
@@ -88,18 +89,18 @@ class AcceptBarsPicture(LivePicture):
 
     @property
     def accepted(self) -> Row:
-        """How probable it is that each token is drafted and accepted."""
+        """The probability that each token is drafted and accepted."""
         return np.minimum(self.p, self.q)
 
     @property
     def missing(self) -> Row:
-        """What replacements must add to each token."""
+        """The probability that replacements must add to each token."""
         return np.maximum(self.p - self.q, 0)
 
     def set_probability(self, name: str, token: int, value: float) -> None:
-        """Gives a token another probability; the others share the rest as before.
+        """Changes a token's probability; the others keep their proportions.
 
-        ``name``: "p" or "q", at the present temperature.
+        ``name``: "p" or "q", at the current temperature.
         """
         distribution = self.p if name == "p" else self.q
         value = min(max(value, LEAST), MOST)
@@ -164,7 +165,7 @@ class AcceptBarsPicture(LivePicture):
         return card(body, width, HEIGHT, definitions=patterns)
 
     def _bars(self, left: float, width: float, name: str) -> str:
-        """A pair of bars for each token, over the same ground."""
+        """A pair of bars for each token, on one baseline."""
         bottom = TOP + CHART
         elements = [
             title_at("one drafted token", left, 20, size=16),
@@ -176,7 +177,7 @@ class AcceptBarsPicture(LivePicture):
         return "".join(elements)
 
     def _token(self, token: int, left: float, step: float, name: str) -> str:
-        """A token's bars: what is accepted, what is over it, outlines, and handles."""
+        """A token's bars: the accepted part, the excess, the outlines, the handles."""
         p, q = float(self.p[token]), float(self.q[token])
         bottom, pixels = TOP + CHART, CHART / self.highest
         x, bar = left + 0.25 * step, 0.5 * step
@@ -241,7 +242,7 @@ class AcceptBarsPicture(LivePicture):
         )
 
     def _columns(self, left: float, width: float, name: str) -> str:
-        """Accepted tokens and replacements, stacked by token, beside p."""
+        """Accepted tokens and replacements, stacked by token, next to p."""
         bottom, bar = TOP + CHART, 0.36 * width
         right = left + width - bar
         elements = [
@@ -278,7 +279,7 @@ class AcceptBarsPicture(LivePicture):
 
 
 def tempered(distribution: Row, temperature: float) -> Row:
-    """A distribution at another temperature: its powers, normalised."""
+    """A distribution at another temperature: its normalised powers."""
     powers: Row = distribution ** (1 / temperature)
     normalised: Row = powers / powers.sum()
     return normalised
@@ -318,7 +319,7 @@ class AcceptBars(WithSentence):
 
 
 def check_distributions(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> None:
-    """Raises BadValue where ``p`` or ``q`` are no distributions over ``tokens``."""
+    """Raises BadValue unless ``p`` and ``q`` are distributions over ``tokens``."""
     for name, shares in (("p", p), ("q", q)):
         if len(shares) != len(tokens):
             raise BadValue(
@@ -335,10 +336,10 @@ def check_distributions(p: AnyNumbers, q: AnyNumbers, tokens: Sequence[str]) -> 
 def accept_bars(
     p: AnyNumbers = P, q: AnyNumbers = Q, tokens: Sequence[str] = TOKENS
 ) -> AcceptBars:
-    """How drafted tokens are tested, as bars; the tops of the bars can be dragged.
+    """How drafted tokens are tested, as bars with tops that can be dragged.
 
     ``p``: the target model's probabilities of a few tokens. ``q``: the draft model's.
-    ``tokens``: their names. Raises SpeclibError for probabilities that are none.
+    ``tokens``: their names. Raises SpeclibError for invalid probabilities.
     """
     check_distributions(p, q, tokens)
     return AcceptBars(np.array(p, float), np.array(q, float), tokens)

@@ -1,11 +1,11 @@
-"""One drafted token and the coins that decide: a dart on a strip, many in a histogram.
+"""The coins that test drafted tokens: one as a dart on a strip, many as a histogram.
 
     accept?    |██████ accepted ██████████|//// rejected ////|      cut at min(1, p/q)
                             ▲ the coin
     instead    |· cat ·|· · · sat · · ·|                            the residual
                     ▲ a second coin
 
-    written so far, of 10,000 tokens, beside p
+    written so far, of 10,000 tokens, and p
 
 A token is drawn from q and tested with its own coin; if the test fails, a second coin
 draws the replacement. Buttons throw once, 100 or 10,000 times. Space throws once
@@ -51,8 +51,8 @@ THROWS = (1, 100, 10_000)
 class Throw(NamedTuple):
     """A token, drafted and tested.
 
-    ``coin`` decided over ``drafted``. Where that was rejected, ``second_coin`` drew the
-    token that was written.
+    ``coin`` accepted or rejected ``drafted``. After a rejection, ``second_coin`` drew
+    the token that was written.
     """
 
     drafted: int
@@ -66,7 +66,7 @@ class Throw(NamedTuple):
 
 
 class CoinsPicture(LivePicture):
-    """The strips and the histogram; ``CoinThrows`` has the buttons, too."""
+    """The strips and the histogram; ``CoinThrows`` adds the buttons."""
 
     called = "Coins that test a draft. Space throws once, R starts again"
 
@@ -85,28 +85,28 @@ class CoinsPicture(LivePicture):
 
     @property
     def residual(self) -> Row:
-        """What replacements are drawn from."""
+        """The distribution that replacements are drawn from."""
         missing = np.maximum(self.p - self.q, 0)
         total = missing.sum()
         return missing / total if total > 0 else self.p
 
     @property
     def error(self) -> float:
-        """The largest difference between what was written and p; 0 before a throw."""
+        """The largest difference of the written shares from p; 0 before a throw."""
         if not self.counts.sum():
             return 0.0
         return float(np.abs(self.counts / self.counts.sum() - self.p).max())
 
     # -- what a reader does ------------------------------------------------------------
     def throw(self, times: int) -> None:
-        """Drafts, tests and writes so many tokens."""
+        """Drafts, tests and writes a number of tokens."""
         for _ in range(times):
             self.last = self._throw_once()
             self.counts[self.last.written] += 1
         self.draw()
 
     def start_again(self) -> None:
-        """Forgets all throws; the next ones are others."""
+        """Forgets all throws; later throws use new random numbers."""
         self.seed += 1
         self._begin()
         self.draw()
@@ -174,7 +174,7 @@ class CoinsPicture(LivePicture):
         return card(body, width, HEIGHT, definitions=patterns)
 
     def _accept_strip(self, strip_width: float, name: str) -> str:
-        """The numbers from 0 to 1, cut where the last draft's test is cut."""
+        """The numbers from 0 to 1, split where acceptance of the last draft ends."""
         token = 1 if self.last is None else self.last.drafted
         chance = min(1.0, float(self.p[token] / self.q[token]))
         word = self.tokens[token]
@@ -211,7 +211,7 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
     def _histogram(self, strip_width: float) -> str:
-        """What was written, a bar per token, beside p as a line."""
+        """What was written, as a bar per token, with p as a line."""
         count = int(self.counts.sum())
         bottom = CHART_TOP + CHART
         highest = max(0.5, float(self.p.max()))
@@ -240,7 +240,7 @@ class CoinsPicture(LivePicture):
         return "".join(elements)
 
     def _caption(self) -> str:
-        """What the histogram shows; before a throw there is nothing to be wrong."""
+        """What the histogram shows; without an error before the first throw."""
         count = int(self.counts.sum())
         if not count:
             return "No token is written yet; the lines are p."
@@ -251,13 +251,13 @@ class CoinsPicture(LivePicture):
 
 
 def _pick(distribution: Row, u: float) -> int:
-    """The token of ``distribution`` that a number in [0, 1) picks."""
+    """The token of ``distribution`` that a number in [0, 1) selects."""
     token = int(np.searchsorted(np.cumsum(distribution), u, side="right"))
     return min(token, len(distribution) - 1)
 
 
 def _part(x: float, y: float, width: float, fill: str, label: str) -> str:
-    """A part of a strip, with its label where it fits."""
+    """A part of a strip, with its label if it fits."""
     box = rectangle(
         x, y, width, STRIP_HEIGHT, fill=fill, stroke=INK, stroke_width=0.75, kind=label
     )
@@ -284,7 +284,7 @@ def _scale(y: float, strip_width: float) -> str:
 
 
 def _dart(x: float, y: float) -> str:
-    """A triangle that points at a spot of a strip, and a line through it."""
+    """A triangle that points at a spot of a strip, with a line through the spot."""
     triangle = f"{x - 8},{y - 20} {x + 8},{y - 20} {x},{y - 3}"
     return tag("polygon", points=triangle, fill=INK, cls="dart") + tag(
         "line", x1=x, x2=x, y1=y - 4, y2=y + STRIP_HEIGHT, stroke=INK, stroke_width=2
@@ -316,7 +316,7 @@ def coins(
     """The coins that test a drafted token, thrown once or many times.
 
     ``p`` and ``q``: the target's and the draft's probabilities of a few tokens, whose
-    names are ``tokens``. Raises SpeclibError for probabilities that are none.
+    names are ``tokens``. Raises SpeclibError for invalid probabilities.
     """
     check_distributions(p, q, tokens)
     return CoinThrows(np.array(p, float), np.array(q, float), tokens, seed)

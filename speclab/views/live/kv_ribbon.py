@@ -6,8 +6,8 @@
 
     ■ exact   □ fuzzy   ▨ stale, until the device cuts it   ┆ just cut off
 
-A step is an operation that has ended, or a commit. Arrow keys step, Space plays. Reads
-a trace and the text of its tokens. Knows no method, model or clock.
+A step is the end of an operation, or a commit. Arrow keys step, Space plays. Reads a
+trace and the text of its tokens. Knows no method, model or clock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from .stepped_picture import KEYS, SteppedPicture, SteppedView
 CELL = 48.0  # pixels of a position in the text
 ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
 TOP = 62.0  # pixels above the row of the text
-SHIFT = 8  # positions by which the window moves on, so that it rarely does
+SHIFT = (
+    8  # positions by which the window scrolls: a large step, so that it scrolls rarely
+)
 SECONDS_OF_STEP = 1.2  # while it plays
 CUT = "cut"
 LEGEND = (
@@ -51,9 +53,9 @@ LEGEND = (
 
 
 class KvRibbonPicture(SteppedPicture):
-    """The ribbons at one ``step`` of a run; ``KvRibbon`` has the slider, too.
+    """The ribbons at one ``step`` of a run; ``KvRibbon`` adds the slider.
 
-    It begins with the first step that leaves something stale, if there is one.
+    Starts at the first step that leaves a stale slot, if any.
     """
 
     called = f"KV caches, step by step. {KEYS}"
@@ -101,7 +103,7 @@ class KvRibbonPicture(SteppedPicture):
         return "".join(words) + "."
 
     def _commit_in_words(self) -> str:
-        """What the text got, and which caches no longer fit it."""
+        """The tokens that the text gained, and the caches that no longer match it."""
         count = len(self.moment.event.tokens)
         words = f"The text grows by {count} token{'' if count == 1 else 's'}. "
         stale = []
@@ -150,7 +152,7 @@ class KvRibbonPicture(SteppedPicture):
 
     @cached_property
     def _kinds(self) -> set[str]:
-        """The kinds of slot that the run has, and of those that are cut off."""
+        """The kinds of slot in the run, those that are cut off included."""
         kinds = {EXACT, CUT}
         for moment in self.moments:
             for slots in moment.kinds.values():
@@ -162,7 +164,7 @@ class KvRibbonPicture(SteppedPicture):
         return max(text_width(name) for name in names) + 14
 
     def _first_position(self, columns: int) -> int:
-        """The position in the leftmost column: the newest are always to be seen."""
+        """The position in the leftmost column; the newest are always visible."""
         longest = self.moment.text_length
         for kinds in self.moment.kinds.values():
             longest = max(longest, len(kinds) + self._cut_of_now())
@@ -172,7 +174,7 @@ class KvRibbonPicture(SteppedPicture):
         return start
 
     def _cut_of_now(self) -> int:
-        """Outlines of slots that are gone reach so far beyond the new ones."""
+        """How far the outlines of removed slots reach beyond the new ones."""
         return max(0, self.moment.cut - self.moment.added)
 
     def _heading(self, width: float) -> str:
@@ -204,7 +206,7 @@ class KvRibbonPicture(SteppedPicture):
     def _ribbon(
         self, device: str, left: float, y: float, first: int, columns: int, name: str
     ) -> str:
-        """One device's slots, and those that it has just cut off."""
+        """One device's slots, and the ones that it has just cut off."""
         kinds = self.moment.kinds[device]
         elements = [text_at(device, PAD, y + ROW / 2 + 5, fill=INK)]
         is_own = self.moment.event.device == device
@@ -263,7 +265,7 @@ def _slot(
 
 
 def _cut_off(x: float, y: float, width: float, height: float) -> str:
-    """The outline of a slot that is gone."""
+    """The outline of a removed slot."""
     return rectangle(
         x, y, width, height, kind=CUT, fill="none", stroke=QUIET, stroke_dasharray="4 3"
     )
@@ -277,7 +279,7 @@ def _scissors(x: float, y: float) -> str:
 
 
 def _legend(y: float, name: str, kinds: Collection[str]) -> str:
-    """What the fills mean, of those that the run has."""
+    """A legend of the fills that occur in the run."""
     elements = []
     x = float(PAD)
     for kind, words in LEGEND:
@@ -304,7 +306,7 @@ def kv_ribbon(result: object, label: str | None = None) -> KvRibbon:
     """What the KV cache of every device holds, step by step.
 
     ``result``: what ``speclib.decode``, ``simulate`` or ``compare`` returns, or a
-    trace. ``label``: in place of the method's name. Raises SpeclibError for anything
-    else, and for trees or several sequences, whose slots are no positions in the text.
+    trace. ``label``: replaces the method's name. Raises SpeclibError for anything else,
+    and for trees and several sequences, whose slots are not positions in the text.
     """
     return KvRibbon(timeline_run(result, label))

@@ -1,12 +1,12 @@
-// A picture that Python draws and a reader takes hold of.
+// A picture that Python draws and a reader can drag and control by keys.
 //
 // Python sends SVG. Elements with `data-handle` can be dragged, or moved with the arrow keys
-// when they have the focus; what was done goes to Python, which draws anew. Further keys are
-// sent too, so that Space or R can mean something to the picture as a whole. `spoken` is read
-// aloud by screen readers whenever it changes. Python puts room.js before this file.
+// when they have the focus; each action is sent to Python, which redraws the picture. Other keys
+// are sent too, so that Space or R can act on the picture as a whole. Screen readers read
+// `spoken` aloud whenever it changes. Python puts room.js before this file.
 //
-// While Python draws, what a reader does goes on: presses of a key are counted, and of a drag the
-// last place is kept. All of it is sent once Python says what it has done (`answered`).
+// While Python draws, the script counts key presses and keeps the last position of a drag. It
+// sends them once Python confirms the previous actions (`answered`).
 
 const KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", " ", "r", "R", "Home", "End"];
 
@@ -14,7 +14,7 @@ function render({ model, el }) {
   const root = document.createElement("div");
   root.className = "speclib-live";
   root.tabIndex = 0;
-  root.setAttribute("role", "application");    // so that its keys come to it
+  root.setAttribute("role", "application");    // so that it receives its keys
   root.setAttribute("aria-label", model.get("name"));
   root.dataset.lmSuppressShortcuts = "true";   // or JupyterLab would take the keys
   const picture = document.createElement("div");
@@ -26,7 +26,7 @@ function render({ model, el }) {
   const stopProjector = addLargeButton(root, root);
   let held = null;                    // the handle that is being dragged
 
-  let waiting = [];                   // what has happened and is not sent yet
+  let waiting = [];                   // actions that are not sent yet
 
   const tell = (happened) => {
     const last = waiting.at(-1);

@@ -1,8 +1,8 @@
-"""A picture that Python draws and a reader takes hold of, in a notebook.
+"""A picture in a notebook that Python draws and a reader can drag and control by keys.
 
-The script ``live_picture.js`` shows the SVG, and sends what a reader does: drags of
-elements with a ``data-handle``, keys, and how wide the page is. A subclass says what
-that means. Without a notebook the picture stands still. Knows no data.
+The script ``live_picture.js`` shows the SVG and reports what a reader does: drags of
+elements with a ``data-handle``, keys, and the width of the page. A subclass decides
+what that means. Outside a notebook the picture does not move. Knows no data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from speclib.drawing import display
 PAGE_SCRIPT = Path(display.__file__).with_name("room.js")
 SCRIPT = Path(__file__).with_name("live_picture.js")
 STYLE = Path(__file__).with_name("live_picture.css")
-STILL_WIDTH = 900.0  # pixels of the picture where no page says how wide it is
+STILL_WIDTH = 900.0  # pixels of the picture while the page's width is unknown
 LEAST_WIDTH, MOST_WIDTH = 480.0, 1100.0
 
 
@@ -29,7 +29,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
     A subclass defines ``called``, its name; ``drawing(width)``, the SVG; ``height``,
     pixels; ``text()``, the picture in words; ``sentence()``, what a screen reader says
-    when it has changed; and what it makes of ``on_drag`` and ``on_key``.
+    after a change; and ``on_drag`` and ``on_key``.
     """
 
     called = "picture"
@@ -38,11 +38,11 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
     spoken = traitlets.Unicode().tag(sync=True)
-    page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 where it is not known
+    page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 if unknown
     name = traitlets.Unicode().tag(sync=True)  # what a screen reader calls it
     # What a reader did since the last time: {"count": its number, "actions": [...]}.
     happened = traitlets.Dict().tag(sync=True)
-    answered = traitlets.Int(0).tag(sync=True)  # the number of what was done last
+    answered = traitlets.Int(0).tag(sync=True)  # the number of the latest action
 
     def __init__(self) -> None:
         super().__init__(name=self.called)
@@ -56,18 +56,18 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
         raise NotImplementedError
 
     def sentence(self) -> str:
-        """What is to be seen now, in one or two sentences."""
+        """What the picture shows now, in one or two sentences."""
         raise NotImplementedError
 
     def on_drag(self, handle: str, x: float, y: float) -> None:
-        """A reader drags ``handle`` to a point of the picture, pixels."""
+        """Called when a reader drags ``handle`` to a point of the picture, pixels."""
 
     def on_key(self, handle: str, key: str) -> None:
-        """A reader pressed a key, on ``handle`` or, if that is empty, on the whole."""
+        """Called for a key on ``handle``, or on the whole picture if that is empty."""
 
     # -- drawing -----------------------------------------------------------------------
     def draw(self) -> None:
-        """Draws what is to be seen now, and says it."""
+        """Draws the current state, and updates the sentence."""
         self.svg = self.drawing(self.width)
         self.spoken = self.sentence()
 
@@ -95,7 +95,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
             self.answered = self.happened.get("count", 0)
 
     def _do(self, action: dict[str, Any]) -> None:
-        """One drag, or a key that was pressed so many times."""
+        """Handles one drag, or a key with the number of times it was pressed."""
         if action["kind"] == "drag":
             self.on_drag(action["handle"], action["x"], action["y"])
         elif action["kind"] == "key":
@@ -104,7 +104,7 @@ class LivePicture(display.NotebookView, anywidget.AnyWidget):
 
 
 class WithSentence(display.NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """Controls above a live picture, and below it what has just been seen, in words."""
+    """Controls above a live picture, and a sentence about it below."""
 
     def __init__(self, controls: widgets.Widget, live: LivePicture):
         self.live = live

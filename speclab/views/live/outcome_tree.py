@@ -1,6 +1,6 @@
-"""All outcomes of one tested draft, as high as they are probable, and what they sum to.
+"""All outcomes of one tested draft, with heights in proportion to probability.
 
-    drafted     tested      written            sum, beside p
+    drafted     tested      written            sum, and p
     ┌──────┬─────────┬─────────────┐
     │      │accepted │ a           │          a ███████ |
     │  a   ├─────────┼─────────────┤
@@ -9,9 +9,9 @@
     │  b   │accepted │ b           │
     └──────┴─────────┴─────────────┘
 
-Heights are the parts of [0, 1) that the coins of a way leave. A sum that is not the
-target's has another colour, stripes, and says by how much. Reads probabilities, and
-knows no method.
+A height is the probability of all coins along a path. A sum that differs from the
+target's probability has another colour and stripes, and shows the difference. Reads
+probabilities; knows no method.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ TOP, COLUMN = 54.0, 320.0  # pixels: above the columns, and of a probability of 
 TREE_SHARE = 0.58  # of the width, for the columns; the bars have the rest
 HEADINGS = ("drafted", "tested", "written")
 LEAST_LABEL = 17.0  # pixels of height that a label needs
-SAME = 1e-9  # two probabilities that differ by less are equal
+SAME = 1e-9  # two probabilities count as equal below this difference
 
 
 class Branch(NamedTuple):
-    """What becomes of one drafted token.
+    """What can happen to one drafted token.
 
     drafted     the token, and ``probability`` that it is drafted
     accepted    the probability that it is drafted and accepted
-    replaced    the probability of each token to be written instead of it
+    replaced    the probability that each token is written instead
     """
 
     drafted: str
@@ -59,7 +59,7 @@ class Branch(NamedTuple):
 
 
 class OutcomeTreePicture(LivePicture):
-    """The columns and the bars of some branches, over ``tokens`` with chances ``p``."""
+    """The columns and bars of some branches; ``p``: the target's probabilities."""
 
     called = "All outcomes of a tested draft, and their sums"
 
@@ -78,7 +78,7 @@ class OutcomeTreePicture(LivePicture):
 
     @property
     def sums(self) -> list[float]:
-        """How probable it is that each token is written."""
+        """The probability that each token is written."""
         sums = [0.0] * len(self.tokens)
         for branch in self.branches:
             sums[self.tokens.index(branch.drafted)] += branch.accepted
@@ -88,7 +88,7 @@ class OutcomeTreePicture(LivePicture):
 
     @property
     def wrong(self) -> list[int]:
-        """The tokens that are not written as often as the target writes them."""
+        """The tokens whose probability differs from the target's."""
         sums = self.sums
         return [i for i, p in enumerate(self.p) if abs(sums[i] - p) > SAME]
 
@@ -135,7 +135,7 @@ class OutcomeTreePicture(LivePicture):
         return card(body, width, HEIGHT, definitions=patterns)
 
     def _columns(self, step: float, name: str) -> str:
-        """Drafted, tested, written: each way from left to right."""
+        """Drafted, tested, written: each path from left to right."""
         elements = []
         for column, heading in enumerate(HEADINGS):
             x = PAD + step * (column + 0.5)
@@ -147,7 +147,7 @@ class OutcomeTreePicture(LivePicture):
         return "".join(elements)
 
     def _branch(self, branch: Branch, y: float, step: float, name: str) -> str:
-        """The ways that begin with one drafted token."""
+        """The paths that begin with one drafted token."""
         height = branch.probability * COLUMN
         accepted = branch.accepted * COLUMN
         rejected = height - accepted
@@ -169,7 +169,7 @@ class OutcomeTreePicture(LivePicture):
         return "".join(elements)
 
     def _bars(self, left: float, width: float, name: str) -> str:
-        """The sum of each token's ways, beside a line at p."""
+        """The sum of each token's paths, with a line at p."""
         sums, wrong = self.sums, self.wrong
         highest = max(*sums, *self.p)
         heading = "sum of its ways; the line is p"
@@ -202,7 +202,7 @@ class OutcomeTreePicture(LivePicture):
 
 
 def _box(x: float, y: float, width: float, height: float, fill: str, label: str) -> str:
-    """A part of a column, with its label where it fits."""
+    """A part of a column, with its label if it fits."""
     if height <= 0:
         return ""
     tip = f"{label}: {height / COLUMN:.4f}"

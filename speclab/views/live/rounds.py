@@ -1,4 +1,4 @@
-"""One round at a time: the window, the draft tested early, and the target's rows.
+"""One round at a time: the window, the first draft, and the target's rows.
 
 ::
 
@@ -14,9 +14,9 @@
     on the clock  draft  |it|reads|the|last|
                   target |  one pass, 4 rows |
 
-A ring is around the window, and a dashed one around the draft that is tested while it
-is being written. Arrow keys step, Space plays. Reads a trace and the text of its
-tokens. Knows no method, model or clock.
+A ring marks the window, and a dashed ring the draft that is tested while it is being
+written. Arrow keys step, Space plays. Reads a trace and the text of its tokens. Knows
+no method, model or clock.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ LEGEND = (
 )
 
 
-# Where a second of the run stands in the picture, pixels.
+# From a second of the run to its x in the picture, pixels.
 XOfSecond: TypeAlias = Callable[[float], float]
 
 
 class Column(NamedTuple):
-    """The place of a draft in the picture: its left edge and its width, pixels."""
+    """A draft's column in the picture: its left edge and its width, pixels."""
 
     x: float
     width: float
@@ -102,9 +102,9 @@ class Column(NamedTuple):
 
 
 class RoundsPicture(SteppedPicture):
-    """The round at one ``step`` of a run; ``Rounds`` has the slider, too.
+    """The round at one ``step`` of a run; ``Rounds`` adds the slider.
 
-    It begins with the first round that has a window, if there is one.
+    Starts at the first round with a window, if any.
     """
 
     called = f"A run, round by round. {KEYS}"
@@ -130,7 +130,7 @@ class RoundsPicture(SteppedPicture):
         return self.rounds[self.step - 1]
 
     def word(self, token: int) -> str:
-        """A token as it stands in a cell."""
+        """A token as its cell shows it."""
         return token_label(self.run.piece(token))
 
     # -- words -------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class RoundsPicture(SteppedPicture):
         return f"{self._what_is_tested()} {self._what_comes_of_it()}"
 
     def phase(self) -> str:
-        """The name that the paper of PEARL gives to such a round, if it has one."""
+        """The PEARL paper's name for such a round, if it has one."""
         if self.round.early is None:
             return ""
         return "post-verify" if self.round.window else "pre-verify"
@@ -217,11 +217,11 @@ class RoundsPicture(SteppedPicture):
         return card(body, width, height, definitions=hatch_patterns(name))
 
     def _left(self) -> float:
-        """Where the first draft stands, right of the labels and a ring."""
+        """The left edge of the first draft, to the right of the labels and a ring."""
         return PAD + max(map(text_width, LABELS)) + 14 + RING
 
     def _columns(self, width: float) -> list[Column]:
-        """A column for each draft, and one more for a row that tests none."""
+        """A column for each draft, and one for a row that tests no draft."""
         shown = self.round
         count = max(len(shown.drafts), shown.rows)
         gaps = [0.0] * count
@@ -257,7 +257,7 @@ class RoundsPicture(SteppedPicture):
         )
 
     def _captions(self, columns: list[Column]) -> str:
-        """What the drafts below are: the window, and those of this round."""
+        """Captions over the drafts: the window, and the new drafts of this round."""
         shown = self.round
         split = len(shown.window)
         groups = [
@@ -278,7 +278,7 @@ class RoundsPicture(SteppedPicture):
         return "drafted in this round"
 
     def _drafts(self, columns: list[Column], name: str) -> str:
-        """A cell per draft in the colour of what becomes of it; the rings."""
+        """A cell per draft in the colour of its outcome, and the rings."""
         shown = self.round
         elements = [text_at("draft model", PAD, DRAFTS_Y + 22, fill=INK)]
         for place, token in enumerate(shown.drafts):
@@ -297,7 +297,7 @@ class RoundsPicture(SteppedPicture):
         return "".join(elements)
 
     def _rows(self, columns: list[Column]) -> str:
-        """The rows of the pass, each below the draft that it tests, and how it went."""
+        """The rows of the pass, each below the draft that it tests, and the results."""
         shown = self.round
         elements = [
             text_at("target model", PAD, ROWS_Y + 22, fill=INK),
@@ -407,7 +407,7 @@ class RoundsPicture(SteppedPicture):
         return "".join(cells)
 
     def _pass_lane(self, x: XOfSecond) -> str:
-        """The target's pass, with what it is fed and gives."""
+        """The target's pass, with its number of rows."""
         target_pass = self.round.target_pass
         if target_pass is None:
             return ""
@@ -451,7 +451,7 @@ def _cell(
 
 
 def _label(word: str, column: Column, outcome: str) -> str:
-    """A draft's token in its cell, on a plate where the cell has stripes."""
+    """A draft's token in its cell, on a white plate if the cell is striped."""
     shown = start_that_fits(word, column.width - 8)
     struck = {"text_decoration": "line-through"} if outcome == "rejected" else {}
     text = centred(shown, column.middle, DRAFTS_Y + 22, fill="#000", **struck)
@@ -480,7 +480,7 @@ def _ring(kind: str, first: Column, last: Column, **style: str) -> str:
 
 
 def _arrow(x: float) -> str:
-    """From a row up to the draft that it tests."""
+    """An arrow from a row up to the draft that it tests."""
     top, bottom = DRAFTS_Y + CELL_HEIGHT + RING + 3, ROWS_Y - 2
     head = f"{x - 4},{top + 7} {x + 4},{top + 7} {x},{top}"
     line = vertical_line(x, top + 6, bottom, stroke=QUIET, stroke_width=1.5)
@@ -488,7 +488,7 @@ def _arrow(x: float) -> str:
 
 
 def _verdict(outcome: str, column: Column) -> str:
-    """How a test went, in long words where all of them would fit."""
+    """The result of a test, in long words if all of them fit."""
     long, short = VERDICTS[outcome]
     fits = max(text_width(words) for words, _ in VERDICTS.values()) <= column.width
     word = long if fits else short
@@ -497,7 +497,7 @@ def _verdict(outcome: str, column: Column) -> str:
 
 
 def _legend_places(width: float) -> list[tuple[str, float, int]]:
-    """The kinds of the legend with the x and the row of each."""
+    """The kinds in the legend, each with its x and its row."""
     places = []
     x, row = float(PAD), 0
     for kind, words in LEGEND:
@@ -544,10 +544,10 @@ class Rounds(SteppedView):
 
 @checked
 def rounds(result: object, label: str | None = None) -> Rounds:
-    """A run, one round at a time: what its target pass tests, and what comes of it.
+    """A run, one round at a time: what the target pass tests, and the result.
 
     ``result``: what ``speclib.decode``, ``simulate`` or ``compare`` returns, or a
-    trace. ``label``: in place of the method's name. Raises SpeclibError for anything
-    else, and for runs whose rounds have several drafts or passes at once.
+    trace. ``label``: replaces the method's name. Raises SpeclibError for anything else,
+    and for runs with several drafts or passes at once in a round.
     """
     return Rounds(timeline_run(result, label))

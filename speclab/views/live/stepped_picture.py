@@ -1,7 +1,7 @@
-"""A live picture of one step of a run: a slider, a player and the keys move it.
+"""A live picture of one step of a run, moved by a slider, a player and keys.
 
 The left and right arrow keys step, Home and End go to the ends, Space plays. Knows no
-data: what a step shows is up to a subclass.
+data: a subclass decides what a step shows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ KEYS = "The left and right arrow keys step, Space plays"
 
 
 class SteppedPicture(LivePicture):
-    """A picture of one ``step``, counted from 1; ``SteppedView`` has the slider, too.
+    """A picture of one ``step``, counted from 1; ``SteppedView`` adds the slider.
 
-    A subclass also defines ``steps``, how many there are.
+    A subclass also defines ``steps``, the number of steps.
     """
 
     step = traitlets.Int(1)
@@ -30,7 +30,7 @@ class SteppedPicture(LivePicture):
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         raise NotImplementedError
 
     def on_key(self, handle: str, key: str) -> None:
@@ -49,7 +49,7 @@ class SteppedPicture(LivePicture):
 class SteppedView(WithSentence):
     """A stepped picture with a player and a slider above, and a sentence below.
 
-    ``what``: what a step is, beside the slider. ``seconds``: of a step, while it plays.
+    ``what``: the slider's label. ``seconds``: of a step, while it plays.
     """
 
     def __init__(self, picture: SteppedPicture, what: str, seconds: float):

@@ -1,1 +1,1 @@
-"""Still pictures of numbers: curves."""
+"""Still pictures of numbers: curves, and bars of forward passes."""

@@ -1,4 +1,4 @@
-"""A few lines, each with its name at its end, as a still picture or with a slider.
+"""A few lines with their names at their ends, as a still picture or with a slider.
 
 Knows no run, no table and no notebook.
 
@@ -35,10 +35,10 @@ from speclib.drawing.svg import (
 from speclib.drawing.text_in_pictures import text_width
 from speclib.errors import BadValue
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart. When all of them
-# are taken, further lines take them again with the next dashes.
+# Okabe and Ito's colours, which colour-blind readers can tell apart. Further lines
+# reuse them with the next dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7a6a00")
-DASHES = ("none", "9 5", "2 4", "9 4 2 4")  # pixels on and off; "none" is a whole line
+DASHES = ("none", "9 5", "2 4", "9 4 2 4")  # pixels on and off; "none" is a solid line
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100)
 MOST_STEPS = 5  # of an axis, between the lowest value and the highest
 
@@ -68,12 +68,12 @@ class Curves(Still):
     """A line per name over a few places side by side, with the name at its end.
 
     ``lines``: name -> {place: y}, or a pandas DataFrame with a column per line. Places
-    come in the order in which they first appear. ``below`` says what they are,
-    ``title`` unit and kind of the values, and the vertical axis begins at ``low``, or
-    at the lowest value if that is lower.
+    keep the order in which they first appear. ``below`` says what they are, and
+    ``title`` gives the unit and the kind of the values. The vertical axis begins at
+    ``low``, or at the lowest value if that is lower.
 
-    A value that is not finite is left out. Raises SpeclibError where a line has no
-    other values, or none at all.
+    Values that are not finite are left out. Raises SpeclibError if there is no line, or
+    a line without finite values.
     """
 
     @checked
@@ -89,7 +89,7 @@ class Curves(Still):
         self.places = list(dict.fromkeys(x for line in values.values() for x in line))
         heights = [y for line in values.values() for y in line.values()]
         self.up = scale_for(heights if low is None else [low, *heights])
-        # Each line's name needs pixels of its own beside the plot.
+        # The names to the right of the plot must not overlap.
         self.plot_height = max(PLOT_HEIGHT, NAME_STEP * len(values))
         widest_name = max(map(text_width, values))
         width = PLOT_LEFT + PLOT_WIDTH + 24 + widest_name + PAD
@@ -122,7 +122,7 @@ class Curves(Still):
         return "".join(elements)
 
     def _axes(self) -> str:
-        """The numbers of both axes, and what the horizontal one is."""
+        """The numbers of both axes, and the horizontal axis's title."""
         right, bottom = PLOT_LEFT + PLOT_WIDTH, PLOT_TOP + self.plot_height
         elements = []
         for number, label in self.up.ticks.items():
@@ -137,7 +137,7 @@ class Curves(Still):
         return "".join(elements) + below
 
     def _line(self, line: Mapping[Hashable, float], number: int) -> str:
-        """A line, with a dot at each value that tells it under the pointer."""
+        """A line with a dot at each value; a tooltip gives the value."""
         colour = colour_of(number)
         corners, circles = [], []
         for place, value in line.items():
@@ -180,7 +180,7 @@ def scale_for(values: Iterable[float]) -> Scale:
     lowest, highest = min(values), max(values)
     fitting = [s for s in STEPS if (highest - lowest) / s <= MOST_STEPS]
     step = fitting[0] if fitting else highest
-    # A value that is a multiple of the step but for rounding errors counts as one.
+    # Up to rounding errors, a multiple of the step counts as one.
     low = floor(lowest / step + 1e-9) * step
     high = ceil(highest / step - 1e-9) * step
     return Scale(low, max(high, low + step), step)
@@ -194,7 +194,7 @@ def colour_of(number: int) -> str:
 def moved_apart(ends: Mapping[str, float], lowest: float) -> dict[str, float]:
     """The y of the names from top to bottom, moved down where they would overlap.
 
-    Where that would move one below ``lowest``, it and those above it are moved up.
+    A name that would end up below ``lowest`` is moved up, with those above it.
     """
     moved: dict[str, float] = {}
     y = -float(NAME_STEP)
@@ -223,7 +223,7 @@ def moving_curves(
     """Curves under a slider: one chart for each value, each with its own axis.
 
     ``charts``: the slider's values -> the lines of ``curves``. ``first``: {the slider's
-    name: the value at which it stands first}.
+    name: its first value}.
     """
     pictures = {}
     for value, lines in charts.items():
@@ -233,11 +233,11 @@ def moving_curves(
 
 @checked
 def acceptance_by_place(runs: Mapping[str, Any]) -> Curves:
-    """How often the 1st, 2nd, ... draft of a window is right: a line for each name.
+    """The acceptance rate of the 1st, 2nd, ... draft of a window: a line per name.
 
-    ``runs``: name -> a run or several, as of ``speclab.acceptance``, or what that gave.
-    A place at which nothing was tested has no dot. Raises BadValue as
-    ``speclab.acceptance`` does.
+    ``runs``: name -> a run, several runs, or an ``Acceptance``; see
+    ``speclab.acceptance``. A place at which nothing was tested has no dot. Raises
+    BadValue as ``speclab.acceptance`` does.
     """
     lines = {}
     for name, of_name in runs.items():

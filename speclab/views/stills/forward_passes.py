@@ -1,4 +1,4 @@
-"""What passes over a few tokens take: reading the weights, and computing with them.
+"""The time of passes over a few tokens: to read the weights, and to compute.
 
 Knows a device's data sheet, and no model or clock.
 
@@ -67,21 +67,21 @@ def tokens_of(each: ForwardPass) -> str:
 
 
 def reading_of(each: ForwardPass) -> str:
-    """The bytes, and the time that reading them takes."""
+    """The number of bytes, and the time that reading them takes."""
     return f"reads {each.bytes_read / 1e9:.3g} GB: {1000 * each.reading:.1f} ms"
 
 
 def computing_of(each: ForwardPass) -> str:
-    """The operations, and the time that they take."""
+    """The number of operations, and the time that they take."""
     billions, milliseconds = each.operations / 1e9, 1000 * each.computing
     return f"computes {billions:.3g} billion operations: {milliseconds:.2g} ms"
 
 
 @checked
 def forward_passes(*tokens: Count) -> ForwardPasses:
-    """What a pass of Llama 2 7B over each number of tokens takes on an A100.
+    """The time of a pass of Llama 2 7B on an A100, for each number of tokens.
 
-    Raises BadValue where no number of tokens is given.
+    Raises BadValue if no number of tokens is given.
     """
     if not tokens:
         raise BadValue("no pass to draw: give numbers of tokens, such as 1, 5, 50")

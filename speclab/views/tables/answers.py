@@ -12,7 +12,7 @@
     some                                               does in part
     none                                               does not
 
-What set the acceptance rate or the clock is no prediction, and does not count.
+Numbers that set the acceptance rate or the clock are not predictions and do not count.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .main_quantity import Point, calibrated_cells
 from .statements import is_of_size, is_own
 from .written import write_range
 
-CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none and as small
+CLOSE, NEAR = 0.05, 0.15  # differences from print that count as none, as small
 
 
 class Count(NamedTuple):
-    """How many claims hold, of how many that were judged yes or no."""
+    """The number of claims that hold, and the number judged yes or no."""
 
     held: int
     judged: int
 
 
 def question_of(result: TableResult) -> str:
-    """What a reader asks of a table: "PEARL, Table 1: does it reproduce?"."""
+    """The reader's question about a table: "PEARL, Table 1: does it reproduce?"."""
     table = result.table
     name = f"{table.paper.short_name}, {item_name(table.item)}"
     if not table.cells:
@@ -75,9 +75,9 @@ def answer_of(result: TableResult, points: Sequence[Point]) -> str:
 
 
 def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
-    """How far each prediction is from print, relative to it.
+    """The relative difference of each prediction from print.
 
-    Of the points where the table has any, else of all its cells.
+    Compares the table's points, or all its cells if it has no points.
     """
     if points:
         errors = [point.error for point in points]
@@ -94,8 +94,8 @@ def errors_of(result: TableResult, points: Sequence[Point]) -> list[float]:
 def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Count:
     """How many of the paper's claims hold by one kind of number.
 
-    Without those about the size of one number; for print, all. An item of ours has
-    only claims of ours, which count.
+    Claims about the size of one number count only for print. Our own checks count only
+    for our own items, which have no other claims.
     """
     chosen = set()
     for claim in result.table.claims:
@@ -108,7 +108,7 @@ def count_claims(result: TableResult, kind: str, is_order: bool = False) -> Coun
 
 # -- sentences -------------------------------------------------------------------------
 def _about_print(result: TableResult, errors: list[float], orders: Count) -> str:
-    """Whether order and size come out, and how far predictions are from print."""
+    """Whether order and size reproduce, and how far predictions are from print."""
     largest = max(map(abs, errors))
     size = "does" if largest <= CLOSE else "nearly does"
     if largest > NEAR:
@@ -169,7 +169,7 @@ def _all(count: Count) -> str:
 
 
 def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
-    """The gain over the paper's own baseline; and why, where that explains it."""
+    """The gain over the baseline, with the baseline's error if that explains it."""
     compared = [p for p in points if None not in (p.gain("paper"), p.gain("virtual"))]
     if not compared:
         return ""
@@ -218,7 +218,7 @@ def _about_print_alone(result: TableResult) -> str:
 
 
 def _lowered(title: str) -> str:
-    """A title inside of a sentence: its first letter small, unless it is a name."""
+    """A title inside a sentence: in lower case unless it begins with a name."""
     first_word = title.split()[0]
     is_name = not first_word[1:].islower() or first_word.endswith("'s")
     return title if is_name else title[0].lower() + title[1:]

@@ -43,9 +43,9 @@ ROW_HEIGHT, AROUND_ROWS = 46, 130  # pixels
 
 
 class DotPlot(NamedTuple):
-    """What it shows, with how many decimals; and its points.
+    """A dot plot: the name of its quantity, its decimals and its points.
 
-    ``is_main``: whether its points are one quantity, and not all cells of a table.
+    ``is_main``: whether its points are one quantity rather than all cells of a table.
     """
 
     name: str
@@ -55,7 +55,7 @@ class DotPlot(NamedTuple):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of number that it has, and "ceiling"."""
+        """The kinds of number in the plot, and "ceiling"."""
         shown = ["paper", "virtual", "measured", "ceiling"]
         return [kind for kind in shown if any(_values(kind, self.points))]
 
@@ -147,7 +147,7 @@ def _place(value: float, axis: Axis, room: int) -> int:
 
 
 def _scale_line(axis: Axis, room: int) -> str:
-    """The axis' numbers, each above its tick."""
+    """The numbers of the axis, each above its tick."""
     line = [" "] * room
     decimals = max(0, ceil(-log10(axis.step) - 1e-9))
     for tick in axis.ticks:
@@ -177,7 +177,7 @@ def _row(plot: DotPlot, point: Point, axis: Axis, room: int) -> str:
 
 # -- as a figure -----------------------------------------------------------------------
 def as_figure(plot: DotPlot) -> go.Figure:
-    """The plot as wide as its column; the numbers are below each name."""
+    """The plot, as wide as its column, with the numbers below each name."""
     figure = go.Figure()
     names = [_name(plot, point) for point in plot.points]
     for kind in reversed(plot.kinds):
@@ -222,7 +222,7 @@ def as_figure(plot: DotPlot) -> go.Figure:
 
 
 def _name(plot: DotPlot, point: Point) -> str:
-    """A point's name, and below it what was printed and predicted."""
+    """A point's name, and below it the printed and the predicted number."""
     texts = []
     for kind in ("paper", "virtual"):
         if kind in point.numbers:

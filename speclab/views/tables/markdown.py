@@ -1,6 +1,6 @@
 """The pages of tables, papers and all reports as Markdown, for a code host.
 
-The text is deterministic, so that a change of one number is a change of one line.
+The text is deterministic: changing one number changes one line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ on the wall. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do 
 
 
 def page_markdown(page: TablePage) -> str:
-    """A table's page; what its file says in the same words is left to that file."""
+    """A table's page, without the parts that its file has in the same words."""
     folds = [fold for fold in page.folds if not fold.is_in_file]
     page = replace(page, folds=folds)
     parts = [opening_markdown(page), plot_markdown(page), rest_markdown(page)]
@@ -40,7 +40,7 @@ def opening_markdown(page: TablePage) -> str:
 
 
 def plot_markdown(page: TablePage) -> str:
-    """The dot plot as text; of all cells there is none, since a table has them."""
+    """The dot plot as text; omitted if it shows all cells, which a table has."""
     is_shown = page.plot is not None and page.plot.is_main
     return f"```text\n{as_text(page.plot)}\n```" if page.plot and is_shown else ""
 
@@ -74,7 +74,7 @@ def _fold(fold: Fold) -> str:
 
 
 def _pipes(table: PipeTable) -> str:
-    """A Markdown table under its caption; all but its first column aligned right."""
+    """A Markdown table with its caption; only the first column is left-aligned."""
     rule = ["---", *["---:"] * (len(table.heads) - 1)]
     lines = [f"{table.caption}:", ""] if table.caption else []
     for cells in (table.heads, rule, *table.rows):
@@ -85,7 +85,7 @@ def _pipes(table: PipeTable) -> str:
 
 # -- lists of pages --------------------------------------------------------------------
 def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
-    """A paper's page: what its pages share, and each item with its answer."""
+    """A paper's page: its reference, and each item with its answer."""
     authors = ", ".join(paper.authors)
     lines = [
         f"# {paper.title}",
@@ -107,9 +107,9 @@ def paper_markdown(paper: Paper, results: Mapping[str, TableResult]) -> str:
 def index_markdown(
     papers: Iterable[tuple[Paper, Mapping[str, TableResult]]], further: Iterable[str]
 ) -> str:
-    """The page of all reports: a paper's first table answers for it.
+    """The page of all reports, with the answer of each paper's first table.
 
-    ``further``: lines on pages that are of no paper.
+    ``further``: lines about pages that belong to no paper.
     """
     lines = ["# Reports", ""]
     for paper, results in papers:

@@ -1,6 +1,6 @@
-"""All numbers of a table, in small tables that are no wider than a page.
+"""All numbers of a table, in small tables that fit a page.
 
-Print and prediction share one, since a reader compares them.
+Print and prediction share a table, since a reader compares them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from speclib.drawing.numbers import DASH
 from .main_quantity import is_main_line
 from .written import write_number
 
-WIDEST = 8  # columns of a table, that of the rows' names included
+WIDEST = 8  # columns of a table, including the row names
 LONG = 24  # a table with more rows shows only what was printed
 
-REASONS_FOR_EMPTY = ("not reported", "lost")  # how a note may begin
+REASONS_FOR_EMPTY = ("not reported", "lost")  # possible starts of a note
 MEANINGS = {
     "c": "*c*: this printed cell set the acceptance rate or the clock",
     "†": "†: see errata",
@@ -33,7 +33,7 @@ Texts = dict[tuple[str, str], str]  # of cells, by row and column
 
 
 class PipeTable(NamedTuple):
-    """A table of texts; ``caption`` stands above it."""
+    """A table of texts; ``caption`` is above it."""
 
     caption: str
     heads: list[str]
@@ -43,7 +43,7 @@ class PipeTable(NamedTuple):
 def tables_of_numbers(result: TableResult) -> list[PipeTable]:
     """Print and prediction side by side, and then every other kind.
 
-    What has no print to compare with is left out where it is long.
+    A long table without printed numbers to compare with is left out.
     """
     table = result.table
     texts = {kind: _texts(table, result.lines, kind) for kind in KINDS}
@@ -65,7 +65,7 @@ def tables_of_numbers(result: TableResult) -> list[PipeTable]:
 def tables_of_others(
     result: TableResult, others: Iterable[LedgerLine]
 ) -> list[PipeTable]:
-    """What other machines have timed, a table for each machine and kind."""
+    """The numbers of other machines, in a table for each machine and kind."""
     by_source: dict[str, list[LedgerLine]] = {}
     for line in others:
         machine = line.setup.partition("@")[2].split("/")[0]
@@ -88,9 +88,9 @@ def _texts(table: Table, lines: Iterable[LedgerLine], kind: str) -> Texts:
 
 
 def tables_over_same_devices(result: TableResult) -> list[PipeTable]:
-    """Speed-ups over the best that the same devices do with plain decoding.
+    """Speed-ups over the best that the same devices reach with plain decoding.
 
-    Of the main quantity where the table has one, else of all cells.
+    For the main quantity, or for all cells if the table names none.
     """
     main = result.table.main
     tables = []
@@ -106,7 +106,7 @@ def tables_over_same_devices(result: TableResult) -> list[PipeTable]:
 
 
 def signs_in(tables: Iterable[PipeTable]) -> list[str]:
-    """What the signs in the cells of tables mean."""
+    """The meanings of the signs in the cells of the tables."""
     cells = " ".join(cell for table in tables for row in table.rows for cell in row)
     signs = {"c": "*c*", "†": "†", "‡": "‡", "¶": "¶"}
     return [MEANINGS[name] for name, sign in signs.items() if sign in cells]
@@ -114,7 +114,7 @@ def signs_in(tables: Iterable[PipeTable]) -> list[str]:
 
 # -- layout ----------------------------------------------------------------------------
 def tables_that_fit(table: Table, texts: Texts, caption: str) -> list[PipeTable]:
-    """Rows and columns as printed, exchanged or in several tables if they are many."""
+    """Rows and columns as printed; transposed or split if there are too many."""
     rows = _in_order(table.row_labels, (row for row, _ in texts))
     columns = _in_order(table.column_labels, (column for _, column in texts))
     if not rows:
@@ -135,7 +135,7 @@ def _split(
 ) -> list[PipeTable]:
     tables = []
     parts = ceil(len(columns) / (WIDEST - 1))
-    most = ceil(len(columns) / parts)  # so that all parts are about as wide
+    most = ceil(len(columns) / parts)  # so that all parts are about equally wide
     for start in range(0, len(columns), most):
         part = columns[start : start + most]
         lines = []
@@ -148,7 +148,7 @@ def _split(
 
 
 def _in_order(labels: Iterable[str], found: Iterable[str]) -> list[str]:
-    """The labels that were found, in the table's order; others behind them."""
+    """The labels in ``found``, in the table's order; unknown labels come last."""
     present = dict.fromkeys(found)
     known = [label for label in labels if label in present]
     return list(dict.fromkeys([*known, *present]))
@@ -156,7 +156,7 @@ def _in_order(labels: Iterable[str], found: Iterable[str]) -> list[str]:
 
 # -- cells -----------------------------------------------------------------------------
 def _write(table: Table, line: LedgerLine) -> str:
-    """A number with its signs; ours with the difference from print."""
+    """A number with its signs, and for ours the difference from print."""
     if line.value is None:
         note = line.note.removeprefix("undefined; ")
         return next((r for r in REASONS_FOR_EMPTY if note.startswith(r)), DASH)
@@ -173,7 +173,7 @@ def _write(table: Table, line: LedgerLine) -> str:
 
 
 def decimals_of(table: Table, line: LedgerLine) -> int:
-    """As many as the print has; a ratio of ours has two where that has none."""
+    """As many decimals as the print; two for our ratios if the print has none."""
     decimals: int = table.settings_of(line.row, line.column)["decimals"]
     is_whole = line.value is not None and line.value == round(line.value)
     if decimals or line.kind == "paper" or line.unit != "x" or is_whole:
@@ -182,7 +182,7 @@ def decimals_of(table: Table, line: LedgerLine) -> int:
 
 
 def _bracket(table: Table, line: LedgerLine) -> str:
-    """The number that the cell prints in brackets, or nothing."""
+    """The number that the cell shows in brackets; empty if it has none."""
     if table.beside is None:
         return ""
     for row, column, value in table.beside.cells:

@@ -1,4 +1,4 @@
-"""A table's page in a notebook: text, a figure, and text again."""
+"""A table's page in a notebook: text, a figure, more text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 
 class Shown:
-    """Something to look at: a form for notebooks, and Markdown where text is shown."""
+    """Something to display: a form for notebooks, and Markdown as its text."""
 
     def __init__(self, markdown: str, figure: go.Figure | None = None):
         self.markdown = markdown

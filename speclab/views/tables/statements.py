@@ -1,8 +1,8 @@
-"""What a paper says of a table, and what print, prediction and measurement say to it.
+"""A paper's claims about a table, with verdicts by print, prediction and measurement.
 
-A cell is a mark and a number; reasons are notes below. What a number cannot refute it
-does not: a speed that a paper's own hardware reached is compared with the prediction in
-per cent, and with small models not at all.
+A cell is a mark and a number; reasons are notes below. No number judges what it cannot
+refute: a speed on a paper's own hardware is compared with the prediction in per cent,
+and is not compared with small models.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .written import MINUS, write_percent
 
 MARKS = {"yes": "✓", "no": "✗", "open": "◇", "not judged": ""}
 COUNT = re.compile(r"\b(\d+) of (\d+)\b")
-SHORT = 3  # so many numbers are listed; of more the range is given
+SHORT = 3  # up to this length a list is written out; a longer one as its range
 
-# Whether a claim is about one number's size, which only the paper's hardware has.
+# Claims about the size of one number, which only the paper's hardware can reach.
 OF_SIZE = ("ratio", "equal")
 
 
 class Statement(NamedTuple):
-    """A claim, and a short text for each kind of number; "" where there is none."""
+    """A claim, and a short text for each kind of number; "" if it has no verdict."""
 
     text: str
     paper: str
@@ -36,25 +36,25 @@ class Statement(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether no number is against it, or leaves it open."""
+        """Whether no number refutes the claim or leaves it open."""
         cells = [cell for cell in self[1:] if cell]
         return all(cell.startswith(MARKS["yes"]) for cell in cells)
 
 
 class Statements(NamedTuple):
-    """The claims of a table, and the notes to which their cells refer by number."""
+    """The claims of a table, and the notes that their cells refer to by number."""
 
     lines: list[Statement]
     notes: list[str]
 
 
 def is_own(claim: Claim) -> bool:
-    """Whether a claim is our check of the paper, and not the paper's word."""
+    """Whether a claim is our check of the paper rather than the paper's own."""
     return claim.source.startswith(("audit", "ours"))
 
 
 def is_of_size(claim: Claim) -> bool:
-    """Whether a claim says how large one number is, not how numbers compare."""
+    """Whether a claim gives the size of one number rather than a comparison."""
     return claim.kind in OF_SIZE
 
 
@@ -63,9 +63,10 @@ def statements_of(
     own: bool,
     verdicts: Iterable[VerdictLine] | None = None,
 ) -> Statements:
-    """The paper's claims, or with ``own`` our checks, as far as they are judged.
+    """The judged claims of the paper, or our judged checks if ``own``.
 
-    ``verdicts`` are those of the table; or others, over the same devices for instance.
+    ``verdicts`` replace those of the table, for example with those over the same
+    devices.
     """
     by_claim: dict[tuple[str, str], VerdictLine] = {}
     for verdict in result.claims if verdicts is None else verdicts:
@@ -84,7 +85,7 @@ def statements_of(
 
 
 def _merged(lines: Iterable[Statement]) -> list[Statement]:
-    """Statements in the same words as one, which counts how often each holds."""
+    """Merges statements with the same text, and counts how often they hold."""
     by_text: dict[str, list[Statement]] = {}
     for line in lines:
         by_text.setdefault(line.text, []).append(line)
@@ -99,7 +100,7 @@ def _merged(lines: Iterable[Statement]) -> list[Statement]:
 
 
 def _counted(cells: list[str]) -> str:
-    """Several cells as one: "✓", or "✗ 1 of 4" with the numbers of their notes."""
+    """Several cells as one: "✓", or "✗ 1 of 4" with their note numbers."""
     filled = [cell for cell in cells if cell]
     held = [cell for cell in filled if cell.startswith(MARKS["yes"])]
     if len(held) == len(filled):
@@ -109,7 +110,7 @@ def _counted(cells: list[str]) -> str:
 
 
 def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
-    """A mark and a number, and the number of a note that gives the reason."""
+    """A mark, a number, and the number of the note that gives the reason."""
     value = _value(claim, verdict)
     if verdict.holds == "not judged":
         is_other = verdict.note == OTHER_HARDWARE
@@ -130,7 +131,7 @@ def _cell(claim: Claim, verdict: VerdictLine, notes: list[str]) -> str:
 
 
 def _value(claim: Claim, verdict: VerdictLine) -> str:
-    """What was found, in few letters: "5 of 6", "4.14 (−7 %)", "2.39 to 4.14"."""
+    """The finding in short: "5 of 6", "4.14 (−7 %)", "2.39 to 4.14"."""
     count = COUNT.search(verdict.value)
     if count:
         return count.group()

@@ -25,13 +25,13 @@ from .number_tables import (
 from .statements import Statements, statements_of
 from .written import write_number
 
-MOST_STATEMENTS = 10  # are shown at once; the others are folded
+MOST_STATEMENTS = 10  # shown at once; the others are folded
 
 
 class Fold(NamedTuple):
-    """What a reader opens: its title, and Markdown texts and tables in order.
+    """A folded part of the page: its title, and Markdown texts and tables in order.
 
-    ``is_in_file``: whether the table's own file has it too, in the same words.
+    ``is_in_file``: whether the table's own file has the same text.
     """
 
     title: str
@@ -45,13 +45,13 @@ class TablePage:
 
     question, answer   does the table reproduce? one or two sentences
     opening            what the table shows and claims
-    plot               its main quantity; None where there is nothing to compare
-    statements         what the paper says, and what print and numbers say to it
-    here               what the column of measured numbers is called
-    why                what leads from print to measurement; None where nobody asked
+    plot               its main quantity; None if there is nothing to compare
+    statements         the paper's claims, each with its verdicts
+    here               heading of the column of measured numbers
+    why                the causes of the difference from print; None if not computed
     before_you_cite    what to know first, four at most
     folds              everything else
-    command, file      what makes the page again, and the file of the table
+    command, file      the command that makes the page, and the table's file
     """
 
     question: str
@@ -75,7 +75,7 @@ def table_page(
 ) -> TablePage:
     """The page of a table; ``others`` are ledger lines of other machines.
 
-    ``ways``: from print to measurement, cause by cause, by the name of the column.
+    ``ways``: column -> the difference of measurement from print, cause by cause.
     """
     table = result.table
     others = [line for line in others if line.item == table.item]
@@ -117,7 +117,7 @@ def table_page(
 
 
 def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
-    """A line per cause, with what it changes in each column."""
+    """A line per cause, with its contribution in each column."""
     longest = max(ways.values(), key=lambda way: len(way.causes))
     rows = []
     for name in (*(cause.name for cause in longest.causes), "measured"):
@@ -132,7 +132,7 @@ def _why_it_differs(ways: Mapping[str, Reconciled]) -> PipeTable:
 
 
 def statements_table(statements: Statements, here: str, first: str) -> PipeTable:
-    """A line per claim; columns without any entry are left out."""
+    """A line per claim, without empty columns."""
     heads = [first, "print consistent?", "predicted at its speeds", here]
     rows = []
     for line in statements.lines:
@@ -143,7 +143,7 @@ def statements_table(statements: Statements, here: str, first: str) -> PipeTable
 
 
 def numbered(statements: Statements) -> list[str]:
-    """The notes to which the cells refer, as one paragraph; none if they have none."""
+    """The notes that the cells refer to, as one paragraph; [] without notes."""
     cells = " ".join(cell for line in statements.lines for cell in line)
     notes = []
     for number, note in enumerate(statements.notes, 1):
@@ -164,7 +164,7 @@ def _more_statements(said: Statements, here: str) -> Fold:
 
 
 def tables_with_signs(tables: list[PipeTable]) -> list[str | PipeTable]:
-    """The tables, and below them what the signs in their cells mean."""
+    """The tables, then a legend of the signs in their cells."""
     signs = signs_in(tables)
     return [*tables, *(["; ".join(signs)] if signs else [])]
 
@@ -203,7 +203,7 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
 
 
 def _own_checks(result: TableResult, here: str) -> Fold:
-    """What we expected of a table of ours; of the print, the checks that fail."""
+    """Our expectations for our own table; for a paper's, the checks that fail."""
     checks = statements_of(result, own=True)
     lines = checks.lines
     title = "What we expected"
@@ -227,13 +227,13 @@ def _errata(errata: Iterable[Erratum]) -> list[str | PipeTable]:
 
 
 def _name_cell(row: str, column: str) -> str:
-    """A cell as "row, column"; "all" where that is every one."""
-    labels = dict.fromkeys((row, column))  # once, where both are the same
+    """A cell as "row, column", with "all" for every row or column."""
+    labels = dict.fromkeys((row, column))  # once if both are the same
     return ", ".join("all" if label == "*" else label for label in labels)
 
 
 def _failures(errors: Mapping[str, str]) -> list[str | PipeTable]:
-    """One line per reason, with the cells that failed for it."""
+    """A line per reason, with the cells that failed for that reason."""
     lines = [
         f"- `{reason}`: {'; '.join(cells)}"
         for reason, cells in group_by_reason(errors).items()
@@ -242,7 +242,7 @@ def _failures(errors: Mapping[str, str]) -> list[str | PipeTable]:
 
 
 def group_by_reason(errors: Mapping[str, str]) -> dict[str, list[str]]:
-    """``errors``, reasons by the name of the cell, as the cells of each reason."""
+    """The cells of each reason, from ``errors``: cell -> reason."""
     cells_by_reason: dict[str, list[str]] = {}
     for cell, reason in errors.items():
         cells_by_reason.setdefault(reason, []).append(cell)

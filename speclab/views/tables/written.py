@@ -10,7 +10,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def write_number(value: float, decimals: int) -> str:
-    """``value`` with so many decimals, a dash where it is not finite."""
+    """``value`` with ``decimals`` decimals; a dash if it is not finite."""
     if not isfinite(value):
         return DASH
     return f"{value:z.{decimals}f}".replace("-", MINUS)  # z: no minus before a zero

@@ -1,1 +1,1 @@
-"""Pictures with sliders above them: when a slider moves, the picture follows."""
+"""Pictures with sliders above them: the picture follows while a slider moves."""

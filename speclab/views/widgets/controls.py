@@ -1,6 +1,6 @@
 """Sliders and dropdowns, each under the name of the value that it sets.
 
-Knows no picture, and not what is done with a value.
+Knows no picture, and no use of a value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from speclib.errors import BadValue, unknown_name
 
-# What ``control`` makes a control of: numbers, names, names with values, or a widget.
+# What ``control`` accepts: numbers, names, names with values, or a widget.
 ControlSpec: TypeAlias = Sequence[Any] | Mapping[str, Any] | widgets.Widget
 
 LABELS = {
@@ -33,15 +33,15 @@ LABELS = {
     "width": "tree width",
     "network": "message, s",
 }
-LABEL_STYLE = {"description_width": "initial"}  # as long as the label
-SHOWN = 2  # controls of a toolbar that are always seen
+LABEL_STYLE = {"description_width": "initial"}  # as wide as the label
+SHOWN = 2  # controls of a toolbar that are always visible
 ROW_LAYOUT = {"flex_flow": "row wrap"}
 CONTROL_LAYOUT = {"width": "290px"}
 BUTTON_LAYOUT = {"width": "130px"}
 
 
 def control(name: str, spec: ControlSpec) -> widgets.Widget:
-    """Returns the control for the value ``name`` that ``spec`` asks for.
+    """Returns a control for the value ``name``.
 
     ``spec`` is one of:
 
@@ -68,7 +68,7 @@ def control(name: str, spec: ControlSpec) -> widgets.Widget:
 def slider_over(
     name: str, options: Sequence[object], value: object
 ) -> widgets.SelectionSlider:
-    """A slider over a list of values, of which ``value`` is shown first."""
+    """A slider over a list of values that starts at ``value``."""
     return widgets.SelectionSlider(
         options=options,
         value=value,
@@ -79,9 +79,9 @@ def slider_over(
 
 
 def choose_option(name: str, chooser: widgets.Widget, label: object) -> None:
-    """Chooses the option that is called so, in a dropdown or a slider of values.
+    """Chooses the option with this label, in a dropdown or a slider of values.
 
-    Raises SpeclibError where there is none.
+    Raises SpeclibError if there is no such option.
     """
     labels = [str(option) for option in chooser._options_labels]
     if str(label) not in labels:

@@ -1,4 +1,4 @@
-"""The same what-if drawn many times over: how far one draw can be from another."""
+"""The same simulation with many seeds: how much one draw can differ from another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 DRAWS = 60
-CANDIDATES = 20  # draws among which a typical one is found
+CANDIDATES = 20  # draws among which to find a typical one
 
 
 class SpeedRange(NamedTuple):
@@ -23,18 +23,17 @@ class SpeedRange(NamedTuple):
 
 
 def takes_seed(simulate: Callable[..., Any] | Mapping[Any, Any]) -> bool:
-    """Whether what is simulated depends on an argument ``seed``."""
+    """Whether the simulation has an argument ``seed``."""
     return callable(simulate) and "seed" in signature(simulate).parameters
 
 
 def draw_many(
     speedups_of_seed: Callable[[int], list[float]], draws: int = DRAWS
 ) -> Iterator[list[SpeedRange]]:
-    """The ranges of each run's speed-up over so many seeds.
+    """The ranges of each run's speed-up over ``draws`` seeds.
 
-    ``speedups_of_seed(seed)`` gives one speed-up per run. The ranges so far are given
-    after each seed, so that somebody who waits for an event loop can let others go
-    first.
+    ``speedups_of_seed(seed)`` gives one speed-up per run. Yields the ranges so far
+    after each seed, so that the caller can return control to an event loop.
     """
     speedups: list[list[float]] = []
     for seed in range(draws):
@@ -46,5 +45,5 @@ def draw_many(
 
 
 def most_typical(distance_of_seed: Callable[[int], float]) -> int:
-    """The seed, of a few, whose draw is nearest to what is expected."""
+    """The seed whose draw is nearest to the expected one, among ``CANDIDATES``."""
     return min(range(CANDIDATES), key=distance_of_seed)

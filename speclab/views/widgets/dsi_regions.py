@@ -1,9 +1,9 @@
 """Two maps that show where speculative inference (SI) and DSI gain and where they lose.
 
-Each map has the draft model's latency across and the acceptance upwards, as in Figure 1
-of the DSI paper. The colour of a cell is the speed over plain decoding that ``theory``
-expects of an endless text. The maps are rendered again while a slider moves, and a
-circle shows where the sliders stand. Knows no method and no run: these are formulas.
+The x axis of a map is the draft model's latency, the y axis the acceptance rate, as in
+Figure 1 of the DSI paper. The colour of a cell is the speed over plain decoding that
+``theory`` expects of an endless text. The maps follow the sliders, and a circle marks
+the sliders' values. Knows no method and no run: these are formulas.
 
 ::
 
@@ -45,8 +45,8 @@ CONTROLS: dict[str, ControlSpec] = {
 }
 
 # Bands of speed, in multiples of plain decoding: below the first edge, between two
-# neighbours, from the last edge on. The three that are slower than plain decoding are
-# pink, as in the paper.
+# neighbours, above the last edge. The three bands slower than plain decoding are pink,
+# as in the paper.
 EDGES = (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5)
 COLOURS = (
     "#b5427f",
@@ -75,7 +75,7 @@ SIZE = (1100, MAP_TOP + MAP_HEIGHT + 60)
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the sliders stand."""
+    """The values of the sliders."""
 
     c: float
     alpha: float
@@ -94,7 +94,7 @@ NEEDED_CONTROLS = tuple(Settings.__dataclass_fields__)
 
 # -- the numbers -----------------------------------------------------------------------
 def expected_speeds(settings: Settings, draft_share: Any, alpha: Any) -> dict[str, Any]:
-    """The name of each map, with the speed over plain decoding that it shows.
+    """The speed over plain decoding that each map shows, by the map's name.
 
     ``draft_share`` (the draft model's latency over the target model's) and ``alpha``
     are numbers, or arrays that numpy can broadcast to one shape.
@@ -110,12 +110,12 @@ def expected_speeds(settings: Settings, draft_share: Any, alpha: Any) -> dict[st
 
 
 def speeds_at(settings: Settings) -> dict[str, float]:
-    """The speed at the sliders' own point of each map."""
+    """The speed at the sliders' values in each map."""
     return expected_speeds(settings, settings.draft_share, settings.alpha)
 
 
 def speed_maps(settings: Settings) -> dict[str, np.ndarray]:
-    """The speeds at the middles of all cells of each map.
+    """The speeds at the centres of all cells of each map.
 
     Rows go from high acceptance to low, columns from low draft latency to high.
     """
@@ -216,12 +216,12 @@ def axes(left: float) -> str:
 
 
 def sliders_point(settings: Settings, speed: float, left: float) -> str:
-    """A circle where the sliders stand in a map, and beside it the speed there."""
+    """A circle at the sliders' values in a map, with the speed there."""
     x = left + MAP_WIDTH / settings.c
     y = MAP_TOP + (1 - settings.alpha) * MAP_HEIGHT
     point = circle(x, y, 6, fill="#fff", stroke="#000", stroke_width=2.5)
 
-    # The label stays inside the map: near its right edge it stands left of the circle.
+    # The label stays inside the map: near the right edge it is left of the circle.
     is_near_right_edge = settings.c < 1.5
     label_x = x - 12 if is_near_right_edge else x + 12
     label_y = min(max(y + 6, MAP_TOP + 18), MAP_TOP + MAP_HEIGHT - 8)
@@ -241,7 +241,7 @@ def sliders_point(settings: Settings, speed: float, left: float) -> str:
 
 
 def band_names() -> list[str]:
-    """What each band of speed is called, slowest first."""
+    """The name of each band of speed, slowest first."""
     names = [f"below {EDGES[0]:g}×"]
     for lower, upper in zip(EDGES[:-1], EDGES[1:], strict=True):
         names.append(f"{lower:g} – {upper:g}×")
@@ -250,7 +250,7 @@ def band_names() -> list[str]:
 
 
 def legend(left: float) -> str:
-    """The bands and what they mean, fastest on top, the slower ones under a title."""
+    """The legend of the bands, fastest on top, the slower ones under a title."""
     parts = [text_at("speed over plain", left, MAP_TOP - 12, fill=INK)]
     faster_bands = len(COLOURS) - SLOWER_BANDS
 
@@ -271,8 +271,8 @@ def legend(left: float) -> str:
 class Regions(PictureWithSliders):
     """Sliders above the two maps.
 
-    ``controls`` are as an Explorer's. They may be the very controls of an Explorer;
-    then its timeline and the maps move together. Raises SpeclibError where one of
+    ``controls``: see ``Explorer``. If they are the same objects as an Explorer's, its
+    timeline and the maps move together. Raises SpeclibError if one of
     ``NEEDED_CONTROLS`` is missing.
     """
 

@@ -1,8 +1,8 @@
 """The table of figures below an explorer's timeline.
 
-A row per run, with what was simulated beside what theory expects. What stands beside
-the bars already, such as the waiting, is left out unless it is asked for. The cells
-have fixed widths, so that nothing jumps while a slider moves.
+A row per run, with simulated and expected figures. Figures that the bars already show,
+such as the waiting time, are left out unless asked for. The cells have fixed widths, so
+that nothing jumps while a slider moves.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .draws import DRAWS, SpeedRange
 
 CELL_STYLE = "padding: 1px 18px 1px 0; text-align: left; min-width: 76px"
 NUMBER_STYLE = f"{CELL_STYLE}; white-space: nowrap"
-# A heading has several lines where many stand side by side; on a narrow page the table
-# scrolls sideways.
+# If there are many columns, their headings wrap; on a narrow page the table scrolls
+# sideways.
 HEADING_STYLE = f"{CELL_STYLE}; line-height: 1.25; vertical-align: bottom"
 TABLE_STYLE = "font-size: 15px; font-variant-numeric: tabular-nums"
 
@@ -56,19 +56,19 @@ HEADINGS = RunFigures(
     waiting="waiting",
 )
 
-# The figures that are shown where nobody says which, by their names.
+# The figures that are shown by default, by their names.
 COLUMNS = ("as_drawn", "after_first", "draws", "expected", "over_sd", "device_time")
 
 
 def check_columns(columns: Sequence[str]) -> None:
-    """Raises SpeclibError for a figure that there is not."""
+    """Raises SpeclibError for an unknown figure."""
     for name in columns:
         if name not in RunFigures._fields:
             raise unknown_name(f"no figure {name!r}", name, RunFigures._fields)
 
 
 def as_factor(ratio: float) -> str:
-    """``ratio`` as "1.25×", or a dash where there is none."""
+    """``ratio`` as "1.25×"; a dash if it is missing."""
     if not isfinite(ratio):
         return "–"
     return f"{ratio:.2f}×"
@@ -82,11 +82,11 @@ def figures_of(
 ) -> list[RunFigures]:
     """A row of figures for each run.
 
-    ``ranges``: each run's range of speed-ups over many draws, where they are known.
+    ``ranges``: each run's range of speed-ups over many draws, if known.
 
-    ``theory(**values)`` gives the expected speed-up of ``values["method"]``, in place
-    of which each run's own method is put. Device time is given as a multiple of that of
-    plain decoding, which is the first run without drafts.
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``, which is
+    set to each run's method. Device time is a multiple of plain decoding's; the first
+    run without drafts counts as plain decoding.
     """
     plain = _stats_of_plain_decoding(runs)
     rows = []
@@ -113,7 +113,7 @@ def figures_of(
 def speedup_after_first(run: TimelineRun, runs: Sequence[TimelineRun]) -> float:
     """Speed over plain decoding after the first commit, as papers compare it.
 
-    Not-a-number where ``runs`` has no such run of plain decoding.
+    Not-a-number if ``runs`` has no run of plain decoding to compare with.
     """
     for other in runs:
         is_plain = other.trace.meta.get("method") == "autoregressive"
@@ -123,14 +123,14 @@ def speedup_after_first(run: TimelineRun, runs: Sequence[TimelineRun]) -> float:
 
 
 def untested_share(stats: Stats) -> float:
-    """Share of the drafts that no target tested; not-a-number without drafts."""
+    """The share of drafts that no target tested; not-a-number without drafts."""
     if not stats.drafted:
         return nan
     return 1 - (stats.accepted + stats.rejected) / stats.drafted
 
 
 def figures_html(rows: list[RunFigures], columns: Sequence[str] = COLUMNS) -> str:
-    """The headings and the rows as an HTML table, in these columns."""
+    """The headings and rows of these columns as an HTML table."""
     lines = [_table_row("th", HEADING_STYLE, _chosen(HEADINGS, columns))]
     for row in rows:
         lines.append(_table_row("td", NUMBER_STYLE, _chosen(row, columns)))

@@ -2,8 +2,8 @@
 
 An exact pass computes one layer after the other. In a fuzzy pass the layers of a group
 share one input, so their attentions run at the same time on different devices
-(EasySpec). Both schedules stand on one time axis and follow sliders. Knows no network:
-the seconds of a layer and the share of its attention are given.
+(EasySpec). Both schedules share a time axis and follow sliders. Knows no network: a
+layer's seconds and the share of its attention are arguments.
 
 ::
 
@@ -58,7 +58,7 @@ CONTROLS: dict[str, ControlSpec] = {
 }
 
 COLOURS = {"attention": "#0072B2", "mlp": "#E69F00", "gather": "#1a1a1a"}
-# The colours of a part that another device computes, too.
+# The colours of a part that another device also computes.
 PALE_COLOURS = {"attention": "#9CC7E4", "mlp": "#F6DDA8"}
 LEGEND = (
     ("attention of a layer (its number)", COLOURS["attention"]),
@@ -70,7 +70,7 @@ LEGEND = (
 
 # Pixels.
 WIDTH = 1100
-PLOT_LEFT = 88  # the devices' names stand left of it
+PLOT_LEFT = 88  # the devices' names are to the left
 PLOT_WIDTH = WIDTH - PLOT_LEFT - PAD
 TOP = 50  # pixels above the lanes, for the legend
 HEADING_HEIGHT = 46  # of a schedule's heading and its groups
@@ -81,7 +81,7 @@ AXIS_HEIGHT = 46
 
 
 class Passes(NamedTuple):
-    """The parts of the exact pass, on one device, and of the fuzzy one."""
+    """The parts of the exact pass on one device, and of the fuzzy pass."""
 
     exact: tuple[Part, ...]
     fuzzy: tuple[Part, ...]
@@ -89,13 +89,13 @@ class Passes(NamedTuple):
 
 # -- the picture -----------------------------------------------------------------------
 def legend() -> str:
-    """What the colours mean, from left to right."""
+    """The legend of the colours, from left to right."""
     parts = []
     x = float(PAD)
     for label, colour in LEGEND:
         parts.append(rectangle(x, PAD, 20, 16, fill=colour))
         parts.append(text_at(label, x + 26, PAD + 13, fill=INK))
-        # Two colours that share a label stand side by side.
+        # Two colours that share a label are next to each other.
         x += 26 + text_width(label) + 20 if label else 24
     return "".join(parts)
 
@@ -103,7 +103,7 @@ def legend() -> str:
 def group_names(
     parts: tuple[Part, ...], layers: int, lp: int, y: float, frame: TimeAxis
 ) -> str:
-    """Over the lanes: a line where each group begins, and its layers if they fit.
+    """Above the lanes: a line where each group begins, and its layers if they fit.
 
     ``y``: where the lines end, pixels.
     """
@@ -122,7 +122,7 @@ def group_names(
 
 
 def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
-    """The second at which each group begins: when its first layer's attention does."""
+    """The start of each group, seconds: the start of its first layer's attention."""
     first_layers = {group[0] for group in group_layers(layers, lp)}
     starts = []
     for part in parts:
@@ -135,9 +135,9 @@ def group_starts(parts: tuple[Part, ...], layers: int, lp: int) -> list[float]:
 def lanes(
     parts: tuple[Part, ...], devices: int, top: float, frame: TimeAxis, name: str
 ) -> str:
-    """A lane per device with the parts of one pass; where a device waits it is hatched.
+    """A lane per device with the parts of one pass; hatched where a device waits.
 
-    ``name`` is that of the picture's patterns.
+    ``name``: of the picture's patterns.
     """
     elements = []
     for device in range(devices):
@@ -159,7 +159,7 @@ def lanes(
     for part in parts:
         y = top + part.device * LANE_STEP
         elements.append(part_bar(part, y, frame))
-        # Measured by the highest number, so that all attentions show theirs, or none.
+        # The highest number decides, so that all attentions show theirs, or none.
         width = frame.x(part.seconds)
         fits = text_width(str(highest_layer), 12) + 3 <= width
         if part.kind != "gather" and fits:
@@ -168,11 +168,11 @@ def lanes(
 
 
 def part_bar(part: Part, y: float, frame: TimeAxis) -> str:
-    """A bar as long as the part takes, with a tooltip."""
+    """A bar whose length is the part's time, with a tooltip."""
     x = PLOT_LEFT + frame.x(part.start)
     width = frame.x(part.seconds)
     if part.kind == "gather":
-        # A gather is visible as a line even where it takes no time.
+        # A gather is visible as a line even if it takes no time.
         x = x - 0.75
         width = max(width, 1.5)
 
@@ -235,13 +235,13 @@ def time_axis(y: float, frame: TimeAxis) -> str:
 class Layers(PictureWithSliders):
     """Sliders above the two schedules.
 
-    ``layer``: seconds of one layer in an exact pass. In EasySpec's Llama-3-8B these
-    are 0.85 ms: 27.2 ms a pass [Table 1], over its 32 layers. Its attention takes the
-    ``share`` of these; ``gather`` milliseconds are needed to hand over a group's
-    attention outputs.
+    ``layer``: seconds of one layer in an exact pass. EasySpec's Llama-3-8B takes
+    0.85 ms: 27.2 ms per pass [Table 1], divided by 32 layers. ``share``: the share of
+    attention in a layer. ``gather``: milliseconds to hand over a group's attention
+    outputs.
 
-    ``controls`` are as an Explorer's. One that is left out stands at its default and
-    does not move. Raises SpeclibError for one that is not among ``CONTROLS``.
+    ``controls``: see ``Explorer``. A control that is left out keeps its default. Raises
+    SpeclibError for a name that is not in ``CONTROLS``.
     """
 
     @checked
@@ -258,7 +258,7 @@ class Layers(PictureWithSliders):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The value of every control; the default of those that are left out."""
+        """The value of every control; the default if a control is left out."""
         values = {}
         for name, (_low, _high, _step, default) in CONTROLS.items():
             is_left_out = name not in self.controls
@@ -281,7 +281,7 @@ class Layers(PictureWithSliders):
 
     @property
     def schedule_height(self) -> int:
-        """Pixels of one schedule, with its heading."""
+        """The height of one schedule with its heading, pixels."""
         devices: int = self.values["devices"]
         return HEADING_HEIGHT + devices * LANE_STEP
 
@@ -291,7 +291,7 @@ class Layers(PictureWithSliders):
         return WIDTH, height
 
     def headings(self) -> tuple[str, str]:
-        """What stands over each schedule."""
+        """The heading of each schedule."""
         exact, fuzzy = (total_seconds(parts) for parts in self.passes)
         return (
             f"exact: one layer after the other, {duration(exact, MILLISECONDS)}",
@@ -339,8 +339,8 @@ class Layers(PictureWithSliders):
         """The settings, the groups, the times of both passes, and each device's own
         work.
 
-        A device's own work is its share of the fuzzy pass in which it computes what no
-        device before it computes.
+        A device's own work is the share of the fuzzy pass in which it computes parts
+        that no device before it computes.
         """
         values = self.values
         fuzzy = self.passes.fuzzy
@@ -359,7 +359,7 @@ class Layers(PictureWithSliders):
 
 
 def own_seconds(parts: tuple[Part, ...], device: int) -> float:
-    """Seconds in which ``device`` computes what no device before it computes."""
+    """Seconds in which ``device`` computes parts that no device before it does."""
     seconds = 0.0
     for part in parts:
         is_own = part.device == device and not part.copy and part.kind != "gather"

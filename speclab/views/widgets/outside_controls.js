@@ -1,7 +1,7 @@
-// What sets an explorer's sliders from outside: buttons in a lesson's text, and the key R.
+// Sets an explorer's sliders from outside: by buttons in a lesson's text, and by the key R.
 //
-// A button such as <button disabled value="alpha=1, gamma=5"> comes to life when the page has an
-// explorer whose sliders it can set, and sets those of the nearest one. Python puts room.js before
+// A button such as <button disabled value="alpha=1, gamma=5"> is enabled when the page has an
+// explorer with the sliders that it sets; it sets the nearest one. Python puts room.js before
 // this file.
 
 function render({ model, el }) {

@@ -1,4 +1,4 @@
-"""What sets an explorer's sliders from outside: buttons in the text, and a key."""
+"""Sets an explorer's sliders from outside: by buttons in the text, and by a key."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ STYLE = Path(__file__).with_name("outside_controls.css")
 class OutsideControls(anywidget.AnyWidget):
     """Listens to the page around an explorer, and shows nothing.
 
-    ``settable``: the names of the values that a button may set. ``asked_values``: what
-    one last asked for. ``asked_redraws``: how often a reader pressed R.
+    ``settable``: the names of the values that a button may set. ``asked_values``: the
+    values of the last button. ``asked_redraws``: how often a reader pressed R.
     """
 
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()

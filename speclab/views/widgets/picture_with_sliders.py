@@ -1,4 +1,4 @@
-"""Sliders above one picture: what the views with a single picture have in common.
+"""Sliders above one picture: the base of the views with a single picture.
 
 Knows no data.
 """
@@ -18,10 +18,10 @@ from .controls import settings_in_words, side_by_side, slider_over
 
 
 class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
-    """Sliders above one picture, which is rendered again whenever a slider moves.
+    """Sliders above one picture that follows them.
 
-    ``controls``: the sliders by the name of the value that they set. A subclass defines
-    ``size``, ``picture()`` and ``text()``, which read ``values``.
+    ``controls``: name of a value -> its slider. A subclass defines ``size``,
+    ``picture()`` and ``text()``, which read ``values``.
     """
 
     def __init__(self, controls: dict[str, widgets.Widget]):
@@ -33,7 +33,7 @@ class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # u
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the sliders say now, by name."""
+        """The sliders' current values, by name."""
         return {name: slider.value for name, slider in self.controls.items()}
 
     def _render_again(self, _change: object) -> None:
@@ -41,7 +41,7 @@ class PictureWithSliders(NotebookView, widgets.VBox):  # type: ignore[misc]  # u
 
 
 class PictureOfEachValue(PictureWithSliders):
-    """A slider above the picture of the value at which it stands.
+    """A slider above the picture that belongs to its value.
 
     ``pictures``: value -> picture. ``first``: {the slider's name: the value shown
     first}. Raises BadValue for a first value without a picture.
@@ -63,7 +63,7 @@ class PictureOfEachValue(PictureWithSliders):
 
     @property
     def shown(self) -> Still:
-        """The picture at which the slider stands."""
+        """The picture of the slider's value."""
         return self.pictures[self.values[self._name]]
 
     @property

@@ -1,12 +1,12 @@
 """Sliders, a timeline that follows them while they move, and a table of figures.
 
 From top to bottom: the first two sliders, the timeline, and the figures of each run
-beside what theory expects and what many draws give. Further sliders fold out, and all
-of them stay in sight while the picture scrolls. On the virtual clock a simulation takes
-milliseconds, so the runs are simulated again at every step of a slider. The timeline's
-widget stays the same and only its content changes, so nothing flickers. A lesson's text
-may set the sliders, too, by buttons such as ``<button disabled value="alpha=1">``.
-Knows no clock: what is simulated is up to the caller.
+next to the expected ones and the range over many draws. Further sliders fold out, and
+all sliders stay in view while the picture scrolls. On the virtual clock a simulation
+takes milliseconds, so every step of a slider simulates the runs again. Only the content
+of the timeline's widget changes, so nothing flickers. A lesson's text can set the
+sliders, too, by buttons such as ``<button disabled value="alpha=1">``. Knows no clock:
+the caller decides what to simulate.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ from .figures import (
 )
 from .outside_controls import OutsideControls
 
-TARGET_SECONDS = 0.1  # of a target pass, unless a control says otherwise
+TARGET_SECONDS = 0.1  # of a target pass, unless a control sets it
 IDLE_SECONDS = 0.4  # without a slider moving, before many draws begin
-# Acceptance rates at which a typical draw is to be near what is expected.
+# Acceptance rates at which a typical draw should be near the expected speed-up.
 ACCEPTANCES = (0.3, 0.5, 0.7, 0.8, 0.9)
 
 # Takes the controls' values by name; returns a result, a trace, or a list of such.
@@ -88,15 +88,15 @@ def expected_speedup(
     target: float = TARGET_SECONDS,
     **_: object,
 ) -> float:
-    """The speed over plain decoding that theory expects of an endless text.
+    """The speed over plain decoding that theory expects for an endless text.
 
     Each draft token is accepted with probability ``alpha``, independently of the
     others, and a pass of the target model takes ``c`` times as long as one of the draft
-    model. Where a message to or from the target takes ``network`` seconds, a pass of
-    ``target`` seconds is as good as one that is longer by two messages.
+    model. A message to or from the target takes ``network`` seconds, which lengthens a
+    pass of ``target`` seconds by two messages.
 
-    Returns not-a-number where ``theory`` has no closed form for the method (such as
-    DuoDecoding with its dynamic k), or where an argument that it needs is missing.
+    Returns not-a-number if ``theory`` has no closed form for the method (for example
+    DuoDecoding with its dynamic k), or if an argument that it needs is missing.
     """
     if method == "autoregressive":
         return 1.0
@@ -122,20 +122,19 @@ def expected_speedup(
 class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
     """Controls above a table of figures and a timeline that follow them.
 
-    Where no widget can run, a still picture stands in its place. It shows the state at
-    the time when the notebook's cell ran.
+    Where no widget can run, a still picture replaces it. It shows the state when the
+    notebook's cell ran.
 
     ``simulate(**values)`` returns a list of results or traces, or a single one. For a
-    single one, ``simulate`` is also asked for plain decoding (method="autoregressive"),
-    which is the baseline. It is asked without the settings of drafting, such as gamma,
-    that it can do without.
+    single one, ``simulate`` is also called for plain decoding, the baseline, with
+    method="autoregressive" and without the optional drafting settings, such as gamma.
 
     ``controls`` maps the names of its arguments to what ``control`` takes.
-    ``theory(**values)`` gives the expected speed-up of ``values["method"]``; what a
-    ``functools.partial`` has fixed is among the values. ``columns``: the figures to
-    show, by the names of ``RunFigures``. ``typical``: the first draw is that of twenty
-    whose speed-ups are nearest to the expected ones. Further options go to the
-    timeline.
+    ``theory(**values)`` gives the expected speed-up of ``values["method"]``; the values
+    include the arguments that a ``functools.partial`` has fixed. ``columns``: the
+    figures to show, by the names of ``RunFigures``. ``typical``: start with the draw,
+    out of twenty, whose speed-ups are nearest to the expected ones. Further options go
+    to the timeline.
     """
 
     @checked
@@ -187,17 +186,17 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the controls say now, by name."""
+        """The controls' current values, by name."""
         return {name: slider.value for name, slider in self.controls.items()}
 
     def simulated(self) -> list[object]:
-        """The results for the present values; plain decoding first if it was added."""
+        """The results for the current values; plain decoding first if it was added."""
         return self._simulated_with(self.seed)
 
     def _simulated_with(self, seed: int, **others: Any) -> list[object]:
-        """The results for the present values and one draw, where there are draws.
+        """The results for the current values and, if there are draws, one draw.
 
-        ``others`` stand in the place of present values.
+        ``others`` replace current values.
         """
         values = {**self.values, **others}
         if self.can_redraw:
@@ -213,7 +212,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return list(results)
 
     def _simulated_plainly(self, all_values: dict[str, Any]) -> Any:
-        """Plain decoding for the same values."""
+        """Plain decoding with the same values."""
         parameters = signature(self.simulate).parameters
         values = {}
         drafting_settings = settings_of_methods()
@@ -232,7 +231,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         )
 
     def _values_for_theory(self) -> dict[str, Any]:
-        """What the controls say, and what is fixed for all of their values."""
+        """The controls' values, and the fixed arguments of ``simulate``."""
         fixed = self.simulate.keywords if isinstance(self.simulate, partial) else {}
         return {**fixed, **self.values}
 
@@ -240,9 +239,9 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         self.figures.value = figures_html(self.rows(), self.columns)
 
     def set_values(self, **values: Any) -> None:
-        """Moves controls; a value may be text, as a button in a lesson's prose has it.
+        """Moves controls; a value may be text, as in a button of a lesson's prose.
 
-        Raises SpeclibError for a control or an option that is not there.
+        Raises SpeclibError for an unknown control or option.
         """
         for name, value in values.items():
             if name not in self.controls:
@@ -259,36 +258,36 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
             self.set_values(**self.outside.asked_values["values"])
 
     def _simulate_again(self, _change: object) -> None:
-        """The draws so far belong to other values, so they are repeated."""
+        """Discards the draws so far, which belong to other values, and starts again."""
         self.ranges = []
         self._show_simulated()
         self._start_drawing()
 
     def _show_simulated(self) -> None:
-        """Shows the runs for the present values and the present draw."""
+        """Shows the runs for the current values and the current draw."""
         try:
             self.timeline.update(*self.simulated())
             self._show_figures()
         except SpeclibError as error:
-            # The traceback of a widget's callback is not shown anywhere.
+            # The traceback of a widget's callback would be lost.
             self.figures.value = f"<b>{escape(str(error))}</b>"
 
     # -- many draws --------------------------------------------------------------------
     def _redraw(self, _button: object) -> None:
-        """Shows the next draw; the range over many draws stays."""
+        """Shows the next draw; the range over many draws stays the same."""
         self.seed += 1
         self._show_simulated()
 
     def _redraw_by_key(self, change: dict[str, int]) -> None:
-        """As many draws further as the key was pressed since the last time."""
+        """Skips one draw for each press of the key since the last call."""
         self.seed += change["new"] - change["old"]
         self._show_simulated()
 
     def _distance_from_expected(self, seed: int) -> float:
         """How far the speed-ups of one draw are from the expected ones.
 
-        That is a sum of logarithms over all runs and, where the acceptance rate can be
-        moved, over ``ACCEPTANCES``.
+        A sum of logarithms over all runs and, if there is a control for the acceptance
+        rate, over ``ACCEPTANCES``.
         """
         moved = [{"alpha": share} for share in ACCEPTANCES]
         distance = 0.0
@@ -305,9 +304,9 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return distance
 
     def _start_drawing(self) -> None:
-        """Lets many draws follow, once no slider moves and nothing else is to be done.
+        """Starts many draws once no slider moves and the event loop is idle.
 
-        Only where an event loop runs, as in a notebook.
+        Only if an event loop runs, as in a notebook.
         """
         if self._drawing is not None:
             self._drawing.cancel()
@@ -321,7 +320,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     async def _draw_when_idle(self) -> None:
         await asyncio.sleep(IDLE_SECONDS)
-        with suppress(SpeclibError):  # of values that do not go together; it is shown
+        with suppress(SpeclibError):  # for invalid values; it is already shown
             for ranges in draw_many(self._speedups_of_draw):
                 self.ranges = ranges
                 await asyncio.sleep(0)
@@ -352,7 +351,7 @@ class Explorer(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
         return self.timeline.size
 
     def picture(self) -> str:
-        """SVG of the timeline: the still that stands where no widget can run."""
+        """SVG of the timeline: the still for pages where no widget can run."""
         return self.timeline.picture()
 
 
@@ -360,5 +359,5 @@ explorer = Explorer  # as lessons call it
 
 
 def is_single_run(results: object) -> bool:
-    """Whether these are not several results but one, or its trace."""
+    """Whether this is a single result or trace rather than several."""
     return hasattr(results, "trace") or isinstance(results, Trace)
