@@ -1,4 +1,4 @@
-"""Workers that say where they are, or end there, and a clock that tests move."""
+"""Workers that report their progress or die on cue, and a clock that tests move."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from speclib.data.pairs import Pair
 from speclib.operations.operation import Operation
 from speclib.worlds.performer import DeviceSpec, device
 
-LONG_TEXT = 1000  # tokens; what is shorter is not announced, or the pipe would be full
+LONG_TEXT = 1000  # tokens; shorter texts are not announced, or the pipe would fill up
 
 
 @dataclass(frozen=True)
 class Announced(Latency):
-    """A latency whose devices say through ``tell`` that they are amid an operation.
+    """A latency whose devices announce through ``tell`` that an operation is under way.
 
-    Each says its name, once it has computed the tokens of a long text and before it
-    waits.
+    A device sends its name after it has computed the tokens of a long text, and before
+    it waits.
     """
 
     tell: Connection | None = None
@@ -37,10 +37,10 @@ class Announced(Latency):
 
 
 class HandClock:
-    """A worker's clock that stands still, but for what the worker waits.
+    """A worker's clock that moves only while the worker waits.
 
-    Whoever waits for a message has it at once if it is there, and else spends the whole
-    time. ``on_wait`` is called before, with the clock and the seconds.
+    A wait for a message returns at once if the message has arrived, and otherwise takes
+    the whole time. ``on_wait`` is called first, with the clock and the seconds.
     """
 
     def __init__(self, on_wait: Callable[[HandClock, float], None] | None = None):
@@ -62,9 +62,9 @@ class HandClock:
 def end_in_the_build(
     unhappy: str, sent: signal.Signals, pair: Pair, spec: DeviceSpec, *args: Any
 ) -> Any:
-    """Builds a device as ``performer.device`` does, but that of ``unhappy``.
+    """Builds a device as ``performer.device`` does, unless its name is ``unhappy``.
 
-    The process of that one sends itself a signal, which kills it or stops it.
+    That device's process sends itself a signal, which kills or stops it.
     """
     if spec.name == unhappy:
         os.kill(os.getpid(), sent)

@@ -1,4 +1,4 @@
-"""Chromium, and what its pages complain about."""
+"""Chromium, and the errors that its pages report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLAGS = (
 )
 PHONE = {"width": 390, "height": 844}
 PAGE_WIDTH = "document.documentElement.scrollWidth"
-# What reaches beyond the right edge of the screen, and scrolls in no box of its own.
+# Elements that reach beyond the right edge of the screen, outside any scrolling box.
 WIDER_THAN_SCREEN = """() => [...document.querySelectorAll("body *")].filter((node) => {
   if (node.getBoundingClientRect().right <= innerWidth + 1) return false;
   for (let box = node.parentElement; box; box = box.parentElement) {
@@ -32,7 +32,7 @@ PATIENCE = 120_000  # milliseconds: a machine may be slow
 
 
 def chromium() -> str:
-    """The path of Chromium; without one the test is skipped."""
+    """The path of Chromium; skips the test if it is not installed."""
     for name in NAMES:
         path = which(name)
         if path:
@@ -41,7 +41,7 @@ def chromium() -> str:
 
 
 def new_page(browser, **options) -> tuple:
-    """A page, and the list that gathers every error of its scripts and console."""
+    """A page, and a list that collects the errors of its scripts and console."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000}, **options)
     page.set_default_timeout(PATIENCE)
     errors: list[str] = []

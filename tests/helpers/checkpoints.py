@@ -27,7 +27,7 @@ TEXT = (5, 9, 2, 7, 11)
 def network(
     family: str = "Llama", dtype=torch.float32, layers: int = LAYERS, **changes
 ):
-    """A random network: every weight matters, and layers change what they read."""
+    """A random network in which every weight and every layer affects the output."""
     settings = {
         "vocab_size": VOCAB,
         "hidden_size": 32,
@@ -53,23 +53,23 @@ def network(
 
 
 def found(model: object, **settings) -> Checkpoint:
-    """The checkpoint in a folder, or of an embedded model."""
+    """The checkpoint in a folder, or that of an embedded model."""
     return find(ModelSpec(model=str(model), **settings))
 
 
 def to_load(
     checkpoint: Checkpoint, dtype: str = "float32", **settings: object
 ) -> Loading:
-    """A checkpoint that is to be loaded on the CPU."""
+    """How to load a checkpoint on the CPU."""
     return Loading(checkpoint, VOCAB, dtype, **{"packed": False} | settings)
 
 
 def with_rows(
     network: transformers.PreTrainedModel, rows: int, deviation: float = 0.15
 ) -> transformers.PreTrainedModel:
-    """A copy of ``network`` with so many rows, as transformers adds or leaves some out.
+    """A copy of ``network`` that transformers has resized to ``rows`` embedding rows.
 
-    deviation: of the weights in rows that are added.
+    deviation: the standard deviation of the weights in added rows.
     """
     resized = copy.deepcopy(network)
     known = network.config.get_text_config().vocab_size
@@ -78,7 +78,7 @@ def with_rows(
     torch.manual_seed(3)
     matrices = [resized.get_input_embeddings().weight]
     output_matrix = resized.get_output_embeddings().weight
-    if output_matrix is not matrices[0]:  # tied ones are one
+    if output_matrix is not matrices[0]:  # tied embeddings share one matrix
         matrices.append(output_matrix)
     for weight in matrices:
         weight.requires_grad_(False)[known:].normal_(0, deviation)
@@ -86,7 +86,7 @@ def with_rows(
 
 
 def save_tokenizer(folder: Path, words: list[str] | dict[str, int]) -> None:
-    """A tokenizer of whole words, whose ids are their places in a list of ``words``."""
+    """Saves a tokenizer of whole words; a word's id is its index in the list."""
     vocabulary = words
     if isinstance(words, list):
         vocabulary = {word: token for token, word in enumerate(words)}
@@ -105,7 +105,7 @@ def numbered_words(count: int = VOCAB) -> list[str]:
 def pair_over_ranks(
     folder: Path, ranks: int, spread: str = "layers", role: str = "draft"
 ) -> Pair:
-    """A pair of two models ``network()``, one of them spread over several ranks."""
+    """A pair of two copies of ``network()``, one of them spread over several ranks."""
     save_tokenizer(folder, numbered_words())
     network().save_pretrained(folder)
 

@@ -1,7 +1,7 @@
-"""How well the letters of a picture stand out from what is behind them.
+"""The contrast between a picture's text and its background.
 
-The measure is WCAG 2's: (L1 + 0.05) / (L2 + 0.05), of the lighter and the darker
-relative luminance. It asks for 4.5 where there are letters, and 3 for shapes.
+It is WCAG 2's contrast ratio, (L1 + 0.05) / (L2 + 0.05), where L1 is the lighter and L2
+the darker relative luminance. WCAG asks for 4.5 for text and 3 for shapes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 TRANSLATION = re.compile(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)")
-Colours = tuple[str, ...]  # several where there is a pattern
+Colours = tuple[str, ...]  # a pattern has several
 
 
 class Shown(NamedTuple):
-    """A text with the colours of its letters and of what is behind them."""
+    """A text with the colours of its letters and of its background."""
 
     text: str
     ink: str
@@ -25,12 +25,12 @@ class Shown(NamedTuple):
 
     @property
     def contrast(self) -> float:
-        """The lowest, where there are several colours behind."""
+        """The lowest contrast with any colour of the background."""
         return min(contrast(self.ink, colour) for colour in self.behind)
 
 
 class Box(NamedTuple):
-    """A rectangle that hides what is behind it."""
+    """An opaque rectangle."""
 
     left: float
     top: float
@@ -52,7 +52,7 @@ def luminance(colour: str) -> float:
 
 
 def _light(channel: str) -> float:
-    """The light of one channel, given as two hexadecimal digits."""
+    """The linear light of one channel, given as two hexadecimal digits."""
     share = int(channel, 16) / 255
     if share <= 0.04045:
         return share / 12.92
@@ -65,7 +65,7 @@ def contrast(first: str, second: str) -> float:
 
 
 def texts_of(svg: str) -> list[Shown]:
-    """Every visible text of a picture, with what is behind its anchor."""
+    """Every visible text of a picture, with the background at its anchor."""
     root = ET.fromstring(svg)
     patterns = _patterns(root)
     boxes: list[Box] = []  # drawn so far
@@ -87,7 +87,7 @@ def texts_of(svg: str) -> list[Shown]:
 def _walk(
     element: ET.Element, ink: str, x: float, y: float
 ) -> Iterator[tuple[ET.Element, str, float, float]]:
-    """All elements but definitions, each with its colour and where its zero is."""
+    """All elements but definitions, each with its colour and its origin."""
     if element.tag == f"{NAMESPACE}defs" or element.get("visibility") == "hidden":
         return
     ink = element.get("fill", ink)
@@ -102,7 +102,7 @@ def _walk(
 
 
 def _patterns(root: ET.Element) -> dict[str, Colours]:
-    """The colours of each pattern, by the name by which it is referred to."""
+    """The colours of each pattern, by the reference that elements use for it."""
     patterns = {}
     for pattern in root.iter(f"{NAMESPACE}pattern"):
         colours = []
@@ -119,7 +119,7 @@ def _opacity(element: ET.Element) -> float:
 
 
 def _box(rectangle: ET.Element, x: float, y: float, colours: Colours) -> Box:
-    """A rectangle whose zero is at ``x`` and ``y``."""
+    """The box of a rectangle whose origin is at ``x`` and ``y``."""
     left = x + float(rectangle.get("x", 0))
     top = y + float(rectangle.get("y", 0))
     right = left + float(rectangle.get("width"))
@@ -136,13 +136,13 @@ def _colours(fill: str, patterns: dict[str, Colours]) -> Colours:
 def _middle_of_first_letter(
     text: ET.Element, x: float, y: float
 ) -> tuple[float, float]:
-    """A point that a letter covers, about."""
+    """A point roughly in the middle of the first letter."""
     shift = {"middle": 0.0, "end": -4.0}.get(text.get("text-anchor", ""), 4.0)
     return x + float(text.get("x", 0)) + shift, y + float(text.get("y", 0)) - 5
 
 
 def _behind(place: tuple[float, float], boxes: list[Box]) -> Colours:
-    """The colours of the uppermost box at a place; the page is white."""
+    """The colours of the topmost box at a point; the page is white."""
     for box in reversed(boxes):
         if box.covers(*place):
             return box.colours

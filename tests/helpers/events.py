@@ -27,9 +27,10 @@ def event_of(
     chances=(),
     parents=(),
 ) -> Event:
-    """An event; ``last``: of a scoring its candidates, of a drafting the drafts it fed.
+    """A trace event.
 
-    ``chances``: theta, then what the draft gave the first token of each sequence.
+    last: the candidates that a scoring scores, or the drafts that a drafting fed.
+    chances: theta, then the draft's probability of the first token of each sequence.
     """
     threshold = chances[0] if chances else 0.0
     payloads = {

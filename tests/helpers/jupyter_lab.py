@@ -1,4 +1,4 @@
-"""A JupyterLab server for a reader who never used Jupyter before."""
+"""A JupyterLab server for a reader who has never used Jupyter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVER = (
     "--IdentityProvider.token=reader",
 )
 
-# News are not fetched, and cells that nobody scrolled to are rendered, too.
+# No news is fetched, and cells outside the visible part of the page are rendered too.
 SETTINGS = {
     "apputils-extension/notification": '{"fetchNews": "false"}',
     "notebook-extension/tracker": '{"windowingMode": "none"}',
@@ -37,7 +37,7 @@ class Lab(NamedTuple):
     notebooks: Path
 
     def address(self, name: str) -> str:
-        """Where the notebook of this name opens, in a workspace of its own."""
+        """The address that opens this notebook in its own workspace."""
         return (
             f"http://127.0.0.1:{self.port}/lab/workspaces/{name}/tree/{name}.ipynb"
             "?token=reader"
@@ -86,7 +86,7 @@ def free_port() -> int:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """This process's environment, without what it says of Jupyter."""
+    """This process's environment without Jupyter's variables."""
     variables = {"HOME": str(home)}
     for name, value in os.environ.items():
         if name != "HOME" and not name.startswith(("JUPYTER", "IPYTHON")):
@@ -95,7 +95,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def wait_until_running(server: subprocess.Popen, log: Path) -> None:
-    """Waits for the line in which the server says so, or until it has ended."""
+    """Waits until the server logs that it is running, or has ended."""
 
     def is_running() -> bool:
         return "is running at" in log.read_text()

@@ -1,7 +1,7 @@
-"""Modules that are imported when they are first used: ``late.nbformat.read(...)``.
+"""Modules that are imported on first use: ``late.nbformat.read(...)``.
 
-Every process that runs tests imports all of their files. A module that takes seconds to
-import, and that only a few tests use, would be paid for in each of these processes.
+Every test process imports all test files. Without this, each of them would spend
+seconds on importing a module that only a few tests use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""EasySpec's Algorithm 2 written down without any module of transformers.
+"""EasySpec's Algorithm 2, written without any module of transformers.
 
-It is the expected value for fuzzy passes, and for exact ones, where each layer is a
-group of its own. Needs torch.
+It gives the expected values of fuzzy passes, and of exact passes, in which each layer
+is its own group. Needs torch.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import torch
 
 from .checkpoints import LAYERS
 
-HEADS = 4  # two of which share a key
+HEADS = 4  # two heads share a key
 HEAD_DIM = 8
 
-# Which layers share an input, with so many of them at most.
+# The layers that share an input, by the largest number that may.
 APART = [[layer] for layer in range(LAYERS)]
 GROUPS = {
     2: [[0], [1, 2], [3, 4], [5, 6], [7], [8]],
@@ -26,10 +26,10 @@ GROUPS = {
 
 
 class ByHand:
-    """Passes over a network's weights in float64, with keys and values of each layer.
+    """Passes over a network's weights in float64, with each layer's keys and values.
 
-    read: what the attention of each layer read last, [T, width].
-    keys, values: of each layer, one [2, HEAD_DIM] per token.
+    read: the last input of each layer's attention, [T, width].
+    keys, values: for each layer, one [2, HEAD_DIM] per token.
     """
 
     def __init__(self, network: torch.nn.Module):
@@ -72,9 +72,9 @@ class ByHand:
         return self.linear(x, f"{name}.mlp.down_proj")
 
     def attention(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """The attention of ``layer`` over rows of ``hidden``, one after the other.
+        """The attention of ``layer`` over the rows of ``hidden``, one by one.
 
-        Each row sees what is cached, and itself.
+        Each row attends to the cached rows and to itself.
         """
         name = f"model.layers.{layer}"
         self.read[layer] = hidden

@@ -1,7 +1,7 @@
-"""How long a test may take. One that is late fails, and shows where its threads are.
+"""Time limits of tests. A test that exceeds its limit fails and prints its threads.
 
-Limits are many times what a test takes on a machine of two busy cores.
+Limits are many times what a test takes on a machine with two busy cores.
 """
 
-# Seconds by marker; other tests have pyproject.toml's.
+# Seconds by marker; for all other tests the limit in pyproject.toml applies.
 LIMITS = {"browser": 3600, "thorough": 3600, "slow": 900}

@@ -29,9 +29,9 @@ TINY = {
 
 
 def save_checkpoint(folder: Path, kind=transformers.LlamaForCausalLM, **changes):
-    """Saves a random model whose every weight matters, with a byte-level BPE.
+    """Saves a random model in which every weight matters, with a byte-level BPE.
 
-    Returns the folder, as text, and the model.
+    Returns the folder as a string, and the model.
     """
     torch.manual_seed(1)
     network = kind(kind.config_class(**TINY | changes)).eval()
@@ -57,7 +57,7 @@ def pair_with(draft: ModelSpec) -> Pair:
 
 
 def write_with_tokens(model: str, shape, path: Path, quantization: str = "F16") -> str:
-    """Writes a GGUF that has the checkpoint's tokens too, as llama.cpp's tools do."""
+    """Writes a GGUF that includes the vocabulary, as llama.cpp's own tools do."""
     import gguf
 
     from speclib.models.checkpoint import find

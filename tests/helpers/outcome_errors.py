@@ -1,4 +1,4 @@
-"""How far a method's sampled texts are from the target's own, over every outcome.
+"""How far the distribution of a method's texts is from the target's.
 
 The exact enumerator walks all outcomes of all coins, for small models and short texts.
 """
@@ -14,11 +14,11 @@ from speclib.worlds.enumerator import outcomes, total_variation, truth
 
 VOCAB = 3
 TARGET_SEED, DRAFT_SEED = 20, 10
-UNRELATED, CLOSE = 0.0, 0.9  # the share of a draft's rows that are the target's
+UNRELATED, CLOSE = 0.0, 0.9  # the target's weight in each of the draft's rows
 
 
 class NearTarget(Random):
-    """A draft whose rows are ``share`` the target's, and for the rest its own."""
+    """A draft whose rows mix the target's, with weight ``share``, and its own."""
 
     def __init__(self, target: Random, seed: int, share: float):
         super().__init__(target.vocab, seed, target.horizon)
@@ -26,7 +26,7 @@ class NearTarget(Random):
         self._share = share
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Distributions [last + 1, vocab] of what follows text[:-last] ... text."""
+        """Distributions of the token after text[:-last] ... text, [last + 1, vocab]."""
         own = super().rows(text, last, sampler)
         targets = self._target.rows(text, last, sampler)
         return self._share * targets + (1 - self._share) * own
@@ -42,7 +42,7 @@ def outcome_error(
 ) -> float:
     """The total variation between a method's texts and the target's.
 
-    share: of a draft's rows that are the target's.
+    share: the target's weight in each of the draft's rows.
     """
     sampler = Sampler(temperature=temperature)
     target = Random(VOCAB, TARGET_SEED, horizon=1 + tokens)

@@ -1,4 +1,4 @@
-"""How tests wait: for an event or a condition, and never for a number of seconds."""
+"""How tests wait: for an event or a condition, never for a number of seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from speclab import machine_facts
 
-# Seconds that nothing takes which is to happen at once, however busy the machine is.
+# Seconds: more than anything immediate takes, however busy the machine is.
 HANG = 60.0
 
 LOOK_EVERY = 0.001  # seconds between looks at a condition
@@ -24,9 +24,9 @@ def wait_until(is_so: Callable[[], bool], patience: float = HANG) -> bool:
 
 
 def on_this_machine(seconds: float) -> float:
-    """So many seconds of an idle machine, in seconds of this one, as busy as it is now.
+    """Scales a limit for an idle machine to this machine's current load.
 
-    Where several processes wait for each core, everything takes so many times as long.
-    Where each has a core of its own, a limit is as strict as it is written.
+    If n processes wait for each core, everything takes n times as long. If each process
+    has its own core, the limit stays as it is.
     """
     return seconds * max(1.0, machine_facts.load())

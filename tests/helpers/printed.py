@@ -1,8 +1,8 @@
-"""Papers as they are transcribed under ``data``, read without the engine.
+"""The papers' transcriptions under ``data``, read without the engine.
 
-The tests of transcriptions judge the print by arithmetic alone. Where
+The tests of transcriptions check the printed numbers by arithmetic alone. If
 SPECLIB_PAPERS_DIR names a folder with the papers' texts (pearl.txt, ...), they also
-read every cell from it a second time.
+read every cell a second time from those texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Cell = tuple[str, str, str]  # item, row and column
 
 # -- files -----------------------------------------------------------------------------
 def load_folder(folder: str) -> dict[str, dict[str, Any]]:
-    """The files of a folder under ``data``, by their names without ``.toml``."""
+    """The TOML files of a folder under ``data``, by their names without ``.toml``."""
     files = {}
     for path in sorted((DATA / folder).glob("*.toml")):
         files[path.stem] = tomllib.loads(path.read_text("utf-8"))
@@ -57,20 +57,20 @@ def numbers_in_brackets(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
 
 
 def row_labels(table: dict[str, Any]) -> list[str]:
-    """The rows that have a printed number, as they follow in print."""
+    """The rows with a printed number, in the printed order."""
     return list(dict.fromkeys(row for row, _ in numbers_of(table)))
 
 
 def column_labels(table: dict[str, Any]) -> list[str]:
-    """The columns that have a printed number, as they follow in print."""
+    """The columns with a printed number, in the printed order."""
     return list(dict.fromkeys(column for _, column in numbers_of(table)))
 
 
-# -- what else a file says -------------------------------------------------------------
+# -- errata ----------------------------------------------------------------------------
 def computed_in_errata(
     table: dict[str, Any], kind: str
 ) -> dict[CellName, float | None]:
-    """What the errata of one kind compute, by row and column."""
+    """The computed values of one kind of errata, by row and column."""
     computed = {}
     for entry in table.get("errata", []):
         if entry["kind"] == kind:
@@ -83,7 +83,7 @@ def computed_in_errata(
 
 
 def text_of(paper: str) -> str:
-    """The paper's text; skips the test where there is no folder with the texts."""
+    """The paper's text; skips the test if SPECLIB_PAPERS_DIR is not set."""
     folder = os.environ.get("SPECLIB_PAPERS_DIR")
     if not folder:
         pytest.skip("SPECLIB_PAPERS_DIR is not set")

@@ -1,4 +1,4 @@
-"""Which processes are alive, how to start one that hears interrupts, how to end one."""
+"""Finding live processes, starting one that receives interrupts, and ending one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import psutil
 from helpers.patience import HANG, wait_until
 from speclib.worlds.processes import Processes
 
-# Options of subprocess.Popen: a session of its own, which hears interrupts even if the
-# tests run in the background of a shell.
+# Options of subprocess.Popen: a new session, which receives interrupts even if a shell
+# runs the tests in the background.
 OWN_SESSION = {
     "start_new_session": True,
     "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -26,7 +26,7 @@ OWN_SESSION = {
 
 
 class ProcessStatus(NamedTuple):
-    """What /proc/<pid>/stat says of a process."""
+    """A process as /proc/<pid>/stat describes it."""
 
     state: str  # one letter: R(unning), S(leeping), T (stopped), Z(ombie), ...
     parent: int
@@ -39,7 +39,7 @@ NO_PROCESS = ProcessStatus("Z", 0, 0, 0)
 
 
 def process_status(pid: int) -> ProcessStatus:
-    """The status of a process; that of a zombie, if there is none of this number."""
+    """The status of a process; a zombie's status if no such process exists."""
     try:
         line = Path(f"/proc/{pid}/stat").read_text()
     except (OSError, ProcessLookupError):
@@ -72,22 +72,21 @@ def living_processes() -> dict[int, ProcessStatus]:
 
 
 def living_children(parent: int) -> list[int]:
-    """The processes alive whose parent is ``parent``."""
+    """The live children of ``parent``."""
     living = living_processes()
     return sorted(pid for pid, status in living.items() if status.parent == parent)
 
 
 def living_in_session(session: int) -> list[int]:
-    """The processes alive of one session, which has the number of its first process."""
+    """The live processes of one session, whose id is the pid of its first process."""
     living = living_processes()
     return sorted(pid for pid, status in living.items() if status.session == session)
 
 
 def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
-    """What this process has started, whatever started it in turn.
+    """All descendants of this process, except those ``known`` and their descendants.
 
-    Without those ``known`` before, and without what they start meanwhile: the nodes of
-    a cluster that other tests use start processes when they like.
+    The nodes of a cluster that other tests use may start processes at any time.
     """
     own = set()
     for process in psutil.Process().children(recursive=True):
@@ -98,13 +97,13 @@ def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
 
 
 def gone(pids: Iterable[int], patience: float = HANG) -> bool:
-    """Whether all of these processes end; it waits for that."""
+    """Waits for all of these processes to end; whether they did."""
     pids = list(pids)
     return wait_until(lambda: not any(alive(pid) for pid in pids), patience)
 
 
 def all_ended(processes: Iterable[BaseProcess], patience: float = HANG) -> bool:
-    """Whether all of these processes end; it waits for that."""
+    """Waits for all of these processes to end; whether they did."""
     for process in processes:
         process.join(patience)
         if process.is_alive():
@@ -114,8 +113,8 @@ def all_ended(processes: Iterable[BaseProcess], patience: float = HANG) -> bool:
 
 @contextmanager
 def killed_at_the_end(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
-    """A process that is there no more when the block is left, even by an error."""
-    with process:  # which closes its pipes and waits for it
+    """Kills a process when the block is left, even by an error."""
+    with process:  # closes its pipes and waits for it
         try:
             yield process
         finally:
@@ -123,15 +122,15 @@ def killed_at_the_end(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
 
 
 def worker_processes(world: Processes, device: str) -> list[BaseProcess]:
-    """The processes of one device of a world: one for each of its ranks."""
+    """The processes of a world's device, one for each rank."""
     process_of_pid = {process.pid: process for process in active_children()}
     return [process_of_pid[pid] for pid in world.processes[device]]
 
 
 def with_files_of_at_most(size: int) -> dict[str, Callable[[], None]]:
-    """Options of subprocess.Popen: files have at most ``size`` bytes.
+    """Options of subprocess.Popen that limit files to ``size`` bytes.
 
-    More is refused, as on a full disk.
+    Writing more fails, as on a full disk.
     """
 
     def limit() -> None:

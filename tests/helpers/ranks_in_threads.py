@@ -1,6 +1,6 @@
-"""Ranks that are threads of one process, and meet at a table.
+"""Ranks that are threads of one process and exchange tensors at a table.
 
-They send what ranks of torch.distributed send, so that several ranks can be tried in
+They send what ranks of torch.distributed send, so that tests can try several ranks in
 milliseconds.
 """
 
@@ -12,7 +12,7 @@ import torch
 
 
 class Table:
-    """Where ``size`` ranks lay down a tensor each, and read those of all."""
+    """Where each of ``size`` ranks leaves a tensor and reads the tensors of all."""
 
     def __init__(self, size: int):
         self.size = size
@@ -21,7 +21,7 @@ class Table:
 
 
 class RankInThread:
-    """The rank ``number`` of those at ``table``."""
+    """Rank ``number`` at ``table``."""
 
     def __init__(self, table: Table, number: int):
         self.table = table
@@ -33,7 +33,7 @@ class RankInThread:
         self.table.tensors[self.rank] = tensor.clone()
         self.table.meeting.wait()
         tensors = list(self.table.tensors)
-        self.table.meeting.wait()  # nobody lays down the next before all have read
+        self.table.meeting.wait()  # no rank leaves its next tensor before all have read
         assert len({part.shape for part in tensors}) == 1
         return tensors
 

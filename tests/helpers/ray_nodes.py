@@ -1,8 +1,8 @@
-"""One Ray cluster for all tests that need one: three nodes of one processor each.
+"""One Ray cluster for all tests that need one: three nodes with one processor each.
 
-To start it takes half a minute of a processor. So it is started once, by the first test
-that asks for it, and ended after the last one. Such tests are run before all others
-(see ``first_those_with_nodes``): then one process of a parallel run has them all.
+Starting it takes half a minute of processor time, so the first test that needs it
+starts it, and it ends after the last one. These tests run before all others (see
+``first_those_with_nodes``), so that one process of a parallel run gets all of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from speclib import paths
 FIXTURE = "ray_nodes"
 NAMES = ("one", "two", "three")
 
-# How soon Ray misses a node that was killed: it is asked every half second. How long a
-# busy one may take to answer is left as it is.
+# Ray checks every half second whether a node is still alive. The time that a busy node
+# may take to answer keeps its default.
 HEALTH_CHECKS = {"health_check_period_ms": 500, "health_check_initial_delay_ms": 500}
 
-# A processor each, and none of Ray's processes that only tell people what goes on.
+# One processor each, and none of Ray's processes that only report to people.
 NODE_OPTIONS: dict[str, Any] = {
     "num_cpus": 1,
     "include_dashboard": False,
@@ -33,13 +33,13 @@ NODE_OPTIONS: dict[str, Any] = {
     "no_monitor": True,
 }
 
-# In the nodes' environment. Left alone, Ray lets every other program go first.
+# In the nodes' environment. By default, Ray gives way to every other program.
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @contextmanager
 def in_environment(settings: dict[str, str]) -> Iterator[None]:
-    """Has the environment say this as well, for a while."""
+    """Sets environment variables for the length of a block."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
@@ -54,7 +54,7 @@ def in_environment(settings: dict[str, str]) -> Iterator[None]:
 class RayNodes:
     """The nodes; the first one cannot be killed.
 
-    ``home``: an empty folder, which is their SPECLIB_HOME.
+    home: an empty folder, which becomes their SPECLIB_HOME.
     """
 
     def __init__(self, home: Path):
@@ -78,7 +78,7 @@ class RayNodes:
 
     @property
     def address(self) -> str:
-        """The cluster's, as host:port."""
+        """The cluster's address, as host:port."""
         return self._cluster.address
 
     def add(self, name: str, processors: int = 1) -> None:
@@ -90,8 +90,8 @@ class RayNodes:
     def kill(self, name: str) -> None:
         """Ends a node as if its machine had lost power.
 
-        Its first process watches the others, and is halted before they end: none of
-        them has time to tell of another's end.
+        The node's first process watches the others. It is halted before they end, so
+        that it cannot report their deaths.
         """
         node = self._node_of_name.pop(name)
         (first,) = node.all_processes["raylet"]
@@ -102,9 +102,9 @@ class RayNodes:
         self._cluster.remove_node(node, allow_graceful=False)
 
     def add_missing(self) -> None:
-        """Starts the nodes anew that were killed, and waits until Ray counts no others.
+        """Restarts killed nodes, and waits until Ray lists exactly these nodes.
 
-        A node that was killed is counted until Ray has missed it for some seconds.
+        Ray lists a killed node until it has missed it for some seconds.
         """
         for name in NAMES[1:]:
             if name not in self._node_of_name:
@@ -116,7 +116,7 @@ class RayNodes:
 
 
 class Shared:
-    """The cluster that runs, and whether the next test needs it, too."""
+    """The running cluster, and whether the next test needs it too."""
 
     running: RayNodes | None = None
     is_needed_again = False
@@ -124,7 +124,7 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def ray_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]:
-    """The cluster, for this process to join while the tests of a module run."""
+    """The cluster, which this process may join while the tests of a module run."""
     ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
     if Shared.running is None:
         Shared.running = RayNodes(tmp_path_factory.mktemp("nodes"))
@@ -149,5 +149,5 @@ def first_those_with_nodes(tests: list[pytest.Item]) -> None:
 
 
 def note_next_test(test: pytest.Item | None) -> None:
-    """Says, before a test's fixtures end, which test comes after it."""
+    """Notes the next test, before the fixtures of the current one end."""
     Shared.is_needed_again = needs_nodes(test)

@@ -1,7 +1,7 @@
-"""A home of its own for ``speclab reproduce``, and the command run in it as a process.
+"""A separate home for ``speclab reproduce``, and the command run there as a process.
 
-A home is a folder with a copy of the data of one paper, PEARL, of whose tables only
-some are to be filled; it has no notebook.
+A home is a folder with a copy of one paper's data, PEARL's. Only some of its tables are
+to be filled, and it has no notebook.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def make_home(
 ) -> Path:
     """A home in ``path`` that fills these tables, each with the given kind of cells.
 
-    ``brief``: a virtual cell has three short requests, a matter of milliseconds.
+    brief: a virtual cell has three short requests, which take milliseconds.
     """
     for folder in ("papers/pearl", "latency", "hardware", "pairs"):
         shutil.copytree(ROOT / "data" / folder, path / "data" / folder)
@@ -51,7 +51,7 @@ def make_home(
 def with_brief_cells(table: str) -> str:
     """A table's text with three requests of 128 tokens in each virtual cell.
 
-    With two, a sum is the same in any order, and an interval ends at their values.
+    Two would not do: their sum has no order, and their values bound the interval.
     """
     brief = 3 * 128 / VIRTUAL_TOKENS
     table = re.sub(r"^max_new_tokens = \d+", "max_new_tokens = 128", table, flags=re.M)
@@ -60,8 +60,7 @@ def with_brief_cells(table: str) -> str:
 
 
 def fill_only(paper: Path, tables: Mapping[str, Iterable[str]]) -> None:
-    """Changes a paper.toml, so that of each kind of number only these tables are
-    filled."""
+    """Changes a paper.toml so that only these tables are filled, by kind of number."""
     lines = [f"{kind} = {json.dumps(list(items))}" for kind, items in tables.items()]
     fill = "\n".join(["[fill]", *lines, "", "[tasks]"])
     text, replaced = re.subn(
@@ -76,7 +75,7 @@ def command(
 ) -> subprocess.Popen:
     """Starts ``python -m speclab <words>`` in a home.
 
-    ``environment`` holds further variables, ``options`` are those of Popen.
+    ``environment`` adds variables, and ``options`` are Popen's.
     """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
@@ -89,7 +88,7 @@ def command(
 
 
 def run(home: Path, *words: str, status: int = 0) -> str:
-    """Runs a command to its end, which must have this status; all that it printed."""
+    """Runs a command, which must exit with this status; returns all that it printed."""
     process = command(home, *words)
     out, err = process.communicate(timeout=300)
     assert process.returncode == status, out + err
@@ -97,7 +96,7 @@ def run(home: Path, *words: str, status: int = 0) -> str:
 
 
 def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has this process look for data, reports and its cache in a home, too."""
+    """Makes this process, too, use a home's data, reports and cache."""
     monkeypatch.setattr(paths, "ROOT", home)
     monkeypatch.setattr(paths, "DATA", home / "data")
     monkeypatch.setattr(paths, "REPORTS", home / "reports")
@@ -105,5 +104,5 @@ def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reports(home: Path) -> dict[str, bytes]:
-    """The bytes of each report by the name of its file."""
+    """The bytes of each report, by file name."""
     return {name: (home / "reports" / name).read_bytes() for name in FILES}

@@ -1,7 +1,7 @@
 """Random checkpoints of many architectures, laid out as the hub has them.
 
 Each is sharded, in bfloat16, with tied embeddings, and its generation_config.json names
-several end tokens. Where an architecture has a sliding window, it is ``WINDOW`` tokens.
+several end tokens. If the architecture has a sliding window, it is ``WINDOW`` tokens.
 
 Needs torch and transformers: a test imports this after ``pytest.importorskip``.
 """
@@ -22,9 +22,9 @@ from .checkpoints import numbered_words, save_tokenizer, with_rows
 
 VOCAB = 61
 WINDOW = 60
-# Layers of a network; where it has two kinds of attention, one layer of each.
+# Layers of a network; one of each kind if it has two kinds of attention.
 LAYERS = 2
-LAYERS_OF_LLAMA = 4  # so that a draft has two which share an input
+LAYERS_OF_LLAMA = 4  # so that two of a draft's layers share an input
 NEW_TOKENS = 40
 
 SIZES = {
@@ -61,7 +61,7 @@ GPT2_SIZES = {
     "eos_token_id": None,
 }
 
-# The name of a configuration of transformers -> its settings.
+# The settings of each architecture, by the name of its configuration in transformers.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "LlamaConfig": GROUPED | {"num_hidden_layers": LAYERS_OF_LLAMA},
     "Qwen2Config": GROUPED | HALF_SLIDING,
@@ -81,7 +81,7 @@ WITH_WINDOW = [
 
 
 class Snapshots(NamedTuple):
-    """The folders of a target and of a draft that often agrees with it."""
+    """The folders of a target and a draft that often agrees with it."""
 
     target: str
     draft: str
@@ -90,7 +90,7 @@ class Snapshots(NamedTuple):
 def random_network(
     name: str, seed: int = 1, **changes: Any
 ) -> transformers.PreTrainedModel:
-    """A random network of the architecture ``name``, whose every weight matters."""
+    """A random network of the architecture ``name`` in which every weight matters."""
     torch.manual_seed(seed)
     config = getattr(transformers, name)(**ARCHITECTURES[name] | changes)
     network = transformers.AutoModelForCausalLM.from_config(config).eval()
@@ -101,7 +101,7 @@ def random_network(
 def fill(network: transformers.PreTrainedModel) -> None:
     """Draws all weights, so that the layers outweigh embeddings and biases.
 
-    Else a network says the same token again and again.
+    Otherwise a network repeats one token again and again.
     """
     embedding = network.get_input_embeddings().weight
     for name, weight in network.requires_grad_(False).named_parameters():
@@ -128,7 +128,7 @@ def save_snapshots(name: str, folder: Path) -> Snapshots:
 
 
 def with_noise(network: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
-    """A copy that often agrees with ``network``."""
+    """A noisy copy that often agrees with ``network``."""
     other = copy.deepcopy(network)
     torch.manual_seed(2)
     for weight in other.parameters():
@@ -139,9 +139,9 @@ def with_noise(network: transformers.PreTrainedModel) -> transformers.PreTrained
 def rounded_to_bfloat16(
     network: transformers.PreTrainedModel,
 ) -> transformers.PreTrainedModel:
-    """The same network with the weights that a checkpoint in bfloat16 has of it.
+    """The same network with its weights rounded as a bfloat16 checkpoint stores them.
 
-    What is no weight, as the rates of a rotation, is not stored: it stays as it is.
+    Buffers, such as the frequencies of a rotation, are not stored and stay unchanged.
     """
     for weight in network.parameters():
         weight.copy_(weight.to(torch.bfloat16))
@@ -151,7 +151,7 @@ def rounded_to_bfloat16(
 def end_tokens_of(
     network: transformers.PreTrainedModel, *texts: tuple[int, ...]
 ) -> list[int]:
-    """Two end tokens: one that is never written, and one that comes late."""
+    """Two end tokens: one that the texts never contain, and one that comes late."""
     written = [generate(network, text) for text in texts]
     known = set(range(network.config.vocab_size))
     latest = max(set(written[0][:30]), key=written[0].index)
@@ -161,16 +161,16 @@ def end_tokens_of(
 def text_of(
     network: transformers.PreTrainedModel, text: Sequence[int], end_tokens: list[int]
 ) -> list[int]:
-    """What is written after ``text`` up to the first of ``end_tokens``."""
+    """The continuation of ``text`` up to the first of ``end_tokens``."""
     written = generate(network, text)
     ends = [written.index(token) for token in end_tokens if token in written]
     return written[: min(ends) + 1]
 
 
 def is_varied(written: Sequence[int]) -> bool:
-    """Whether a text is one that a wrong model or a wrong test would hardly write.
+    """Whether a text is so varied that a wrong model or test would hardly write it.
 
-    An untrained network may say two tokens again and again, as may any other like it.
+    An untrained network may alternate two tokens forever, and so may another like it.
     """
     return len(written) >= 12 and 3 * len(set(written)) >= len(written)
 
@@ -179,11 +179,11 @@ def is_varied(written: Sequence[int]) -> bool:
 ROWS = 211
 ADDED = 24
 SHORT_WINDOW = 8
-ADDED_DEVIATION = 0.13  # of the added rows; the others' is 0.1
+ADDED_DEVIATION = 0.13  # of the added rows; the others have 0.1
 
 
 class Widths(NamedTuple):
-    """Folders of one network; in ``many`` transformers has added tokens to it."""
+    """The folders of one network, and of a copy with added tokens."""
 
     few: str
     many: str
@@ -196,8 +196,8 @@ MANY_PROMPT = (*FEW_PROMPT[:15], ROWS + 2, 7, ROWS + 20, ROWS + 3, 9)
 def save_widths(name: str, folder: Path) -> Widths:
     """Saves two checkpoints of the architecture ``name``, one with more rows.
 
-    Either may be the target of the other. Both write varied texts, each after its own
-    prompt; that of the wider one has added tokens, and so has what it writes.
+    Either can be the other's target. Each writes a varied text after its own prompt;
+    the wider model's prompt and text both contain added tokens.
     """
     changes: dict[str, Any] = {"vocab_size": ROWS}
     if name in WITH_WINDOW:
@@ -219,7 +219,7 @@ def save_widths(name: str, folder: Path) -> Widths:
 
 
 def has_both(written: Sequence[int]) -> bool:
-    """Whether a text has added tokens and others, at least four of each."""
+    """Whether a text has at least four added tokens and four others."""
     added = sum(token >= ROWS for token in written)
     return 4 <= added <= len(written) - 4
 
@@ -230,7 +230,7 @@ def has_both(written: Sequence[int]) -> bool:
 def save_snapshot(
     network: transformers.PreTrainedModel, folder: Path, end_tokens: list[int]
 ) -> str:
-    """Saves one checkpoint, and a tokenizer that knows no end token."""
+    """Saves a checkpoint, and a tokenizer without an end token."""
     rounded = copy.deepcopy(network).to(torch.bfloat16)
     rounded.generation_config.eos_token_id = end_tokens
     rounded.generation_config.pad_token_id = 0
@@ -251,7 +251,7 @@ def generate(
     text: Sequence[int],
     new_tokens: int = NEW_TOKENS,
 ) -> list[int]:
-    """What transformers writes greedily after ``text``, up to an end token of its."""
+    """What transformers writes greedily after ``text``, up to one of its end tokens."""
     ids = torch.tensor([list(text)])
     output = network.generate(
         ids,

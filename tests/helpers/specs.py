@@ -1,4 +1,4 @@
-"""Small specs of each kind, which tests of cells fill."""
+"""A small spec of each kind, for tests of cells."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from speclab.runs.spec import EmulatedSpec, MeasuredSpec, VirtualSpec
 
 LATENCY = "pearl/codellama-7-34"  # its c is 2.66
-MACHINE = "a-machine"  # on which tests measure
+MACHINE = "a-machine"  # the machine on which tests measure
 
 
 def virtual_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> VirtualSpec:
-    """A virtual cell of three requests of 120 tokens."""
+    """A virtual cell: three requests of 120 tokens."""
     defaults = {
         "method": method,
         "gamma": gamma,
@@ -26,7 +26,7 @@ def virtual_spec(method: str = "pearl", gamma: Any = 3, **changes: Any) -> Virtu
 def emulated_spec(
     method: str = "pearl", gamma: Any = 3, **changes: Any
 ) -> EmulatedSpec:
-    """An emulated cell of three requests of 24 tokens, at a latency of the test."""
+    """An emulated cell: three requests of 24 tokens, with the test's latency."""
     defaults = {
         "method": method,
         "gamma": gamma,
@@ -41,7 +41,7 @@ def emulated_spec(
 def measured_spec(
     method: str = "pearl", gamma: Any = 2, **changes: Any
 ) -> MeasuredSpec:
-    """A measured cell of three requests of 12 tokens, on toys in real processes."""
+    """A measured cell: three requests of 12 tokens, with toys in real processes."""
     defaults = {
         "method": method,
         "gamma": gamma,

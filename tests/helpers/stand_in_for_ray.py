@@ -1,10 +1,10 @@
-"""A stand-in for Ray: real actors, on threads of this process, on nodes that are names.
+"""A stand-in for Ray: real actors on threads of this process, on nodes in name only.
 
-The controller's side and the actors are the ones that run in a cluster. Only what lies
-between them is played here, as far as ``speclib.worlds.cluster`` asks for it: a call is
-answered in its turn, its arguments and its result are copies, places are given and
-taken back, and what runs on a node dies with it. When that happens is counted in
-operations, so that every run is the same. A device is one process here, not several.
+The controller and the actors are those of a real cluster. Only the layer between them
+is simulated, as far as ``speclib.worlds.cluster`` uses it: calls are answered in turn,
+arguments and results are copies, places are given and taken back, and an actor dies
+with its node. A node dies after a number of operations, so that every run is the same.
+A device is one process here, not several.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from speclib.worlds.cluster import actor, cluster_world, nodes
 
-ASIDE = ("rows", "stop", "clock", "pid")  # what is called beside an operation
+ASIDE = ("rows", "stop", "clock", "pid")  # calls that run alongside an operation
 START = "start"
 OPERATION = "perform"
 
@@ -138,30 +138,30 @@ class Handle:
                 answer.set_exception(error)
 
     def end(self, error: Exception) -> None:
-        """Whatever is asked of it from now on, and what is under way, is lost."""
+        """Fails every later call, and those under way."""
         if self._error is not None:
             return
         self._error = error
         for answer in self._pending:
             with suppress(InvalidStateError):  # it was answered before
                 answer.set_exception(error)
-        self.actor.stop(self._last_operation)  # or its thread would go on for ever
+        self.actor.stop(self._last_operation)  # or its thread would never end
         for threads in (self._in_turn, self._aside):
             threads.shutdown(wait=False)
 
     def wait_for_threads(self) -> None:
-        """Waits until what it was asked for is over, once it has ended."""
+        """Waits for the calls under way, after ``end``."""
         for threads in (self._in_turn, self._aside):
             threads.shutdown()
 
 
 def note(of_thread: threading.local, node: Node) -> None:
-    """Says in a thread which node it runs on."""
+    """Stores in a thread the node that it runs on."""
     of_thread.node = node
 
 
 class Context:
-    """What Ray says of a thread's own node."""
+    """What Ray reports about a thread's own node."""
 
     gcs_address = "stand-in:1"
 
@@ -174,13 +174,15 @@ class Context:
 
 
 class StandInForRay:
-    """Stands where ``speclib.worlds.cluster`` has the module ``ray``."""
+    """Replaces the module ``ray`` in ``speclib.worlds.cluster``."""
 
     def __init__(self, names: Sequence[str]):
         self.node_of_name = {name: Node(name) for name in names}
         self.util = self
-        self.starts_silent_actors = False  # that take their time to build a model
-        self.handles: list[Handle] = []  # of all actors, in the order of starting
+        self.starts_silent_actors = False  # as if they were still building a model
+        self.handles: list[
+            Handle
+        ] = []  # all actors, in the order in which they started
         self._of_thread = threading.local()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +194,10 @@ class StandInForRay:
         monkeypatch.setattr(cluster_world, "remove_placement_group", Group.give_back)
 
     def end(self) -> None:
-        """Ends all actors, before Ray itself stands where it stood.
+        """Ends all actors, before the real ``ray`` is back in place.
 
-        An actor that then still ran would ask Ray where it is. Ray would answer by
-        starting a cluster, and end this process a minute after that was gone.
+        An actor that was still running would ask Ray for its node. Ray would start a
+        cluster to answer, and end this process a minute after that cluster was gone.
         """
         for handle in self.handles:
             handle.end(ActorDiedError())
@@ -251,12 +253,12 @@ class StandInForRay:
 
     # -- what tests ask ----------------------------------------------------------------
     def handle_of(self, device: str) -> Handle:
-        """The actor that a device is now."""
+        """The actor that currently runs a device."""
         own = [handle for handle in self.handles if handle.device == device]
         return own[-1]
 
     def after_operations(self, device: str, count: int) -> str:
-        """Has a device's node die in its operation number ``count``; its name."""
+        """Makes a device's node die in its operation number ``count``; its name."""
         node = self.handle_of(device).node
         node.dies_at = node.operations + count
         return node.name
@@ -265,7 +267,7 @@ class StandInForRay:
     def wait(
         self, answers: Sequence[Future], timeout: float | None = None
     ) -> tuple[list[Future], list[Future]]:
-        """The first of ``answers`` that is there, alone, and all others."""
+        """The first of ``answers`` that is ready, alone, and all others."""
         wait_for(answers, timeout, FIRST_COMPLETED)
         ready = [answer for answer in answers if answer.done()][:1]
         return ready, [answer for answer in answers if answer not in ready]

@@ -1,4 +1,4 @@
-"""Rows made by hand for cells of tables, and lines found in the tables they fill."""
+"""Rows made by hand for table cells, and lookups in the tables that they fill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from speclab.traces.counts import Counts
 
 # -- rows ------------------------------------------------------------------------------
 def counts(seconds: float, **changes: Any) -> Counts:
-    """Nine tokens, of which the first comes after half a second, by four passes."""
+    """Nine tokens from four target passes; the first comes after half a second."""
     run = Counts(
         requests=1,
         tokens=9,
@@ -47,9 +47,9 @@ def rows_of(
     plain: tuple[float, ...] = (4.5, 4.5),
     **changes: Any,
 ) -> list[Row]:
-    """A cell's runs and its baseline's, in turns, one prompt for each of ``seconds``.
+    """A cell's runs and its baseline's in turn, one prompt for each of ``seconds``.
 
-    ``changes``: fields of the rows, and counts of the cell's own runs.
+    changes: fields of the rows, and counts of the cell's own runs.
     """
     of_stats = {k: changes.pop(k) for k in [*changes] if hasattr(Counts, k)}
     rows = []
@@ -79,7 +79,7 @@ def rows_of(
 def value_of(
     asked: ValuesStep, at: str, n: int, number: float, **changes: str
 ) -> Value:
-    """A value that was asked for, of the n-th text or repeat."""
+    """A requested value of the n-th text or repeat."""
     settings = " ".join(f"{name}={value}" for name, value in asked.settings)
     named = {"what": asked.what, "pair": asked.pair, "settings": settings}
     where = {"machine": "here", "date": "2026-01-02", "commit": "abc1234", **changes}
@@ -89,13 +89,13 @@ def value_of(
 # -- what is committed -----------------------------------------------------------------
 @cache
 def committed(paper: str) -> dict[str, TableResult]:
-    """A paper's tables with the committed numbers of the virtual clock, and no rows."""
+    """A paper's tables with the committed virtual numbers, and without rows."""
     known = Known(Rows([]), virtual=virtual_numbers.read())
     return fill_all(load_paper(paper), known, kinds=("virtual",))
 
 
 def assert_filled_as_the_paper_says(paper: str) -> None:
-    """No number may be missing, and [fill] must name the items that have any."""
+    """No number may be missing, and [fill] must name exactly the items with numbers."""
     results = committed(paper)
     assert {item: r.left_out for item, r in results.items() if r.left_out} == {}
     with_virtual = {item for item, r in results.items() if "virtual" in r.kinds}
@@ -104,7 +104,7 @@ def assert_filled_as_the_paper_says(paper: str) -> None:
 
 # -- lines and verdicts ----------------------------------------------------------------
 def lines_of(result: TableResult, kind: str, **fields: Any) -> list[LedgerLine]:
-    """The lines of a kind that have these values in these columns."""
+    """The lines of a kind with these values in these columns."""
     wanted = {"kind": kind, **fields}
     return [line for line in result.lines if wanted.items() <= line._asdict().items()]
 
@@ -115,7 +115,7 @@ def verdicts_of(result: TableResult, kind: str) -> dict[str, VerdictLine]:
 
 
 def read_ledger(path: Path) -> list[LedgerLine]:
-    """The lines of a ledger, with its numbers as numbers."""
+    """The lines of a ledger, with numbers parsed."""
     lines = []
     with open(path, newline="", encoding="utf-8") as file:
         for texts in csv.DictReader(file, strict=True):

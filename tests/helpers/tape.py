@@ -1,9 +1,9 @@
-"""A recorder on a CPU: what it records is repeated as a CUDA graph would be.
+"""A recorder for the CPU that replays operations as a CUDA graph does.
 
-Every operation of torch is kept with the tensors that it read and wrote. To replay is
-to do them again, in the same memory, with the numbers that Python gave them then. So
-what hangs on anything but the contents of those tensors is wrong in a replay, as it
-would be on a GPU. To read a tensor's value while recording is an error, as it is there.
+It keeps every torch operation with the tensors that it read and wrote. A replay repeats
+the operations in the same memory, with the numbers that Python passed at recording. So
+a result that depends on anything but the contents of those tensors is wrong in a
+replay, as on a GPU. Reading a tensor's value while recording is an error, as there.
 Unlike a CUDA graph, a tape keeps all memory that it needs.
 """
 
@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-# Where autograd is off, they arrive as they were called.
+# With autograd off, operations arrive under the names by which they were called.
 READS_A_VALUE = {
     torch.ops.aten._local_scalar_dense,
     torch.ops.aten.equal,
@@ -29,7 +29,7 @@ READS_A_VALUE = {
 
 
 def reads_a_value(func: Any, args: tuple) -> bool:
-    """Whether an operation needs to know what is in a tensor before it can be done."""
+    """Whether an operation has to read a value from a tensor on the host."""
     if func.overloadpacket is torch.ops.aten.index:
         indices = [index for index in args[1] if index is not None]
         return any(index.dtype == torch.bool for index in indices)
@@ -37,7 +37,7 @@ def reads_a_value(func: Any, args: tuple) -> bool:
 
 
 class Tape(TorchDispatchMode):
-    """What was done while it ran: operation, arguments, results."""
+    """The operations that were recorded, with their arguments and results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Tape(TorchDispatchMode):
         return result
 
     def play(self) -> None:
-        """Does it again; results go where they went then."""
+        """Repeats the operations; results go to the recorded tensors."""
         for func, args, kwargs, recorded in self.done:
             repeated = tree_leaves(func(*args, **kwargs))
             for place, result in zip(recorded, repeated, strict=True):
@@ -82,7 +82,7 @@ class TapePiece:
 
 
 class TapeRecorder:
-    """``pieces``: all that were recorded; ``log``: what was done with them since."""
+    """``pieces``: all recorded pieces; ``log``: what was done with them since."""
 
     def __init__(self) -> None:
         self.pieces: list[TapePiece] = []

@@ -1,4 +1,4 @@
-"""Runs of two small toy models, whose tokens are words that are hard to show."""
+"""Runs of two small toy models whose tokens are hard to display."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Two small random models, whose rows a hand combines to the probabilities of texts.
+"""Two small random models, for working out probabilities of texts by hand.
 
-``p`` is the target's row after a text, ``q`` the draft's.
+``p`` is the target's row after a text, and ``q`` the draft's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def assert_distribution(
     expected: Callable[..., float],
     **settings: object,
 ) -> None:
-    """Each text of so many tokens must be as probable as ``expected`` says."""
+    """Each text of ``tokens`` tokens must have the probability ``expected(*text)``."""
     probabilities = outcomes(method, MODELS, tokens, **settings)
     for text in product(range(VOCAB), repeat=tokens):
         probability = probabilities.get(text, 0.0)

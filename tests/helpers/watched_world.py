@@ -1,4 +1,4 @@
-"""A virtual world that compares what operations say of KV caches with the caches."""
+"""A virtual world that checks operations' KV accounts against the caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from speclib.worlds.virtual import Virtual
 
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many tokens two texts begin with in common."""
+    """The length of the longest common prefix of two texts."""
     count = 0
     for left, right in zip(first, second, strict=False):
         if left != right:
@@ -23,7 +23,7 @@ def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def nodes_beside_the_first_line(parents: Sequence[int]) -> int:
-    """How many nodes of a tree come after the line that it begins with."""
+    """How many nodes of a tree follow the line that it begins with."""
     count = 0
     for length in range(1, len(parents) + 1):
         is_a_line = parents[:length] == tuple(range(-1, length - 1))
@@ -65,15 +65,15 @@ class WatchedWorld(Virtual):
             self.check_sequences(future, before, ((),), kept, fed)
 
     def check_sequences(self, future, before, drafts, kept, fed):
-        """The cache holds the text and what was fed of one sequence."""
+        """The cache holds the text and the fed tokens of one sequence."""
         op, cached = future.op, self.models[future.device].prefix.fed
         several = len(drafts) > 1
 
-        # Of a tree that is scored, its first line stays.
+        # A scored tree leaves its first line in the cache.
         parents = getattr(op, "parents", ())
         stays = len(op.text) - nodes_beside_the_first_line(parents)
 
-        # The cache holds what was fed; of several sequences, the one fed last.
+        # The cache holds the fed drafts, those of the last sequence if there are several.
         drafted = cached[stays:]
         assert cached[:stays] == list(op.text[:stays])
         assert tuple(drafted) in {draft[: len(drafted)] for draft in drafts}
@@ -81,17 +81,16 @@ class WatchedWorld(Virtual):
         fed_drafts = sum(len(draft[1:]) for draft in drafts)
         assert several or len(drafted) == fed_drafts
 
-        # Of several sequences the first may be fed once more, for theta alone.
+        # The first of several sequences may be fed once more, only for theta.
         fed_again = kept + fed - len(op.text) - fed_drafts
         assert fed_again == 0 or (fed_again == 1 and several)
 
         assert kept == min(common_prefix(before, op.text), len(op.text) - op.last - 1)
 
     def check_drafted_tree(self, future, before, drafted, kept, fed):
-        """All but the last level was fed, each node once.
+        """All levels but the last were fed, each node once.
 
-        Of the tree stays the line that it begins with, and nothing where the next pass
-        is to calibrate.
+        The cache keeps the tree's first line, or nothing if the next pass calibrates.
         """
         op, (tokens, parents) = future.op, drafted
         levels: list[int] = []
@@ -111,8 +110,9 @@ class WatchedWorld(Virtual):
         assert kept == min(common_prefix(before, op.text), len(op.text) - 1)
 
     def check_dynamic_tree(self, future, before, drafted, kept, fed):
-        """In each level but the last up to ``width`` nodes were fed, also such as were
-        then left out. Of a head's own nodes nothing stays in its cache.
+        """Each level but the last fed up to ``width`` nodes, some later dropped.
+
+        None of a head's own nodes stay in its cache.
         """
         op, (tokens, parents) = future.op, drafted
         assert op.features is not None
@@ -126,10 +126,9 @@ class WatchedWorld(Virtual):
         assert kept == min(common_prefix(before, op.text), len(op.text) - 1)
 
     def check_fork(self, future, before, drafted, kept, fed):
-        """Every guess was fed, and every draft but the last one of each branch.
+        """Every guess was fed, and every draft but the last of each branch.
 
-        The text stays, the window in it, and of the tree what goes on from there in a
-        line.
+        The cache keeps the text and its window, and the tree's line that continues it.
         """
         op = future.op
         outcomes, branches = drafted or ((), ())
