@@ -73,7 +73,7 @@ class WatchedWorld(Virtual):
         parents = getattr(op, "parents", ())
         stays = len(op.text) - nodes_beside_the_first_line(parents)
 
-        # The cache holds the fed drafts, those of the last sequence if there are several.
+        # The cache holds the fed drafts: of several sequences, those of the last.
         drafted = cached[stays:]
         assert cached[:stays] == list(op.text[:stays])
         assert tuple(drafted) in {draft[: len(drafted)] for draft in drafts}
