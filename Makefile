@@ -21,13 +21,13 @@ help:            ## list the targets
 	@echo "\nreproduce takes 25 minutes at most; QUICK=1: five, FULL=1: an hour,"
 	@echo "MINUTES=60: any other time. PAPER=pearl: one paper only."
 
-# uv installs in seconds what takes pip minutes. Where there is no uv, or it finds less than pip, pip does it.
+# uv takes seconds where pip takes minutes. Without uv, or if it finds less than pip does, pip installs.
 install = { test -x $(UV) && $(UV) pip install --quiet --compile-bytecode --python $(PY) $(1); } || \
   { echo "uv cannot do this here, so pip does it, in minutes"; $(PIP) install $(1); }
 
 setup: $(READY)  ## install the pinned environment into .venv
 
-# torch comes by pip, which keeps a torch that is there already, and which may know a place with a small build.
+# pip installs torch: it keeps an existing torch, and may be configured with an index of small builds.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || \
 	  { echo "speclib needs Python 3.11.5 or newer; $(PYTHON) is `$(PYTHON) --version`. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -50,7 +50,7 @@ real: llamacpp  ## fetch SmolLM2, a real language model (93 MB), to decode with 
 
 LOCKED := timeline lab models notebooks site
 # CUDA's libraries are left to torch: its builds differ in them, and each asks for its own.
-lock: $(READY)   ## write requirements.lock anew: pins stay, what is missing comes, what nothing needs goes
+lock: $(READY)   ## update requirements.lock: keep pins, add what is missing, drop what is unused
 	$(UV) pip compile --quiet --universal --python-version 3.11.5 $(LOCKED:%=--extra %) --group dev --constraints requirements.lock \
 	  --no-header --no-annotate --output-file $(VENV)/all.lock pyproject.toml
 	{ grep '^#' requirements.lock; grep -vE '^(nvidia|cuda|triton)' $(VENV)/all.lock; } >$(VENV)/new.lock
@@ -62,18 +62,18 @@ reproduce: $(READY)  ## regenerate every table and figure into reports/local
 publish: $(READY)  ## write the committed reports from the rows in data/runs, for committing
 	@SPECLIB_REPORTS=reports $(PY) -m speclab reproduce --minutes 0
 
-test: test-code test-notebooks  ## the tests, and the learn notebooks
+test: test-code test-notebooks  ## the tests, and the lessons
 
-test-code: $(READY)  ## the tests, without those of minutes
+test-code: $(READY)  ## the tests, without the thorough ones
 	$(PY) -m pytest -q -m "not thorough and not browser" -n auto --dist worksteal -p no:nbval
 
-test-notebooks: $(READY)  ## the learn notebooks: each cell gives what is stored
+test-notebooks: $(READY)  ## the lessons: each cell gives the stored output
 	$(PY) -m pytest -q -n auto --dist loadfile --timeout 600 --nbval-lax --nbval-current-env notebooks/learn
 
 test-browser: $(READY)  ## a lecture and the reports in Chromium (a few minutes)
 	$(PY) -m pytest -q -m "browser and not thorough" -n auto --dist loadgroup -p no:nbval tests/reproduce/test_browser.py tests/reproduce/test_site.py
 
-test-all: $(READY)  ## every test, those of minutes too
+test-all: $(READY)  ## every test, including the thorough ones
 	$(MAKE) --keep-going test-thorough test-notebooks test-browser-thorough
 
 test-thorough: $(READY)
@@ -85,18 +85,18 @@ test-browser-thorough: $(READY)
 lab: $(READY)    ## open the notebooks in JupyterLab
 	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(VENV)/bin/jupyter lab --notebook-dir=notebooks notebooks/learn/00_start_here.ipynb
 
-lectures: $(READY)  ## run the learn notebooks and store their outputs, for committing
+lectures: $(READY)  ## run the lessons and store their outputs, for committing
 	$(PY) -m speclab lessons
 	$(PY) -m speclab store notebooks/learn/*.ipynb
 
-# The tests go, too: they have right answers to the exercises.
+# The tests are left out, too: they contain answers to the exercises.
 course:          ## a copy for students, as committed, without solutions: course.zip
 	git archive --format=zip --prefix=speclib/ -o $(or $(OUT),course.zip) HEAD . ':!notebooks/solutions' ':!tests'
 
 pictures: $(READY)  ## the lessons' pictures for board and slides, into reports/local/pictures
 	@$(PY) -m speclab pictures
 
-site: $(READY)   ## lessons, reports and manual as pages that need no Python, into site
+site: $(READY)   ## lessons, reports and manual as web pages that need no Python, into site
 	@$(PY) -m speclab site $(if $(OUT),--out $(OUT))
 
 models: $(READY)  ## retrain the embedded models (two hours on two cores)
@@ -112,15 +112,15 @@ bench: $(READY)  ## measure rates and ratios against their aims, into reports/lo
 gpu-check: $(READY)  ## on a machine with GPUs: is every method exact there, and how fast
 	$(PY) -m speclab.bench.gpu $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(OUT),--out $(OUT))
 
-# The types of Ray are among those that are checked. All four run, whatever the first ones find.
+# mypy checks Ray's types, too. All four tools run, even if the first ones fail.
 lint: $(READY) cluster  ## format, habits, import directions, types
 	@failed=0; \
-	$(VENV)/bin/ruff format --check . || { failed=1; echo "to mend it: $(VENV)/bin/ruff format ."; }; \
+	$(VENV)/bin/ruff format --check . || { failed=1; echo "to fix it: $(VENV)/bin/ruff format ."; }; \
 	$(VENV)/bin/ruff check . || failed=1; \
 	$(VENV)/bin/lint-imports || failed=1; \
 	$(VENV)/bin/mypy || failed=1; \
 	exit $$failed
 
-clean:           ## remove the environment, the cache of cells, and what was built of older code
+clean:           ## remove the environment, the cache of cells, and old builds
 	rm -rf $(VENV) .cache build
 	find speclib speclab -name __pycache__ -prune -exec rm -rf {} +

@@ -65,7 +65,7 @@ class Cores:
                 yield future.result()
         except BrokenProcessPool as error:
             raise SpeclibError(
-                "a process that computes cells was killed, perhaps by the system for "
+                "a process that computes cells died; perhaps the system killed it for "
                 "lack of memory. Finished cells are stored: run again to continue"
             ) from error
 

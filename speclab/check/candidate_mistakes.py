@@ -150,8 +150,8 @@ class Wrong(NamedTuple):
 TAUGHT = (
     Wrong(
         "p not taken off",
-        "The first candidate failed, so its row has had its share of p. What is left "
-        "of p for the next candidate?",
+        "The first candidate failed, so its row has already had its share of p. How "
+        "much of p is left for the next candidate?",
         (_chooser(tests_all_of_p=True),),
     ),
     Wrong(
@@ -168,14 +168,13 @@ TAUGHT = (
     ),
     Wrong(
         "residual from p",
-        "Where all candidates fail, is the token drawn from all of p? Candidates then "
+        "If all candidates fail, do you draw the token from all of p? Then candidates "
         "come too often.",
         (_chooser(replacement=_from_p),),
     ),
     Wrong(
         "residual not normalised",
-        "What is left of p after a rejection does not add up to 1: it must be divided "
-        "by its sum.",
+        "What is left of p after a rejection does not sum to 1: divide it by its sum.",
         (_chooser(left_after=lambda p, q, token: np.maximum(p - q, 0)),),
     ),
     Wrong(
@@ -194,7 +193,7 @@ REPLACEMENTS = (_from_what_is_left, _from_p, _likeliest_left, _likeliest_of_p)
 OTHERS = (
     Wrong(
         "residual from p",
-        "Where all candidates fail, is the token drawn from all of p? Candidates then "
+        "If all candidates fail, do you draw the token from all of p? Then candidates "
         "come too often.",
         (
             _chooser(tests_all_of_p=True, replacement=_from_p),
@@ -206,8 +205,8 @@ OTHERS = (
     ),
     Wrong(
         "rejected token taken out",
-        "After a rejection, is the rejected token alone taken out of p? Its row has "
-        "had its share of the other tokens, too.",
+        "After a rejection, do you take only the rejected token out of p? Its row has "
+        "already had its share of the other tokens, too.",
         (
             _chooser(left_after=_without),
             _chooser(left_after=_without, tests_all_of_p=True),
@@ -237,7 +236,7 @@ OTHERS = (
     Wrong(
         "greedy test when sampling",
         "A candidate need not be the target's likeliest token: at temperature 1 the "
-        "target writes other tokens too. With which chance does it keep this one?",
+        "target writes other tokens too. With what probability does it keep this one?",
         (
             *(_chooser(_is_likeliest, replacement=each) for each in REPLACEMENTS),
             *(
@@ -248,8 +247,9 @@ OTHERS = (
     ),
     Wrong(
         "likeliest token for a replacement",
-        "Where all candidates fail, the token is drawn. Always the likeliest one comes "
-        "too often: which distribution, and which coin, does it need?",
+        "If all candidates fail, the token is drawn at random. Always taking the "
+        "likeliest token writes it too often: which distribution do you draw from, "
+        "and with which coin?",
         (
             _chooser(replacement=_likeliest_left),
             _chooser(replacement=_likeliest_of_p),

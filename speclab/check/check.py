@@ -324,7 +324,7 @@ def _fault_with_an_end(asked: Asked) -> Fault | None:
             for committed, probability in sorted(found.items()):
                 if end in committed[:-1] and probability > 0:
                     return Fault(
-                        f"Where {end} ends the text, your function can commit "
+                        f"If {end} ends the text, your function can commit "
                         f"{listed(committed)}: nothing may follow an end token.",
                         "tokens behind the end",
                         "An accepted draft may be the end token. What happens to the "

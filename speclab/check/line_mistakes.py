@@ -29,7 +29,7 @@ def verify(drafted: list[int], q: list[Row], p: list[Row], coin: NewCoin) -> lis
     return [*committed, bonus]
 
 
-# Of the rejected draft, its rows of q and p, the coin that rejected it, and new coins.
+# From the rejected draft, its rows of q and p, the coin that rejected it, and new ones.
 Replacement: TypeAlias = Callable[[int, Row, Row, Coin, NewCoin], int]
 Bonus: TypeAlias = Callable[[list[Row], NewCoin], list[int]]
 
@@ -228,8 +228,8 @@ def _likeliest_replacement(
 def _token_taken_out(is_normalised: bool) -> Mistake:
     return Mistake(
         "rejected token taken out of p",
-        "Is the replacement drawn from p without the rejected token? Other tokens are "
-        "drafted too rarely by different amounts. Which part of p is still missing?",
+        "Do you draw the replacement from p without the rejected token? Other tokens "
+        "are drafted too rarely by different amounts. Which part of p is missing?",
         _variant(replacement=_from_p_without_the_token(is_normalised)),
     )
 
@@ -237,8 +237,8 @@ def _token_taken_out(is_normalised: bool) -> Mistake:
 def _without_sign(is_normalised: bool) -> Mistake:
     return Mistake(
         "difference without sign",
-        "Is the replacement drawn from |p - q|? Tokens that the draft model likes more "
-        "than the target model have already been accepted often enough: they get 0.",
+        "Do you draw the replacement from |p - q|? Tokens that the draft model likes "
+        "more than the target model were already accepted often enough: they get 0.",
         _variant(replacement=_from(lambda q, p: np.abs(p - q), is_normalised)),
     )
 
@@ -246,7 +246,7 @@ def _without_sign(is_normalised: bool) -> Mistake:
 def _upside_down(is_normalised: bool) -> Mistake:
     return Mistake(
         "upside down",
-        "Is the replacement drawn from q - p? That is what the draft model has too "
+        "Do you draw the replacement from q - p? That is what the draft model has too "
         "much of. What does it have too little of?",
         _variant(replacement=_from(lambda q, p: np.maximum(q - p, 0), is_normalised)),
     )
@@ -383,8 +383,8 @@ MISTAKES = (
     _token_taken_out(is_normalised=False),
     Mistake(
         "replacement from q",
-        "Is the replacement drawn from q? The draft model has had its say: what does "
-        "the target model still need?",
+        "Do you draw the replacement from q? The draft model has had its say: what "
+        "does the target model still need?",
         _variant(replacement=_from(lambda q, p: q)),
     ),
     _without_sign(is_normalised=True),

@@ -51,7 +51,7 @@ def _show_pairs(report: Report, console: Console) -> None:
         f"text of {report.length:,} tokens"
     )
     table = Table(title=title, title_justify="left", show_lines=True)
-    table.add_column("what would stand where", overflow="fold", ratio=3)
+    table.add_column("what would run where", overflow="fold", ratio=3)
     table.add_column("missing here", overflow="fold", ratio=2)
     for pair in report.pairs:
         missing = [escape(problem) for problem in pair.missing] or ["[green]nothing[/]"]

@@ -64,7 +64,7 @@ def _check_window(window: Any) -> None:
     if window is None:
         raise Failed(
             "Your function gives nothing. Does every way through it end with a return? "
-            "Return the window of the next round, which is `()` where it is empty."
+            "Return the window of the next round, which is `()` if it is empty."
         )
     if isinstance(window, Iterable) and not isinstance(window, Iterator):
         for draft in window:
@@ -181,7 +181,7 @@ class StudentsSpeculation(Speculation):
         if self.world.text == before and len(left) < len(draft):
             raise Failed(
                 "Your function commits nothing, and gives back less of the draft than "
-                "it was given: where a draft is rejected, `extra` is written in its "
+                "it was given: if a draft is rejected, `extra` is written in its "
                 "place."
             )
         self.drafts[drafter] = left

@@ -104,7 +104,7 @@ class RealRun(BehindButton):
             return f"Stopped: {len(runs)} of {asked} methods wrote “{text.strip()}”"
         return f"All methods wrote the same: “{text.strip()}”"
 
-    # -- where there are no widgets ----------------------------------------------------
+    # -- without widgets ---------------------------------------------------------------
     @property
     def size(self) -> tuple[int, int]:
         return super().size if self.timeline is None else self.timeline.size

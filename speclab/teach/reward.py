@@ -45,19 +45,19 @@ class Stage:
     """Where a student's method is shown.
 
     name      its name there, for example "your PEARL"
-    beside    the registered method above it
+    above     the registered method above it
     settings  of the student's method on the virtual clock
     devices   of the real run; see ``open_world``
     """
 
     name: str
-    beside: str = "speculative"
+    above: str = "speculative"
     settings: Mapping[str, Any] = field(default_factory=lambda: {"gamma": 5})
     devices: Mapping[str, Any] = field(default_factory=lambda: {"world": "processes"})
 
 
 STAGES = {
-    "speculative": Stage("your speculative decoding", beside="autoregressive"),
+    "speculative": Stage("your speculative decoding", above="autoregressive"),
     "pearl": Stage("your PEARL"),
     "duodecoding": Stage("your DuoDecoding"),
     "dsi": Stage(
@@ -103,7 +103,7 @@ def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
 
     Raises Failed if the method fails.
     """
-    beside = simulate(stage.beside, **_settings_beside(stage), **WHAT_IF)
+    above = simulate(stage.above, **_settings_above(stage), **WHAT_IF)
 
     @wraps(method)  # so that an error names the student's line
     def run() -> Result:
@@ -111,13 +111,13 @@ def virtual_runs(method: Method, stage: Stage) -> tuple[Result, Result]:
 
     with registered(method, stage), time_limit():
         own = call_guarded(run)
-    if own.tokens != beside.tokens:
-        raise Failed(f"It wrote “{own.text}” instead of “{beside.text}”.")
-    return beside, own
+    if own.tokens != above.tokens:
+        raise Failed(f"It wrote “{own.text}” instead of “{above.text}”.")
+    return above, own
 
 
-def _settings_beside(stage: Stage) -> dict[str, Any]:
-    return {} if stage.beside == "autoregressive" else {"gamma": 5}
+def _settings_above(stage: Stage) -> dict[str, Any]:
+    return {} if stage.above == "autoregressive" else {"gamma": 5}
 
 
 class OwnRealRun(RealRun):
@@ -132,7 +132,7 @@ class OwnRealRun(RealRun):
 
     def __init__(self, method: Method, stage: Stage):
         self.method, self.stage = method, stage
-        names = (stage.beside, stage.name)
+        names = (stage.above, stage.name)
         super().__init__(question(), PAIR, names, MOST_TOKENS, **stage.devices)
 
     def work(self) -> str:
@@ -156,10 +156,10 @@ class OwnRun(NotebookView, widgets.VBox):  # type: ignore[misc]  # untyped
 
     def _words(self) -> str:
         """A description of the timeline, in a sentence or two."""
-        beside, own = (f"{run.trace.makespan:.1f} s" for run in self.runs)
+        above, own = (f"{run.trace.makespan:.1f} s" for run in self.runs)
         words = len(self.runs[0].tokens)
         return (
-            f"On the virtual clock {about(self.stage.beside).name} takes {beside} for "
+            f"On the virtual clock {about(self.stage.above).name} takes {above} for "
             f"these {words} words, {self.stage.name} {own}. Play both. Below, run them "
             "with two real models."
         )

@@ -49,7 +49,7 @@ def check_block(function: Verify) -> Card:
     """Checks ``function(drafted, q, p, coin)``: the tokens that a round commits by the
     block test, which decides after it has seen all drafts.
 
-    The arguments are those of ``check_verify``.
+    For the arguments see ``check_verify``.
     """
     return BLOCK.check(function)
 

@@ -37,7 +37,7 @@ from .tokenizer import PROMPT_WEIGHT, Document
 # The weight of the cross-entropy against the target's likeliest token; the divergence
 # has weight 1.
 HARD_WEIGHT = 0.5
-# Of the target's output, chunk by chunk: most greedy, some sampled for sampling runs.
+# The target's output, chunk by chunk: most of it greedy, some sampled, for sampling.
 TEMPERATURES = (0.0, 0.0, 0.0, 0.8)
 CHUNK = 128  # prompts that the target answers at once
 GROUPS = 32  # groups of masks in every row of a step

@@ -102,7 +102,7 @@ def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(ima
     subprocess.run([sys.executable, "-c", code], check=True, env=image)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_path):
     command = [sys.executable, "-m", "speclab.bench.gpu", "--device", "cpu"]
     options = ["--only", "growth", "ranks", "--out", str(tmp_path / "out")]

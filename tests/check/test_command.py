@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from speclab.__main__ import main
+
 RULES = """
 from helper import one_more
 from speclib import draw
@@ -82,10 +84,15 @@ def test_options_are_the_arguments_of_check_and_a_method_has_a_name(rules):
         (("RULES:right", "--shape", "lin"), "no shape 'lin'"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_give(rules, words, says):
-    ran = run(*(word.replace("RULES", str(rules)) for word in words))
-    assert ran.returncode == 2
-    (line,) = ran.stderr.splitlines()
+def test_a_mistake_is_one_line_that_says_what_to_give(
+    rules, words, says, monkeypatch, capsys
+):
+    words = [word.replace("RULES", str(rules)) for word in words]
+    monkeypatch.setattr(sys, "argv", ["speclab", "check", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert says in line
 

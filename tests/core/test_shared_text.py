@@ -213,6 +213,6 @@ def test_a_message_that_goes_on_from_one_that_was_lost_is_refused():
     sender.note_sent(Text(log, 3), lost)
     log += [4]
     following = sender.pack(Text(log, 4))
-    with pytest.raises(SpeclibError, match="after 3 tokens, but 0 have come.*lost"):
+    with pytest.raises(SpeclibError, match="after 3 tokens, but 0 have arrived.*lost"):
         receiver.unpack(following)
     assert receiver.unpack(TextSender().pack(Text(log, 4))) == (1, 2, 3, 4)

@@ -17,27 +17,42 @@ from speclib.worlds.devices import DeviceFailed, DeviceLost
 from speclib.worlds.process_batch import ProcessBatch
 
 PAIR = "embedded/llama-7b-70b"
+
+# The same tokens, from passes that cost what the trained sizes cost.
+TRAINED = speclib.load_pair(PAIR)
+TRAINED = TRAINED.model_copy(
+    update={
+        role: TRAINED.model(role).model_copy(update={"shape": None})
+        for role in ("draft", "target")
+    }
+)
 PROMPTS = [prompt.input for prompt in load("humaneval", 4)]
 SETTINGS = {"autoregressive": {}, "speculative": {"gamma": 3}, "pearl": {"gamma": 3}}
 SLOW = Latency(draft=Curve(((1, 0.002),)), target=Curve(((1, 0.01),), per_token=0.001))
 
 
-def alone(method: str, number: int, **how):
-    return speclib.decode(
-        PROMPTS[number],
-        pair=PAIR,
-        method=method,
-        request=number,
-        world="virtual",
-        **SETTINGS[method],
-        **how,
-    )
+@pytest.fixture(scope="module")
+def alone():
+    """alone(method, number): what a prompt is answered when it is the only one."""
+    with speclib.open_world("virtual", speclib.load_pair(PAIR)) as world:
+
+        def answer(method: str, number: int, **how):
+            return speclib.decode(
+                PROMPTS[number],
+                world=world,
+                method=method,
+                request=number,
+                **SETTINGS[method],
+                **how,
+            )
+
+        yield answer
 
 
-def together(method: str, world: str, batch: int = 3, **how):
+def together(method: str, world: str, batch: int = 3, pair=PAIR, **how):
     return speclib.decode_batch(
         PROMPTS,
-        pair=PAIR,
+        pair=pair,
         method=method,
         batch=batch,
         world=world,
@@ -49,7 +64,7 @@ def together(method: str, world: str, batch: int = 3, **how):
 # -- lossless --------------------------------------------------------------------------
 @pytest.mark.parametrize("method", SETTINGS)
 @pytest.mark.parametrize("temperature, tokens", [(0.0, 80), (1.0, 24)])
-def test_each_prompt_is_answered_as_it_is_alone(method, temperature, tokens):
+def test_each_prompt_is_answered_as_it_is_alone(alone, method, temperature, tokens):
     """In the same rounds, with ends at different times, in seats that go on."""
     how = dict(max_new_tokens=tokens, temperature=temperature)
     batch = together(method, "virtual", **how)
@@ -65,9 +80,9 @@ def test_each_prompt_is_answered_as_it_is_alone(method, temperature, tokens):
 
 
 @pytest.mark.parametrize("world", ["processes", "emulated"])
-def test_real_processes_serve_several_prompts_with_the_same_answers(world):
+def test_real_processes_serve_several_prompts_with_the_same_answers(alone, world):
     how = dict(max_new_tokens=10, latency=SLOW if world == "emulated" else None)
-    batch = together("pearl", world, **how)
+    batch = together("pearl", world, pair=TRAINED, **how)
     for number, result in enumerate(batch.results):
         assert result.tokens == alone("pearl", number, max_new_tokens=10).tokens
         assert {event.clock for event in result.trace.events} == {
@@ -75,8 +90,8 @@ def test_real_processes_serve_several_prompts_with_the_same_answers(world):
         }
 
 
-def test_an_open_world_serves_one_call_after_the_other():
-    with ProcessBatch(speclib.load_pair(PAIR), 2) as world:
+def test_an_open_world_serves_one_call_after_the_other(alone):
+    with ProcessBatch(TRAINED, 2) as world:
         how = dict(method="pearl", gamma=3, max_new_tokens=8, world=world)
         first = speclib.decode_batch(PROMPTS, **how)
         again = speclib.decode_batch(PROMPTS, **how)
@@ -108,7 +123,7 @@ def test_in_bfloat16_passes_of_one_shape_write_what_plain_decoding_writes(method
 
 
 @pytest.mark.parametrize("mistake", ["rows swapped", "padding seen"])
-def test_requests_that_are_mixed_are_noticed(mistake, monkeypatch):
+def test_requests_that_are_mixed_are_noticed(alone, mistake, monkeypatch):
     """A planted mistake: the answers above differ then."""
     right = SharedNetwork.logits
     right_mask = SharedNetwork._mask

@@ -59,7 +59,7 @@ def rows_of(
             row = Row(
                 machine="here",
                 key=key_of(each),
-                group=f"2026-01-02 {each.task} {prompt}",
+                group=f"2026-01-02 {key_of(each).task} {prompt}",
                 prompt=prompt,
                 turn=turn,
                 gamma=7 if turn else None,

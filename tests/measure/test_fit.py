@@ -139,8 +139,12 @@ def test_what_another_machine_or_another_pair_file_was_fitted_for_does_not_count
 
 # -- real models -----------------------------------------------------------------------
 @pytest.mark.slow
-def test_a_real_pair_is_fitted_by_the_command_and_by_nothing_else(own_cache):
+def test_a_real_pair_is_fitted_by_the_command_and_by_nothing_else(
+    own_cache, monkeypatch
+):
     pytest.importorskip("torch")
+    monkeypatch.setattr(fitting, "TRIALS", 3)
+    monkeypatch.setattr(fitting, "MOST_TRIES", 2)
     with Processes(load_pair(NAME)) as world:
         assert world.opened.pair == load_pair(NAME)
     assert fitting.needs_fit(NAME)

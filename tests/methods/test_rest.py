@@ -215,7 +215,7 @@ def embedded_pair() -> Pair:
     return speclib.load_pair("embedded/llama-7b-70b")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_datastore_of_an_embedded_pair_has_what_its_target_was_not_trained_on(
     embedded_pair,
 ):

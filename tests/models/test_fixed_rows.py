@@ -10,6 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 from helpers import snapshots  # noqa: E402
 from helpers.checkpoints import VOCAB, network  # noqa: E402
+from helpers.each_operation import others_thorough  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib import SpeclibError  # noqa: E402
@@ -273,7 +274,7 @@ def tokens_written(world, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", speclib.METHODS)
+@pytest.mark.parametrize("method", others_thorough(speclib.METHODS))
 def test_in_bfloat16_a_method_writes_what_plain_decoding_writes(
     method, world_in_bfloat16, plain_tokens, request
 ):

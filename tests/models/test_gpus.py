@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from helpers import snapshots  # noqa: E402
+from helpers.each_operation import others_thorough  # noqa: E402
 
 import speclib  # noqa: E402
 from speclib.core.sampling import Sampler  # noqa: E402
@@ -174,7 +175,7 @@ def world_of_tokens_alone():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "method", [name for name in speclib.METHODS if name != "eagle"]
+    "method", others_thorough(name for name in speclib.METHODS if name != "eagle")
 )
 def test_with_tokens_alone_of_greedy_rows_a_method_writes_the_same(
     method, world_of_rows, world_of_tokens_alone

@@ -20,12 +20,9 @@ from speclib.errors import BadValue
 
 PAPERS = ("pearl", "duodecoding", "easyspec", "dsi", "nanopearl", "ssd", "amusd")
 SAMPLE = [
-    ("pearl", "table-14", "11", "codellama 7&70B"),
     ("pearl", "table-11", "Codellama 7B&70B", "Draft Model (SD)"),
     ("duodecoding", "table-1", "Llama / SpS", "Trans / speedup"),
-    ("easyspec", "table-4", "SUM", "Llama-3 / EasySpec / throughput"),
     ("dsi", "table-1", "Phi3-14B / Phi3-4B / HumanEval", "Speedup DSI vs. SI"),
-    ("nanopearl", "table-1", "1", "AIME"),
 ]
 
 

@@ -6,7 +6,9 @@ one thing alone. Texts are short and few, so chance and their ends are causes as
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from helpers.tables import rows_of
@@ -18,6 +20,7 @@ from speclab.papers.load_papers import load_paper
 from speclab.papers.table_cells import cells_to_run
 from speclab.runs.rows import Row, Rows, key_of, read
 from speclab.runs.spec import Spec
+from speclab.virtual.settle import outcomes_of
 from speclab.virtual.toy_requests import ToyCell, run_requests
 from speclib import Latency, SpeclibError, load_latency, paths
 from speclib.methods import METHODS
@@ -29,6 +32,20 @@ PAPERS = load_latency("pearl/codellama-7-34")  # its c is 2.66, so PEARL's windo
 ALPHA = load_paper("pearl").alpha("codellama-7-34")
 PROMPTS = 60
 BY_CHANCE = ("short texts", "acceptance", "not explained")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def predicted_once() -> Iterator[None]:
+    """All tests of a window share the prediction of its number."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("speclab.papers.why.outcomes_of", cache(outcomes_of))
+        yield
+
+
+@pytest.fixture
+def few_texts(monkeypatch) -> None:
+    """As many texts are simulated as the rows have."""
+    monkeypatch.setattr("speclab.papers.why.SHORT_TEXTS", PROMPTS)
 
 
 def rows(spec: Spec, latency: Latency = PAPERS, alpha=ALPHA, gamma=None) -> list[Row]:
@@ -97,7 +114,7 @@ def level(reconciled, cause: str) -> tuple[float, float]:
     return change.before, change.after
 
 
-def test_it_begins_with_the_print_and_ends_with_the_measurement():
+def test_it_begins_with_the_print_and_ends_with_the_measurement(few_texts):
     reconciled = why_of(found())
     assert [cause.name for cause in reconciled.causes] == [
         "printed",
@@ -110,7 +127,7 @@ def test_it_begins_with_the_print_and_ends_with_the_measurement():
     assert reconciled.not_explained < 0.05
 
 
-def test_another_table_of_the_paper_is_a_cause():
+def test_another_table_of_the_paper_is_a_cause(few_texts):
     """Table 14's best window is 33.57 tok/s, and Table 10's plain decoding 18.58."""
     cell = (*CELL[:2], "Speculative Decoding", CELL[3])
     known = Known(Rows(found()), virtual=virtual_numbers.read(), machine="here")
@@ -121,7 +138,7 @@ def test_another_table_of_the_paper_is_a_cause():
     assert "both at work" not in by_turns.shares
 
 
-def test_a_shorter_window_is_the_window():
+def test_a_shorter_window_is_the_window(few_texts):
     """At a window of 2, two tokens a target pass are the most."""
     reconciled = why_of(found(gamma=2))
     _, after = level(reconciled, "window")
@@ -129,7 +146,7 @@ def test_a_shorter_window_is_the_window():
     assert others(reconciled, "window") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_a_draft_of_half_the_speed_is_the_cost_ratio():
+def test_a_draft_of_half_the_speed_is_the_cost_ratio(few_texts):
     """Three drafts outlast a target pass, so rounds take twice as long: all but some
     last ones, which draft less."""
     slow = Latency.ratio(PAPERS.c / 2, PAPERS.target(1))
@@ -139,14 +156,14 @@ def test_a_draft_of_half_the_speed_is_the_cost_ratio():
     assert others(reconciled, "cost ratio") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_drafts_that_fail_are_the_acceptance():
+def test_drafts_that_fail_are_the_acceptance(few_texts):
     reconciled = why_of(found(alpha=0.3))
     before, after = level(reconciled, "acceptance")
     assert after < 0.7 * before
     assert others(reconciled) == pytest.approx([0] * 6, abs=0.01)
 
 
-def test_passes_that_grow_with_their_tokens_are_longer_passes():
+def test_passes_that_grow_with_their_tokens_are_longer_passes(few_texts):
     grown = replace(PAPERS, target=PAPERS.target.lengthened(0.3))
     reconciled = why_of(found(grown))
     before, after = level(reconciled, "longer passes")
@@ -154,7 +171,7 @@ def test_passes_that_grow_with_their_tokens_are_longer_passes():
     assert others(reconciled, "longer passes") == pytest.approx([0] * 5, abs=0.05)
 
 
-def test_passes_that_are_slower_while_both_work_are_that():
+def test_passes_that_are_slower_while_both_work_are_that(few_texts):
     """All of PEARL's passes take 1.3 times as long, so PEARL does."""
     busy = Latency.ratio(PAPERS.c, 1.3 * PAPERS.target(1))
     reconciled = why_of(found(busy=busy))
@@ -163,7 +180,7 @@ def test_passes_that_are_slower_while_both_work_are_that():
     assert others(reconciled, "both at work") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_a_round_without_work_is_messages():
+def test_a_round_without_work_is_messages(few_texts):
     """A round takes three draft passes; here as much again in which nobody works."""
     known = found()
     round_seconds = 3 * PAPERS.draft(1)
@@ -184,14 +201,21 @@ def test_a_round_without_work_is_messages():
     assert others(reconciled, "messages") == pytest.approx([0] * 5, abs=0.01)
 
 
-def test_what_has_no_such_number_is_refused_and_named():
+def test_what_has_no_such_number_is_refused_and_named(few_texts):
     with pytest.raises(SpeclibError, match="'Ouroboros', 'CodeLlama 7&34B' is no"):
         speclab.why(*CELL[:2], "Ouroboros", CELL[3])
     with pytest.raises(SpeclibError, match="was not run: `PAPER=pearl make reproduce`"):
         why_of([])
 
 
-@pytest.mark.parametrize("pair", ["CodeLlama 7&34B", "CodeLlama 7&70B", "Llama2 7&70B"])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "CodeLlama 7&34B",
+        pytest.param("CodeLlama 7&70B", marks=pytest.mark.thorough),
+        pytest.param("Llama2 7&70B", marks=pytest.mark.thorough),
+    ],
+)
 def test_of_what_is_published_next_to_nothing_remains_unexplained(pair):
     files = (paths.DATA / "runs").glob("*[0-9a-f].csv")  # not those of values
     published = Rows(row for path in files for row in read(path))

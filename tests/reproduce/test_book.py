@@ -8,11 +8,12 @@ from speclab.reproduce.book import Book
 from speclib import paths
 
 
-@pytest.fixture
-def book(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
     """PEARL as a fresh clone has it: without a run of this machine."""
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
-    return Book("pearl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "CACHE", tmp_path_factory.mktemp("cache"))
+        yield Book("pearl")
 
 
 def test_a_page_is_text_a_figure_and_text_in_a_notebook_and_markdown_elsewhere(book):

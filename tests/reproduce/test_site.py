@@ -43,7 +43,7 @@ class Addresses(HTMLParser):
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
     pytest.importorskip("sphinx", reason="no Sphinx here: make setup")
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(BadValue, match="is no site"):
+    with pytest.raises(BadValue, match="not a site"):
         build_site(tmp_path)
     assert not (tmp_path / MARK).exists()
 

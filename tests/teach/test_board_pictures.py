@@ -26,7 +26,7 @@ WORDS = {
     "speed-against-gamma": ("PEARL, c = 5", "PEARL, c = 10", "γ", "[formula]"),
     "dsi": ("DSI", "target-2", "target-3", "(virtual)"),
     "duodecoding": ("DuoDecoding", "CPU", "GPU", "(virtual)"),
-    "sequences": ("the sequences", "its chance for the draft", "θ"),
+    "sequences": ("the sequences", "the draft model's probability", "θ"),
     "tree": ("a tree of", "levels"),
     "layers": ("exact: one layer after the other", "fuzzy: N = 4", "(formula)"),
     "speed-against-c": ("PEARL, γ = c", "speculative, best γ", "[formula]"),

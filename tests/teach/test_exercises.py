@@ -163,7 +163,7 @@ def test_the_counterexample_of_candidates_that_are_ignored_is_arithmetic():
     assert "a candidate with probability 0.5000; 0.7000 is possible" in card.verdict
 
 
-# -- whatever a function does, the answer is a card ------------------------------------
+# -- the answer is a card for every function -------------------------------------------
 def stops_early(world, gamma):
     world.commit((1,))
 

@@ -56,8 +56,8 @@ def test_the_drafts_are_neither_lucky_nor_unlucky(monkeypatch):
     """On a long text PEARL's gain over speculative decoding is the same within 5 %."""
 
     def gain() -> float:
-        beside, own = reward.virtual_runs(METHODS["pearl"], PEARL)
-        return beside.trace.makespan / own.trace.makespan
+        above, own = reward.virtual_runs(METHODS["pearl"], PEARL)
+        return above.trace.makespan / own.trace.makespan
 
     short = gain()
     monkeypatch.setitem(reward.WHAT_IF, "tokens", 1000)

@@ -64,11 +64,11 @@ def idle_seconds(lane: list[Span], makespan: float) -> float:
 @RUNS
 @given(alpha=alphas, gamma=gammas, c=ratios, limit=limits, sampler=samplers)
 def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
-    case, decode, alpha, gamma, c, limit, sampler
+    main_case, decode, alpha, gamma, c, limit, sampler
 ):
-    for variant in case.at(gamma):
+    for variant in main_case.at(gamma):
         _, trace = decode(
-            case.method,
+            main_case.method,
             toys(alpha),
             limit,
             latency=Latency.ratio(c),
@@ -94,12 +94,12 @@ def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
 @RUNS
 @given(alpha=alphas, gamma=gammas, limit=limits, sampler=samplers)
 def test_statistics_equal_a_recount_of_the_events(
-    case, decode, alpha, gamma, limit, sampler
+    main_case, decode, alpha, gamma, limit, sampler
 ):
     """The recount reads only the trace's JSON."""
-    for variant in case.at(gamma):
+    for variant in main_case.at(gamma):
         output, trace = decode(
-            case.method, toys(alpha), limit, sampler=sampler, **variant
+            main_case.method, toys(alpha), limit, sampler=sampler, **variant
         )
         events = json.loads(trace.to_json())["events"]
         commits = [event for event in events if event["op"] == "commit"]

@@ -186,9 +186,9 @@ def test_a_round_is_told_in_words():
         "  0.500 \u00a0b\u00a0c",
         "  0.250 \u00a0c\u00a0d",
         "  0.250 all other words",
-        "the target's next word is “c”: sequence 2 goes on",
+        "the target's next word is “c”: sequence 2 continues",
     ]
-    assert lines(2)[-1] == "“d” should have been “e”: nobody looks at the sequences"
+    assert lines(2)[-1] == "“d” should have been “e”: the sequences are discarded"
     assert lines(0)[1] == "round 0: 1 sequence of 1 token, no threshold asked"
 
 

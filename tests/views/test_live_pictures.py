@@ -84,7 +84,7 @@ def test_the_sentence_counts_what_both_distributions_share():
     assert bars().spoken == (
         "Of 100 drafted tokens 60 are kept and 40 are rejected and replaced."
     )
-    assert "b: q 0.60, p 0.20, accepted with chance 0.33" in bars().text()
+    assert "b: q 0.60, p 0.20, accepted with probability 0.33" in bars().text()
 
 
 def test_the_top_of_a_bar_can_be_dragged_and_the_others_share_the_rest():

@@ -184,7 +184,7 @@ def dots_by_accounting(result: TableResult) -> go.Figure:
             _add_line_of_dots(figure, name, speedups, colour)
     below = (
         "DSI over SI: a dot per pair and task,<br>"
-        "a bar at the mean, which stands on the right"
+        "a bar at the mean, which is written on the right"
     )
     with_look(figure, 1, "", below)
     figure.update_yaxes(autorange="reversed")

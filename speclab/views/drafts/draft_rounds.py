@@ -173,13 +173,13 @@ class SequencesRound(DraftedRound):
         own = self.word(self.committed[-1])
         next_word = f"the target's next word is “{own}”"
         if self.chosen_sequence is not None:
-            return f"{next_word}: sequence {self.chosen_sequence + 1} goes on"
+            return f"{next_word}: sequence {self.chosen_sequence + 1} continues"
         if self.draft.outcome[0] == "rejected":
             return f"{next_word}: no sequence begins with it"
         if self.accepted == len(self.committed):
-            return "the text ends before the sequences: nobody looks at them"
+            return "the text ends before the sequences, which are discarded"
         wrong = self.word(self.window[self.accepted])
-        return f"“{wrong}” should have been “{own}”: nobody looks at the sequences"
+        return f"“{wrong}” should have been “{own}”: the sequences are discarded"
 
     def draft_in_words(self) -> list[str]:
         lines = []
@@ -335,7 +335,7 @@ class ForkRound(DraftedRound):
         passed = f"{self.accepted} of {len(self.window)} pass"
         said = f"{passed}, then the target writes “{own}”"
         if self.hit is None:
-            return f"{said}: nobody guessed that, a miss"
+            return f"{said}: not guessed, a miss"
         return f"{said}: a hit, the framed branch is the next window"
 
     def draft_in_words(self) -> list[str]:

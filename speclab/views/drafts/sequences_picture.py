@@ -9,9 +9,9 @@ sequence's tokens. A dashed line marks the threshold θ. Knows no trace.
     round 7  2 sequences of 3 tokens, θ = P₁·P = 0.200           heading
     …the text before, its end still to be tested
 
-          its chance for the draft          the sequences
+          the draft model's probability     the sequences
        ,--##############            0.500   [ a ][ b ][ c ]
-      o---#######                   0.250   [ d ][ e ][ f ]      framed: it goes on
+      o---#######                   0.250   [ d ][ e ][ f ]      framed: it continues
        `--#######                   0.250   all other words together
                : θ
                                             the target's next word is “d”: ...
@@ -71,7 +71,7 @@ def sequences_svg(drafted: SequencesRound) -> str:
     body.append(circle(FORK_X, fork_y, 5, fill=INK))
     if drafted.threshold:
         body.append(threshold_line(drafted.threshold, y + CELL_HEIGHT))
-    body.append(text_at("its chance for the draft", BARS_LEFT, ROWS_TOP - 10))
+    body.append(text_at("the draft model's probability", BARS_LEFT, ROWS_TOP - 10))
     body.append(text_at("the sequences", CELLS_LEFT, ROWS_TOP - 10))
     at = CELLS_LEFT, text_y(y + ROW_STEP)
     return finished(drafted, "".join(body), sequences_height(drafted), at)

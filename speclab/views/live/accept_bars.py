@@ -134,9 +134,8 @@ class AcceptBarsPicture(LivePicture):
         lines = [f"accept bars at temperature {self.temperature:g}: {self.sentence()}"]
         for token, p, q in zip(self.tokens, self.p, self.q, strict=True):
             chance = min(1.0, p / q)
-            lines.append(
-                f"  {token}: q {q:.2f}, p {p:.2f}, accepted with chance {chance:.2f}"
-            )
+            accepted = f"accepted with probability {chance:.2f}"
+            lines.append(f"  {token}: q {q:.2f}, p {p:.2f}, {accepted}")
         return "\n".join(lines)
 
     # -- the picture -------------------------------------------------------------------

@@ -39,9 +39,7 @@ from .stepped_picture import KEYS, SteppedPicture, SteppedView
 CELL = 48.0  # pixels of a position in the text
 ROW, GAP = 34.0, 10.0  # pixels of a row, and between rows
 TOP = 62.0  # pixels above the row of the text
-SHIFT = (
-    8  # positions by which the window scrolls: a large step, so that it scrolls rarely
-)
+SHIFT = 8  # positions by which the window scrolls, so that it scrolls rarely
 SECONDS_OF_STEP = 1.2  # while it plays
 CUT = "cut"
 LEGEND = (

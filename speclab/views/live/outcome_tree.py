@@ -172,7 +172,7 @@ class OutcomeTreePicture(LivePicture):
         """The sum of each token's paths, with a line at p."""
         sums, wrong = self.sums, self.wrong
         highest = max(*sums, *self.p)
-        heading = "sum of its ways; the line is p"
+        heading = "sum of its paths; the line is p"
         elements = [text_at(heading, left, 26, fill=INK, font_size=16)]
         step = COLUMN / len(self.tokens)
         for token, word in enumerate(self.tokens):

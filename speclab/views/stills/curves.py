@@ -243,5 +243,5 @@ def acceptance_by_place(runs: Mapping[str, Any]) -> Curves:
     for name, of_name in runs.items():
         counts = of_name if isinstance(of_name, Acceptance) else acceptance(of_name)
         lines[name] = dict(enumerate(counts.conditional, 1))
-    title = "how often a draft passes, where all before it in its window do"
-    return Curves(lines, title, "place in the window", 0.0)
+    title = "acceptance rate of a draft if all drafts before it in its window pass"
+    return Curves(lines, title, "position in the window", 0.0)

@@ -65,8 +65,7 @@ def statements_of(
 ) -> Statements:
     """The judged claims of the paper, or our judged checks if ``own``.
 
-    ``verdicts`` replace those of the table, for example with those over the same
-    devices.
+    ``verdicts`` replace the table's, for example by verdicts over the same devices.
     """
     by_claim: dict[tuple[str, str], VerdictLine] = {}
     for verdict in result.claims if verdicts is None else verdicts:

@@ -128,7 +128,7 @@ def speed_maps(settings: Settings) -> dict[str, np.ndarray]:
 def maps_svg(settings: Settings) -> str:
     """SVG of both maps and their legend."""
     note = text_at(
-        "formulas for an endless text; the circle is where the sliders stand",
+        "formulas for an endless text; the circle marks the sliders' values",
         PAD,
         PAD + 14,
         fill=QUIET,

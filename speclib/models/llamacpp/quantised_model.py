@@ -138,7 +138,7 @@ class LlamaCpp(Model):
     def _open_context(self, model: Any, threads: int) -> Any:
         """Opens llama.cpp's context; frees ``model`` if memory is short."""
         params = api.llama_context_default_params()
-        params.n_ctx = self.context
+        params.n_ctx = max(self.context, SEQUENCES)  # fewer cells end the process
         params.n_batch = BATCH
         params.n_ubatch = BATCH
         params.n_threads = threads
