@@ -1,4 +1,4 @@
-"""Several requests in passes of one shape: no row hangs on what is fed beside it."""
+"""Several requests in passes of one shape: no row depends on other requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def texts() -> list[list[int]]:
 
 
 def feed_together(world: SharedFixedRows, feeds: list[Feed]) -> dict[int, torch.Tensor]:
-    """The wanted logits of each seat, whose blocks go in the same passes."""
+    """The wanted logits of each seat; the seats' blocks share passes."""
     blocks = {feed.seat: list(world.parts(feed)) for feed in feeds}
     found: dict[int, list[torch.Tensor]] = {feed.seat: [] for feed in feeds}
     while any(blocks.values()):
@@ -51,7 +51,7 @@ def test_the_logits_are_those_of_each_text_alone():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("seed", range(2))
 def test_logits_have_the_same_bits_alone_and_beside_others(dtype, seed):
-    """However a text is fed, in whichever seat, beside whatever the others are fed."""
+    """However a text is fed, in any seat, and whatever the other seats are fed."""
     net = network(dtype=dtype, layers=2)
     dice = random.Random(seed)
     world, kept = shared(net), [0] * SEATS

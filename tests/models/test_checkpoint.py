@@ -1,4 +1,4 @@
-"""A model that cannot be loaded is named, with what is wrong and what helps.
+"""A model that cannot be loaded is named, with the cause and a remedy.
 
 Paths that lead nowhere, files that are not what they are called, code that is not run.
 """
@@ -27,7 +27,7 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A checkpoint that is whole, with a blank and other letters in its path."""
+    """A complete checkpoint with a space and non-ASCII letters in its path."""
     path = tmp_path / "ein Modell \N{LATIN SMALL LETTER U WITH DIAERESIS}"
     network().save_pretrained(path)
     save_tokenizer(path, numbered_words())
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def error_of(model: object) -> str:
-    """What ``decode`` says of a pair with this target."""
+    """The error of ``decode`` for a pair with this target."""
     with pytest.raises(SpeclibError) as caught:
         pair = speclib.pair(target=model, draft=model, latency="pearl/llama2-7-70")
         speclib.decode("w1", pair=pair, world="virtual", method="autoregressive")

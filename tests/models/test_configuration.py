@@ -1,7 +1,6 @@
-"""What a configuration says: which models can run, and what ends their texts.
+"""Configurations: which models can run, and what ends their texts.
 
-None of these folders has weights, so whatever is refused here is refused before any are
-read.
+None of these folders has weights, so every refusal here comes before any are read.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ def test_a_multimodal_model_writes_text_as_transformers_does(tmp_path):
 
 # -- how long a text may be ------------------------------------------------------------
 def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
-    """From 128 tokens on, transformers itself drops its cache and reads all anew."""
+    """From 128 tokens on, transformers drops its cache and rereads the whole text."""
     model = save_config(
         tmp_path,
         "Phi3Config",
@@ -176,7 +175,7 @@ def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
 def test_end_tokens_are_those_that_transformers_generate_goes_by(
     tmp_path, generation, model_config, expected
 ):
-    """Its own loading is asked, beside the expectation that stands here."""
+    """Compared with the expectation here and with transformers' own loading."""
     network = random_network("LlamaConfig")
     network.save_pretrained(tmp_path)
     save_tokenizer(tmp_path, numbered_words(VOCAB))

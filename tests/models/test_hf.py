@@ -97,7 +97,7 @@ def test_logits_that_are_no_finite_numbers_are_an_error_not_a_token(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
-    """numpy takes the first of those that are alike."""
+    """Among equal logits, numpy takes the first."""
     torch.manual_seed(0)
     logits = torch.randn(50, 3_000).clamp(max=2.5).to(dtype)
     expected = logits.float().numpy().argmax(-1).tolist()

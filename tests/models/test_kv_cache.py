@@ -1,4 +1,4 @@
-"""Our KV cache says what transformers' own says, to the last bit."""
+"""Our KV cache equals transformers' own to the last bit."""
 
 from __future__ import annotations
 

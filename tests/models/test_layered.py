@@ -170,7 +170,7 @@ def test_whoever_does_not_draft_reads_exact_keys_alone(calibrate):
 
 
 def test_other_groups_read_nothing_that_was_cached_in_groups():
-    """Or on several ranks some would lack the keys of layers that are theirs now."""
+    """Otherwise some of several ranks would lack the keys of their new layers."""
     model, fresh = layered(), layered()
     text = (5, 9, 2, 7, 1)
     for lp, length in ((4, 3), (4, 4), (2, 5)):
@@ -357,7 +357,7 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
         assert not future.done
 
     os.kill(processes[number].pid, signal.SIGKILL)
-    # It ended, says the message: that is seen at once, and nobody waits out a limit.
+    # The message says that the rank ended: this is noticed at once, without a timeout.
     with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}.* ended") as raised:
         world.wait(future or world.draft.draft_tree(TEXT, 100, 3, lp=4))
     assert "hung" not in str(raised.value)
@@ -401,7 +401,7 @@ def test_a_pass_that_fails_on_the_ranks_says_why(world):
 
 
 def start_failing_rank(pair, rank):
-    """Starts a rank; of four the third fails in its second pass."""
+    """Starts a rank; the third of four fails in its second pass."""
     model = open_pair(pair).build("draft", rank=rank)
     if rank.number == 0:
         return partial(draft_three_tokens, model)

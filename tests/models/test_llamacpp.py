@@ -63,7 +63,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def judge():
-    """The same model once more, to be asked with a fresh cache."""
+    """A second copy of the model, for passes with a fresh cache."""
     return draft_in("F16")
 
 
@@ -145,7 +145,7 @@ def test_every_kind_of_llama_checkpoint_keeps_its_probabilities(tmp_path, change
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10**6))
 def test_the_cache_never_matters(model, judge, seed):
-    """The rows are those of a fresh cache, whatever was asked before.
+    """The rows are those of a fresh cache, whatever came before.
 
     That is: rollbacks and several sequences, in any order.
     """

@@ -1,4 +1,4 @@
-"""What a pair describes is built for this machine, with llama.cpp or without."""
+"""A pair is built for this machine, with llama.cpp or without."""
 
 import os
 import subprocess
@@ -76,7 +76,7 @@ def test_a_pair_that_names_no_threads_is_computed_by_those_that_torch_takes(
 
 @pytest.mark.slow
 def test_without_the_extra_llamacpp_says_how_to_install_it():
-    """In a process of its own, which has not imported it yet."""
+    """In a separate process, which has not imported it yet."""
     code = """
         import sys
         sys.modules["llama_cpp"] = None

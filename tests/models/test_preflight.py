@@ -32,7 +32,7 @@ from speclib.worlds import processes  # noqa: E402
 
 @pytest.fixture
 def no_worker(monkeypatch) -> None:
-    """Nothing is started: what is refused is refused before."""
+    """Makes starting a worker an error: refusals come before."""
 
     def start(*args, **kwargs):
         raise AssertionError("a worker was started")
@@ -100,7 +100,7 @@ PUBLISHED = {
 }
 # CodeLlama 70B is Llama 2 70B with 16 more tokens, each with a row in two matrices.
 PUBLISHED["codellama-70b"] = PUBLISHED["llama-2-70b"] + 16 * 2 * 8192
-# Of these only rounded numbers are printed: the model's name, or the size of its files.
+# For these, only rounded numbers are printed: the model's name, or its files' size.
 ROUNDED = {
     "deepseek-coder-33b": (33.34e9, 0.01e9),
     "llama-68m": (68e6, 1e6),
@@ -119,7 +119,7 @@ def uses_of(pair, dtype="bfloat16", length=1024, free=None):
 
 
 def bytes_held(uses, device: str) -> tuple[int, int]:
-    """Those of weights and of a cache, over all places of a device."""
+    """The bytes of weights and of a cache, over all places of a device."""
     own = [use for use in uses if use.device == device]
     return sum(use.weights for use in own), sum(use.cache for use in own)
 

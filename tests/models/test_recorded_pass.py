@@ -1,4 +1,4 @@
-"""Recorded passes say what the pass itself says, at every position, and can be stopped.
+"""Recorded passes equal the pass itself at every position, and can be stopped.
 
 They are recorded on a CPU by ``helpers.tape``; no GPU has recorded one yet.
 """
@@ -42,7 +42,7 @@ def both(name, **changes):
 # -- what a pass says ------------------------------------------------------------------
 @pytest.mark.parametrize("name", WITHOUT_EXPERTS)
 def test_replays_have_the_bits_of_passes_wherever_they_begin(name):
-    """In lines and trees, with rejections, and beyond the window where there is one."""
+    """In lines and trees, with rejections, and beyond the window, if any."""
     recorder, recorded, plain = both(name)
     dice = random.Random(1)
     text = snapshots.prompt(2 * snapshots.WINDOW)
@@ -76,7 +76,7 @@ def test_a_text_that_outgrows_its_room_is_recorded_anew():
 
 
 def test_with_a_larger_first_room_one_recording_serves_texts_that_would_outgrow_it():
-    """And its rows are those of launched passes that look at as many slots."""
+    """And its rows are those of launched passes over the same number of slots."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
     recorder, room = TapeRecorder(), 2 * FIRST_ROOM
     recorded = FixedRows(networks[0], snapshots.VOCAB, COUNT, recorder, room)

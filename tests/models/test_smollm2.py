@@ -116,7 +116,7 @@ def test_pearl_writes_what_transformers_generates_on_every_prompt(
 def test_every_method_writes_what_transformers_generates(
     world, generated, number, method
 ):
-    """Each on two prompts, so that all of them see every prompt."""
+    """Each on two prompts, so that together they cover every prompt."""
     names = list(PROMPTS)
     for prompt in (names[number % len(names)], names[(number + 3) % len(names)]):
         result = decoded(world, PROMPTS[prompt], method, **SETTINGS.get(method, {}))

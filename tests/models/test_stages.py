@@ -1,4 +1,4 @@
-"""Pipelines and replicas: several ranks say what the whole network says."""
+"""Pipelines and replicas: several ranks give the whole network's results."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ UNEVEN = {  # 5 groups of query heads, 47 channels, 61 rows: all prime
 
 
 def in_threads(make_network, size, answer) -> list:
-    """What ``answer`` gives on every one of ``size`` ranks, each a thread of its own.
+    """What ``answer`` returns on each of ``size`` ranks, which are threads.
 
     make_network: makes the whole network, once for each rank.
     """

@@ -1,4 +1,4 @@
-"""Toy models: what they are surest of is what they write, in fuzzy passes too."""
+"""Toy models write their likeliest token, in fuzzy passes too."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_the_rows_of_a_large_vocabulary_are_those_of_a_small_one(monkeypatch):
 def test_a_level_of_a_tree_says_what_its_paths_say_and_counts_as_one_pass(
     sampler, doubt
 ):
-    """Three of its nodes stand at one place, one at another."""
+    """Three of its nodes are at one position, one at another."""
     text, parents = (BOS, 4, 2, 7, 5, 3, 1, 6), (-1, 0, 0, 1, 1, 2)
     toy, alone = (Toy(alpha=0.6, vocab=9, doubt=doubt) for _ in range(2))
     for each in (toy, alone):

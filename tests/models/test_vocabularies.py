@@ -48,7 +48,7 @@ LATENCY = "pearl/llama2-7-70"
 
 
 def save(folder: Path, rows: int, **changes) -> str:
-    """A checkpoint with so many rows, and a tokenizer with as many words."""
+    """A checkpoint with ``rows`` rows, and a tokenizer with as many words."""
     whole = network("Qwen3", layers=2, vocab_size=MANY, **changes)
     with_rows(whole, rows).save_pretrained(folder)
     save_tokenizer(folder, numbered_words(rows))
@@ -66,7 +66,7 @@ def many(tmp_path) -> str:
 
 
 def probabilities(net, text, rows: int) -> np.ndarray:
-    """What ``net`` says after ``text``, of its first ``rows`` rows alone."""
+    """The distribution of ``net`` after ``text`` over its first ``rows`` rows."""
     with torch.inference_mode():
         logits = net(torch.tensor([list(text)])).logits[0, -1, :rows]
     return logits.softmax(-1).numpy()

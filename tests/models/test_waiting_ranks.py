@@ -62,7 +62,7 @@ def test_what_ranks_say_comes_back_to_where_it_was(lonely_rank, dtype):
 
 # -- while the leader's GPU computes ---------------------------------------------------
 class NoModel:
-    """Stands where a leader has its model; it can be emptied."""
+    """Replaces a leader's model; it can be emptied."""
 
     vocab = context = 1
     prefix = Prefix()
@@ -72,7 +72,7 @@ class NoModel:
 
 
 def leader_of(ranks, patience=10.0):
-    """A leader of so many ranks without a model, and the others' ends of its pipes."""
+    """A leader of ``ranks`` ranks without a model, and the far ends of its pipes."""
     links = [Pipe() for _ in range(1, ranks)]
     own_ends = tuple(own for own, _ in links)
     leader = Leading(NoModel(), Rank(0, ranks, patience, own_ends))
@@ -80,7 +80,7 @@ def leader_of(ranks, patience=10.0):
 
 
 def done_after(looks):
-    """A GPU that has computed a pass when it is asked for the so manieth time."""
+    """A GPU that has computed its pass after ``looks`` queries."""
     asked = iter(range(looks))
     return lambda: next(asked, None) is None
 

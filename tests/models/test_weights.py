@@ -153,7 +153,7 @@ def measure_loading(pair, folder, rank):
     loading = to_load(find(spec), "bfloat16", places=("cpu",) * rank.size, rank=rank)
     load_small_ones()
     before = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     model = load[spec.spread](loading)
     peak = resident("VmHWM") - before
     network = model.model.network
@@ -212,7 +212,7 @@ def test_a_rank_never_has_much_more_in_memory_than_its_share(
         assert measured["peak"] <= SLACK * measured["share"]
 
 
-# -- what the files lack, or have beside it --------------------------------------------
+# -- missing and additional weights ----------------------------------------------------
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """A checkpoint that is whole."""
@@ -278,7 +278,7 @@ DAMAGES = [
 
 
 def fill_a_rank(spec: ModelSpec) -> None:
-    """Fills the network as a rank's, of which no part was cut."""
+    """Fills the network as a rank's, although no part was cut."""
     fill(open_weights(to_load(find(spec))))
 
 

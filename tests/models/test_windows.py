@@ -45,7 +45,7 @@ def fresh(network, text) -> np.ndarray:
 
 
 def fresh_tree(network, text, nodes, parents) -> np.ndarray:
-    """A row after the text and after each path of a tree, each by a pass of its own."""
+    """A row after the text and after each path of a tree, each by a separate pass."""
     rows = [fresh(network, path) for path in paths((*text, *nodes), parents)]
     return np.array(rows)
 

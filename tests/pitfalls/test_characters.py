@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 CHARACTERS = "é数🎉"
 BYTES = len(CHARACTERS.encode())  # all different
-HALF = "\ufffd"  # what a decoder writes in place of half a character
+HALF = "\ufffd"  # what a decoder writes instead of half a character
 
 
 def tokenizer_of_bytes() -> transformers.PreTrainedTokenizerFast:

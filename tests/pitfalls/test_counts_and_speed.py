@@ -20,7 +20,7 @@ WORDS = " ".join(f"w{number}" for number in range(40))
 
 
 def tokens_a_pass(alpha: float, gamma: int) -> float:
-    """Leviathan et al. 2023, equation (1): all drafts that pass, and one token more."""
+    """Leviathan et al. 2023, equation (1): all drafts that pass, and one more token."""
     return (1 - alpha ** (gamma + 1)) / (1 - alpha)
 
 
@@ -64,7 +64,7 @@ def test_drafts_behind_an_end_token_are_not_counted_as_written():
 
 def test_all_intervals_of_a_log_count_by_their_drafts():
     """https://github.com/sgl-project/sglang-jax/pull/1586: the accept length is only in
-    a log line that begins anew with every interval.
+    a log line that starts again with every interval.
 
     vLLM's lines do so, too. Here the last one is of one window, in which all failed.
     """

@@ -1,7 +1,7 @@
-"""Pitfalls of sampling: what is drafted, by which q it is tested, what replaces it.
+"""Pitfalls of sampling: how drafts are drawn, tested and replaced.
 
-The numbers are those of the public threads that each test names; docs/pitfalls.md tells
-what these say. Expected values are the target's own row, and arithmetic.
+The numbers come from the public threads that each test names; docs/pitfalls.md
+summarises them. Expected values are the target's own row, and arithmetic.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def test_drafts_that_are_all_accepted_are_named():
 
 def test_a_row_of_the_target_that_is_one_too_late_is_named():
     """https://github.com/feifeibear/LLMSpeculativeSampling/issues/29 asks which row of
-    p stands for which position."""
+    p belongs to which position."""
     answer = check(lambda drafted, q, p, coin: ratio_test(drafted, q, p, coin, 1))
     assert answer.mistake == "row off by one"
 

@@ -31,7 +31,7 @@ def settings_of(method: str) -> dict:
 
 
 def target(context: int = 128) -> Toy:
-    """It writes WORDS."""
+    """A target that writes WORDS."""
     return Toy(None, 50, 0, WORDS, context)
 
 
@@ -41,7 +41,7 @@ def agreeing(context: int = 128) -> Toy:
 
 
 def run(method: str, draft: Toy, target: Toy, limit: int, eos=(), prompt=(0,)):
-    """What ``method`` writes, and what it hands over on the way."""
+    """The output of ``method``, and the tokens that it streams on the way."""
     heard: list[int] = []
     world = Virtual({"draft": draft, "target": target}, Latency.ratio(3))
     world.begin(

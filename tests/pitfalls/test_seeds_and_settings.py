@@ -1,4 +1,4 @@
-"""Pitfalls between requests: seeds, what a request leaves behind, settings unheard.
+"""Pitfalls between requests: seeds, leftovers of a request, ignored settings.
 
 Toys on a virtual clock, by the public API. docs/pitfalls.md tells what the threads
 named here say.

@@ -1,8 +1,8 @@
 """Pitfalls of KV caches that are cut wrong: the text stays right, drafts get worse.
 
-Random networks and their caches, in virtual worlds. What each draft should have been is
-read off one pass of transformers over the whole text. docs/pitfalls.md tells what the
-threads named here say.
+Random networks and their caches, in virtual worlds. One pass of transformers over the
+whole text gives the expected drafts. docs/pitfalls.md summarises the threads named
+here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TOKENS = 64
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, str]:
-    """Checkpoints of a target, and of a draft that agrees with it now and then."""
+    """Checkpoints of a target, and of a draft that sometimes agrees with it."""
     target = rounded_to_bfloat16(random_network("LlamaConfig", 3))
     folders = {}
     for role, network in (("target", target), ("draft", with_noise(target))):
@@ -88,7 +88,7 @@ def decoded(world, method: str) -> Result:
 
 @pytest.mark.parametrize("method", DRAFTING)
 def test_a_draft_that_is_the_target_itself_is_never_rejected(worlds, method):
-    """Round after round passes whole, so whatever such a round leaves behind is seen.
+    """Every round is accepted whole, which shows whatever such a round leaves behind.
 
     https://github.com/vllm-project/vllm/pull/9730: wrong entries after a bonus token.
     https://github.com/meta-pytorch/gpt-fast/issues/107: is the last accepted draft fed?

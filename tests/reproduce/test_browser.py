@@ -38,7 +38,7 @@ TWENTY_FRAMES = """() => new Promise(resolve => {
   const next = () => left-- ? requestAnimationFrame(next) : resolve();
   next();
 })"""
-# Where the parts of a lecture stand, and what they say.
+# The positions of a lecture's parts, and their texts.
 LOOK_OF_PAGE = """() => {
   const parts = document.querySelectorAll(".jp-Cell, .speclib-timeline, .speclib-live");
   const looks = [...parts].map(part => {
@@ -95,7 +95,7 @@ def opened_lecture(browser, lab, request):
     or first error.
 
     All tests of a lecture share it, and its page is closed before the next one opens:
-    pages that nobody looks at would take processor time from the one that is tested.
+    pages in the background would take processor time from the page under test.
     """
     notebook = lab.notebooks / f"{request.param}.ipynb"
     copy_without_outputs(ROOT / "notebooks" / "learn" / notebook.name, notebook)
@@ -187,10 +187,10 @@ def drag(
 
 
 def scroll_to(part) -> None:
-    """Brings a part of the page into view, also where it is drawn anew meanwhile.
+    """Brings a part of the page into view, even if it is redrawn meanwhile.
 
     Playwright's own scrolling fails if the part is replaced while it waits for it to
-    stand still, as a live picture's parts are when the page's width settles.
+    stop moving, as a live picture's parts are when the page's width settles.
     """
     part.evaluate("part => part.scrollIntoView({block: 'center'})")
 
@@ -198,8 +198,8 @@ def scroll_to(part) -> None:
 def wait_until_still(page) -> None:
     """Waits until the kernel is idle, and no part of the page moves or changes.
 
-    A picture that is given another width asks the kernel to draw it anew, and what
-    stands below it moves then: whoever clicks on it meanwhile misses it.
+    A picture that gets another width asks the kernel to redraw it, and then everything
+    below it moves: a click in the meantime would miss.
     """
     wait_until_same(page, lambda: page.evaluate(LOOK_OF_PAGE))
 
@@ -781,7 +781,7 @@ def test_the_report_draws_every_chart_and_timeline_offline(
 
 
 class Box(NamedTuple):
-    """Where a title stands on the page, in pixels."""
+    """The position of a title on the page, in pixels."""
 
     left: float
     right: float

@@ -32,7 +32,7 @@ LEARN = stored_notebooks("learn")
 REPRODUCE = stored_notebooks("reproduce")
 SOLUTIONS = stored_notebooks("solutions")
 EXERCISE = "exercise"  # the tag of a function that a student writes
-OWN = "own"  # the tag of a function that stands for one of the reader's own
+OWN = "own"  # the tag of a function that represents the reader's own
 every_notebook = pytest.mark.parametrize("path", stored_notebooks("."), ids=stem)
 learn_notebook = pytest.mark.parametrize("path", LEARN, ids=stem)
 
@@ -79,8 +79,8 @@ def test_one_parameters_cell_typed_and_commented(path):
 
 @every_notebook
 def test_cells_declare_and_display_no_functions_at_most_8_lines(path):
-    """Only a student's or a reader's own function is written in a notebook, of which a
-    whole round of a method may take more lines.
+    """A notebook defines only functions of a student or the reader, and such a function
+    may take more lines if it is a whole round of a method.
     """
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     for cell in code_cells(path):
