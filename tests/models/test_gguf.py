@@ -92,7 +92,7 @@ def test_a_truncated_gguf_says_so(tmp_path):
     for size in (len(whole) - 1, 5):
         short.write_bytes(whole[:size])
         with pytest.raises(
-            SpeclibError, match="cannot load .*short.gguf: .+Give a whole GGUF"
+            SpeclibError, match="cannot load .*short.gguf: .+Give a complete GGUF"
         ):
             LlamaCpp(short, 4096, 2048)
         own = pair_with(ModelSpec(model=str(short)))
@@ -104,7 +104,7 @@ def test_what_is_no_gguf_is_named(tmp_path):
     (tmp_path / "odd.gguf").write_bytes(b"PK\3\4 something else")
     (tmp_path / "folder.gguf").mkdir()
     for name in ("none.gguf", "odd.gguf", "folder.gguf"):
-        with pytest.raises(SpeclibError, match=f"cannot load .*{name}: .+whole GGUF"):
+        with pytest.raises(SpeclibError, match=f"cannot load .*{name}: .+complete GGUF"):
             LlamaCpp(tmp_path / name, 16, 16)
 
 
