@@ -1,4 +1,4 @@
-"""The memory that each pair of the papers needs, and what this machine lacks for it.
+"""The memory that each of the papers' pairs needs, and what this machine lacks for it.
 
 The pairs are in ``data/pairs/hub``: the papers' own models, by their ids on the hub. If
 a model is not on this machine, its size comes from ``data/shapes``. A missing GPU is

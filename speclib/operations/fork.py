@@ -1,6 +1,6 @@
 """Drafting after several guesses of the target's next token.
 
-Knows no method, and of a model only ``graded`` and ``level``.
+Knows nothing of methods, and of a model only ``graded`` and ``level``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Branches: TypeAlias = Mapping[Outcome, tuple[Drafted, ...]]
 
 @dataclass(frozen=True)
 class DraftedBranches(DraftPayload):
-    """The event's tokens are branches of one length, one after the other.
+    """The event's tokens are branches of equal length, one after the other.
 
     Branch i was drafted for the outcome (``accepted[i]``, ``guesses[i]``). ``window``:
     how many tokens at the text's end await a test; a branch follows a guess in one of

@@ -131,8 +131,8 @@ def test_pearls_answer_is_what_the_ledger_and_the_claims_say(ledger, report):
     ) in report
     assert f"gains {min(gains):.2f} to {max(gains):.2f}, where 1.40 to 1.50" in report
     assert (
-        "because speculative decoding itself comes out "
-        f"{min(baseline):.0f} to {max(baseline):.0f} % above print"
+        "mainly because speculative decoding itself comes out "
+        f"{min(baseline):.0f} to {max(baseline):.0f} % above print in 5 of 6 rows"
     ) in report
 
     orders = ("pearl-is-fastest", "pearl-over-sd-over-ar", "below-c")

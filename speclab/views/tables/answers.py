@@ -130,9 +130,13 @@ def _about_print(result: TableResult, errors: list[float], orders: Count) -> str
     claims = ""
     if orders.judged:
         claims = f", and {_of_claims(orders)}"
+    near = sum(abs(error) <= NEAR for error in errors)
+    most = ""
+    if largest > NEAR and near > len(errors) / 2:
+        most = f" ({near} of {len(errors)} within {NEAR:.0%})".replace("%", " %")
     return (
         f"{lead}: at the paper's own latencies {subject} comes out "
-        f"{_off_print(errors)}{claims}."
+        f"{_off_print(errors)}{most}{claims}."
     )
 
 
@@ -160,8 +164,7 @@ def _of_claims(count: Count) -> str:
         return f"its claim about the order {'holds' if count.held else 'does not hold'}"
     if count.held == count.judged:
         return f"{_all(count)} claims about orders and bounds hold"
-    held = f"{count.held or 'none'} of {count.judged}"
-    return f"{held} claims about orders and bounds hold"
+    return _part_that_holds(count)
 
 
 def _all(count: Count) -> str:
@@ -187,8 +190,10 @@ def _about_baseline(main: MainQuantity, points: Iterable[Point]) -> str:
     if not errors or not of_baseline or not is_smaller:
         return text + "."
     if fmean(of_baseline) > max(0.0, fmean(errors)) + NEAR / 3:
-        off_print = _off_print(of_baseline)
-        text += f", because {main.against_name} itself comes out {off_print}"
+        text += f", mainly because {main.against_name} itself comes out "
+        text += _off_print(of_baseline)
+        if len(of_baseline) < len(compared):
+            text += f" in {len(of_baseline)} of {len(compared)} rows"
     return text + "."
 
 
@@ -200,8 +205,14 @@ def _about_claims(count: Count, how: str) -> str:
         return f"{how} its claim {'holds' if count.held else 'does not hold'}."
     if count.held == count.judged:
         return f"{how} {_all(count)} claims about orders and bounds hold."
+    return f"{how} {_part_that_holds(count)}."
+
+
+def _part_that_holds(count: Count) -> str:
+    """ "1 of 3 claims about orders and bounds holds"."""
     held = f"{count.held or 'none'} of {count.judged}"
-    return f"{how} {held} claims about orders and bounds hold."
+    verb = "holds" if count.held == 1 else "hold"
+    return f"{held} claims about orders and bounds {verb}"
 
 
 def _about_print_alone(result: TableResult) -> str:

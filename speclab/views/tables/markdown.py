@@ -26,6 +26,10 @@ on the wall. ✓: the claim holds; ✗: it does not; ◇: the 95 % intervals do 
 [how the numbers are made](../docs/reproduce.md)."""
 
 
+# Below the statements of a table.
+MARKS_IN_WORDS = "✓ holds; ✗ does not; ◇ the interval is too wide to say."
+
+
 def page_markdown(page: TablePage) -> str:
     """A table's page, without the parts that its file has in the same words."""
     folds = [fold for fold in page.folds if not fold.is_in_file]
@@ -52,6 +56,7 @@ def rest_markdown(page: TablePage) -> str:
         first = "What the paper says"
         table = statements_table(page.statements, page.here, first)
         parts.append(_pipes(table))
+        parts.append(MARKS_IN_WORDS)
         parts += numbered(page.statements)
     if page.why is not None:
         parts.append(_pipes(page.why))

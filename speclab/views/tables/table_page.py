@@ -75,7 +75,7 @@ def table_page(
 ) -> TablePage:
     """The page of a table; ``others`` are ledger lines of other machines.
 
-    ``ways``: column -> the difference of measurement from print, cause by cause.
+    ``ways``: column -> why the measurement differs from print, cause by cause.
     """
     table = result.table
     others = [line for line in others if line.item == table.item]
@@ -180,7 +180,7 @@ def _intervals(result: TableResult, points: list[Point]) -> list[str | PipeTable
     if not rows:
         return []
     text = (
-        "Where the number would be if all prompts of the task were run on that "
+        "Where the number would likely be if the task's prompts were all run on that "
         "machine. How far two runs differ is in docs/reproduce.md."
     )
     heads = [result.table.columns_are, "measured", "95 % interval"]
@@ -192,7 +192,7 @@ def _over_same_devices(result: TableResult, here: str) -> list[str | PipeTable]:
     if not tables:
         return []
     text = (
-        "The speed-up over the best that all devices of the method do with plain "
+        "The speed-up over the best that all the method's devices can do with plain "
         "decoding."
     )
     verdicts = statements_of(result, False, result.claims_over_same_devices)
