@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from html import escape
-from math import nan
+from math import isnan, nan
 from textwrap import shorten
 from typing import Any
 
@@ -56,11 +56,19 @@ class Result:
         """The method, its speed, and its speed-up over plain decoding if known."""
         label = about(str(self.trace.meta["method"])).name
         speed = self.stats.decode_speed
-        said = f"{label}: {len(self.tokens)} tokens, {speed:.1f} a second"
-        if self.baseline is None:
+        said = f"{label}: {len(self.tokens)} tokens"
+        if isnan(speed):
+            return f"{said}, all in the first round, so without a speed"
+        said += f", {speed:.1f} a second"
+        if self.baseline is None or isnan(self.speedup):
             return said
-        slower = ", so slower" if self.speedup < 1 else ""
-        return f"{said}, {self.speedup:.2f} times as fast as plain decoding{slower}"
+        said += f", {self.speedup:.2f} times as fast as plain decoding"
+        if self.speedup < 1:
+            return f"{said}, so slower"
+        seconds, plain = self.stats.seconds, self.baseline.stats.seconds
+        if seconds > plain:
+            return f"{said}; with the prompt slower: {seconds:.1f} s for {plain:.1f} s"
+        return said
 
     def __repr__(self) -> str:
         return f"<{self.summary}: {shorten(self.text, 60, placeholder=' ...')!r}>"

@@ -40,6 +40,18 @@ def test_a_result_prints_as_one_line_with_its_speed():
     assert "slower: 0.1" in picture
 
 
+def test_a_result_says_if_its_prompt_cost_what_the_method_gained():
+    """At 1.81 times the speed after the first commit it may still end later."""
+    _, fast = speclib.compare("speculative", c=5, alpha=1.0, gamma=5)
+    own = fast.stats.seconds - fast.stats.ttft
+    late = replace(fast, stats=replace(fast.stats, seconds=90 + own, ttft=90.0))
+    assert late.speedup == pytest.approx(fast.speedup)
+    assert f"; with the prompt slower: {90 + own:.1f} s for" in repr(late)
+    assert "with the prompt" not in repr(fast)
+    at_once = replace(fast.stats, ttft=fast.stats.seconds, seconds=fast.stats.seconds)
+    assert "so without a speed" in repr(replace(fast, stats=at_once))
+
+
 def test_a_results_text_is_marked_where_the_target_wrote_it():
     """A character of two tokens stays whole, and an end token has no text."""
     result = speclib.decode("x", pair="toy", world="virtual", max_new_tokens=3)
