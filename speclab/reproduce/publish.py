@@ -16,7 +16,6 @@ from speclab.papers.ledger import (
     write_claims,
     write_ledger,
 )
-from speclab.papers.load_papers import load_paper
 from speclab.runs.rows import read, read_all, write
 from speclab.runs.values import append_values, read_all_values, read_values
 from speclib import paths
@@ -77,15 +76,6 @@ def write_tables(books: Iterable[Book]) -> None:
         write_atomically(paths.REPORTS / f"{book.paper.key}.md", text)
     write_ledger(paths.REPORTS / "ledger.csv", lines)
     write_claims(paths.REPORTS / "claims.csv", claims)
-
-
-def items_by_paper() -> dict[str, list[str]]:
-    """The items (tables, figures and so on) of every paper."""
-    items = {}
-    for path in sorted(paths.DATA.glob("papers/*/paper.toml")):
-        key = path.parent.name
-        items[key] = list(load_paper(key).tables)
-    return items
 
 
 # -- pages -----------------------------------------------------------------------------

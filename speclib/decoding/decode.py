@@ -66,7 +66,7 @@ class Result:
         if self.speedup < 1:
             return f"{said}, so slower"
         seconds, plain = self.stats.seconds, self.baseline.stats.seconds
-        if seconds > plain:
+        if round(seconds, 1) > round(plain, 1):  # as they are printed
             return f"{said}; with the prompt slower: {seconds:.1f} s for {plain:.1f} s"
         return said
 

@@ -48,6 +48,9 @@ def test_a_result_says_if_its_prompt_cost_what_the_method_gained():
     assert late.speedup == pytest.approx(fast.speedup)
     assert f"; with the prompt slower: {90 + own:.1f} s for" in repr(late)
     assert "with the prompt" not in repr(fast)
+    plain = fast.baseline.stats.seconds
+    hardly = replace(fast.stats, ttft=plain + 0.001 - own, seconds=plain + 0.001)
+    assert "with the prompt" not in repr(replace(fast, stats=hardly))
     at_once = replace(fast.stats, ttft=fast.stats.seconds, seconds=fast.stats.seconds)
     assert "so without a speed" in repr(replace(fast, stats=at_once))
 
