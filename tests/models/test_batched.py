@@ -1,4 +1,4 @@
-"""Several requests in passes of one shape: no row depends on other requests."""
+"""Requests that share passes of one shape don't affect each other's logits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from speclib.models.fixed_rows import FixedRows  # noqa: E402
 
 SEATS = 3
 COUNT = 4
-FIRST_ROOM = 16  # so that texts of 60 tokens look at three different numbers of slots
+FIRST_ROOM = 16  # small, so that 60 tokens outgrow it twice
 LENGTHS = (60, 9, 33)
 
 
@@ -29,7 +29,7 @@ def texts() -> list[list[int]]:
 
 
 def feed_together(world: SharedFixedRows, feeds: list[Feed]) -> dict[int, torch.Tensor]:
-    """The wanted logits of each seat; the seats' blocks share passes."""
+    """Feeds all seats in shared passes; returns each seat's wanted logits."""
     blocks = {feed.seat: list(world.parts(feed)) for feed in feeds}
     found: dict[int, list[torch.Tensor]] = {feed.seat: [] for feed in feeds}
     while any(blocks.values()):
@@ -39,7 +39,7 @@ def feed_together(world: SharedFixedRows, feeds: list[Feed]) -> dict[int, torch.
     return {seat: torch.cat(logits) for seat, logits in found.items()}
 
 
-def test_the_logits_are_those_of_each_text_alone():
+def test_each_request_gets_the_logits_of_its_text_alone():
     net = network(layers=2)
     feeds = [Feed(seat, 0, tuple(text), 6) for seat, text in enumerate(texts())]
     found = feed_together(shared(net), feeds)
@@ -50,8 +50,8 @@ def test_the_logits_are_those_of_each_text_alone():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("seed", range(2))
-def test_logits_have_the_same_bits_alone_and_beside_others(dtype, seed):
-    """However a text is fed, in any seat, and whatever the other seats are fed."""
+def test_logits_have_the_same_bits_alone_and_in_a_batch(dtype, seed):
+    """Neither the feeding order, nor the seat, nor the other requests matter."""
     net = network(dtype=dtype, layers=2)
     dice = random.Random(seed)
     world, kept = shared(net), [0] * SEATS

@@ -1,6 +1,6 @@
-"""A model that cannot be loaded is named, with the cause and a remedy.
+"""If a model cannot be loaded, the error names it, the cause and a remedy.
 
-Paths that lead nowhere, files that are not what they are called, code that is not run.
+Wrong paths, damaged or mislabelled files, and checkpoints with their own code.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def error_of(model: object) -> str:
-    """The error of ``decode`` for a pair with this target."""
+    """Returns the error message of ``decode`` for a pair with this target."""
     with pytest.raises(SpeclibError) as caught:
         pair = speclib.pair(target=model, draft=model, latency="pearl/llama2-7-70")
         speclib.decode("w1", pair=pair, world="virtual", method="autoregressive")
@@ -51,15 +51,13 @@ def change_config(folder: Path, **keys: object) -> None:
 
 # -- paths -----------------------------------------------------------------------------
 @pytest.mark.parametrize("model", ["./models/target", Path("models/target"), "/a\0b"])
-def test_a_path_that_leads_nowhere_says_where_it_was_looked_for(
-    tmp_path, monkeypatch, model
-):
+def test_the_error_for_a_wrong_path_says_where_we_looked(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
     says = error_of(model)
     assert f"there is no folder {tmp_path / 'models/target'}" in says or "\0" in says
 
 
-def test_a_path_and_the_users_folder_are_taken_everywhere(folder, monkeypatch):
+def test_paths_and_the_home_directory_work_everywhere(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
     own = f"~/{folder.name}"
     by_path = speclib.pair(target=folder, draft={"model": folder})
@@ -90,21 +88,21 @@ def test_a_mistyped_embedded_model_suggests_the_nearest():
         zoo.locate("zoo/draft-god")
 
 
-# -- what is not read ------------------------------------------------------------------
-def test_quantised_weights_are_refused_by_their_quantisation(folder):
+# -- unsupported checkpoints -----------------------------------------------------------
+def test_quantised_weights_are_refused_naming_the_quantisation(folder):
     if speclib.errors.is_installed("optimum"):
-        pytest.skip("a library is installed that reads them")
+        pytest.skip("an installed library can read them")
     change_config(folder, quantization_config={"quant_method": "gptq", "bits": 4})
     assert "GPTQ" in error_of(str(folder))
 
 
-def test_a_model_with_code_of_its_own_is_said_not_to_be_run(folder):
+def test_a_model_that_needs_its_own_code_is_refused(folder):
     code = {"AutoConfig": "configuration_x.XConfig"}
     change_config(folder, auto_map=code, model_type="x")
     assert "speclib runs no code from a checkpoint" in error_of(str(folder))
 
 
-# -- files that are missing, or not what they are called -------------------------------
+# -- missing or mislabelled files ------------------------------------------------------
 def replace_shard(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     shard = "model-00001-of-00001.safetensors"
@@ -149,23 +147,23 @@ def remove(name: str) -> Callable[[Path], None]:
         (keep_only_bin, "convert weights in formats other than safetensors"),
     ],
 )
-def test_a_file_that_is_missing_or_damaged_is_named_in_one_line(folder, damage, says):
+def test_a_missing_or_damaged_file_is_named_in_one_line(folder, damage, says):
     damage(folder)
     message = error_of(str(folder))
     assert says.format(folder) in message
     assert str(folder) in message
 
 
-def test_an_index_of_no_weights_is_refused_in_words(folder):
+def test_an_index_without_weights_is_refused_with_an_explanation(folder):
     (folder / "model.safetensors").unlink()
     (folder / checkpoint.INDEX).write_text("[]")
     says = error_of(str(folder))
     assert f"{checkpoint.INDEX} is not the index of a checkpoint (" in says
 
 
-# -- the end of a text -----------------------------------------------------------------
+# -- end tokens ------------------------------------------------------------------------
 @pytest.mark.parametrize("stated", ["</s>", -1])
-def test_an_end_that_is_no_token_names_its_file_and_its_value(folder, stated):
+def test_an_invalid_end_token_is_named_with_its_file_and_value(folder, stated):
     text = json.dumps({"eos_token_id": stated})
     (folder / "generation_config.json").write_text(text)
     with pytest.raises(BadValue) as caught:
@@ -174,6 +172,6 @@ def test_an_end_that_is_no_token_names_its_file_and_its_value(folder, stated):
     assert f"model {str(folder)!r} has eos_token_id = {stated!r} in its files" in says
 
 
-def test_an_empty_list_of_ends_means_that_nothing_ends_a_text(folder):
+def test_with_an_empty_list_of_end_tokens_no_token_ends_a_text(folder):
     (folder / "generation_config.json").write_text('{"eos_token_id": []}')
     assert found(folder).end_tokens == frozenset()

@@ -1,6 +1,6 @@
-"""Configurations: which models can run, and what ends their texts.
+"""Configurations decide which models can run, and which tokens end their texts.
 
-None of these folders has weights, so every refusal here comes before any are read.
+These folders have no weights, so a refusal must come before weights are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_OF_TWO = Rank(0, 2, patience=5.0)
 
 
 def save_config(folder: Path, name: str, **settings) -> str:
-    """A folder with a tokenizer and a configuration, but no weights."""
+    """Saves a tokenizer and a configuration, without weights; returns the folder."""
     getattr(transformers, name)(**settings).save_pretrained(folder)
     save_tokenizer(folder, numbered_words(VOCAB))
     return str(folder)
@@ -68,7 +68,7 @@ def test_a_model_that_no_method_can_run_is_refused_by_name(
     assert f"model {model!r}" in str(caught.value)
 
 
-def test_a_model_whose_passes_know_no_positions_is_refused_before_its_weights(
+def test_a_model_without_position_ids_is_refused_before_its_weights_are_read(
     tmp_path,
 ):
     model = save_config(tmp_path, "RwkvConfig", vocab_size=VOCAB)
@@ -76,7 +76,9 @@ def test_a_model_whose_passes_know_no_positions_is_refused_before_its_weights(
         open_pair(pair_of(model)).build("target")
 
 
-def test_a_network_that_ranks_cannot_cut_is_refused_before_its_weights(tmp_path):
+def test_a_network_that_ranks_cannot_split_is_refused_before_its_weights_are_read(
+    tmp_path,
+):
     model = save_config(tmp_path, "GPTNeoXConfig", **ARCHITECTURES["GPTNeoXConfig"])
     pair = speclib.pair(target={"model": model, "spread": "tensors"}, draft=model)
     with pytest.raises(BadValue, match="GPTNeoX.* between which heads") as caught:
@@ -88,7 +90,7 @@ def test_a_network_that_ranks_cannot_cut_is_refused_before_its_weights(tmp_path)
 VISION = {
     "hidden_size": 16,
     "intermediate_size": 16,
-    "num_hidden_layers": 4,  # as many as the text part has
+    "num_hidden_layers": 4,  # as in the text part
     "num_attention_heads": 2,
     "image_size": 8,
     "patch_size": 4,
@@ -106,7 +108,7 @@ def multimodal(folder: Path, **text_settings) -> str:
     )
 
 
-def test_the_limits_of_a_multimodal_model_are_those_of_its_text_part(tmp_path):
+def test_a_multimodal_model_has_its_text_parts_limits(tmp_path):
     model = multimodal(tmp_path, eos_token_id=[7, 9])
     assert found(model).end_tokens == {7, 9}
     assert (found(model).vocab, found(model).context) == (VOCAB, 1024)
@@ -144,8 +146,8 @@ def test_a_multimodal_model_writes_text_as_transformers_does(tmp_path):
     assert list(result.tokens) == expected[0, 50:].tolist()
 
 
-# -- how long a text may be ------------------------------------------------------------
-def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
+# -- the context length ----------------------------------------------------------------
+def test_the_context_ends_where_longrope_switches_factors(tmp_path):
     """From 128 tokens on, transformers drops its cache and rereads the whole text."""
     model = save_config(
         tmp_path,
@@ -162,7 +164,7 @@ def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
     assert found(model).context == 128
 
 
-# -- what ends a text ------------------------------------------------------------------
+# -- end tokens ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "generation, model_config, expected",
     [
@@ -175,7 +177,7 @@ def test_a_text_is_as_long_as_its_positions_stay_as_they_are(tmp_path):
 def test_end_tokens_are_those_that_transformers_generate_goes_by(
     tmp_path, generation, model_config, expected
 ):
-    """Compared with the expectation here and with transformers' own loading."""
+    """transformers, loading the same checkpoint, finds the same end tokens."""
     network = random_network("LlamaConfig")
     network.save_pretrained(tmp_path)
     save_tokenizer(tmp_path, numbered_words(VOCAB))
@@ -192,7 +194,7 @@ def test_end_tokens_are_those_that_transformers_generate_goes_by(
 
 
 @pytest.mark.parametrize("generation", [None, {}, {"eos_token_id": None}])
-def test_without_any_in_its_configurations_a_models_tokenizer_is_asked(
+def test_without_end_tokens_in_the_configuration_the_tokenizers_is_used(
     tmp_path, generation
 ):
     model = save_config(tmp_path, "LlamaConfig", **LLAMA)

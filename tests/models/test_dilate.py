@@ -1,4 +1,4 @@
-"""Dilation keeps the function: the small model itself is the expected value."""
+"""A dilated model computes what the small model computes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from speclib.models.dilate import Architecture, dilate  # noqa: E402
 
 FAMILIES = ("Llama", "Qwen2", "Qwen3")
 VOCAB = 97
-# The small model's changes; the large one's layers, width, heads, ffn; its options.
+# Changes of the small model; the large model's layers, width, heads and ffn; options.
 CASES = {
     "deeper": ({}, (7, 32, 4, 48), {}),
     "wider by 3, sqrt is inexact": ({}, (3, 96, 12, 50), {}),
     "head dim by 2": ({}, (5, 64, 4, 96), {}),
     "head dim by 3, width not": ({}, (4, 64, 8, 96), {"head_dim": 24}),
-    "more queries to a key": ({}, (4, 128, 16, 96), {"kv_heads": 2}),
-    "own key each, from grouped queries": ({}, (4, 64, 8, 96), {"kv_heads": 8}),
+    "more queries per key": ({}, (4, 128, 16, 96), {"kv_heads": 2}),
+    "one key per query, from grouped queries": ({}, (4, 64, 8, 96), {"kv_heads": 8}),
     "uneven groups": ({"num_attention_heads": 8}, (4, 96, 12, 96), {"kv_heads": 4}),
-    "grouped, from own key each": (
+    "grouped queries, from one key per query": (
         {"num_key_value_heads": 4},
         (4, 128, 16, 96),
         {"kv_heads": 4},
@@ -38,7 +38,7 @@ GREEDY = {
 
 
 def tiny(family, dtype=torch.float32, **changes):
-    """A random model, so large in its weights that every norm, bias and eps matters."""
+    """A random model with large weights, so that every norm, bias and eps matters."""
     settings = {
         "vocab_size": VOCAB,
         "hidden_size": 32,
@@ -69,7 +69,7 @@ def logits(model, ids=IDS, **options):
 
 
 def largest_error(model, small):
-    """The largest difference in logits, as a fraction of the largest logit."""
+    """Returns the largest difference in logits, as a fraction of the largest logit."""
     expected = logits(small)
     actual = logits(model)[..., : small.config.vocab_size]
     error = (actual - expected).abs().max() / expected.abs().max()
@@ -78,7 +78,7 @@ def largest_error(model, small):
 
 @pytest.fixture
 def exact_norms(monkeypatch):
-    """RMSNorm in its input's dtype; transformers computes it in float32 at best."""
+    """Computes RMSNorm in its input's dtype; transformers always uses float32."""
 
     def forward(self, x):
         return torch.nn.functional.rms_norm(
@@ -92,19 +92,19 @@ def exact_norms(monkeypatch):
 # -- the same function -----------------------------------------------------------------
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_logits_stay(family, case, request):
+def test_a_dilated_model_has_the_same_logits(family, case, request):
     changes, shape, options = CASES[case]
     small = tiny(family, **changes)
     error = largest_error(dilate(small, shape, **options), small)
-    assert error < 2e-5  # float32's own rounding is 4e-6
+    assert error < 2e-5  # float32 rounding alone is 4e-6
 
     request.getfixturevalue("exact_norms")
     small = small.double()
     error = largest_error(dilate(small, shape, **options), small)
-    assert error < 1e-13  # so the algebra is exact
+    assert error < 1e-13  # the algebra is exact
 
 
-def test_bfloat16_on_request_differs_by_its_own_rounding():
+def test_in_bfloat16_the_logits_differ_only_by_rounding():
     small = tiny("Llama")
     model = dilate(small, (4, 96, 6, 64), dtype=torch.bfloat16)
     assert model.dtype == torch.bfloat16
@@ -127,7 +127,7 @@ def test_a_cache_fed_in_pieces_gives_the_same_logits(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_generate_writes_the_same_tokens(family):
     small = tiny(family)
-    # So that the text depends on its last words.
+    # Makes the text depend on its last words.
     small.model.embed_tokens.weight.mul_(5.0)
     expected = small.generate(IDS, **GREEDY)
     for text in expected.tolist():
@@ -136,9 +136,9 @@ def test_greedy_generate_writes_the_same_tokens(family):
     assert torch.equal(large.generate(IDS, **GREEDY), expected)
 
 
-def test_generate_bans_the_added_words_even_where_their_zero_is_the_largest_logit():
+def test_generate_bans_the_added_words_even_if_their_zero_is_the_largest_logit():
     small = tiny("Llama")
-    # So that the head can push every logit below zero.
+    # Lets the head push every logit below zero.
     small.model.embed_tokens.weight[:, 0] = 40.0
     small.lm_head.weight[:, 0] = -10.0
     model = dilate(small, (5, 64, 8, 96), vocab=130)
@@ -154,7 +154,7 @@ def test_tied_embeddings_are_copied_and_untied():
     assert Architecture.of(model.config) == Architecture(
         4, 64, 8, 96, kv_heads=4, head_dim=8, vocab=128
     )
-    assert not model.config.tie_word_embeddings  # or loading would tie them again
+    assert not model.config.tie_word_embeddings  # otherwise loading ties them again
     assert model.lm_head.weight is not model.model.embed_tokens.weight
 
 
@@ -164,12 +164,12 @@ def test_a_sliding_window_stays_with_its_layer():
     )
     model = dilate(small, (7, 64, 4, 96))
     full, sliding = "full_attention", "sliding_attention"
-    # Layers 1, 3 and 6 are the real ones.
+    # Layers 1, 3 and 6 come from the small model.
     assert model.config.layer_types == [full] * 4 + [sliding] * 3
     assert largest_error(model, small) < 2e-5
 
 
-def test_llama3_rope_survives_a_larger_head():
+def test_llama3_rope_works_with_a_larger_head():
     rope = {
         "rope_type": "llama3",
         "rope_theta": 1e4,
@@ -183,7 +183,9 @@ def test_llama3_rope_survives_a_larger_head():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_it_survives_save_and_load_and_a_second_dilation(family, tmp_path, exact_norms):
+def test_a_dilated_model_can_be_saved_loaded_and_dilated_again(
+    family, tmp_path, exact_norms
+):
     small = tiny(family, torch.float64)
     once = dilate(small, (5, 64, 8, 96), vocab=110)
     once.save_pretrained(tmp_path)
@@ -215,12 +217,12 @@ def test_added_layers_compute_and_write_exactly_nothing():
     logits(model)
 
     writers = [number for number, written in enumerate(writes) if written]
-    assert writers == [1, 3, 6]  # spread; the last stays last
+    assert writers == [1, 3, 6]  # spread out; the last stays last
     assert len(writes) == 7
     assert min(busy_shares) > 0.99
 
 
-def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
+def test_the_same_seed_gives_the_same_model_and_the_small_one_is_unchanged():
     small = tiny("Llama")
     before = {name: weight.clone() for name, weight in small.state_dict().items()}
     first = dilate(small, (4, 64, 8, 96), seed=3).state_dict()
@@ -251,7 +253,7 @@ def test_the_same_seed_gives_the_same_model_and_leaves_the_small_one_alone():
         ),
     ],
 )
-def test_what_does_not_fit_is_named(shape, options, words):
+def test_a_shape_that_does_not_fit_is_refused_with_the_reason(shape, options, words):
     with pytest.raises(SpeclibError, match=words):
         dilate(tiny("Llama"), shape, **options)
 

@@ -1,4 +1,4 @@
-"""Passes of one shape: the rows of other passes, and always the same bits."""
+"""Passes of one shape give the usual probabilities, always with the same bits."""
 
 import random
 
@@ -27,13 +27,13 @@ PAIR = "embedded/llama-7b-70b"
 
 @torch.inference_mode()
 def fresh(net, text, last):
-    """transformers' own pass without any cache, softmax in float64."""
+    """Returns the rows of transformers' pass without a cache, softmax in float64."""
     logits = net(input_ids=torch.tensor([text])).logits[0, -last - 1 :].double()
     return torch.softmax(logits, -1).numpy()
 
 
 @pytest.mark.parametrize("family, count", [("Llama", 1), ("Qwen3", 4), ("Llama", 16)])
-def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass(family, count):
+def test_whatever_text_came_before_rows_equal_a_fresh_passs(family, count):
     net = network(family, layers=3)
     dice = random.Random(1)
     model, text = FixedRows(net, VOCAB, count), [1]
@@ -49,7 +49,7 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass(family, count):
 
 
 @pytest.mark.parametrize("first_room", [256, 1024])
-def test_a_texts_rows_are_those_of_a_fresh_pass_in_a_first_room_of_any_size(first_room):
+def test_with_a_first_room_of_any_size_rows_equal_a_fresh_passs(first_room):
     net = network(layers=2, max_position_embeddings=4 * FIRST_ROOM)
     model = FixedRows(net, VOCAB, 8, first_room=first_room)
     text = [token % VOCAB for token in range(2 * FIRST_ROOM)]
@@ -60,7 +60,7 @@ def test_a_texts_rows_are_those_of_a_fresh_pass_in_a_first_room_of_any_size(firs
 
 
 def test_the_longest_text_is_scored_though_its_block_reaches_beyond():
-    """GPT-2 has a table of positions, which ends with the longest text."""
+    """GPT-2 has a table of positions, which ends at the longest text."""
     config = transformers.GPT2Config(
         vocab_size=VOCAB, n_positions=20, n_embd=32, n_layer=2, n_head=4
     )
@@ -73,15 +73,15 @@ def test_the_longest_text_is_scored_though_its_block_reaches_beyond():
 
 
 def assert_equal_trees(fixed, free, text, parents, atol):
-    """Both models give the same rows of a tree, whose nodes end ``text``."""
+    """Asserts that both models give a tree's nodes, which end ``text``, equal rows."""
     fixed_rows = fixed.tree(text, parents, PLAIN)
     free_rows = free.tree(text, parents, PLAIN)
     np.testing.assert_allclose(fixed_rows, free_rows, atol=atol)
 
 
 @pytest.mark.parametrize("count", [2, 5, 16])
-def test_trees_have_the_rows_of_passes_of_any_shape(count):
-    """Also those that do not fit into a block, and after another tree."""
+def test_trees_get_the_same_rows_as_without_fixed_rows(count):
+    """Also trees larger than a block, and trees that follow another tree."""
     net = network(dtype=torch.float64, layers=3)
     fixed, free = FixedRows(net, VOCAB, count), hf.HFModel(net, VOCAB)
     dice = random.Random(3)
@@ -95,7 +95,7 @@ def test_trees_have_the_rows_of_passes_of_any_shape(count):
         text += nodes[: dice.randrange(3)]
 
 
-def test_a_tree_that_outgrows_the_room_has_the_rows_of_passes_of_any_shape():
+def test_a_tree_that_outgrows_the_room_gets_the_same_rows_as_without_fixed_rows():
     net = network(dtype=torch.float64, layers=2, max_position_embeddings=600)
     fixed, free = FixedRows(net, VOCAB, 8), hf.HFModel(net, VOCAB)
     text = [token % VOCAB for token in range(FIRST_ROOM - 5)]
@@ -106,7 +106,7 @@ def test_a_tree_that_outgrows_the_room_has_the_rows_of_passes_of_any_shape():
     assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-12)
 
 
-def test_a_tree_is_drafted_level_by_level_as_in_passes_of_any_shape():
+def test_a_tree_drafted_level_by_level_gets_the_same_rows_as_without_fixed_rows():
     net = network(dtype=torch.float64, layers=3)
     fixed, free = FixedRows(net, VOCAB, 4), hf.HFModel(net, VOCAB)
     for model in (fixed, free):
@@ -120,7 +120,7 @@ def test_a_tree_is_drafted_level_by_level_as_in_passes_of_any_shape():
     np.testing.assert_allclose(*second, atol=1e-12)
 
 
-def test_a_pass_that_is_stopped_leaves_a_cache_that_can_go_on():
+def test_after_a_stopped_pass_the_cache_is_still_usable():
     net = network(dtype=torch.float64, layers=3)
     model = FixedRows(net, VOCAB, 4)
     model.rows((1, 2, 3, 4, 5), 0, PLAIN)
@@ -138,7 +138,7 @@ def test_a_pass_that_is_stopped_leaves_a_cache_that_can_go_on():
         np.testing.assert_allclose(rows, fresh(net, text, 1), atol=1e-12)
 
 
-def test_features_are_those_of_the_tokens_that_were_fed():
+def test_features_belong_to_the_tokens_that_were_fed():
     net = network(dtype=torch.float64, layers=3)
     fixed, free = FixedRows(net, VOCAB, 4), hf.HFModel(net, VOCAB)
     for text in ((1, 2, 3, 4, 5, 6), (1, 2, 3, 9)):
@@ -148,7 +148,7 @@ def test_features_are_those_of_the_tokens_that_were_fed():
 
 
 # -- beyond a sliding window -----------------------------------------------------------
-# One has a window in every layer, one in some; the thorough tests try them all.
+# One has a window in every layer, one in some layers. Thorough tests try all models.
 WINDOWS = ("MistralConfig", "Gemma3TextConfig")
 with_a_window = pytest.mark.parametrize(
     "name",
@@ -160,8 +160,8 @@ with_a_window = pytest.mark.parametrize(
 
 
 @with_a_window
-def test_beyond_a_window_rows_are_those_of_a_fresh_pass(name):
-    """Also after a rejection that goes back to before the window."""
+def test_beyond_a_window_rows_equal_a_fresh_passs(name):
+    """Also after a rejection that returns to before the window."""
     net = snapshots.random_network(name)
     model, text = FixedRows(net, snapshots.VOCAB, 8), [1]
     dice = random.Random(5)
@@ -178,7 +178,7 @@ def test_beyond_a_window_rows_are_those_of_a_fresh_pass(name):
 
 
 @with_a_window
-def test_beyond_a_window_trees_have_the_rows_of_passes_of_any_shape(name):
+def test_beyond_a_window_trees_get_the_same_rows_as_without_fixed_rows(name):
     net = snapshots.random_network(name)
     fixed = FixedRows(net, snapshots.VOCAB, 4)
     free = hf.HFModel(net, snapshots.VOCAB)
@@ -187,7 +187,7 @@ def test_beyond_a_window_trees_have_the_rows_of_passes_of_any_shape(name):
     nodes = snapshots.prompt(len(parents))
     assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-5)
 
-    text = [*text, *nodes[:4]]  # and with most of it cached
+    text = [*text, *nodes[:4]]  # now most of it is cached
     assert_equal_trees(fixed, free, (*text, *nodes), parents, atol=1e-5)
 
     for new, parents in ((3, [-1, -1, -1]), (2, [-1, -1, -1, 0, 2])):
@@ -214,11 +214,11 @@ def test_beyond_a_window_a_rows_bits_do_not_depend_on_how_its_text_was_fed(name)
 # -- bits ------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
-    """The embedded target; in one go, token by token, and in random parts."""
+    """The embedded target is fed in one go, token by token, and in random parts."""
     pair = speclib.load_pair(PAIR).with_fixed_rows(16)
     model = open_pair(pair).build("target", dtype, dilated=False)
     text = open_pair(pair).tokenizer.encode("def add(a, b):\n    return a + b\n" * 30)
-    text = text[: FIRST_ROOM + 40]  # so that the room is doubled, sooner or later
+    text = text[: FIRST_ROOM + 40]  # so that the room doubles at some point
     logits_of: dict[int, np.ndarray] = {}
     dice = random.Random(4)
 
@@ -236,15 +236,15 @@ def test_a_rows_bits_do_not_depend_on_how_its_text_was_fed(dtype):
     assert len(logits_of) == len(text) - 1
 
 
-# Without fixed rows, rounding leads most methods another way after 26 tokens here.
-# It does so after one prompt in 65.
+# Without fixed rows, rounding makes most methods deviate here, after 26 tokens.
+# This happens for one prompt in 65.
 CLOSE_CALL = prompts.load("mgsm_ru")[4].input
 IN_BFLOAT16 = {"dtype": "bfloat16", "servers": 2}
 
 
 @pytest.fixture(scope="module")
 def world_in_bfloat16():
-    """The embedded pair, whose target has fixed rows, with two targets."""
+    """A world with the embedded pair, a target with fixed rows, and two servers."""
     pair = speclib.load_pair(PAIR).with_fixed_rows(16)
     with speclib.open_world("virtual", pair, **IN_BFLOAT16) as world:
         yield world
@@ -252,13 +252,13 @@ def world_in_bfloat16():
 
 @pytest.fixture(scope="module")
 def plain_tokens(world_in_bfloat16):
-    """What plain decoding of the pair writes, in bfloat16."""
+    """The tokens of plain decoding in bfloat16."""
     return tokens_written(world_in_bfloat16, "autoregressive")
 
 
 @pytest.fixture(scope="module")
 def world_of_eagle():
-    """The target with a head of its own as the draft."""
+    """A world in which the target's own head is the draft."""
     pair = speclib.load_pair(PAIR)
     target = {"model": pair.target.model}
     head = {"model": pair.target.model, "head": True}
@@ -268,7 +268,7 @@ def world_of_eagle():
 
 
 def tokens_written(world, method):
-    """What a method writes after the text."""
+    """Returns the tokens that a method writes after the prompt."""
     result = speclib.decode(CLOSE_CALL, world=world, method=method, max_new_tokens=32)
     return result.tokens
 
@@ -291,7 +291,7 @@ def test_in_bfloat16_a_method_writes_what_plain_decoding_writes(
 @pytest.mark.parametrize(
     "target", [{"model": "toy"}, {"model": "zoo/target", "spread": "tensors"}]
 )
-def test_only_a_whole_checkpoint_in_torch_has_passes_of_one_shape(target):
+def test_only_an_undivided_torch_checkpoint_can_have_fixed_rows(target):
     draft = {"model": "toy" if target["model"] == "toy" else "zoo/draft-fair"}
     with pytest.raises(SpeclibError, match="fixed_rows.*leave it out"):
         speclib.pair(target, draft).with_fixed_rows(8)

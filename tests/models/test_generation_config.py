@@ -1,6 +1,6 @@
-"""What a target's generation_config.json says is obeyed, or refused by its name.
+"""Settings in a target's generation_config.json are obeyed, or refused by name.
 
-Expected tokens are those of transformers' own ``generate``, which reads that file.
+The expected tokens come from transformers' ``generate``, which reads that file.
 """
 
 import json
@@ -24,7 +24,7 @@ TOKENS = 32
 
 @pytest.fixture
 def pair_that_says(tmp_path):
-    """A pair whose target's file says more; its folder, too."""
+    """Makes a pair whose target's file has more settings; also returns its folder."""
 
     def make(**settings):
         folder = tmp_path / "target"
@@ -60,7 +60,7 @@ def decode(pair, **asked):
     ],
     ids=str,
 )
-def test_greedy_text_is_that_of_generate(pair_that_says, settings):
+def test_greedy_text_equals_that_of_generate(pair_that_says, settings):
     pair, folder = pair_that_says(**settings)
     expected = transformers_own(folder)
     with speclib.open_world("virtual", pair) as world:
@@ -71,7 +71,7 @@ def test_greedy_text_is_that_of_generate(pair_that_says, settings):
             assert list(result.tokens) == expected, method
 
 
-def test_without_the_file_the_same_is_read_in_config_json(pair_that_says):
+def test_without_the_file_the_settings_are_read_from_config_json(pair_that_says):
     pair, folder = pair_that_says()
     (folder / "generation_config.json").unlink()
     file = folder / "config.json"
@@ -93,30 +93,30 @@ def test_without_the_file_the_same_is_read_in_config_json(pair_that_says):
     ],
     ids=str,
 )
-def test_min_new_tokens_comes_before_min_length(pair_that_says, settings, asked):
-    """Left alone, the text ends after 17 tokens, with the prompt after 25."""
+def test_min_new_tokens_overrides_min_length(pair_that_says, settings, asked):
+    """Without either, the text ends after 17 tokens, or 25 with the prompt."""
     pair, folder = pair_that_says(**settings, eos_token_id=[2, 23])
     expected = transformers_own(folder, **asked)
     assert list(decode(pair, **asked).tokens) == expected
 
 
 @pytest.mark.slow
-def test_in_transformers_own_process_it_is_obeyed_too(pair_that_says):
+def test_transformers_decoding_obeys_the_file_too(pair_that_says):
     pair, folder = pair_that_says(repetition_penalty=1.3, suppress_tokens=[3, 5])
     with speclab.External("transformers-plain", pair) as peer:
         answer = peer.decode(PROMPT, max_new_tokens=TOKENS)
     assert list(answer.tokens) == transformers_own(folder)
 
 
-def test_an_argument_comes_before_the_file(pair_that_says):
+def test_an_argument_overrides_the_file(pair_that_says):
     pair, _ = pair_that_says(repetition_penalty=1.3, min_new_tokens=9)
     plain = speclib.pair("zoo/target", "zoo/draft-good", latency="pearl/codellama-7-70")
     asked = decode(pair, repetition_penalty=1.0, min_new_tokens=0)
     assert asked.tokens == decode(plain).tokens != decode(pair).tokens
 
 
-def test_top_k_of_the_file_counts_where_a_temperature_is_given(pair_that_says):
-    """The likeliest token alone, however hot: the greedy text."""
+def test_top_k_in_the_file_applies_if_a_temperature_is_given(pair_that_says):
+    """With top_k = 1, the text is greedy at any temperature."""
     pair, _ = pair_that_says(top_k=1)
     greedy = decode(pair).tokens
     assert decode(pair, temperature=5.0).tokens == greedy
@@ -131,7 +131,7 @@ def test_top_k_of_the_file_counts_where_a_temperature_is_given(pair_that_says):
     ],
     ids=str,
 )
-def test_what_would_change_the_text_and_is_not_here_is_named(
+def test_an_unsupported_setting_that_would_change_the_text_is_named(
     pair_that_says, settings, says
 ):
     pair, _ = pair_that_says(**settings)
@@ -143,7 +143,9 @@ def test_what_would_change_the_text_and_is_not_here_is_named(
         speclib.decode_batch([PROMPT], pair=pair, world="virtual")
 
 
-def test_what_matters_in_sampling_alone_is_refused_there_alone(pair_that_says):
+def test_settings_that_matter_only_in_sampling_are_refused_only_in_sampling(
+    pair_that_says,
+):
     pair, _ = pair_that_says(min_p=0.1, typical_p=0.9)
     assert decode(pair).tokens
     with pytest.raises(BadValue, match=r"sets min_p=0.1, typical_p=0.9"):
@@ -158,7 +160,7 @@ def test_what_matters_in_sampling_alone_is_refused_there_alone(pair_that_says):
     ],
     ids=str,
 )
-def test_a_value_that_is_none_is_said_to_be_of_that_file(pair_that_says, settings):
+def test_an_invalid_value_is_attributed_to_that_file(pair_that_says, settings):
     pair, _ = pair_that_says(**settings)
     with pytest.raises(BadValue, match="generation.config"):
         decode(pair)

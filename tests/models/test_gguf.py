@@ -1,4 +1,4 @@
-"""GGUF files: written from checkpoints, found again, described, or refused."""
+"""GGUF files are written from checkpoints, found, described, or refused."""
 
 import pytest
 
@@ -28,8 +28,8 @@ DRAFT, SHAPE = "zoo/draft-poor", (4, 512, 8, 1280)
 DUO = speclib.load_pair("embedded/duo")
 
 
-# -- written and found -----------------------------------------------------------------
-def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
+# -- writing and finding ---------------------------------------------------------------
+def test_a_gguf_is_found_by_its_content(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "CACHE", tmp_path / "cache")
     folder, _ = save_checkpoint(tmp_path / "m")
     first = export.find_or_write(found(folder), None, "F16")
@@ -44,7 +44,7 @@ def test_a_file_is_found_by_its_content(tmp_path, monkeypatch):
     assert export.find_or_write(found(folder), None, "F16") != first
 
 
-def test_a_gguf_with_tokens_is_described_and_one_without_refused(tmp_path):
+def test_a_gguf_with_tokens_is_described_and_one_without_tokens_is_refused(tmp_path):
     card = describe(write_with_tokens(DRAFT, SHAPE, tmp_path / "a.gguf", "Q5_K_M"))
     own = open_pair(DUO).tokenizer
     assert list(card.tokens) == own.convert_ids_to_tokens(range(4096))
@@ -55,7 +55,7 @@ def test_a_gguf_with_tokens_is_described_and_one_without_refused(tmp_path):
 
 
 # -- in pairs --------------------------------------------------------------------------
-def test_a_pair_says_what_runs_its_models(tmp_path):
+def test_a_pair_states_the_runtime_of_its_models(tmp_path):
     path = write_with_tokens(DRAFT, SHAPE, tmp_path / "a.gguf", "Q8_0")
     own = pair_with(ModelSpec(model=path))
     torch_duo = speclib.load_pair("embedded/duo-torch")
@@ -66,7 +66,7 @@ def test_a_pair_says_what_runs_its_models(tmp_path):
     assert open_pair(speclib.load_pair("toy")).runtime("draft") == "toy"
 
 
-def test_a_gguf_by_its_path_is_a_draft(tmp_path):
+def test_the_path_of_a_gguf_can_be_a_draft(tmp_path):
     path = write_with_tokens(DRAFT, SHAPE, tmp_path / "a.gguf")
     own = pair_with(ModelSpec(model=path))
     assert open_pair(own).vocab == 4096
@@ -75,7 +75,7 @@ def test_a_gguf_by_its_path_is_a_draft(tmp_path):
     assert isinstance(open_pair(own).build("draft"), LlamaCpp)
 
 
-# -- refused ---------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------
 def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "m")
     other = write_with_tokens(folder, None, tmp_path / "other.gguf")
@@ -86,7 +86,7 @@ def test_a_gguf_of_another_tokenizer_is_refused_with_the_first_difference(tmp_pa
         assert open_pair(own).tokenizer
 
 
-def test_a_truncated_gguf_says_so(tmp_path):
+def test_the_error_for_a_truncated_gguf_says_so(tmp_path):
     whole = export.find_or_write(found(DRAFT), None, "F16").read_bytes()
     short = tmp_path / "short.gguf"
     for size in (len(whole) - 1, 5):
@@ -100,7 +100,7 @@ def test_a_truncated_gguf_says_so(tmp_path):
             assert open_pair(own).tokenizer
 
 
-def test_what_is_no_gguf_is_named(tmp_path):
+def test_a_file_that_is_no_gguf_is_named(tmp_path):
     (tmp_path / "odd.gguf").write_bytes(b"PK\3\4 something else")
     (tmp_path / "folder.gguf").mkdir()
     for name in ("none.gguf", "odd.gguf", "folder.gguf"):
@@ -108,7 +108,7 @@ def test_what_is_no_gguf_is_named(tmp_path):
             LlamaCpp(tmp_path / name, 16, 16)
 
 
-def test_k_quants_want_multiples_of_256_and_say_what_is_not():
+def test_k_quants_need_multiples_of_256_and_the_error_names_what_is_none():
     with pytest.raises(
         SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
     ):
@@ -117,7 +117,7 @@ def test_k_quants_want_multiples_of_256_and_say_what_is_not():
         export.find_or_write(found(DRAFT), (4, 512, 8, 1184), "Q4_K_M")
 
 
-def test_what_the_exporter_does_not_write_is_refused(tmp_path):
+def test_an_architecture_that_we_cannot_export_is_refused(tmp_path):
     folder, _ = save_checkpoint(tmp_path / "qwen", transformers.Qwen2ForCausalLM)
     with pytest.raises(SpeclibError, match="is a Qwen2ForCausalLM.*convert_hf_to_gguf"):
         export.find_or_write(found(folder), None, "F16")

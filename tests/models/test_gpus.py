@@ -1,6 +1,6 @@
-"""What is settled for GPUs, as far as it can be seen without one.
+"""Settings for GPUs, as far as they can be tested without one.
 
-That it helps on a GPU, no test here says.
+Whether they help on a GPU is not tested here.
 """
 
 from __future__ import annotations
@@ -31,36 +31,34 @@ PAIR = "embedded/llama-7b-70b"
 # -- attention -------------------------------------------------------------------------
 @pytest.fixture
 def cudnn_attention():
-    """It is on, as torch has it, and is left so."""
+    """cuDNN's attention is on, as in torch, and is restored afterwards."""
     before = torch.backends.cuda.cudnn_sdp_enabled()
     torch.backends.cuda.enable_cudnn_sdp(True)
     yield
     torch.backends.cuda.enable_cudnn_sdp(before)
 
 
-def on_a_gpu_by_its_word(network):
-    """A network that says that it is on a GPU; its weights are where they were."""
+def claiming_a_gpu(network):
+    """Makes a network claim to be on a GPU; its weights stay on the CPU."""
     claimed = {"device": torch.device("cuda:0")}
     network.__class__ = type("Claimed", (type(network),), claimed)
     return network
 
 
 @pytest.mark.parametrize("asked, is_on", [(None, False), ("0", False), ("1", True)])
-def test_a_model_on_a_gpu_turns_cudnns_attention_off_unless_it_is_asked_for(
+def test_a_model_on_a_gpu_turns_cudnns_attention_off_unless_requested(
     asked, is_on, cudnn_attention, monkeypatch
 ):
     if asked is None:
         monkeypatch.delenv(gpus.CUDNN_ATTENTION, raising=False)
     else:
         monkeypatch.setenv(gpus.CUDNN_ATTENTION, asked)
-    HFModel(
-        on_a_gpu_by_its_word(snapshots.random_network("LlamaConfig")), snapshots.VOCAB
-    )
+    HFModel(claiming_a_gpu(snapshots.random_network("LlamaConfig")), snapshots.VOCAB)
     assert torch.backends.cuda.cudnn_sdp_enabled() == is_on
 
 
-# -- what workers begin with -----------------------------------------------------------
-def test_gpus_are_numbered_as_nvidia_smi_numbers_them_unless_the_user_says_how(
+# -- the workers' environment ----------------------------------------------------------
+def test_gpus_are_numbered_as_in_nvidia_smi_unless_the_user_decides(
     monkeypatch,
 ):
     monkeypatch.delenv(gpus.ORDER, raising=False)
@@ -73,10 +71,10 @@ def test_gpus_are_numbered_as_nvidia_smi_numbers_them_unless_the_user_says_how(
     assert os.environ[gpus.ORDER] == "FASTEST_FIRST"
 
 
-# -- recorded passes are asked for by name ---------------------------------------------
+# -- recorded passes -------------------------------------------------------------------
 
 
-def test_a_first_room_is_that_of_the_models_with_fixed_rows():
+def test_first_room_sets_the_room_of_models_with_fixed_rows():
     pair = speclib.load_pair(PAIR)
     roomy = pair.with_fixed_rows(16, draft=8, first_room=1024)
     for role in ("draft", "target"):
@@ -89,7 +87,7 @@ def test_a_first_room_is_that_of_the_models_with_fixed_rows():
         speclib.pair({"model": "zoo/target", "first_room": 512}, "zoo/draft-good")
 
 
-def test_what_cannot_be_recorded_is_refused_by_name():
+def test_a_model_that_cannot_be_recorded_is_refused_by_name():
     with pytest.raises(SpeclibError, match="recorded for .* needs fixed_rows"):
         speclib.pair({"model": "zoo/target", "recorded": True}, "zoo/draft-good")
     pair = speclib.load_pair(PAIR).with_fixed_rows(16, recorded=True)
@@ -101,7 +99,7 @@ def test_what_cannot_be_recorded_is_refused_by_name():
 
 # -- the first request -----------------------------------------------------------------
 def lengths_fed(network):
-    """How many tokens each pass feeds from now on, in a list that grows."""
+    """Returns a list to which every pass from now on adds its token count."""
     fed = []
 
     def note(module, args, kwargs):
@@ -111,8 +109,8 @@ def lengths_fed(network):
     return fed
 
 
-def test_a_model_that_warms_up_computes_passes_of_each_kind_and_forgets_them():
-    """As on a GPU: a prompt, plain decoding's one token, and some drafts."""
+def test_a_model_warms_up_with_passes_of_each_kind_and_empties_its_cache():
+    """A prompt, one token as in plain decoding, and some drafts."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
     warm, cold = (HFModel(network, snapshots.VOCAB) for network in networks)
     fed = lengths_fed(networks[0])
@@ -126,7 +124,7 @@ def test_a_model_that_warms_up_computes_passes_of_each_kind_and_forgets_them():
     assert (rows == cold.rows(text, 3, sampler)).all()
 
 
-def test_a_model_with_fixed_rows_warms_up_with_one_pass_as_all_have_one_shape():
+def test_a_model_with_fixed_rows_warms_up_with_a_single_pass():
     network = snapshots.random_network("LlamaConfig")
     model = FixedRows(network, snapshots.VOCAB, 8)
     fed = lengths_fed(network)
@@ -138,8 +136,8 @@ def test_a_model_with_fixed_rows_warms_up_with_one_pass_as_all_have_one_shape():
 
 
 @pytest.mark.parametrize("role", ["target", "draft"])
-def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeypatch):
-    """The GPU's is a network that only says that it is on one."""
+def test_every_model_is_warmed_up_on_a_gpu_and_none_on_a_cpu(role, monkeypatch):
+    """For the GPU, a network only claims to be on one."""
     asked = []
     monkeypatch.setattr(HFModel, "rows", lambda *args: asked.append(args))
     pair = speclib.load_pair(PAIR)
@@ -149,7 +147,7 @@ def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeyp
 
     monkeypatch.setattr(HFModel, "wait_for_device", lambda _: None)
     loaders = {"target": hf, "draft": layer_parallel}
-    network = on_a_gpu_by_its_word(snapshots.random_network("LlamaConfig"))
+    network = claiming_a_gpu(snapshots.random_network("LlamaConfig"))
     monkeypatch.setattr(loaders[role], "network", lambda *_: network)
     assert open_pair(pair).build(role, dilated=False).warms_up
     assert len(asked) == 3
@@ -158,14 +156,14 @@ def test_on_a_cpu_nothing_is_warmed_up_and_on_a_gpu_every_model_is(role, monkeyp
 # -- greedy rows -----------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def world_of_rows():
-    """A world whose models give whole rows."""
+    """A world whose models return whole rows."""
     with speclib.open_world("virtual", speclib.load_pair(PAIR), servers=2) as world:
         yield world
 
 
 @pytest.fixture(scope="module")
 def world_of_tokens_alone():
-    """A world whose models give tokens alone where rows are greedy, as on a GPU."""
+    """A world whose models return only tokens if sampling is greedy, as on a GPU."""
     with speclib.open_world("virtual", speclib.load_pair(PAIR), servers=2) as world:
         for model in world.models.values():
             assert not model.brings_tokens_alone
@@ -177,10 +175,10 @@ def world_of_tokens_alone():
 @pytest.mark.parametrize(
     "method", others_thorough(name for name in speclib.METHODS if name != "eagle")
 )
-def test_with_tokens_alone_of_greedy_rows_a_method_writes_the_same(
+def test_a_method_writes_the_same_if_models_return_only_greedy_tokens(
     method, world_of_rows, world_of_tokens_alone
 ):
-    """As models on GPUs give them, here from a CPU."""
+    """Models on GPUs return only tokens; here, a CPU does."""
     options = {"method": method, "max_new_tokens": 16}
     plain = speclib.decode("def add(a, b):", world=world_of_rows, **options)
     alone = speclib.decode("def add(a, b):", world=world_of_tokens_alone, **options)

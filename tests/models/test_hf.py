@@ -38,12 +38,12 @@ def network(seed: int = 0, **changes):
 
 @torch.inference_mode()
 def fresh(net, text, last):
-    """transformers' own pass without any cache, softmax in float64."""
+    """Returns the rows of transformers' pass without a cache, softmax in float64."""
     logits = net(input_ids=torch.tensor([text])).logits[0, -last - 1 :].double()
     return torch.softmax(logits, -1).numpy()
 
 
-def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass():
+def test_whatever_text_came_before_rows_equal_a_fresh_passs():
     net, dice = network(), random.Random(1)
     model, text = hf.HFModel(net, VOCAB), [1]
     for _ in range(120):
@@ -58,7 +58,7 @@ def test_any_sequence_of_texts_gives_the_rows_of_a_fresh_pass():
 
 
 @pytest.mark.parametrize("is_faster", [True, False])
-def test_both_products_of_one_token_give_the_same_logits(is_faster, monkeypatch):
+def test_both_ways_to_multiply_give_one_token_the_same_logits(is_faster, monkeypatch):
     monkeypatch.setattr(packed, "packed_is_faster_for_one", lambda layers: is_faster)
     plain, fast = network(3), packed.pack(network(3))
     for text in ([[7]], [list(range(1, 9))]):
@@ -83,9 +83,7 @@ def test_a_failed_pass_leaves_an_empty_cache_and_the_next_one_is_right():
 @pytest.mark.parametrize(
     "value, said", [(float("nan"), "NaN"), (float("inf"), "infinity")]
 )
-def test_logits_that_are_no_finite_numbers_are_an_error_not_a_token(
-    value, said, temperature
-):
+def test_non_finite_logits_are_an_error_not_a_token(value, said, temperature):
     net = network()
     net.lm_head.weight.data[3] = value
     if said == "infinity":  # whatever sign the hidden state has
@@ -96,8 +94,8 @@ def test_logits_that_are_no_finite_numbers_are_an_error_not_a_token(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
-    """Among equal logits, numpy takes the first."""
+def test_a_gpu_returns_the_first_likeliest_token_or_an_error(dtype):
+    """Among equal logits, numpy chooses the first."""
     torch.manual_seed(0)
     logits = torch.randn(50, 3_000).clamp(max=2.5).to(dtype)
     expected = logits.float().numpy().argmax(-1).tolist()
@@ -112,7 +110,7 @@ def test_what_leaves_a_gpu_is_the_first_likeliest_token_or_an_error(dtype):
 
 
 def save(folder, words: list[str], **changes):
-    """A checkpoint folder: random weights, a whole-word tokenizer."""
+    """Saves a checkpoint with random weights and a whole-word tokenizer."""
     network(**changes).save_pretrained(folder)
     save_tokenizer(folder, words)
     return str(folder)
@@ -131,7 +129,7 @@ def test_different_tokenizers_are_refused_with_the_first_difference(tmp_path):
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """Two checkpoints of random weights in real processes."""
+    """Two checkpoints with random weights, in real processes."""
     words, folder = [f"w{i}" for i in range(VOCAB)], tmp_path_factory.mktemp("own")
     pair = speclib.pair(
         target=save(folder / "target", words),
@@ -145,7 +143,7 @@ def own(tmp_path_factory):
 @pytest.mark.parametrize(
     "method", [name for name in speclib.METHODS if not about(name).needs_head]
 )
-def test_own_checkpoints_decode_in_real_processes_as_transformers_generates(
+def test_a_users_checkpoints_decode_in_real_processes_as_transformers_generates(
     own, method
 ):
     settings = {"gamma": 3} if takes_gamma(method) else {}

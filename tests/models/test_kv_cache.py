@@ -22,7 +22,7 @@ def new_states(tokens: int):
     return torch.randn(2, 1, 2, tokens, 8).unbind()
 
 
-def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back():
+def test_a_layer_equals_transformers_own_layer_after_any_rollback():
     torch.manual_seed(0)
     dice = random.Random(2)
     ours, theirs = BufferedLayer(), DynamicLayer()
@@ -41,14 +41,14 @@ def test_a_layer_holds_what_transformers_own_layer_holds_whatever_is_taken_back(
 @pytest.mark.parametrize(
     "name", ["LlamaConfig", "GPT2Config", "GPTNeoXConfig", "OPTConfig"]
 )
-def test_passes_have_the_bits_that_they_have_with_transformers_own_cache(name):
+def test_passes_have_the_same_bits_as_with_transformers_own_cache(name):
     network = random_network(name)
     ours, theirs = HFModel(network, VOCAB), HFModel(network, VOCAB)
     text = prompt(400)
     theirs.reset()
     theirs.cache = transformers.DynamicCache()
 
-    # With rejections, and beyond the first buffer.
+    # The text includes rejections and outgrows the first buffer.
     for length in (46, 47, 53, 50, 240, 252, 258, 249, 251, 400):
         for last in (0, 3):
             own = ours.rows(text[:length], last, PLAIN)

@@ -1,7 +1,7 @@
 """Layer-parallel passes: exact, fuzzy, and on several ranks.
 
-An exact pass is transformers' own. A fuzzy one follows Algorithm 2 as it is written
-down in ``helpers.layers_by_hand``, and several ranks compute what one does.
+An exact pass is transformers' own. A fuzzy pass follows Algorithm 2, which
+``helpers.layers_by_hand`` spells out. Several ranks compute what one rank computes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def softmax(logits):
 # -- Algorithm 2 by hand ---------------------------------------------------------------
 @pytest.mark.parametrize("lp", GROUPS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_fuzzy_pass_is_algorithm_2_on_the_keys_that_were_cached(family, lp):
+def test_a_fuzzy_pass_is_algorithm_2_on_the_cached_keys(family, lp):
     model, by_hand = layered(family), ByHand(network(family))
     text = (5, 9, 2, 7, 11)
     with model.drafting(lp, CALIBRATED):
@@ -80,17 +80,17 @@ def test_a_fuzzy_pass_is_algorithm_2_on_the_keys_that_were_cached(family, lp):
             np.testing.assert_allclose(rows, expected, atol=5e-6)
 
     exact = softmax(ByHand(network(family)).feed(text, APART)[-1:])
-    assert np.abs(rows - exact).max() > 1e-3  # or the case would show nothing
+    assert np.abs(rows - exact).max() > 1e-3  # the case tells the two apart
 
 
-def test_without_calibration_every_pass_after_the_prompt_is_fuzzy_and_stays():
+def test_without_calibration_every_pass_after_the_prompt_is_fuzzy_and_stays_cached():
     model, by_hand = layered(), ByHand(network())
     text = (5, 9, 2)
     with model.drafting(4, NOT_CALIBRATED):
         model.rows(text, 0, PLAIN)
     by_hand.feed(text, APART)
 
-    for new_tokens in ((7,), (8, 1), (3,)):  # an operation each
+    for new_tokens in ((7,), (8, 1), (3,)):  # one operation each
         text += new_tokens
         expected = softmax(by_hand.feed(new_tokens, GROUPS[4])[-1:])
         with model.drafting(4, NOT_CALIBRATED):
@@ -102,7 +102,7 @@ def test_without_calibration_every_pass_after_the_prompt_is_fuzzy_and_stays():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_with_one_layer_at_once_it_is_the_plain_model_bit_for_bit(family):
+def test_one_layer_at_a_time_equals_the_plain_model_bit_for_bit(family):
     reference, model = plain(family), layered(family)
     dice, text = random.Random(1), [1]
     for _ in range(40):
@@ -130,7 +130,7 @@ def test_with_one_layer_at_once_it_is_the_plain_model_bit_for_bit(family):
 
 
 # -- what stays cached -----------------------------------------------------------------
-def test_calibration_forgets_what_fuzzy_passes_cached_of_accepted_tokens_too():
+def test_calibration_drops_the_fuzzy_cache_even_of_accepted_tokens():
     model, text = layered(), (5, 9, 2)
     new_tokens = 3
     for accepted in (0, 1, 2, 3):
@@ -139,21 +139,21 @@ def test_calibration_forgets_what_fuzzy_passes_cached_of_accepted_tokens_too():
             rows = model.rows(text, 0, PLAIN)
             expected = plain().rows(text, 0, PLAIN)
             np.testing.assert_allclose(rows, expected, atol=2e-6)
-            # The first pass feeds all that came since the last operation.
+            # The first pass feeds everything since the last operation.
             assert model.prefix.count - fed_before == new_tokens
 
             drafted = text
             for token in (7, 8, 9):
                 drafted += (token,)
                 model.rows(drafted, 0, PLAIN)
-        assert tuple(model.prefix.fed) == text  # what was drafted is forgotten at once
+        assert tuple(model.prefix.fed) == text  # drafts leave at once
 
         text = drafted[: len(text) + accepted] + (30 + accepted,)
         new_tokens = accepted + 1
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
-def test_whoever_does_not_draft_reads_exact_keys_alone(calibrate):
+def test_passes_that_do_not_draft_read_only_exact_keys(calibrate):
     model, reference, text = layered(), plain(), (5, 9, 2)
     for new_tokens in ((7,), (1, 4), (8,)):
         with model.drafting(4, calibrate):
@@ -169,7 +169,7 @@ def test_whoever_does_not_draft_reads_exact_keys_alone(calibrate):
         np.testing.assert_allclose(model.tree(*tree), reference.tree(*tree), atol=2e-6)
 
 
-def test_other_groups_read_nothing_that_was_cached_in_groups():
+def test_a_change_of_groups_discards_what_the_old_groups_cached():
     """Otherwise some of several ranks would lack the keys of their new layers."""
     model, fresh = layered(), layered()
     text = (5, 9, 2, 7, 1)
@@ -182,7 +182,7 @@ def test_other_groups_read_nothing_that_was_cached_in_groups():
         np.testing.assert_allclose(rows, fresh.rows(text, 0, PLAIN), atol=2e-6)
 
 
-def test_a_level_of_a_tree_is_fuzzy_as_its_paths_are():
+def test_a_tree_drafted_by_levels_is_as_fuzzy_as_its_paths():
     tree, line = layered(), layered()
     text = (5, 9, 2)
     with tree.drafting(3, CALIBRATED), line.drafting(3, CALIBRATED):
@@ -205,12 +205,12 @@ def test_a_level_of_a_tree_is_fuzzy_as_its_paths_are():
         (28, 4, [1, *range(4, 24, 4), 24, 27]),
     ],
 )
-def test_groups_begin_where_table_6_has_them(layers, lp, printed):
+def test_groups_begin_where_table_6_says(layers, lp, printed):
     starts = [group.start for group in group_layers(layers, lp)]
     assert starts == [0, *printed]
 
 
-def test_groups_hold_every_layer_once_and_no_more_than_lp():
+def test_groups_contain_every_layer_once_and_at_most_lp_layers():
     for layers in range(1, 20):
         for lp in range(1, 8):
             groups = group_layers(layers, lp)
@@ -226,7 +226,9 @@ MIXED = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 
 
 
 @pytest.mark.parametrize("family, changes", [("Mistral", {}), ("Qwen2", MIXED)])
-def test_what_cannot_share_an_input_is_refused_by_name(family, changes):
+def test_a_network_whose_layers_cannot_share_an_input_is_refused_by_name(
+    family, changes
+):
     message = rf"{family}ForCausalLM.*cannot run several .* with one kind of attention"
     with pytest.raises(SpeclibError, match=message):
         compare_states(network(family, **changes), (1, 2), 2)
@@ -234,11 +236,11 @@ def test_what_cannot_share_an_input_is_refused_by_name(family, changes):
 
 # -- similarities ----------------------------------------------------------------------
 def cosine(exact, stale):
-    """The mean cosine similarity of two states, over everything but their channels."""
+    """Returns the mean cosine similarity of two states along their channels."""
     return torch.cosine_similarity(exact, stale, dim=-1).mean().item()
 
 
-def test_similarities_compare_what_each_attention_reads_and_says():
+def test_similarities_compare_each_attentions_inputs_keys_and_values():
     ids = (5, 9, 2, 7, 11, 3)
     result = compare_states(network(), ids, 3)
     exact, stale = ByHand(network()), ByHand(network())
@@ -259,7 +261,7 @@ def test_similarities_compare_what_each_attention_reads_and_says():
     assert tuple(result) == STATES
     for layers in result.values():
         assert len(layers) == LAYERS
-        assert layers[:2] == pytest.approx([1, 1])  # these read what they always do
+        assert layers[:2] == pytest.approx([1, 1])  # their inputs are exact
         assert max(layers[2:]) < 0.9999
 
 
@@ -273,7 +275,7 @@ def test_similarities_compare_what_each_attention_reads_and_says():
         ("Gemma", HFModel),
     ],
 )
-def test_a_draft_can_share_inputs_wherever_its_layers_can_without_being_told(
+def test_a_draft_whose_layers_can_share_inputs_does_so_by_default(
     tmp_path, family, kind
 ):
     network(family).save_pretrained(tmp_path)
@@ -307,7 +309,7 @@ def begin(world):
 
 
 def draft_tree(world, text, calibrate=True, lp=4):
-    """A tree's tokens, parents and q rows."""
+    """Returns the tokens, parents and q rows of a drafted tree."""
     future = world.draft.draft_tree(text, 4, 3, lp=lp, calibrate=calibrate)
     drafted, parents = world.wait(future)
     tokens = [node.token for node in drafted]
@@ -337,14 +339,14 @@ def test_ranks_draft_what_one_process_drafts(world, calibrate):
 
 
 def seconds_computed(process) -> float:
-    """The processor's time that a process has taken so far."""
+    """Returns the CPU time that a process has used so far."""
     times = psutil.Process(process.pid).cpu_times()
     return times.user + times.system
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number, busy", [(0, False), (1, True)])
-def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
+def test_a_rank_that_dies_is_named_and_all_ranks_end(world, number, busy):
     begin(world)
     draft_tree(world, TEXT)
     processes = worker_processes(world, "draft")
@@ -357,14 +359,14 @@ def test_a_rank_that_dies_is_named_and_none_is_left(world, number, busy):
         assert not future.done
 
     os.kill(processes[number].pid, signal.SIGKILL)
-    # The message says that the rank ended: this is noticed at once, without a timeout.
+    # The message says that the rank ended, which is noticed without a timeout.
     with pytest.raises(DeviceLost, match=f"'draft'.*rank {number}.* ended") as raised:
         world.wait(future or world.draft.draft_tree(TEXT, 100, 3, lp=4))
     assert "hung" not in str(raised.value)
     assert "no answer" not in str(raised.value)
     assert all_ended(processes)
 
-    begin(world)  # others took their place
+    begin(world)  # new ranks replaced them
     assert draft_tree(world, TEXT)[0]
 
 
@@ -421,7 +423,7 @@ def draft_three_tokens(model, message, pipe):
         return [model.rows(TEXT[:end], 0, PLAIN).shape for end in (3, 4, 5)]
 
 
-def test_one_rank_that_fails_is_the_one_that_is_blamed(tmp_path):
+def test_the_rank_that_fails_is_the_one_blamed(tmp_path):
     pair = pair_over_ranks(tmp_path, 4)
     worker = Worker("ranks", pair, start_failing_rank, ranks=4)
     try:

@@ -1,7 +1,7 @@
 """llama.cpp behind the model interface.
 
-torch's own probabilities of the same checkpoint are the expected values. Total
-variation and agreement are over every position of four shipped prompts.
+The expected probabilities are torch's, for the same checkpoint. Total variation and
+agreement cover every position of four shipped prompts.
 """
 
 import random
@@ -43,11 +43,11 @@ VOCAB, CONTEXT = 4096, 2048
 SOFT, GREEDY = Sampler(temperature=1.0), Sampler()
 DUO = speclib.load_pair("embedded/duo")
 TASKS = ("humaneval", "gsm8k", "mgsm_te", "rag")
-FLOAT16 = 5e-3  # total variation: what another size of batch does in float16
+FLOAT16 = 5e-3  # total variation that another batch size causes in float16
 
 
 def distance(p, q) -> np.ndarray:
-    """Total variation, row by row."""
+    """Returns the total variation of each row."""
     return np.abs(p - q).sum(-1) / 2
 
 
@@ -73,7 +73,7 @@ def texts():
 
 
 def rows_everywhere(model, texts) -> np.ndarray:
-    """The probabilities at every position of every text."""
+    """Returns the probabilities at every position of every text."""
     return np.concatenate([model.rows(text, len(text) - 1, SOFT) for text in texts])
 
 
@@ -86,7 +86,7 @@ def expected(texts):
 
 # -- the same probabilities ------------------------------------------------------------
 @pytest.mark.parametrize("shape", [None, SHAPE], ids=["as trained", "dilated"])
-def test_float16_probabilities_are_torchs_within_a_hundredth(texts, expected, shape):
+def test_float16_probabilities_equal_torchs_within_a_hundredth(texts, expected, shape):
     rows = rows_everywhere(draft_in("F16", shape), texts)
     assert len(rows) > 300
     assert distance(rows, expected).max() < 1e-2
@@ -100,7 +100,7 @@ def test_float16_probabilities_are_torchs_within_a_hundredth(texts, expected, sh
         ("Q4_K_M", 0.08, 0.9),
     ],
 )
-def test_a_quantised_draft_stays_near_and_says_mostly_the_same(
+def test_a_quantised_draft_stays_close_and_usually_agrees(
     texts, expected, quantization, mean, agreement
 ):
     rows = rows_everywhere(draft_in(quantization), texts)
@@ -144,11 +144,8 @@ def test_every_kind_of_llama_checkpoint_keeps_its_probabilities(tmp_path, change
 @pytest.mark.slow
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10**6))
-def test_the_cache_never_matters(model, judge, seed):
-    """The rows are those of a fresh cache, whatever came before.
-
-    That is: rollbacks and several sequences, in any order.
-    """
+def test_rows_never_depend_on_the_cache(model, judge, seed):
+    """Rows equal a fresh cache's after any rollbacks and parallel sequences."""
     dice, text = random.Random(seed), (1, 5, 9)
     model.reset()
     for _ in range(10):
@@ -166,16 +163,16 @@ def test_the_cache_never_matters(model, judge, seed):
 
 
 def draft_some_sequences(model, text, dice):
-    """Sequences after ``text`` with random first tokens."""
+    """Drafts sequences after ``text`` with random first tokens."""
     first, *others = ((t,) for t in dice.sample(range(5, VOCAB), dice.randint(1, 5)))
-    if dice.random() < 0.5:  # the first one's token was looked at
+    if dice.random() < 0.5:  # the first token's row was needed
         model.rows(text + first, 0, GREEDY)
         first += (dice.randrange(5, VOCAB),)
     return model.continued(text, (first, *others), dice.randint(2, 5))
 
 
-def test_sequences_go_on_as_each_would_alone(model, texts):
-    """Every token is the likeliest after those before it, up to float16's rounding."""
+def test_several_sequences_continue_as_each_would_alone(model, texts):
+    """Every token is the likeliest after its prefix, up to float16 rounding."""
     for text in texts:
         model.reset()
         ranked = np.argsort(-model.rows(text, 0, SOFT)[0]).tolist()
@@ -192,9 +189,7 @@ def test_sequences_go_on_as_each_would_alone(model, texts):
             assert (rows.max(-1) - chosen).max() < FLOAT16
 
 
-def test_sequences_share_their_beginning_and_the_cache_serves_the_one_that_goes_on(
-    model, texts
-):
+def test_sequences_share_a_prefix_and_the_chosen_one_finds_itself_cached(model, texts):
     model.reset()
     text = texts[0]
     model.rows(text, 0, GREEDY)
@@ -215,7 +210,7 @@ TREE = (-1, 0, 1, 0, -1, 4, 4, 6)  # each node's parent; four paths
 
 
 def paths_alone(judge, text, parents) -> np.ndarray:
-    """The rows of a tree, each path read with a fresh cache."""
+    """Returns a tree's rows, with a fresh cache for each path."""
     rows = []
     for path in paths(text, parents):
         judge.reset()
@@ -224,7 +219,7 @@ def paths_alone(judge, text, parents) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cached", [0, 5, 9], ids="cached {}".format)
-def test_one_pass_over_a_tree_gives_what_each_path_gives_alone(model, judge, cached):
+def test_one_pass_over_a_tree_gives_the_rows_of_each_path_alone(model, judge, cached):
     model.reset()
     nodes = tuple(range(100, 100 + len(TREE)))
     text = tuple(range(5, 15)) + nodes
@@ -236,11 +231,11 @@ def test_one_pass_over_a_tree_gives_what_each_path_gives_alone(model, judge, cac
     assert distance(rows, paths_alone(judge, text, TREE)).max() < FLOAT16
 
     chosen = text[:10] + (nodes[4], nodes[6], nodes[7])
-    assert model.prefix.keep(chosen + (7,)) == len(chosen)  # all of that path serves
+    assert model.prefix.keep(chosen + (7,)) == len(chosen)  # the whole path is cached
 
 
 def test_a_tree_that_grows_by_levels_feeds_each_node_once(model, judge):
-    """The levels of TREE: two nodes, four, two; in the order in which they grow."""
+    """The levels of TREE have two, four and two nodes, numbered as they grow."""
     text, levels = tuple(range(5, 15)), ((-1, -1), (0, 0, 1, 1), (2, 5))
     model.reset()
     model.rows(text, 0, GREEDY)
@@ -254,9 +249,7 @@ def test_a_tree_that_grows_by_levels_feeds_each_node_once(model, judge):
     assert model.prefix.count - fed_before == len(parents)
 
 
-def test_a_tree_with_more_paths_than_llamacpp_has_sequences_is_read_all_the_same(
-    model, judge
-):
+def test_a_tree_may_have_more_paths_than_llamacpp_has_sequences(model, judge):
     text = tuple(range(5, 300))
     model.reset()
     rows = model.tree(text, (-1,) * 280, GREEDY)
@@ -266,7 +259,7 @@ def test_a_tree_with_more_paths_than_llamacpp_has_sequences_is_read_all_the_same
     ]
 
 
-def test_a_stopped_pass_leaves_what_was_fed_and_the_next_one_is_right(model, texts):
+def test_a_stopped_pass_keeps_what_was_fed_and_the_next_pass_is_right(model, texts):
     model.reset()
     answers = iter([False, True])
     model.stopped = lambda: next(answers)
@@ -285,7 +278,7 @@ def test_a_stopped_pass_leaves_what_was_fed_and_the_next_one_is_right(model, tex
 def test_a_long_text_is_fed_in_several_passes(model):
     text = tuple(np.random.default_rng(3).integers(5, VOCAB, 1500).tolist())
     model.reset()
-    rows = model.rows(text, 999, SOFT)  # rows of two passes
+    rows = model.rows(text, 999, SOFT)  # rows from two passes
     model.reset()
     model.rows(text[:700], 0, SOFT)
     ten_rows = model.rows(text[:800], 9, SOFT)
@@ -313,7 +306,7 @@ def virtual():
 
 
 def as_trained_on_cores(pair: Pair) -> Pair:
-    """``pair`` with its target as trained, each model on a core: cheap to run."""
+    """Makes ``pair`` cheap to run: an undilated target, and one core for each model."""
     changes = {
         "target": pair.target.model_copy(update={"shape": None}),
         "place": Place(draft=("core:0",), target=("core:1",)),
@@ -332,8 +325,8 @@ def test_greedy_output_is_plain_decodings_own(virtual, method, options):
 
 
 @pytest.mark.slow
-def test_output_in_real_processes_is_that_of_the_virtual_clock(virtual):
-    """Greedy it is plain decoding's; sampled, it has the same coins and drafts."""
+def test_real_processes_write_what_the_virtual_clock_writes(virtual):
+    """Greedy output equals plain decoding's; sampling uses equal coins and drafts."""
     request = {
         "prompt": prompts.load("gsm8k")[2].input,
         "seed": 3,

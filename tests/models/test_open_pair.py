@@ -1,4 +1,4 @@
-"""A pair is built for this machine, with llama.cpp or without."""
+"""A pair is built for this machine, with or without llama.cpp."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from speclib.models.open_pair import open_pair
 DUO = speclib.load_pair("embedded/duo")
 
 
-def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
+def test_the_first_available_place_of_several_alternatives_is_used(monkeypatch):
     alternatives = Place(target=("cuda:1|core:1",), draft=("core:0",))
     pair = DUO.model_copy(update={"place": alternatives})
 
@@ -33,7 +33,7 @@ def test_of_alternative_places_the_first_that_there_is_counts(monkeypatch):
 
 def test_without_the_extra_auto_is_torch(monkeypatch):
     pytest.importorskip("torch")
-    monkeypatch.setitem(sys.modules, "llama_cpp", None)  # so that it is not found
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)  # as if not installed
     assert open_pair(DUO).runtime("draft") == "torch"
     draft = open_pair(DUO).build("draft", dilated=False)
     assert type(draft).__name__ == "Layered"
@@ -41,7 +41,7 @@ def test_without_the_extra_auto_is_torch(monkeypatch):
 
 @pytest.fixture
 def three_threads(monkeypatch):
-    """torch, which takes three threads by itself."""
+    """torch with three threads by default."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(open_pairs, "own_threads_of_torch", lambda: 3)
     before = torch.get_num_threads()
@@ -50,7 +50,7 @@ def three_threads(monkeypatch):
     torch.set_num_threads(before)
 
 
-def test_tokens_are_computed_inline_by_no_more_threads_than_a_device_has(three_threads):
+def test_inline_computation_uses_no_more_threads_than_a_device_has(three_threads):
     pair = speclib.load_pair("embedded/llama-7b-70b")
     assert pair.place.threads == 1
     speclib.open_world("virtual", pair).close()
@@ -63,7 +63,7 @@ def test_tokens_are_computed_inline_by_no_more_threads_than_a_device_has(three_t
         assert three_threads.get_num_threads() == expected
 
 
-def test_a_pair_that_names_no_threads_is_computed_by_those_that_torch_takes(
+def test_a_pair_without_threads_is_computed_with_torchs_default(
     three_threads,
 ):
     pair = speclib.load_pair("embedded/llama-7b-70b")
@@ -75,8 +75,8 @@ def test_a_pair_that_names_no_threads_is_computed_by_those_that_torch_takes(
 
 
 @pytest.mark.slow
-def test_without_the_extra_llamacpp_says_how_to_install_it():
-    """In a separate process, which has not imported it yet."""
+def test_without_the_extra_the_error_says_how_to_install_llamacpp():
+    """A separate process has not imported llama_cpp yet."""
     code = """
         import sys
         sys.modules["llama_cpp"] = None
@@ -108,7 +108,7 @@ def test_without_the_extra_llamacpp_says_how_to_install_it():
     "setting",
     [{"shape": (4, 512, 8, 1280)}, {"quantization": "F16"}, {"runtime": "torch"}],
 )
-def test_a_gguf_is_as_it_is(setting):
+def test_a_gguf_accepts_no_setting_that_would_have_no_effect(setting):
     name = next(iter(setting))
     with pytest.raises(ValueError, match=f"{name} would have no .*'x.gguf'"):
         ModelSpec(model="x.gguf", **setting)

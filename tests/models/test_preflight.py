@@ -1,4 +1,4 @@
-"""What cannot be loaded is refused at once, before anything is read."""
+"""A pair that cannot be loaded is refused at once, before anything is read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from speclib.worlds import processes  # noqa: E402
 
 @pytest.fixture
 def no_worker(monkeypatch) -> None:
-    """Makes starting a worker an error: refusals come before."""
+    """Makes starting a worker an error, because a refusal must come first."""
 
     def start(*args, **kwargs):
         raise AssertionError("a worker was started")
@@ -44,7 +44,7 @@ needs_no_gpu = pytest.mark.skipif(gpus.count() > 0, reason="there are GPUs here"
 
 
 @needs_no_gpu
-def test_a_gpu_that_is_not_there_is_named_with_what_there_is(no_worker):
+def test_a_missing_gpu_is_named_with_those_that_exist(no_worker):
     pair = speclib.pair(
         "zoo/target", "zoo/draft-good", place={"draft": ["cpu"], "target": ["cuda:1"]}
     )
@@ -52,7 +52,7 @@ def test_a_gpu_that_is_not_there_is_named_with_what_there_is(no_worker):
         speclib.Processes(pair)
 
 
-def test_counting_gpus_leaves_cuda_untouched():
+def test_counting_gpus_does_not_initialise_cuda():
     code = """
         import torch
         from speclib import machine
@@ -67,8 +67,8 @@ def test_counting_gpus_leaves_cuda_untouched():
     assert done.stdout.strip() == "untouched", done.stderr
 
 
-def test_a_model_that_does_not_fit_is_refused_with_what_it_takes(no_worker):
-    """Llama 3 70B without weights: 282 GB in float32, and none is allocated."""
+def test_a_model_that_does_not_fit_is_refused_with_the_memory_it_needs(no_worker):
+    """Llama 3 70B would need 282 GB in float32, and nothing is allocated."""
     if machine.memory().total > 250e9:
         pytest.skip("it would fit")
     target = {"model": "zoo/target", "like": "llama-3-70b"}
@@ -80,7 +80,7 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_takes(no_worker):
 
 
 # -- how much memory -------------------------------------------------------------------
-# Parameters as the hub counts them in the models' safetensors (or in copies of them).
+# Parameter counts by the hub, from the models' safetensors or copies of them.
 PUBLISHED = {
     "llama-2-7b": 6_738_415_616,
     "llama-2-70b": 68_976_648_192,
@@ -109,7 +109,7 @@ ROUNDED = {
 
 
 def uses_of(pair, dtype="bfloat16", length=1024, free=None):
-    """What each place holds of a pair whose models are not on this machine."""
+    """Estimates each place's memory for a pair whose models are not on this machine."""
     roles = ("draft", "target")
     configs = {role: published(pair.model(role).model) for role in roles}
     targets = 1 + len(pair.place.servers)
@@ -119,13 +119,13 @@ def uses_of(pair, dtype="bfloat16", length=1024, free=None):
 
 
 def bytes_held(uses, device: str) -> tuple[int, int]:
-    """The bytes of weights and of a cache, over all places of a device."""
+    """Returns the bytes of weights and of caches over all places of a device."""
     own = [use for use in uses if use.device == device]
     return sum(use.weights for use in own), sum(use.cache for use in own)
 
 
 @pytest.mark.parametrize("name", sorted({*PUBLISHED, *ROUNDED}))
-def test_a_shape_has_as_many_parameters_as_the_published_model(name):
+def test_each_shape_has_the_published_models_parameter_count(name):
     model = next(iter(load_shape(name).models))
     uses = uses_of(speclib.pair(model, model), length=0)
     weights, cache = bytes_held(uses, "target")
@@ -136,7 +136,7 @@ def test_a_shape_has_as_many_parameters_as_the_published_model(name):
 
 @pytest.mark.parametrize("like", ["llama-2-7b", "qwen2-7b"])
 def test_a_dilated_model_has_the_published_models_parameters(like):
-    """Nothing is dilated: its configuration alone decides."""
+    """The count comes from the configuration; nothing is dilated."""
     model = {"model": "zoo/target", "like": like}
     if like.startswith("qwen"):
         model["model"] = "zoo/target-qwen"
@@ -146,14 +146,14 @@ def test_a_dilated_model_has_the_published_models_parameters(like):
     assert use.weights == 4 * PUBLISHED[like]
 
 
-def test_the_cache_is_as_large_as_pearl_prints():
+def test_the_cache_has_the_size_that_pearl_prints():
     """Appendix G: Llama 3.1 8B with 1024 tokens takes 2*2*32*8*1024*128 bytes."""
     uses = uses_of(speclib.load_pair("hub/llama3.1-8b-70b"))
     assert bytes_held(uses, "draft")[1] == 2 * 2 * 32 * 1 * 8 * 1024 * 128
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_every_architecture_is_counted_as_it_is_once_it_is_loaded(tmp_path, name):
+def test_each_architectures_estimate_equals_what_loading_allocates(tmp_path, name):
     whole = random_network(name)
     whole.save_pretrained(tmp_path)
     pair = speclib.pair(str(tmp_path), str(tmp_path))
@@ -170,7 +170,7 @@ def test_every_architecture_is_counted_as_it_is_once_it_is_loaded(tmp_path, name
 @pytest.mark.parametrize(
     "spread", ["tensors", "stages", "layers", "replicas", "blocks"]
 )
-def test_ranks_have_parts_of_a_model_or_all_of_it(tmp_path, spread):
+def test_each_rank_is_counted_with_its_part_of_the_model_or_all_of_it(tmp_path, spread):
     role = "target" if spread in ("tensors", "stages") else "draft"
     pair = pair_over_ranks(tmp_path, 2, spread, role)
     opened = open_pair(pair)
@@ -182,7 +182,7 @@ def test_ranks_have_parts_of_a_model_or_all_of_it(tmp_path, spread):
     assert [use.weights for use in uses] == pytest.approx(expected, abs=1)
 
 
-def test_layers_of_one_process_go_where_there_is_room():
+def test_one_processs_layers_are_spread_in_proportion_to_free_memory():
     place = {"draft": ["cpu"], "target": ["cuda:0", "cuda:1"]}
     model = "meta-llama/Llama-2-7b-hf"
     pair = speclib.pair(model, model, place=place)
@@ -193,10 +193,10 @@ def test_layers_of_one_process_go_where_there_is_room():
 
 
 @pytest.mark.parametrize("spare, fits", [(0.5e9, False), (0.6e9, True)])
-def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
+def test_a_pair_is_refused_if_memory_suffices_only_for_its_weights(
     monkeypatch, spare, fits
 ):
-    """By a list of GPUs that stands in for one: two processes need 0.574 GB more."""
+    """The GPU is simulated; two processes need 0.574 GB more than the weights."""
     target = {"model": "zoo/target", "like": "deepseek-coder-1.3b"}
     place = {"draft": ["cuda:0"], "target": ["cuda:0"]}
     opened = open_pair(speclib.pair(target, "zoo/draft-good", place=place))
@@ -217,7 +217,7 @@ def test_a_pair_is_refused_where_there_is_memory_for_its_weights_alone(
 
 
 # -- the hub ---------------------------------------------------------------------------
-def test_offline_the_message_says_where_it_looked_and_what_helps(no_worker):
+def test_offline_the_error_says_where_we_looked_and_what_helps(no_worker):
     assert constants.HF_HUB_OFFLINE
     pair = speclib.pair("someone/large", "someone/small")
     with pytest.raises(speclib.SpeclibError, match="not in the cache") as caught:

@@ -1,6 +1,6 @@
 """Recorded passes equal the pass itself at every position, and can be stopped.
 
-They are recorded on a CPU by ``helpers.tape``; no GPU has recorded one yet.
+``helpers.tape`` records them on a CPU; no GPU has recorded one yet.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ WITHOUT_EXPERTS = [name for name in snapshots.ARCHITECTURES if name != "MixtralC
 
 
 def both(name, **changes):
-    """A recorder, a network with it, and the same network without it."""
+    """Returns a recorder, a model that uses it, and the same model without it."""
     networks = [snapshots.random_network(name, **changes) for _ in range(2)]
     recorder = TapeRecorder()
     recorded = FixedRows(networks[0], snapshots.VOCAB, COUNT, recorder)
     return recorder, recorded, FixedRows(networks[1], snapshots.VOCAB, COUNT)
 
 
-# -- what a pass says ------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------
 @pytest.mark.parametrize("name", WITHOUT_EXPERTS)
-def test_replays_have_the_bits_of_passes_wherever_they_begin(name):
-    """In lines and trees, with rejections, and beyond the window, if any."""
+def test_replays_have_the_same_bits_as_passes_wherever_they_begin(name):
+    """For sequences and trees, after rejections, and beyond a model's window."""
     recorder, recorded, plain = both(name)
     dice = random.Random(1)
     text = snapshots.prompt(2 * snapshots.WINDOW)
@@ -60,23 +60,23 @@ def test_replays_have_the_bits_of_passes_wherever_they_begin(name):
             expected = plain.tree((*text, *nodes), parents, PLAIN)
             np.testing.assert_array_equal(rows, expected)
         np.testing.assert_array_equal(recorded.features_fed(), plain.features_fed())
-    assert len(recorder.pieces) == 1  # one recording, which is used ever after
+    assert len(recorder.pieces) == 1  # one recording serves every pass
     assert recorder.log.count("replay") >= 25
     assert recorded.recorder is recorder
 
 
-def test_a_text_that_outgrows_its_room_is_recorded_anew():
+def test_a_text_that_outgrows_its_room_is_recorded_again():
     recorder, recorded, plain = both("LlamaConfig")
     text = snapshots.prompt(2 * FIRST_ROOM)
     for length in (100, FIRST_ROOM - COUNT, FIRST_ROOM + 5, 120, 400, 90, 300):
         rows = recorded.rows(text[:length], 2, PLAIN)
         np.testing.assert_array_equal(rows, plain.rows(text[:length], 2, PLAIN))
-    # The first one; in the larger room; the first room again, whose cache has moved.
+    # The first room, the larger one, and the first again, because its cache has moved.
     assert len(recorder.pieces) == 3
 
 
 def test_with_a_larger_first_room_one_recording_serves_texts_that_would_outgrow_it():
-    """And its rows are those of launched passes over the same number of slots."""
+    """Its rows equal those of unrecorded passes over the same number of slots."""
     networks = [snapshots.random_network("LlamaConfig") for _ in range(2)]
     recorder, room = TapeRecorder(), 2 * FIRST_ROOM
     recorded = FixedRows(networks[0], snapshots.VOCAB, COUNT, recorder, room)
@@ -106,7 +106,7 @@ def test_another_request_uses_the_same_recording():
     assert len(recorder.pieces) == 1
 
 
-def test_a_network_that_gave_no_numbers_leaves_none_of_them_behind():
+def test_nan_values_in_a_cache_do_not_affect_the_next_request():
     network = snapshots.random_network("LlamaConfig")
     model = FixedRows(network, snapshots.VOCAB, COUNT, TapeRecorder())
     text = snapshots.prompt(30)
@@ -118,7 +118,7 @@ def test_a_network_that_gave_no_numbers_leaves_none_of_them_behind():
     np.testing.assert_array_equal(model.rows(text, 0, PLAIN), expected)
 
 
-def test_a_first_long_prompt_is_read_without_recordings_and_a_later_one_with_them():
+def test_the_first_long_prompt_is_read_unrecorded_and_a_later_one_replayed():
     recorder, recorded, plain = both("LlamaConfig")
     text = snapshots.prompt(100)
     recorded.rows(text, 0, PLAIN)
@@ -176,7 +176,7 @@ def test_a_pass_in_pieces_can_be_stopped_before_each_and_goes_on_afterwards():
 
 
 class Noted:
-    """A piece that notes what is done with it."""
+    """A piece that logs its replays and waits."""
 
     def __init__(self, name, log):
         self.name, self.log = name, log
@@ -188,7 +188,7 @@ class Noted:
         self.log.append(f"wait {self.name}")
 
 
-def test_the_next_piece_is_asked_for_while_one_is_computed():
+def test_the_next_piece_is_launched_while_one_computes():
     log = []
     RecordedPass([Noted(name, log) for name in "abc"]).replay(bool)
     assert log == ["ask a", "ask b", "wait a", "ask c", "wait b"]
@@ -198,7 +198,7 @@ def test_the_next_piece_is_asked_for_while_one_is_computed():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("name", WITHOUT_EXPERTS)
 def test_a_gpu_replays_what_it_computes(name):
-    """Past the first room and back, after a stop, and for another request."""
+    """The text outgrows the first room and shrinks; then a stop and another request."""
     device = torch.device("cuda", torch.cuda.device_count() - 1)
     network = snapshots.random_network(name).to(device)
     recorded = FixedRows(network, snapshots.VOCAB, COUNT, CudaRecorder(device))

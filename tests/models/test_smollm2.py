@@ -1,7 +1,7 @@
-"""SmolLM2, a real language model: every method writes what transformers generates.
+"""With SmolLM2, a real language model, methods write what transformers generates.
 
-These tests run where `python -m speclib fetch smollm2` has brought it: into the
-checkout, or the folder that SPECLIB_HOME names.
+These tests need the model that `python -m speclib fetch smollm2` downloads into the
+checkout or into the folder SPECLIB_HOME.
 """
 
 import warnings
@@ -41,7 +41,7 @@ PROMPTS = {
     "emoji": "🎉🎂 Happy birthday, 👩‍👩‍👧 dear Zoë! 🎈🎁🥳",
     "long": LIMERICK * 25 + "He",
 }
-# Each is the fastest way that the method has on such a pair, or a small one.
+# Each method's fastest settings on such a pair, or small ones.
 SETTINGS = {
     "tree": {"width": 2, "gamma": 3},
     "easyspec": {"lp": 1, "width": 2, "gamma": 3},
@@ -50,7 +50,7 @@ SETTINGS = {
     "lookahead": {"window": 2, "ngram": 3, "guesses": 2},
     "rest": {"nodes": 8},
 }
-RUN_HERE = [name for name in METHODS if name != "eagle"]  # which needs a head
+RUN_HERE = [name for name in METHODS if name != "eagle"]  # eagle needs a head
 IN_A_LINE = ("speculative", "pearl", "dsi", "duodecoding", "assisted", "prompt_lookup")
 EXACT = [
     ("speculative", {"test": "exact"}),
@@ -70,7 +70,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def generated():
-    """What transformers' own ``generate`` writes after a prompt, greedily, float32."""
+    """Returns transformers' greedy output for a prompt, in float32."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
     network = transformers.AutoModelForCausalLM.from_pretrained(FOLDER)
 
@@ -95,7 +95,7 @@ def generated():
 
 def decoded(world, prompt, method, **settings):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is slow here
+        warnings.simplefilter("ignore")  # the pair is slow here
         return speclib.decode(
             prompt, world=world, method=method, max_new_tokens=TOKENS, **settings
         )
@@ -108,7 +108,7 @@ def test_pearl_writes_what_transformers_generates_on_every_prompt(
     streamed: list[int] = []
     result = decoded(world, PROMPTS[prompt], "pearl", on_commit=streamed.extend)
     assert result.tokens == tuple(streamed) == generated(prompt)
-    replaced = "\N{REPLACEMENT CHARACTER}"  # a character whose end did not come
+    replaced = "\N{REPLACEMENT CHARACTER}"  # a character cut off
     assert result._repr_html_().count(replaced) == result.text.count(replaced)
 
 
@@ -116,7 +116,7 @@ def test_pearl_writes_what_transformers_generates_on_every_prompt(
 def test_every_method_writes_what_transformers_generates(
     world, generated, number, method
 ):
-    """Each on two prompts, so that together they cover every prompt."""
+    """Each method runs on two prompts; together they cover every prompt."""
     names = list(PROMPTS)
     for prompt in (names[number % len(names)], names[(number + 3) % len(names)]):
         result = decoded(world, PROMPTS[prompt], method, **SETTINGS.get(method, {}))
@@ -124,7 +124,7 @@ def test_every_method_writes_what_transformers_generates(
 
 
 @pytest.mark.parametrize("method, settings", EXACT, ids=[name for name, _ in EXACT])
-def test_sampled_with_the_same_coins_it_is_plain_decodings_own_text(
+def test_sampling_with_the_same_coins_writes_plain_decodings_text(
     world, method, settings
 ):
     how = {"temperature": 0.9, "top_k": 40, "seed": 7}
@@ -136,7 +136,7 @@ def test_sampled_with_the_same_coins_it_is_plain_decodings_own_text(
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
-def test_in_bfloat16_with_passes_of_one_shape_outputs_are_plain_decodings():
+def test_in_bfloat16_with_fixed_rows_methods_write_plain_decodings_text():
     pair = speclib.load_pair("smollm2").with_fixed_rows(16)
     with speclib.open_world("processes", pair, dtype="bfloat16") as world:
         for task in EXACT_TASKS:
@@ -147,7 +147,7 @@ def test_in_bfloat16_with_passes_of_one_shape_outputs_are_plain_decodings():
                 assert result.tokens == plain.tokens, (task, method)
 
 
-def test_its_token_ids_are_llamacpps():
+def test_llamacpp_gives_it_the_same_token_ids():
     model = llama_cpp.Llama(str(FOLDER / "model.gguf"), vocab_only=True, verbose=False)
     tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
     for prompt in (

@@ -1,4 +1,4 @@
-"""Pipelines and replicas: several ranks give the whole network's results."""
+"""Pipelines and replicas return what the whole network returns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARENTS = (-1, 0, -1, 2, 2)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
-def test_a_pipeline_scores_what_the_whole_network_scores(tmp_path, size):
+def test_a_pipeline_gives_the_whole_networks_probabilities(tmp_path, size):
     pair = pair_over_ranks(tmp_path, size, "stages", "target")
     with Processes(pair, timeout=60) as world:
         world.begin(TEXT, sampler=PLAIN, coins=Coins(), limit=9)
@@ -59,7 +59,7 @@ def test_more_stages_than_layers_are_refused():
 
 @pytest.fixture(scope="module")
 def replicas(tmp_path_factory):
-    """Worlds whose draft is one process, two replicas or three, by their number."""
+    """Worlds whose draft has one, two or three replicas, by that number."""
     with ExitStack() as stack:
         worlds = {}
         for size in (1, 2, 3):
@@ -70,7 +70,7 @@ def replicas(tmp_path_factory):
 
 
 class Drafted(NamedTuple):
-    """What a draft proposed: the tokens and last row of each block, and its counts."""
+    """The tokens and last row of each drafted block, and the draft's counts."""
 
     tokens: list[list[int]]
     rows: np.ndarray
@@ -78,7 +78,7 @@ class Drafted(NamedTuple):
 
 
 def draft_blocks(world, temperature) -> Drafted:
-    """Blocks of every length, after rejections at every position of the last one."""
+    """Drafts blocks of every length, with rejections at every position between them."""
     texts = [TEXT, (*TEXT, 3), (*TEXT, 3, 5, 2, 2), TEXT[:4], (*TEXT[:4], 9)]
     world.begin(TEXT, sampler=Sampler(temperature), coins=Coins(5), limit=9)
     tokens, rows = [], []
@@ -93,7 +93,7 @@ def draft_blocks(world, temperature) -> Drafted:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_replicas_draft_what_one_draft_drafts(replicas, temperature):
+def test_replicas_draft_what_a_single_draft_does(replicas, temperature):
     expected = draft_blocks(replicas[1], temperature)
     for size in (2, 3):
         drafted = draft_blocks(replicas[size], temperature)
@@ -102,7 +102,7 @@ def test_replicas_draft_what_one_draft_drafts(replicas, temperature):
         np.testing.assert_allclose(drafted.rows, expected.rows, atol=1e-5)
 
 
-# Lengths of drafts are given: to choose them, passes would be timed.
+# Draft lengths are fixed, because choosing them would time passes.
 ON_SHARED_PLACES = {
     "pearl": {"gamma": 3},
     "speculative": {"gamma": 3},

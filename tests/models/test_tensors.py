@@ -1,6 +1,6 @@
-"""Tensor parallelism: ranks that share every layer compute what the whole network does.
+"""With tensor parallelism, ranks that share every layer act as the whole network.
 
-They also compute what transformers' own tensor parallelism does.
+They also agree with transformers' own tensor parallelism.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ BIASES = {
     "Qwen2": {},
     "Qwen3": {},
 }
-SHAPE = (10, 64, 8, 96)  # of a dilated network
+SHAPE = (10, 64, 8, 96)  # a dilated network's
 
 
 def spread_target(folder, size, family="Llama", shape=None, **changes):
-    """A pair whose target is spread over ``size`` ranks, its network in ``folder``."""
+    """Makes a pair whose target, in ``folder``, is spread over ``size`` ranks."""
     pair = pair_over_ranks(folder, size, "tensors", "target")
     network(family, **changes).save_pretrained(folder)
     return with_model(pair, "target", shape=shape)
 
 
 def with_model(pair, role, **changes):
-    """``pair`` with another description of the model of ``role``."""
+    """Returns ``pair`` with changes to the model of ``role``."""
     model = pair.model(role).model_copy(update=changes)
     return pair.model_copy(update={role: model})
 
@@ -67,7 +67,7 @@ def slow(*values):
 
 
 def passes(model) -> list[np.ndarray]:
-    """The rows of passes of every kind, with a rejection and a tree between them."""
+    """Returns rows from every kind of pass, with a rejection and a tree in between."""
     rows = [
         model.rows(TEXT, 2, PLAIN),
         model.rows((*TEXT, 7), 0, PLAIN),
@@ -94,8 +94,8 @@ def passes(model) -> list[np.ndarray]:
         slow("Llama", 4, SHAPE),
     ],
 )
-def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape):
-    changes = {"vocab_size": 64} | BIASES[family]  # a head that can be cut
+def test_ranks_give_the_whole_networks_probabilities(tmp_path, family, size, shape):
+    changes = {"vocab_size": 64} | BIASES[family]  # a head that ranks can divide
     if size == 4:
         changes["num_key_value_heads"] = 4
     pair = spread_target(tmp_path, size, family, shape, **changes)
@@ -112,9 +112,9 @@ def test_ranks_score_what_the_whole_network_scores(tmp_path, family, size, shape
     np.testing.assert_allclose(rows_after_rejection, expected[3], atol=1e-5)
 
 
-# -- what a rank holds -----------------------------------------------------------------
+# -- a rank's memory -------------------------------------------------------------------
 def start_rank(pair, rank):
-    """Starts a rank that answers with the rows of ``passes`` and what it holds."""
+    """Starts a rank that answers with the rows of ``passes`` and its holdings."""
     model = open_pair(pair).build("target", rank=rank)
     return model if rank.number else partial(rows_and_holdings, model)
 
@@ -127,7 +127,7 @@ def rows_and_holdings(model, message, pipe):
     return rows, shapes, tuple(model.model.cache.layers[0].keys.shape)
 
 
-def test_a_rank_holds_its_share_of_weights_heads_keys_and_values_and_no_more(tmp_path):
+def test_a_rank_holds_exactly_its_share_of_weights_heads_keys_and_values(tmp_path):
     pair = spread_target(tmp_path, 2, **BIASES["Llama"])
     worker = Worker("ranks", pair, start_rank, ranks=2)
     try:
@@ -148,7 +148,7 @@ def test_a_rank_holds_its_share_of_weights_heads_keys_and_values_and_no_more(tmp
     assert shapes[f"{layer}.self_attn.o_proj.weight"] == (32, 16)
     assert shapes[f"{layer}.mlp.up_proj.bias"] == (24,)
     assert shapes[f"{layer}.mlp.down_proj.weight"] == (32, 24)
-    assert shapes["lm_head.weight"] == (31, 32)  # 61 rows, and one of padding
+    assert shapes["lm_head.weight"] == (31, 32)  # 61 rows and one of padding
 
 
 # -- widths that do not divide ---------------------------------------------------------
@@ -171,7 +171,7 @@ UNEVEN = {  # 5 groups of query heads, 47 channels, 61 rows: all prime
 
 
 def in_threads(make_network, size, answer) -> list:
-    """What ``answer`` returns on each of ``size`` ranks, which are threads.
+    """Runs ``answer`` on ``size`` ranks, which are threads; returns their results.
 
     make_network: makes the whole network, once for each rank.
     """
@@ -200,7 +200,7 @@ def test_widths_that_do_not_divide_are_padded_and_change_nothing(family, size):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_ranks_hold_every_weight_once_and_all_else_is_zeros(size):
+def test_ranks_hold_every_weight_once_and_pad_with_zeros(size):
     whole = network(**UNEVEN["Llama"])
     expected_sum = {}
     for name, weight in whole.named_parameters():
@@ -216,7 +216,7 @@ def test_ranks_hold_every_weight_once_and_all_else_is_zeros(size):
 
     layer = "model.layers.3"
     for shape in shapes:
-        heads = -(-5 // size)  # of keys and values, rounded up
+        heads = -(-5 // size)  # key and value heads, rounded up
         assert shape[f"{layer}.self_attn.k_proj.weight"] == (8 * heads, 40)
         assert shape[f"{layer}.self_attn.q_proj.weight"] == (16 * heads, 40)
         assert shape[f"{layer}.self_attn.o_proj.weight"] == (40, 16 * heads)
@@ -231,7 +231,7 @@ def test_ranks_hold_every_weight_once_and_all_else_is_zeros(size):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, slow(3)])
-def test_a_pair_file_with_a_target_on_ranks_that_do_not_divide_it_decodes_as_one(
+def test_a_target_that_its_ranks_do_not_divide_evenly_decodes_as_a_single_one(
     tmp_path, monkeypatch, size
 ):
     save_tokenizer(tmp_path, numbered_words())
@@ -261,9 +261,9 @@ def test_a_pair_file_with_a_target_on_ranks_that_do_not_divide_it_decodes_as_one
     assert len(tokens[1]) == 24
 
 
-# -- transformers' own -----------------------------------------------------------------
+# -- compared with transformers --------------------------------------------------------
 def start_rank_of_transformers(pair, rank):
-    """Starts a rank of transformers' own, which answers with logits."""
+    """Starts a rank of transformers' tensor parallelism, which answers with logits."""
     folder = pair.target.model
     torch.distributed.init_process_group(
         "gloo",
@@ -280,7 +280,7 @@ def start_rank_of_transformers(pair, rank):
 
 
 @pytest.mark.parametrize("family", ["Qwen3", slow("Llama"), slow("Qwen2")])
-def test_transformers_own_tensor_parallelism_says_the_same(tmp_path, family):
+def test_transformers_tensor_parallelism_gives_the_same_logits(tmp_path, family):
     pair = spread_target(tmp_path, 2, family, vocab_size=64, **BIASES[family])
     worker = Worker("theirs", pair, start_rank_of_transformers, ranks=2)
     try:
@@ -305,7 +305,7 @@ def test_too_few_channels_for_the_ranks_are_refused_by_name():
         Tensors(narrow, VOCAB, 0, 4)
 
 
-def test_a_plan_that_is_not_known_is_refused_with_what_is():
+def test_an_unknown_plan_is_refused_with_the_known_ones():
     config = transformers.Phi3Config(
         vocab_size=VOCAB,
         hidden_size=32,
@@ -318,7 +318,7 @@ def test_a_plan_that_is_not_known_is_refused_with_what_is():
         Tensors(transformers.Phi3ForCausalLM(config), VOCAB, 0, 2)
 
 
-def test_heads_that_ranks_cannot_share_are_refused_in_words(tmp_path):
+def test_heads_that_ranks_cannot_share_are_refused_with_a_reason(tmp_path):
     pair = spread_target(tmp_path, 2, num_key_value_heads=1)
     with pytest.raises(
         SpeclibError, match="1 key and value heads, too few for 2 ranks"
@@ -358,12 +358,12 @@ def test_a_target_and_a_draft_on_the_same_ranks_write_what_the_target_would(
         (["GPU-1f0c", "cpu"], "gloo"),
     ],
 )
-def test_ranks_use_nccl_only_where_each_has_a_gpu_of_its_own(devices, backend):
+def test_ranks_use_nccl_only_if_each_has_its_own_gpu(devices, backend):
     assert backend_between(devices) == backend
 
 
-def test_a_drafter_on_ranks_that_raises_ends_dsi_and_is_no_lost_device(tmp_path):
-    """Its weights are not numbers, which is found out in the first row it gives."""
+def test_a_drafter_on_ranks_that_raises_ends_dsi_and_is_not_a_lost_device(tmp_path):
+    """Its weights are NaN, which shows in the first row that it returns."""
     target = tmp_path / "target"
     network("Llama").save_pretrained(target)
     save_tokenizer(target, numbered_words())
@@ -375,7 +375,7 @@ def test_a_drafter_on_ranks_that_raises_ends_dsi_and_is_no_lost_device(tmp_path)
     unsound.save_pretrained(tmp_path)
 
     with Processes(pair, timeout=20) as world:
-        for _ in range(2):  # its ranks are replaced, and raise again
+        for _ in range(2):  # its ranks are replaced and raise again
             # Without drafts, the target must not reach the end of the text before that.
             world.begin(TEXT, sampler=Sampler(), coins=Coins(), limit=60)
             processes = worker_processes(world, "draft")

@@ -1,4 +1,4 @@
-"""Toy models write their likeliest token, in fuzzy passes too."""
+"""Toy models write their likeliest token, even in fuzzy passes."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from speclib.models.toy import BOS, Random, Toy
 GREEDY, SOFT = Sampler(), Sampler(temperature=1.0)
 
 
-def test_a_toy_that_doubts_is_surest_of_the_token_that_it_writes():
+def test_a_toy_with_doubt_still_gives_its_token_the_highest_probability():
     toy = Toy(alpha=0.6, vocab=9, doubt=0.5, fuzzy=0.3)
     for lp in (1, 4):
         text = (BOS,)
@@ -25,20 +25,20 @@ def test_a_toy_that_doubts_is_surest_of_the_token_that_it_writes():
                 text += (token,)
 
 
-def test_the_row_of_a_fuzzy_pass_is_that_of_no_other_text():
+def test_a_fuzzy_row_differs_from_every_texts_exact_row():
     fuzzy, exact = Random(vocab=3), Random(vocab=3)
     with fuzzy.drafting(2, calibrate=False):
         fuzzy.rows((0,), 0, SOFT)
         row = fuzzy.rows((0, 1), 0, SOFT)[0]
     assert (fuzzy.sharing, fuzzy.exact) == (2, 1)
 
-    texts = [(0, 1), (0, 1, 2), (0, 1, 2, 1)]  # the last ends as the pass is described
+    texts = [(0, 1), (0, 1, 2), (0, 1, 2, 1)]  # the last ends with (sharing, exact)
     for text in texts:
         assert not np.array_equal(row, exact.rows(text, 0, SOFT)[0])
 
 
-def test_the_rows_of_a_large_vocabulary_are_those_of_a_small_one(monkeypatch):
-    """Only small vocabularies have a table of their one-hot rows."""
+def test_large_vocabularies_get_the_same_rows_as_small_ones(monkeypatch):
+    """Only small vocabularies have a table of one-hot rows."""
     tabled, written = Toy(vocab=9), Toy(vocab=9)
     rows = tabled.rows((BOS,) * 7, 4, GREEDY)
     chances = tabled.chances()
@@ -49,10 +49,8 @@ def test_the_rows_of_a_large_vocabulary_are_those_of_a_small_one(monkeypatch):
 
 @pytest.mark.parametrize("sampler", [GREEDY, SOFT, Sampler(0.7, top_k=3)])
 @pytest.mark.parametrize("doubt", [0.0, 0.5])
-def test_a_level_of_a_tree_says_what_its_paths_say_and_counts_as_one_pass(
-    sampler, doubt
-):
-    """Three of its nodes are at one position, one at another."""
+def test_a_level_of_a_tree_gives_its_paths_rows_and_counts_as_one_pass(sampler, doubt):
+    """Three of the level's nodes share a position; the fourth has another."""
     text, parents = (BOS, 4, 2, 7, 5, 3, 1, 6), (-1, 0, 0, 1, 1, 2)
     toy, alone = (Toy(alpha=0.6, vocab=9, doubt=doubt) for _ in range(2))
     for each in (toy, alone):
@@ -64,7 +62,7 @@ def test_a_level_of_a_tree_says_what_its_paths_say_and_counts_as_one_pass(
         row = alone.rows(path, 0, sampler)[0]
         expected.append(alone.chances() if sampler.greedy else row)
     np.testing.assert_array_equal(level, expected)
-    assert toy.prefix.fed == list(text[:4])  # the text, and the stem of one node
+    assert toy.prefix.fed == list(text[:4])  # the text and the trunk's one node
     assert toy.prefix.count == 2 + 4
 
 

@@ -1,7 +1,7 @@
 """A draft with fewer or more rows than its target: exact, or refused by name.
 
-The target has eight rows more than the draft or, turned round, eight fewer. All that is
-expected comes from the networks themselves, or from transformers' ``generate``.
+The target has eight rows more than the draft or, vice versa, eight fewer. Expected
+values come from the networks themselves or from transformers' ``generate``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from speclib.models.open_pair import open_pair  # noqa: E402
 from speclib.models.parallel.layer_parallel import Layered  # noqa: E402
 
 FEW, MANY = 53, 61
-BEYOND = 57  # a token that has no row among the few
+BEYOND = 57  # a token without a row in the smaller model
 STAND_IN = 3
 TEXT = (5, BEYOND, 2, 60, 11)
 TEXT_AS_FED = (5, STAND_IN, 2, STAND_IN, 11)
@@ -48,7 +48,7 @@ LATENCY = "pearl/llama2-7-70"
 
 
 def save(folder: Path, rows: int, **changes) -> str:
-    """A checkpoint with ``rows`` rows, and a tokenizer with as many words."""
+    """Saves a checkpoint with ``rows`` rows, and a tokenizer with ``rows`` words."""
     whole = network("Qwen3", layers=2, vocab_size=MANY, **changes)
     with_rows(whole, rows).save_pretrained(folder)
     save_tokenizer(folder, numbered_words(rows))
@@ -66,19 +66,19 @@ def many(tmp_path) -> str:
 
 
 def probabilities(net, text, rows: int) -> np.ndarray:
-    """The distribution of ``net`` after ``text`` over its first ``rows`` rows."""
+    """Returns the distribution after ``text`` over the first ``rows`` rows."""
     with torch.inference_mode():
         logits = net(torch.tensor([list(text)])).logits[0, -1, :rows]
     return logits.softmax(-1).numpy()
 
 
 # -- the rows of a pair ----------------------------------------------------------------
-def test_the_rows_of_a_pair_are_its_targets_own(few, many):
+def test_a_pairs_vocabulary_is_its_targets(few, many):
     assert open_pair(speclib.pair(target=many, draft=few)).vocab == MANY
     assert open_pair(speclib.pair(target=few, draft=many)).vocab == FEW
 
 
-def test_a_draft_gives_no_chance_to_what_it_has_no_row_for(few, many):
+def test_a_draft_gives_probability_0_to_tokens_without_a_row(few, many):
     draft = open_pair(speclib.pair(target=many, draft=few)).build("draft")
     text = TEXT_AS_FED
     (row,) = draft.rows(text, 0, PLAIN)
@@ -92,7 +92,7 @@ def test_a_draft_gives_no_chance_to_what_it_has_no_row_for(few, many):
         assert not row[FEW:].any()
 
 
-def test_a_draft_wider_than_its_target_never_proposes_what_the_target_lacks(few, many):
+def test_a_draft_with_more_rows_never_proposes_tokens_that_the_target_lacks(few, many):
     draft = open_pair(speclib.pair(target=few, draft=many)).build("draft")
     text = (5, 9, 2)
     (row,) = draft.rows(text, 0, PLAIN)
@@ -102,16 +102,16 @@ def test_a_draft_wider_than_its_target_never_proposes_what_the_target_lacks(few,
 
 
 def test_rows_that_dilation_added_are_never_written(tmp_path):
-    """Also where the dilated model was saved: transformers' generate bans them too."""
+    """Also if the dilated model was saved: transformers' generate bans them too."""
     large = dilate(network("Qwen3"), (10, 64, 8, 96), vocab=80)
     large.save_pretrained(tmp_path)
     assert large.config.vocab_size == 80
     assert found(tmp_path).vocab == MANY
 
 
-# -- what a draft is fed ---------------------------------------------------------------
+# -- stand-ins that a draft is fed -----------------------------------------------------
 def models(net) -> dict[str, HFModel]:
-    """Every kind of model in one process that can be a draft."""
+    """Returns every kind of single-process model that can be a draft."""
     head = eagle_head.fresh(net, 0).requires_grad_(False).eval()
     return {
         "whole": HFModel(net, MANY),
@@ -122,7 +122,7 @@ def models(net) -> dict[str, HFModel]:
 
 
 @pytest.mark.parametrize("kind", ["whole", "layered", "fixed rows", "head"])
-def test_a_draft_reads_a_stand_in_for_every_token_that_it_has_no_row_for(kind):
+def test_a_draft_reads_a_stand_in_for_every_token_without_a_row(kind):
     net = network("Qwen3", layers=2, vocab_size=FEW)
     model, other = models(net)[kind], models(net)[kind]
     model.stand_in = STAND_IN
@@ -153,7 +153,7 @@ def test_a_draft_reads_a_stand_in_for_every_token_that_it_has_no_row_for(kind):
         ({"unk_token": "w55", "eos_token": "w4"}, 4),  # it has no row for w55
     ],
 )
-def test_a_stand_in_is_the_unknown_token_or_else_the_end_token(
+def test_the_stand_in_is_the_unknown_token_or_else_the_end_token(
     tmp_path, named, expected
 ):
     model = save(tmp_path, FEW)
@@ -166,7 +166,7 @@ def test_a_stand_in_is_the_unknown_token_or_else_the_end_token(
     assert vocabulary.stand_in(named_tokens, FEW) == expected
 
 
-def test_a_prompt_with_a_token_that_the_target_has_no_row_for_is_refused(few, many):
+def test_a_prompt_with_a_token_that_the_target_lacks_is_refused(few, many):
     save_tokenizer(Path(few), numbered_words(MANY))
     pair = speclib.pair(target=few, draft=many, latency=LATENCY)
     with pytest.raises(BadValue, match="'w57'.* token 57 .*few'.* rows for 53 tokens"):
@@ -174,8 +174,8 @@ def test_a_prompt_with_a_token_that_the_target_has_no_row_for_is_refused(few, ma
 
 
 # -- tokenizers ------------------------------------------------------------------------
-def test_a_meaning_that_differs_beyond_a_gap_is_seen(few, many):
-    """Both have 52 tokens, and the last one of the draft has the id 52."""
+def test_a_difference_after_a_gap_in_the_vocabulary_is_found(few, many):
+    """Both have 52 tokens; the draft's last token has the id 52."""
     words = numbered_words(FEW)
     save_tokenizer(Path(many), words)
     vocabulary_of_draft = {word: token for token, word in enumerate(words)}
@@ -185,7 +185,7 @@ def test_a_meaning_that_differs_beyond_a_gap_is_seen(few, many):
         assert open_pair(speclib.pair(target=many, draft=few)).tokenizer
 
 
-# -- all of it, judged by transformers -------------------------------------------------
+# -- compared with transformers --------------------------------------------------------
 ROWS_OF_QWEN = 4096
 ADDED = 8
 NEW_TOKENS = 24
@@ -193,7 +193,7 @@ NEW_TOKENS = 24
 
 @pytest.fixture(scope="module")
 def qwen(tmp_path_factory) -> dict[int, str]:
-    """Rows -> a checkpoint; the one with added tokens often writes these."""
+    """Row count -> checkpoint; the one with added tokens often writes them."""
     folder = tmp_path_factory.mktemp("qwen")
     plain = network("Qwen3", layers=2, vocab_size=ROWS_OF_QWEN)
     larger = with_rows(plain, ROWS_OF_QWEN + ADDED, deviation=0.4)
@@ -239,7 +239,7 @@ def test_every_method_writes_tokens_that_the_draft_has_no_row_for(
 
 
 @pytest.mark.slow
-def test_real_processes_and_peers_write_them_too(qwen):
+def test_real_processes_and_peers_write_tokens_that_the_draft_lacks_too(qwen):
     for few, many in itertools.permutations(qwen.values()):
         pair = speclib.pair(target=many, draft=few)
         expected = written_by_transformers(many, (5, 9, 2, 7))
@@ -260,7 +260,7 @@ def test_real_processes_and_peers_write_them_too(qwen):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", ["tensors", "stages", "layers", "replicas"])
-def test_a_draft_on_several_ranks_reads_stand_ins_on_each_of_them(qwen, spread):
+def test_every_rank_of_a_draft_reads_stand_ins(qwen, spread):
     few, many = qwen.values()
     pair = speclib.pair(
         target=many,

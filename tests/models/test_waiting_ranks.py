@@ -1,7 +1,7 @@
-"""How ranks wait for each other: on the host, or on their GPUs.
+"""Ranks wait for each other on the host or on their GPUs.
 
-NCCL needs two GPUs. What the leader does while it waits for its GPU is tested with a
-GPU that stands in for one, and with real pipes.
+NCCL needs two GPUs. How the leader waits for its GPU is tested with a simulated GPU and
+real pipes.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def test_ranks_that_take_turns_meet_on_the_host_though_each_has_a_gpu():
 
 @pytest.fixture
 def lonely_rank():
-    """The only rank of a process group of gloo's."""
+    """The only rank of a gloo process group."""
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     yield Ranks(Rank(0, 1, 10.0), store, torch.device("cpu"))
     distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_ranks_say_comes_back_to_where_it_was(lonely_rank, dtype):
-    """Seen here: that the caller's own tensor has the result. Devices need a GPU."""
+def test_collective_results_are_returned_on_the_callers_device(lonely_rank, dtype):
+    """This checks values, and that the argument is unchanged; devices need a GPU."""
     tensor = torch.arange(6, dtype=dtype).reshape(2, 3)
     expected = tensor.clone()
     for result in (
@@ -72,7 +72,7 @@ class NoModel:
 
 
 def leader_of(ranks, patience=10.0):
-    """A leader of ``ranks`` ranks without a model, and the far ends of its pipes."""
+    """Returns a leader of ``ranks`` ranks without a model, and its pipes' far ends."""
     links = [Pipe() for _ in range(1, ranks)]
     own_ends = tuple(own for own, _ in links)
     leader = Leading(NoModel(), Rank(0, ranks, patience, own_ends))
@@ -80,12 +80,12 @@ def leader_of(ranks, patience=10.0):
 
 
 def done_after(looks):
-    """A GPU that has computed its pass after ``looks`` queries."""
+    """Returns a simulated GPU that finishes its pass after ``looks`` queries."""
     asked = iter(range(looks))
     return lambda: next(asked, None) is None
 
 
-def test_a_rank_that_fails_in_a_pass_is_named_though_the_gpu_never_ends_without_a_gpu():
+def test_a_rank_that_fails_is_named_though_the_gpu_never_finishes_without_a_gpu():
     leader, (first, second) = leader_of(3)
     first.send(None)
     second.send(Failure("OutOfMemoryError: CUDA out of memory"))
@@ -106,7 +106,7 @@ def test_a_rank_that_ends_or_misses_another_in_a_pass_is_named_without_a_gpu():
         leader.wait_beside_ranks(lambda: False)
 
 
-def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
+def test_an_answer_read_early_is_not_awaited_again_without_a_gpu():
     leader, (early, late) = leader_of(3)
     early.send(None)
     leader.wait_beside_ranks(done_after(3))
@@ -118,7 +118,7 @@ def test_an_answer_that_was_read_early_is_not_waited_for_again_without_a_gpu():
         leader.reset()
 
 
-def test_a_pass_that_never_ends_is_given_up_without_a_gpu():
+def test_a_pass_that_never_ends_is_abandoned_without_a_gpu():
     leader, _ = leader_of(2, patience=0.01)
     with pytest.raises(RankLost, match="pass is 0.01 s late.*timeout=..."):
         leader.wait_beside_ranks(lambda: False)
@@ -142,7 +142,7 @@ def test_a_rank_that_raised_when_an_order_is_due_is_not_lost():
     assert not isinstance(raised.value, RankLost)
 
 
-def test_a_lost_rank_is_told_to_the_controller_and_other_errors_are_none():
+def test_the_controller_learns_of_lost_ranks_but_not_of_other_errors_as_lost():
     def raise_it(error):
         raise error
 

@@ -1,7 +1,7 @@
-"""Networks have all weights of their checkpoint and no others; a rank has its own part.
+"""Networks load exactly their checkpoint's weights; a rank loads only its part.
 
-None ever has all of them in memory. A checkpoint that lacks weights, or has others, is
-refused by their names.
+No rank ever has all of them in memory. A checkpoint with missing or additional weights
+is refused with their names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from speclib.models.parallel.tensor_parallel import Tensors  # noqa: E402
 from speclib.models.weights import fill, open_weights  # noqa: E402
 from speclib.worlds.worker import Worker  # noqa: E402
 
-SHARD = "20KB"  # so that the small networks of tests have several shards
+SHARD = "20KB"  # small networks get several shards
 FAMILIES = {
     "Llama with biases": {"attention_bias": True, "mlp_bias": True},
     "Llama, tied": {"tie_word_embeddings": True},
@@ -51,7 +51,7 @@ UP = "model.layers.1.mlp.up_proj.weight"
 
 
 def saved(folder: Path, family: str, **changes) -> ModelSpec:
-    """A sharded checkpoint of a network of ``FAMILIES``."""
+    """Saves a sharded checkpoint of a network from ``FAMILIES``."""
     architecture = family.split()[0].rstrip(",")
     whole = network(architecture, layers=3, **FAMILIES[family] | changes)
     whole.save_pretrained(folder, max_shard_size=SHARD)
@@ -60,7 +60,7 @@ def saved(folder: Path, family: str, **changes) -> ModelSpec:
 
 
 def assert_equal_networks(ours, expected) -> None:
-    """All parameters and rotary rates are equal, to the last bit."""
+    """Asserts that all parameters and rotary rates are equal, bit for bit."""
     own = dict(ours.named_parameters(remove_duplicate=False))
     theirs = dict(expected.named_parameters(remove_duplicate=False))
     assert own.keys() == theirs.keys()
@@ -77,7 +77,7 @@ def assert_equal_networks(ours, expected) -> None:
     "family, dtype",
     [(family, "float32") for family in FAMILIES] + [("Qwen2", "bfloat16")],
 )
-def test_a_network_filled_whole_is_the_one_that_transformers_loads(
+def test_a_network_loaded_whole_equals_the_one_that_transformers_loads(
     tmp_path, family, dtype
 ):
     spec = saved(tmp_path, family)
@@ -94,7 +94,7 @@ def test_a_network_filled_whole_is_the_one_that_transformers_loads(
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_rank_filled_with_its_slices_has_what_it_would_cut_from_the_whole(
+def test_a_rank_loads_the_slices_that_it_would_cut_from_the_whole(
     tmp_path, family, size
 ):
     spec = saved(tmp_path, family, num_key_value_heads=4)
@@ -106,7 +106,7 @@ def test_a_rank_filled_with_its_slices_has_what_it_would_cut_from_the_whole(
         assert_equal_networks(ours.network, Tensors(whole, VOCAB, number, size).network)
 
 
-def test_a_stage_filled_with_its_layers_has_what_it_would_leave_of_the_whole(tmp_path):
+def test_a_stage_loads_the_layers_that_it_would_keep_of_the_whole(tmp_path):
     spec = saved(tmp_path, "Llama, tied")
     for number in range(2):
         weights = open_weights(to_load(find(spec)))
@@ -118,7 +118,7 @@ def test_a_stage_filled_with_its_layers_has_what_it_would_leave_of_the_whole(tmp
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_rank_of_a_dilated_network_has_what_it_would_cut_from_the_whole(number):
+def test_a_rank_of_a_dilated_network_loads_what_it_would_cut_from_the_whole(number):
     shape = (8, 512, 8, 1024)
     spec = ModelSpec(model="zoo/draft-good", shape=shape)
     weights = open_weights(to_load(find(spec)))
@@ -129,15 +129,15 @@ def test_a_rank_of_a_dilated_network_has_what_it_would_cut_from_the_whole(number
     assert_equal_networks(ours.network, expected.network)
 
 
-# -- never all of them -----------------------------------------------------------------
-# A shape of the embedded target, dilated, and its parameters: 2 bytes each in bfloat16.
+# -- memory while loading --------------------------------------------------------------
+# A shape for the dilated target, and its parameter count: 2 bytes each in bfloat16.
 LARGE_SHAPE = (15, 1024, 16, 4096)
 PARAMETERS = 260_000_000
-SLACK = 1.1  # how much more than its share a rank may have in memory
+SLACK = 1.1  # a rank's peak memory, as a multiple of its share
 
 
 def resident(kind: str) -> int:
-    """Bytes of this process in memory: now (VmRSS) or at most (VmHWM)."""
+    """Returns this process's memory in bytes: now (VmRSS) or its peak (VmHWM)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{kind}:"):
             return int(line.split()[1]) * 1024
@@ -145,7 +145,7 @@ def resident(kind: str) -> int:
 
 
 def measure_loading(pair, folder, rank):
-    """Loads a rank, and notes its share and its peak above what was there before."""
+    """Loads a rank; records its share and the peak of additional memory."""
     from speclib.models.parallel import pipeline, tensor_parallel
 
     load = {"tensors": tensor_parallel.load, "stages": pipeline.load}
@@ -164,7 +164,7 @@ def measure_loading(pair, folder, rank):
 
 
 def load_small_ones() -> None:
-    """Brings what is loaded of libraries into memory: it is no part of a model."""
+    """Loads small models, so that libraries' own memory is not counted later."""
     for shape in (None, (7, 256, 4, 688)):
         fill(open_weights(to_load(found("zoo/target", shape=shape), "bfloat16")))
 
@@ -175,7 +175,7 @@ def say_done(message, pipe):
 
 @pytest.fixture(scope="module")
 def large_checkpoint(tmp_path_factory):
-    """Where a sharded checkpoint of that shape is."""
+    """The folder of a sharded checkpoint with that shape."""
     folder = tmp_path_factory.mktemp("large")
     spec = ModelSpec(model="zoo/target", shape=LARGE_SHAPE)
     large = hf.network(to_load(find(spec), "bfloat16"))
@@ -187,10 +187,10 @@ def large_checkpoint(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spread, kind", [("tensors", "stored"), ("stages", "dilated")])
-def test_a_rank_never_has_much_more_in_memory_than_its_share(
+def test_a_rank_never_uses_much_more_memory_than_its_share(
     tmp_path, large_checkpoint, spread, kind
 ):
-    """Half a gigabyte, on two ranks."""
+    """The checkpoint has half a gigabyte, on two ranks."""
     model = {"model": "zoo/target", "shape": LARGE_SHAPE, "spread": spread}
     if kind == "stored":
         model = {"model": large_checkpoint, "spread": spread}
@@ -215,14 +215,14 @@ def test_a_rank_never_has_much_more_in_memory_than_its_share(
 # -- missing and additional weights ----------------------------------------------------
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A checkpoint that is whole."""
+    """An undamaged checkpoint."""
     network("Qwen3", layers=LAYERS).save_pretrained(tmp_path)
     save_tokenizer(tmp_path, numbered_words())
     return tmp_path
 
 
 def change_weights(folder: Path, change: Callable[[dict], object]) -> None:
-    """Has ``change`` change the weights in ``folder``, by their names."""
+    """Applies ``change`` to the weights in ``folder``, a dictionary by name."""
     path = folder / "model.safetensors"
     weights = safetensors_torch.load_file(path)
     change(weights)
@@ -230,7 +230,7 @@ def change_weights(folder: Path, change: Callable[[dict], object]) -> None:
 
 
 def change_json(folder: Path, name: str, **changes) -> None:
-    """Changes keys of a file of ``folder``."""
+    """Changes keys of a JSON file in ``folder``."""
     path = folder / name
     keys = json.loads(path.read_text())
     path.write_text(json.dumps(keys | changes))
@@ -278,7 +278,7 @@ DAMAGES = [
 
 
 def fill_a_rank(spec: ModelSpec) -> None:
-    """Fills the network as a rank's, although no part was cut."""
+    """Fills the network as a rank's, although nothing was cut."""
     fill(open_weights(to_load(find(spec))))
 
 
@@ -298,11 +298,11 @@ EACH_DAMAGE += [(way, *DAMAGES[0]) for way in ("a rank's", "dilated")]
 
 
 @pytest.mark.parametrize("way, damage, says", EACH_DAMAGE)
-def test_weights_that_are_not_those_of_the_configuration_are_refused_by_name(
+def test_weights_that_do_not_match_the_configuration_are_refused_by_name(
     folder, way, damage, says
 ):
     spec = ModelSpec(model=str(folder))
-    WAYS[way](spec)  # as it was
+    WAYS[way](spec)  # the undamaged checkpoint loads
     damage(folder)
     with pytest.raises(BadValue, match=says) as caught:
         WAYS[way](spec)
@@ -312,8 +312,8 @@ def test_weights_that_are_not_those_of_the_configuration_are_refused_by_name(
     assert "Copy or download the checkpoint again, or give another" in message
 
 
-def test_an_expert_that_is_missing_is_refused(tmp_path):
-    """transformers makes one weight of all experts', so that none has this name."""
+def test_a_missing_expert_is_refused(tmp_path):
+    """transformers merges all experts' weights, so no parameter has this name."""
     random_network("MixtralConfig").save_pretrained(tmp_path)
     names = []
     with safetensors_torch.safe_open(tmp_path / "model.safetensors", "pt") as file:
@@ -325,7 +325,7 @@ def test_an_expert_that_is_missing_is_refused(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_buffers_of_old_checkpoints_are_no_weights(folder):
+def test_buffers_in_old_checkpoints_do_not_count_as_weights(folder):
     buffers = {
         "model.rotary_emb.inv_freq": torch.ones(4),
         "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4),
@@ -350,7 +350,7 @@ def test_tied_weights_may_be_stored_once_or_twice(tmp_path, stored_twice):
 
 
 def test_ranks_refuse_tied_weights_that_differ(tmp_path):
-    """transformers leaves them untied, and so does a model in one piece."""
+    """transformers leaves them untied, and so does an undivided model."""
     network(tie_word_embeddings=True).save_pretrained(tmp_path)
 
     def differ(weights):

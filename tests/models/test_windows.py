@@ -1,4 +1,4 @@
-"""Beyond a sliding window, a pass with a cache says what one without a cache says."""
+"""Beyond a sliding window, passes give the same rows with and without a cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from speclib.worlds.processes import Processes  # noqa: E402
 LONG = prompt(WINDOW + 20)
 ONE_KIND = ["MistralConfig", "MixtralConfig", "Phi3Config"]
 
-# Two ways of three nodes, and one of two: t -+- 4 - 6 - 8
+# Two paths of three nodes and one of two: t -+- 4 - 6 - 8
 #                                             +- 3 - 1 - 9
 #                                             +- 5 - 2
 NODES = (4, 6, 8, 3, 1, 9, 5, 2)
@@ -39,20 +39,20 @@ PARENTS = (-1, 0, 1, -1, 3, 4, -1, 6)
 
 @torch.inference_mode()
 def fresh(network, text) -> np.ndarray:
-    """What follows ``text``, by transformers' own pass without any cache."""
+    """Returns the row after ``text``, from transformers' pass without a cache."""
     logits = network(input_ids=torch.tensor([list(text)])).logits[0, -1, :].double()
     return torch.softmax(logits, -1).numpy()
 
 
 def fresh_tree(network, text, nodes, parents) -> np.ndarray:
-    """A row after the text and after each path of a tree, each by a separate pass."""
+    """Returns the rows after the text and after each path, each from its own pass."""
     rows = [fresh(network, path) for path in paths((*text, *nodes), parents)]
     return np.array(rows)
 
 
 @pytest.mark.parametrize("name", WITH_WINDOW)
 def test_in_these_networks_the_window_decides_what_comes_next(name):
-    """Else nothing below would notice a window that was ignored: it allows 1e-5."""
+    """Otherwise the tests below, which allow 1e-5, would miss an ignored window."""
     near = random_network(name)
     far = random_network(name, sliding_window=10 * WINDOW)
     difference = np.abs(fresh(near, LONG) - fresh(far, LONG)).max()
@@ -60,7 +60,7 @@ def test_in_these_networks_the_window_decides_what_comes_next(name):
 
 
 @pytest.mark.parametrize("name", WITH_WINDOW)
-def test_a_tree_beyond_the_window_says_what_its_paths_say(name):
+def test_a_tree_beyond_the_window_gives_its_paths_rows(name):
     network = random_network(name)
     expected = fresh_tree(network, LONG, NODES, PARENTS)
     model = HFModel(network, VOCAB)
@@ -75,7 +75,7 @@ def test_a_tree_beyond_the_window_says_what_its_paths_say(name):
 
 
 @pytest.mark.parametrize("name", WITH_WINDOW)
-def test_a_tree_that_is_drafted_level_by_level_says_what_its_paths_say(name):
+def test_a_tree_drafted_level_by_level_gives_its_paths_rows(name):
     network = random_network(name)
     model = HFModel(network, VOCAB)
     model.rows(LONG, 0, PLAIN)
@@ -88,7 +88,7 @@ def test_a_tree_that_is_drafted_level_by_level_says_what_its_paths_say(name):
 
 
 @pytest.mark.parametrize("name", ["MistralConfig", "Gemma3TextConfig"])
-def test_a_rejection_may_go_back_to_before_the_window(name):
+def test_a_rejection_may_return_to_before_the_window(name):
     """Any sequence of texts, as in test_hf, but longer than the window."""
     network = random_network(name)
     model = HFModel(network, VOCAB)
@@ -103,7 +103,7 @@ def test_a_rejection_may_go_back_to_before_the_window(name):
 
 
 @pytest.mark.parametrize("name", WITH_WINDOW)
-def test_the_windows_of_a_configuration_are_those_of_transformers_own_cache(name):
+def test_a_configurations_windows_equal_those_of_transformers_cache(name):
     config = random_network(name).config
     windows = attention_windows(config)
     assert set(windows.values()) <= {None, WINDOW}
@@ -115,7 +115,7 @@ def test_the_windows_of_a_configuration_are_those_of_transformers_own_cache(name
     assert all(has_window) == (name in ONE_KIND)
 
 
-def test_a_pass_reads_what_transformers_own_layer_shows_it_also_after_a_rejection():
+def test_a_pass_reads_what_transformers_layer_shows_even_after_a_rejection():
     torch.manual_seed(0)
     keys, values = torch.randn(2, 1, 2, 400, 8)
     ours, length = WindowLayer(WINDOW), 0
@@ -130,7 +130,7 @@ def test_a_pass_reads_what_transformers_own_layer_shows_it_also_after_a_rejectio
             assert torch.equal(shown, expected)
         length = end
 
-    # Back to before what the window shows; theirs would have to read the text again.
+    # Back to before the window; theirs would have to read the text again.
     length = 90
     ours.crop(length - ours.get_seq_length())
     ours.first_position = length
@@ -145,9 +145,7 @@ def test_a_pass_reads_what_transformers_own_layer_shows_it_also_after_a_rejectio
 @pytest.mark.parametrize(
     "name, spread", [("MistralConfig", "tensors"), ("Gemma3TextConfig", "stages")]
 )
-def test_ranks_beyond_the_window_say_what_the_whole_network_says(
-    tmp_path, name, spread
-):
+def test_beyond_the_window_ranks_give_the_whole_networks_rows(tmp_path, name, spread):
     network = random_network(name)
     pair = pair_over_ranks(tmp_path, 2, spread, "target")
     network.save_pretrained(tmp_path)
@@ -163,7 +161,7 @@ def test_ranks_beyond_the_window_say_what_the_whole_network_says(
 
 
 @pytest.mark.slow
-def test_a_cache_beyond_the_window_moves_between_replicas(tmp_path):
+def test_a_cache_longer_than_the_window_can_move_between_replicas(tmp_path):
     network = random_network("Gemma2Config")
     pair = pair_over_ranks(tmp_path, 2, "replicas", "draft")
     network.save_pretrained(tmp_path)

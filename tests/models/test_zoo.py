@@ -1,4 +1,4 @@
-"""The embedded checkpoints are whole, load, and are as good as their cards say."""
+"""The embedded checkpoints are intact, load, and are as good as their cards say."""
 
 import hashlib
 import json
@@ -72,7 +72,7 @@ def test_every_file_has_its_checksum_and_no_checksum_lacks_its_file():
 
 @pytest.fixture
 def own_zoo(tmp_path, monkeypatch):
-    """A zoo with one whole checkpoint in it, which a test may damage."""
+    """A zoo with one intact checkpoint, which a test may damage."""
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
     monkeypatch.setattr(zoo, "CHECKSUMS", tmp_path / "SHA256SUMS")
     shutil.copytree(MODELS / "draft-qwen", tmp_path / "draft-qwen")
@@ -81,7 +81,7 @@ def own_zoo(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_one_byte_that_differs_in_any_file_of_a_checkpoint_is_found(own_zoo, name):
+def test_a_single_changed_byte_in_any_file_of_a_checkpoint_is_found(own_zoo, name):
     path = own_zoo / "draft-qwen" / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -98,7 +98,7 @@ def test_weights_without_a_checksum_are_refused(own_zoo):
 
 # -- architectures ---------------------------------------------------------------------
 @pytest.mark.parametrize("name", NAMES)
-def test_a_checkpoint_is_stored_in_bfloat16_and_has_the_shape_of_its_card(name):
+def test_a_checkpoint_is_stored_in_bfloat16_with_the_shape_on_its_card(name):
     model = load(name, dtype="auto")
     assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
     config, card = model.config, cards.read(name)
@@ -136,10 +136,7 @@ def test_all_models_share_one_tokenizer(name):
 # -- quality ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def outputs(targets, writer):
-    """Target -> task -> (four prompts, what it writes after them).
-
-    It writes after all of them at once, which takes half as long.
-    """
+    """Target -> task -> (four prompts, their outputs); a batch takes half as long."""
     prompts_of, all_prompts = {}, []
     for task in TASKS:
         prompts = [writer.prompt(question) for question in corpus.shipped(task, 4)]
@@ -157,9 +154,9 @@ def outputs(targets, writer):
 
 @pytest.fixture(scope="module")
 def agreements(outputs):
-    """Draft -> how often it agrees with its teacher over all tasks.
+    """Draft -> its rate of agreement with its teacher over all tasks.
 
-    The first 96 tokens of each output are compared: about 1,500 positions.
+    The first 96 tokens of each output are compared, about 1,500 positions in all.
     """
     result = {}
     for name in DRAFTS:
@@ -177,7 +174,7 @@ def agreements(outputs):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAFTS)
 def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
-    """0.06 is more than four deviations for the best draft, three for the worst."""
+    """0.06 exceeds four standard deviations for the best draft, three for the worst."""
     counts, stated = agreements[name], cards.read(name)["acceptance"]
     assert counts.total > 1000
     mean = sum(stated[task] for task in TASKS) / len(TASKS)
@@ -186,7 +183,7 @@ def test_a_draft_agrees_with_the_target_as_its_card_says(agreements, name):
 
 @pytest.mark.slow
 def test_the_head_agrees_with_the_target_as_its_card_says(targets, outputs):
-    """0.06 is more than three deviations. It reads the target's own features."""
+    """0.06 exceeds three standard deviations. The head reads the target's features."""
     target = targets["target"]
     head = eagle_head.read(target, MODELS / "target")
     model = distil.FirstDrafts(target, head)
@@ -204,7 +201,7 @@ def test_the_head_agrees_with_the_target_as_its_card_says(targets, outputs):
 
 @pytest.mark.slow
 def test_the_drafts_are_a_ladder_of_acceptance(agreements):
-    """Aims 0.95, 0.85 and 0.7 over all tasks, and one more between the first two."""
+    """The aims are 0.95, 0.85 and 0.7 over all tasks, and one between the first two."""
     by_agreement = sorted(LADDER, key=lambda name: agreements[name].same, reverse=True)
     assert by_agreement == LADDER
     overall = [cards.read(name)["acceptance"]["overall"] for name in LADDER]
