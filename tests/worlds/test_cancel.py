@@ -1,4 +1,4 @@
-"""Cancelling: unwanted operations end soon, are counted, and do no harm."""
+"""Cancelled operations end soon, are counted, and affect nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOY = speclib.load_pair("toy")
 
 
 class After:
-    """Says no ``count`` times, then yes."""
+    """Returns False ``count`` times, then True."""
 
     def __init__(self, count: int):
         self.count = count
@@ -40,12 +40,12 @@ class After:
 
 
 def rows_as_they_are(rows):
-    """What a worker leaves of an operation's rows."""
+    """Returns an operation's rows as a worker sends them, here unchanged."""
     return rows
 
 
 def question(operation) -> performer.Question:
-    """What a worker is asked: an operation on the first token, at temperature 1."""
+    """Returns a question to a worker: an operation after BOS, at temperature 1."""
     request = DecodingRun(-1, Coins(), Sampler(1.0))
     text = TextSender().pack(Text([BOS], 1))
     return performer.Question(operation, text, request)
@@ -65,7 +65,7 @@ def target():
     )
 
 
-def test_a_pass_stopped_before_any_layer_leaves_no_mark_on_later_logits(target):
+def test_a_pass_stopped_before_any_layer_does_not_change_later_logits(target):
     layers = target.network.config.num_hidden_layers
     assert layers > 1
     first = tuple(range(3, 11))  # eight tokens
@@ -79,7 +79,7 @@ def test_a_pass_stopped_before_any_layer_leaves_no_mark_on_later_logits(target):
         return target.logits
 
     def logits_after_a_stop(text, unwanted, layer: int):
-        """A pass over ``unwanted`` is stopped before ``layer``; then ``text``."""
+        """Returns ``text``'s logits after a pass was stopped before ``layer``."""
         target.reset()
         target.rows(first, 0, Sampler())
 
@@ -100,25 +100,23 @@ def test_a_pass_stopped_before_any_layer_leaves_no_mark_on_later_logits(target):
             np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_stopped_drafting_keeps_the_tokens_it_has_and_says_how_much_it_fed(target):
+def test_stopped_drafting_keeps_its_tokens_and_reports_how_many_were_fed(target):
     from speclib.operations.operation import perform
 
     layers = target.network.config.num_hidden_layers
     op, request = Propose((3, 4, 5), 6), DecodingRun(-1, Coins(), Sampler())
     whole = perform(op, target, request).output.small
     target.reset()
-    target.stopped = After(2 * layers + 1)  # in the first layer but one of pass three
+    target.stopped = After(2 * layers + 1)  # after the first layer of pass three
     done = perform(op, target, request)
     target.stopped = bool
     assert done.output.small == whole[:2]
     assert (done.kept, done.fed) == (0, 4)
 
 
-# -- what a trace shows ----------------------------------------------------------------
-def test_cancelled_drafting_shows_the_passes_that_were_over():
-    """A draft pass takes 1/4 of the target's: when that ends, four are over, and
-    the last one's token was not fed.
-    """
+# -- traces ----------------------------------------------------------------------------
+def test_cancelled_drafting_shows_its_finished_passes():
+    """Four draft passes end with the target's pass; the fourth token was not fed."""
     models = {"draft": Toy(0.9), "target": Toy()}
     world = begin(Virtual(models, Latency.ratio(4), cancel="immediate"))
     drafting = world.draft.propose(world.text, 8)
@@ -134,8 +132,8 @@ def test_cancelled_drafting_shows_the_passes_that_were_over():
 
 
 @pytest.mark.parametrize("device", ["draft", "target"])
-def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(device):
-    """An operation that is stopped at once would otherwise last an hour."""
+def test_a_cancelled_emulated_operation_ends_at_once_or_after_its_full_time(device):
+    """The operation that is stopped at once would otherwise last an hour."""
     for policy, seconds in (("immediate", 3600.0), ("after-op", 0.1)):
         latency = Latency.ratio(4, seconds)
         with Processes(TOY, emulate=latency, cancel=policy) as world:
@@ -151,8 +149,8 @@ def test_an_emulated_operation_ends_when_it_is_cancelled_or_only_at_its_end(devi
             assert isinstance(future.error, Cancelled) == (policy == "immediate")
 
 
-def test_among_processes_cancelled_drafting_shows_the_passes_that_were_over():
-    """Whatever its progress when the target's pass ended."""
+def test_in_processes_cancelled_drafting_shows_its_finished_passes():
+    """However far drafting was when the target's pass ended."""
     with Processes(TOY, emulate=Latency.ratio(4, 0.4), cancel="immediate") as world:
         drafting = begin(world).draft.propose(world.text, 40)
         world.wait(world.target.score(world.text))
@@ -165,8 +163,8 @@ def test_among_processes_cancelled_drafting_shows_the_passes_that_were_over():
 # -- the next operation ----------------------------------------------------------------
 
 
-def test_a_stop_that_comes_too_late_stops_nothing():
-    """A worker's loop, on a thread: STOP comes after the answer that it was to stop."""
+def test_a_stop_that_arrives_too_late_stops_nothing():
+    """A worker's loop in a thread receives STOP after it has answered."""
     ours, theirs = Pipe()
     spec = DeviceSpec("target", "target", 0, "auto")
     serving = threading.Thread(

@@ -1,7 +1,7 @@
-"""Devices in a Ray cluster: the tokens of one machine, and no loss that goes unnoticed.
+"""A Ray cluster gives the same tokens as one machine, and notices every loss.
 
-The cluster has three nodes of one processor each, all on this machine. What every
-method does there, and at which points a node may be lost: ``test_cluster_losses``.
+The cluster has three nodes with one processor each, all on this machine.
+``test_cluster_losses`` tests every method, and losses at many points.
 """
 
 import os
@@ -36,9 +36,9 @@ SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 PROMPT = "def add(a, b):\n"
 
 
-# -- worlds that tests share -----------------------------------------------------------
+# -- shared worlds ---------------------------------------------------------------------
 class OpenWorld:
-    """The one open world: two at once do not fit into the cluster.
+    """The only open world, because the cluster has no room for two.
 
     Consecutive tests that need the same world share it, so they are placed next to each
     other.
@@ -49,7 +49,7 @@ class OpenWorld:
         self._world: Cluster | None = None
 
     def get(self, name: str, open_it: Callable[[], Cluster]) -> Cluster:
-        """The world called ``name``; closes another one that is open."""
+        """Returns the world called ``name``; closes any other open world."""
         if self._world is None or name != self._name:
             self.close()
             self._world = open_it()
@@ -71,13 +71,13 @@ def opened(ray_nodes) -> Iterator[OpenWorld]:
 
 @pytest.fixture
 def world(opened):
-    """Toys on a node each; one node is free."""
+    """Toys with one node each; one node is free."""
     return opened.get("toys", lambda: Cluster(TOY, timeout=60))
 
 
 @pytest.fixture
 def slow(opened):
-    """Toys that take 0.05 and 0.2 s for a pass, with two targets: no node is free."""
+    """Toys with passes of 0.05 and 0.2 s, and two targets: no node is free."""
     latency = Latency.ratio(4, 0.2)
     return opened.get(
         "slow toys",
@@ -94,7 +94,7 @@ def large(opened):
 
 @pytest.fixture
 def free_cluster(ray_nodes, opened):
-    """The cluster with all of its places free."""
+    """The cluster without an open world."""
     opened.close()
     return ray_nodes
 
@@ -104,7 +104,7 @@ def settings_of(method: str) -> dict:
 
 
 def pid_of(world: Cluster, device: str) -> int:
-    """The process of a device; all nodes are on this machine."""
+    """Returns the process id of a device; all nodes are on this machine."""
     (pid,) = world.processes[device]
     return pid
 
@@ -133,8 +133,8 @@ def test_each_device_has_its_own_node_and_the_trace_names_it(world):
     assert set(meta["nodes"].values()) <= {"one", "two", "three"}
 
 
-def test_clocks_of_one_machine_are_found_to_agree_within_the_error_stated(world):
-    """All nodes are on this machine, so that their clocks are one and the same."""
+def test_clocks_of_one_machine_agree_within_the_stated_error(world):
+    """All nodes are on this machine and so share a clock."""
     trace = speclib.decode("x", world=world, method="pearl", gamma=3).trace
     for name, reading in world.clocks.items():
         error = trace.meta["clock_error"][name]
@@ -142,7 +142,7 @@ def test_clocks_of_one_machine_are_found_to_agree_within_the_error_stated(world)
         assert 0 < reading.error <= error < on_this_machine(0.05)
 
 
-def test_an_operation_lies_between_its_question_and_its_answer(world):
+def test_an_operation_runs_between_its_question_and_its_answer(world):
     trace = speclib.decode("x", world=world, method="pearl", gamma=3).trace
     assert len(trace.operations) > 20
     for event in trace.operations:
@@ -155,8 +155,8 @@ def test_an_operation_lies_between_its_question_and_its_answer(world):
 
 
 # -- a process that is lost ------------------------------------------------------------
-def test_a_killed_process_is_named_and_the_next_request_has_a_new_one(world):
-    """Its end is noticed: after the world's patience it would be said to hang."""
+def test_a_killed_process_is_named_and_replaced_for_the_next_request(world):
+    """Its end is noticed; after a timeout, the error would say that it hung."""
     os.kill(pid_of(world, "draft"), signal.SIGKILL)
     with pytest.raises(DeviceLost, match="'draft' of pair 'toy' was lost: its"):
         speclib.decode("x", world=world, method="speculative", gamma=3)
@@ -164,8 +164,8 @@ def test_a_killed_process_is_named_and_the_next_request_has_a_new_one(world):
     assert len(again.tokens) == 64
 
 
-def test_a_process_that_hangs_is_given_up(world, monkeypatch):
-    """The wall clock is the point: the process lives, and says nothing for a second."""
+def test_a_process_that_hangs_is_abandoned(world, monkeypatch):
+    """This needs wall-clock time: a live process does not answer for a second."""
     monkeypatch.setattr(world, "timeout", 1)
     victim = pid_of(world, "target")
     os.kill(victim, signal.SIGSTOP)
@@ -174,7 +174,7 @@ def test_a_process_that_hangs_is_given_up(world, monkeypatch):
     assert gone([victim])
 
 
-def test_nothing_is_left_of_a_world_that_is_closed(world, opened):
+def test_closing_a_world_leaves_no_process_behind(world, opened):
     draft = pid_of(world, "draft")
     assert alive(draft)
     opened.close()
@@ -185,17 +185,17 @@ def test_nothing_is_left_of_a_world_that_is_closed(world, opened):
 
 
 def test_an_unwanted_operation_is_stopped(slow):
-    """DSI's draft writes eight tokens at a time; its target contradicts it sooner."""
+    """DSI's draft writes eight tokens at a time; its target rejects one sooner."""
     asked = {"method": "dsi", "lookahead": 8, "max_new_tokens": 30}
     trace = speclib.decode("x", world=slow, **asked).trace
     stopped = [event for event in trace.operations if event.cancelled]
     assert stopped
-    # One that was told to stop as it wrote its last token has written all eight.
+    # A draft stopped while it writes its last token has written all eight.
     assert min(len(event.tokens) for event in stopped) < 8
 
 
-def test_an_interrupt_ends_the_request_and_the_world_serves_the_next(slow):
-    """It comes after the first tokens, when a target pass of 0.2 s is under way."""
+def test_after_an_interrupt_the_world_serves_the_next_request(slow):
+    """The interrupt comes after the first tokens, during a target pass of 0.2 s."""
     timers: list[threading.Timer] = []
 
     def interrupt_soon(_) -> None:
@@ -219,9 +219,9 @@ def test_an_interrupt_ends_the_request_and_the_world_serves_the_next(slow):
 
 # -- a node that dies ------------------------------------------------------------------
 class Victim:
-    """The node of one of several devices, which dies when the first tokens are written.
+    """The node of one of ``devices``, which dies when the first tokens are written.
 
-    The first node, by which this process has joined, is none.
+    The node through which this process joined the cluster is never chosen.
     """
 
     def __init__(self, nodes: RayNodes, world: Cluster, devices: list[str]):
@@ -239,7 +239,7 @@ class Victim:
 
 @pytest.fixture
 def nodes(ray_nodes):
-    """The nodes; those that die in a test are replaced for the next one."""
+    """The nodes; a node that dies in a test is replaced for the next test."""
     yield ray_nodes
     ray_nodes.add_missing()
 
@@ -270,8 +270,8 @@ def virtual_world():
 
 
 @pytest.mark.parametrize("sampler", [Sampler(1.0), Sampler(1.0, top_k=3)])
-def test_rows_come_as_plain_arrays(large, sampler):
-    """Also where only three numbers of each were sent."""
+def test_rows_arrive_as_plain_arrays(large, sampler):
+    """Also if only three numbers of each row were sent."""
     large.begin((1,), sampler=sampler, coins=Coins(3), limit=4)
     rows = large.wait(large.target.score((1, 2, 3), last=2))
     large.end()
@@ -288,15 +288,15 @@ def test_rows_come_as_plain_arrays(large, sampler):
 
 @pytest.fixture
 def large_node(free_cluster):
-    """One more, with two processors."""
+    """Adds a node with two processors."""
     free_cluster.add("large", processors=2)
     yield "large"
     free_cluster.kill("large")
-    free_cluster.add_missing()  # waits until Ray counts it no more
+    free_cluster.add_missing()  # waits until Ray no longer counts the large node
 
 
 def test_the_ranks_of_a_device_are_on_one_node(large_node):
-    """They write what the same models write in one piece in this process."""
+    """They write what the undivided models write in this process."""
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["core:0"], "target": ["core:0", "core:1"]}
     in_parts = speclib.pair(target, SMALL["draft"], place=place)
@@ -314,9 +314,9 @@ def test_the_ranks_of_a_device_are_on_one_node(large_node):
     assert len(result.tokens) == 24
 
 
-# -- what cannot be --------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------
 def test_a_pair_that_needs_more_than_the_cluster_has_is_refused_at_once(free_cluster):
-    """Waiting would end with another error, a DeviceLost, after minutes."""
+    """Waiting would end minutes later, with a DeviceLost."""
     with pytest.raises(BadValue, match=r"needs 4 CPU .*3 node\(s\).* have 1 CPU; 1"):
         Cluster(TOY, servers=3)
     two_threads = TOY.model_copy(update={"place": Place(threads=2)})
@@ -329,6 +329,6 @@ def test_a_process_can_be_in_one_cluster_only(opened):
         Cluster(TOY, address="10.0.0.1:1")
 
 
-def test_devices_that_draft_and_target_share_stay_on_one_machine(free_cluster):
+def test_devices_shared_by_draft_and_target_must_be_on_one_machine(free_cluster):
     with pytest.raises(BadValue, match="share devices"):
         Cluster(TOY, emulate=Latency.ratio(4).sharing(2))

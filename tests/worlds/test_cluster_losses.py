@@ -1,7 +1,7 @@
-"""What is lost in a cluster is noticed, named and replaced: tried at many points.
+"""A cluster notices, names and replaces what it loses, wherever the loss occurs.
 
-Nodes and processes are a stand-in's, which die in a given operation. That they die so
-in a real cluster is tried once for each way to go on, in ``test_cluster``.
+Nodes and processes are simulated, and die in a given operation. ``test_cluster`` tries
+each outcome once in a real cluster.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ LARGE = speclib.pair(
     {"model": "toy", "vocab": 30_000}, {"model": "toy", "vocab": 30_000, "alpha": 0.8}
 )
 NAMES = ("one", "two", "three", "four")
-SWIFT = Latency.ratio(4, 0.02)  # so that both of DSI's targets have work all the time
+SWIFT = Latency.ratio(4, 0.02)  # keeps both of DSI's targets busy
 
 
 @pytest.fixture
 def ray(monkeypatch) -> Iterator[StandInForRay]:
-    """Four nodes of one processor each, which are names."""
+    """Four simulated nodes with one processor each."""
     stand_in = StandInForRay(NAMES)
     stand_in.install(monkeypatch)
     yield stand_in
@@ -47,7 +47,7 @@ def on_virtual_clock(pair, **asked) -> tuple[int, ...]:
         return speclib.decode("x", world=world, **asked).tokens
 
 
-def test_a_cluster_is_a_world_that_is_asked_for_by_name(ray):
+def test_a_cluster_world_is_opened_by_name(ray):
     asked = request("pearl", max_new_tokens=12)
     written = speclib.decode("x", pair=TOY, world="cluster", **asked)
     assert written.tokens == on_virtual_clock(TOY, **asked)
@@ -66,8 +66,8 @@ def test_every_method_gives_the_tokens_of_the_virtual_clock(ray, method, tempera
 
 
 @pytest.mark.parametrize("method", ["speculative", "pearl", "dsi", "tree", "ssd"])
-def test_with_large_rows_a_method_gives_its_tokens(ray, method):
-    """At temperature 1; a row has 30,000 tokens."""
+def test_large_rows_do_not_change_a_methods_tokens(ray, method):
+    """At temperature 1, with a vocabulary of 30,000."""
     asked = request(method, temperature=1.0, max_new_tokens=16)
     with Cluster(LARGE) as world:
         written = speclib.decode("x", world=world, **asked).tokens
@@ -128,8 +128,8 @@ def test_dsi_names_a_node_if_no_server_is_left(ray):
 # -- a process that dies or hangs ------------------------------------------------------
 
 
-def test_a_model_that_is_not_built_in_time_is_not_called_a_lack_of_resources(ray):
-    """It has its place, and begins to build."""
+def test_the_error_for_a_slow_build_does_not_blame_a_lack_of_resources(ray):
+    """The device has its node and is building its model."""
     ray.starts_silent_actors = True
     with pytest.raises(DeviceLost, match="no answer in 0.01 s; it was stopped"):
         Cluster(TOY, start_timeout=0.01)

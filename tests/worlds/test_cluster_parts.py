@@ -1,4 +1,4 @@
-"""The parts of a cluster, tested without one: clocks, actors, addresses, places."""
+"""Clocks, actors, addresses and places, tested without a cluster."""
 
 import socket
 
@@ -21,8 +21,8 @@ SMALL = {"target": "zoo/target", "draft": "zoo/draft-good"}
 # -- clocks ----------------------------------------------------------------------------
 @pytest.mark.parametrize("ahead", [-500.0, 0.0, 3e5])
 @pytest.mark.parametrize("way_there", [0.0, 0.25, 1.0])
-def test_another_clock_is_at_most_as_far_off_as_the_reading_says(ahead, way_there):
-    """Whatever share of the round trip the way there takes."""
+def test_another_clock_is_off_by_at_most_the_stated_error(ahead, way_there):
+    """However the round trip is divided between the two directions."""
 
     our_time = 100.0
 
@@ -52,7 +52,7 @@ def test_a_more_precise_clock_reading_wins_and_old_ones_lose_precision():
 
 # -- stopping --------------------------------------------------------------------------
 class WhetherStopped:
-    """Its device says of each operation whether STOP had come."""
+    """Builds a device whose operations report whether STOP had arrived."""
 
     size = 1
 
@@ -76,13 +76,13 @@ class OnNode:
         return "number-of-one"
 
 
-def test_a_stop_that_comes_too_late_stops_nothing_else(actor):
+def test_a_stop_that_arrives_too_late_stops_no_other_operation(actor):
     assert actor.perform(1, Question(None, None, None)) is False
     actor.stop(1)
     assert actor.perform(2, Question(None, None, None)) is False
 
 
-def test_a_stop_that_overtakes_its_question_stops_it(actor):
+def test_a_stop_that_overtakes_its_question_still_stops_it(actor):
     actor.stop(1)
     assert actor.perform(1, Question(None, None, None)) is True
     assert actor.perform(2, Question(None, None, None)) is False
@@ -91,11 +91,11 @@ def test_a_stop_that_overtakes_its_question_stops_it(actor):
 # -- addresses -------------------------------------------------------------------------
 @pytest.fixture
 def no_connection(monkeypatch):
-    """As in a process that has not joined a cluster."""
+    """A process that has not joined a cluster; asking Ray is an error."""
     monkeypatch.setattr(nodes.ray, "is_initialized", lambda: False)
 
     def refuse(*_, **__):
-        raise AssertionError("Ray was asked, and would wait long in vain")
+        raise AssertionError("Ray was asked and would wait in vain")
 
     monkeypatch.setattr(nodes.ray, "init", refuse)
 
@@ -112,9 +112,7 @@ def test_a_cluster_that_does_not_answer_is_reported_at_once(no_connection):
         nodes.join(address)
 
 
-def test_a_cluster_of_this_machine_that_is_gone_is_reported_at_once(
-    no_connection, monkeypatch
-):
+def test_a_local_cluster_that_is_gone_is_reported_at_once(no_connection, monkeypatch):
     address = f"127.0.0.1:{closed_port()}"
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(nodes, "read_ray_address", lambda: address)
@@ -129,7 +127,7 @@ def test_a_malformed_address_is_refused(no_connection, address):
 
 
 # -- places ----------------------------------------------------------------------------
-def test_each_rank_asks_for_a_gpu_and_sees_it_as_the_first():
+def test_each_rank_requests_a_gpu_and_sees_it_as_the_first():
     target = {"model": "zoo/target", "spread": "tensors"}
     place = {"draft": ["cuda:0"], "target": ["cuda:1", "cuda:2"]}
     pair = speclib.pair(target, SMALL["draft"], place=place)
@@ -158,11 +156,11 @@ THREE = {"target": ["core:1"], "servers": [["core:2"], ["core:3"]]}
         ({"target": ["cuda:2", "cuda:3"]}, 0, False, ("cuda:0", "cuda:1")),
         ({"target": ["core:1", "cuda:3"]}, 0, False, ("core:1", "cuda:0")),
         (THREE, 2, False, ("core:3",)),
-        ({"target": ["cuda:1"]}, 2, False, ("cuda:0",)),  # which one, Ray says
+        ({"target": ["cuda:1"]}, 2, False, ("cuda:0",)),  # Ray chooses which one
         ({"target": ["cuda:1"]}, 0, True, ("cpu",)),
     ],
 )
-def test_a_process_counts_the_gpus_that_it_was_given(place, target, is_emulated, seen):
+def test_a_process_counts_the_gpus_assigned_to_it(place, target, is_emulated, seen):
     pair = speclib.pair(**SMALL, place={"draft": ["core:0"], **place})
     own = nodes.as_seen_by_actor(
         pair, pair.place, "target", target, is_emulated=is_emulated
@@ -170,7 +168,7 @@ def test_a_process_counts_the_gpus_that_it_was_given(place, target, is_emulated,
     assert own.place.of("target", target) == seen
 
 
-def test_gpus_that_draft_and_target_share_are_refused():
+def test_gpus_shared_by_draft_and_target_are_refused():
     place = {"draft": ["cuda:0"], "target": ["cuda:0", "cuda:1"]}
     pair = speclib.pair(**SMALL, place=place)
     with pytest.raises(BadValue, match="share cuda:0, but in a cluster each"):
@@ -187,19 +185,19 @@ DEVICES = [("draft", "draft", 0), ("target", "target", 0)]
 
 
 def needs(monkeypatch, *cpus: int):
-    """What the split pair needs on nodes with these numbers of CPUs."""
+    """Returns what the split pair needs on nodes with these CPU counts."""
     listed = [{"Alive": True, "Resources": {"CPU": float(n)}} for n in cpus]
     listed.append({"Alive": False, "Resources": {"CPU": 64.0}})
     monkeypatch.setattr(nodes.ray, "nodes", lambda: listed)
     return nodes.needs_of(PARTED, PARTED.place, DEVICES, is_emulated=False)
 
 
-def test_a_device_is_on_one_node_and_the_largest_comes_first(monkeypatch):
+def test_a_device_needs_a_single_node_and_the_largest_is_placed_first(monkeypatch):
     for cpus in ((3,), (2, 1), (1, 2), (4, 4)):
         assert list(needs(monkeypatch, *cpus)) == ["target", "draft"]
 
 
 @pytest.mark.parametrize("cpus", [(), (1,), (2,), (1, 1), (1, 1, 1)])
-def test_nodes_without_resources_for_all_are_too_small(monkeypatch, cpus):
+def test_nodes_without_resources_for_every_device_are_refused(monkeypatch, cpus):
     with pytest.raises(BadValue, match="needs 3 CPU .*target: 2 CPU.*on one node"):
         needs(monkeypatch, *cpus)

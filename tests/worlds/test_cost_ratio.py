@@ -1,4 +1,4 @@
-"""c is timed by a handful of passes, once in a world, and says how sure it is."""
+"""Each world times c once, with a few passes, and states its uncertainty."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from speclib.worlds.processes import Processes
 TOY = speclib.load_pair("toy")
 
 
-# -- durations that are known ----------------------------------------------------------
+# -- known durations -------------------------------------------------------------------
 class Passes:
-    """Passes of known durations about c and 1; the first one takes ten times as long.
+    """Passes that take about c and 1; the first takes ten times as long.
 
     ``noise``: the standard deviation of a duration's logarithm.
     """
@@ -44,7 +44,7 @@ class Passes:
 @pytest.mark.parametrize("c", [1.2, 3.98, 5.4])
 @pytest.mark.parametrize("noise", [0.02, 0.2])
 def test_the_true_ratio_lies_between_the_extremes_in_95_of_100_measurements(c, noise):
-    """At 97 %, fewer than 375 of 400 would hold it with a chance of 0.02 %."""
+    """With 97 % coverage, fewer than 375 hits in 400 have probability 0.02 %."""
     holds = 0
     for seed in range(400):
         ratio = Passes(c, noise, seed).measure()
@@ -61,7 +61,7 @@ def test_c_is_the_median_of_the_trials_and_the_first_one_does_not_count():
 
 
 @pytest.mark.parametrize("c, drafted", [(0.3, 1), (4.6, 5), (7.0, 7), (90.0, 32)])
-def test_as_many_drafts_are_timed_as_fit_into_a_target_pass(c, drafted):
+def test_the_drafts_timed_are_those_that_fit_into_a_target_pass(c, drafted):
     passes = Passes(c)
     passes.measure()
     assert passes.drafted[2:] == [drafted] * TRIALS
@@ -77,7 +77,7 @@ def test_a_disturbed_trial_moves_the_interval_but_not_c():
 # -- in a world ------------------------------------------------------------------------
 @pytest.fixture
 def timed(monkeypatch) -> list[CostRatio]:
-    """Worlds "time" these ratios one after the other; returns those timed so far."""
+    """Worlds "time" prepared ratios in turn; returns those timed so far."""
     ratios = [CostRatio(c, c - 0.1, c + 0.1, 6, 0.05) for c in (4.2, 7.2)]
     taken: list[CostRatio] = []
 
@@ -109,7 +109,7 @@ def test_real_passes_are_timed_concurrently():
         assert world.cost_ratio is ratio
 
 
-def test_a_clock_with_given_durations_knows_c():
+def test_with_given_durations_c_needs_no_timing():
     for world in ("virtual", "emulated"):
         result = speclib.decode("x", pair=TOY, world=world, max_new_tokens=4)
         assert result.cost_ratio == CostRatio.known(result.cost_ratio.value)
@@ -117,13 +117,13 @@ def test_a_clock_with_given_durations_knows_c():
     assert str(CostRatio.known(5.0)) == "c = 5"
 
 
-def test_a_draft_length_that_was_given_needs_no_c(timed):
+def test_a_given_draft_length_needs_no_c(timed):
     result = speclib.decode("x", pair=TOY, gamma=3, max_new_tokens=4)
     assert result.cost_ratio is None
     assert not timed
 
 
 @pytest.mark.parametrize("c", [0.2, 2.5, 3.5, 2.5001])
-def test_the_draft_length_is_c_rounded_as_numbers_are_and_halves_to_the_even(c):
-    """As in IEEE 754, in Python's round and numpy's; never below 1."""
+def test_the_draft_length_is_c_rounded_with_halves_to_even(c):
+    """As in IEEE 754, Python's round and numpy's, but never below 1."""
     assert gamma_at("auto", c) == max(1, int(np.rint(c)))

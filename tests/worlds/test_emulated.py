@@ -1,4 +1,4 @@
-"""Emulated devices: real processes and messages, the durations of a latency file."""
+"""Emulated devices are real processes with the durations of a latency file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def emulated():
 
 
 def decisions(trace: Trace) -> list[tuple]:
-    """All operations in the order of submission, without their times."""
+    """Returns all operations in order of submission, without their times."""
     events = sorted(trace.events, key=lambda event: event.id)
     return [
         (
@@ -45,23 +45,23 @@ def decisions(trace: Trace) -> list[tuple]:
     ]
 
 
-def test_emulated_tokens_and_decisions_are_those_of_the_virtual_clock(case, emulated):
+def test_emulation_makes_the_virtual_clocks_tokens_and_decisions(case, emulated):
     for settings in case.at(3):
         how = {"pair": TOY, "method": case.name, "max_new_tokens": 16, **settings}
         ours = speclib.decode("x", world=emulated, **how)
         virtual = speclib.decode("x", world="virtual", **how)
         assert ours.tokens == virtual.tokens
-        if case.name != "dsi":  # whose decisions depend on what comes first
+        if case.name != "dsi":  # its decisions depend on the order of events
             assert decisions(ours.trace) == decisions(virtual.trace)
         assert {event.clock for event in ours.trace.events} == {"emulated"}
         assert_no_operation_is_too_short(ours.trace)
 
 
 def assert_no_operation_is_too_short(trace: Trace) -> None:
-    """Every operation lasts at least as long as its latency."""
+    """Asserts that every operation lasts at least as long as its latency."""
     for event in trace.operations:
         if event.fed == 0 and not event.tokens:
-            continue  # nothing was left to draft
+            continue  # there was nothing left to draft
         passes = len(event.tokens) if event.op == "propose" else 1
         if event.kept == 0:
             passes -= 1  # the prefill takes no time
@@ -70,7 +70,7 @@ def assert_no_operation_is_too_short(trace: Trace) -> None:
 
 
 class SlowToy(Toy):
-    """A toy whose passes take ``seconds`` each of a clock that the test moves."""
+    """A toy whose passes each take ``seconds`` on a clock that the test controls."""
 
     def __init__(self, clock: HandClock, seconds: float):
         super().__init__(alpha=None)
@@ -83,7 +83,7 @@ class SlowToy(Toy):
 
 
 def answer_of_one_pass(latency: Latency, computing: float) -> performer.Reply:
-    """The reply of an emulated target whose pass takes ``computing`` seconds."""
+    """Returns an emulated target's reply to a pass that computes this many seconds."""
     clock = HandClock()
     _, pipe = Pipe()
     text = TextSender().pack(Text([0, 1], 2))
@@ -98,7 +98,7 @@ def answer_of_one_pass(latency: Latency, computing: float) -> performer.Reply:
 
 
 @pytest.mark.parametrize("computing, is_overrun", [(0.5, True), (0.49, False)])
-def test_an_operation_lasts_as_long_as_its_latency_or_what_it_computes(
+def test_an_operation_takes_the_longer_of_its_latency_and_its_computation(
     computing, is_overrun
 ):
     reply = answer_of_one_pass(Latency.ratio(2, 0.495), computing)
@@ -124,9 +124,7 @@ def test_a_prefill_that_a_paper_leaves_out_is_no_overrun():
 
 
 @pytest.mark.parametrize("method, gamma", [("pearl", 4), ("easyspec", 5)])
-def test_gamma_auto_is_the_emulated_cost_ratio_and_easyspecs_that_of_its_paper(
-    method, gamma
-):
+def test_gamma_auto_is_the_emulated_cost_ratio_except_for_easyspec(method, gamma):
     with Processes(TOY, emulate=Latency.ratio(4, 0.02)) as world:
         assert world.ratio == pytest.approx(4)
         result = speclib.decode("x", method=method, world=world, max_new_tokens=4)

@@ -13,7 +13,7 @@ MODELS = {"draft": Random(3, 1), "target": Random(3, 2)}
 
 
 def drawing_from(rows):
-    """A method of one token that draws from another row at each walk."""
+    """A method that writes one token, drawn from another row in each run."""
     following = iter(rows)
 
     def method(world):
@@ -22,8 +22,8 @@ def drawing_from(rows):
     return method
 
 
-def test_walks_that_do_not_sum_to_one_are_refused():
-    """0.2 by the first walk and 0.6 by the second, where no third is left."""
+def test_runs_whose_probabilities_do_not_sum_to_one_are_refused():
+    """The first run has 0.2 and the second 0.6, with no third outcome left."""
     method = drawing_from(
         itertools.chain([[0.2, 0.3, 0.5]], itertools.repeat([0.4, 0.6]))
     )

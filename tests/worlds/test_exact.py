@@ -1,6 +1,4 @@
-"""The exact enumerator: every method equals the target in distribution, planted bugs
-are seen.
-"""
+"""Exact enumeration: every method has the target's distribution; bugs are found."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ EXACT, FOUND = 1e-12, 1e-3
 
 
 def models(vocab: int, end: int | None, seed: int = 0) -> dict:
-    """Unrelated draft and target; texts of ``end`` tokens or more continue with 0."""
+    """Unrelated draft and target; after ``end`` tokens, texts continue with 0."""
     return {
         "draft": Random(vocab, 10 + seed, end),
         "target": Random(vocab, 20 + seed, end),
@@ -44,7 +42,7 @@ def error(
     eos=frozenset(),
     **settings,
 ) -> float:
-    """The largest difference between ``method``'s distribution and the target's."""
+    """Returns the distance between ``method``'s distribution and the target's."""
     end = 1 + tokens if horizon else None
     pair = models(vocab, end, seed)
     of_method = outcomes(method, pair, tokens, sampler=sampler, eos=eos, **settings)
@@ -53,8 +51,8 @@ def error(
     return distance(of_method, of_target)
 
 
-# -- the truth -------------------------------------------------------------------------
-def test_the_truth_sums_to_one_and_is_the_product_of_the_rows():
+# -- the target's distribution ---------------------------------------------------------
+def test_the_target_distribution_sums_to_one_and_is_the_product_of_the_rows():
     target, sampler = Random(3, 4), Sampler(1.0)
     probability_of = truth(target, 3)
     assert sum(probability_of.values()) == pytest.approx(1, abs=EXACT)
@@ -66,7 +64,7 @@ def test_the_truth_sums_to_one_and_is_the_product_of_the_rows():
         assert probability_of[output] == pytest.approx(product_of_rows, abs=EXACT)
 
 
-def test_the_truth_stops_at_eos_and_only_there():
+def test_the_target_distribution_stops_at_eos_and_only_there():
     target = Random(3, 4)
     probability_of = truth(target, 3, eos=frozenset({2}))
     assert sum(probability_of.values()) == pytest.approx(1, abs=EXACT)
@@ -79,8 +77,9 @@ def test_the_truth_stops_at_eos_and_only_there():
 
 
 def test_the_enumerator_agrees_with_sampling():
-    """4,000 real runs: the largest frequency error, in standard errors, stays under 4.5
-    (a fresh seed would fail about 1 in 10,000).
+    """In 4,000 real runs, every frequency is within 4.5 standard errors.
+
+    Another seed would fail with a probability of about 1 in 10,000.
     """
     pair = models(2, None)
     runs = 4000
@@ -120,7 +119,7 @@ SLOW = pytest.mark.thorough
     "sampler, kinds",
     [
         (Sampler(0.0), 3),
-        (Sampler(0.5), 2),  # a temperature shapes two kinds as it shapes three
+        (Sampler(0.5), 2),  # two kinds are enough for a temperature
         pytest.param(Sampler(0.5), 3, marks=SLOW),
         pytest.param(Sampler(3.0), 3, marks=SLOW),
         pytest.param(Sampler(1.5, 2), 3, marks=SLOW),
@@ -162,7 +161,7 @@ def test_the_first_of_two_end_tokens_cuts_as_it_does_in_plain_decoding(main_case
 def test_a_draft_with_fewer_or_more_rows_than_its_target_loses_nothing(
     case, draft_rows, tokens
 ):
-    """The prompt has a token that a draft of two rows lacks."""
+    """The prompt has a token that a draft with two rows lacks."""
     prompt = (0, 2)
     horizon = len(prompt) + tokens
     pair = {
@@ -175,12 +174,12 @@ def test_a_draft_with_fewer_or_more_rows_than_its_target_loses_nothing(
         assert distance(found, expected) < EXACT, settings
 
 
-def test_a_random_model_gives_no_chance_to_what_it_has_no_row_for():
+def test_a_random_model_gives_probability_0_to_tokens_without_a_row():
     (narrow,) = Random(3, 7, own_rows=2).rows((0, 2), 0, Sampler(1.0))
     (same,) = Random(3, 7, own_rows=2).rows((0, 0), 0, Sampler(1.0))
     assert narrow[2] == 0
     assert narrow.sum() == pytest.approx(1, abs=EXACT)
-    assert narrow.tolist() == same.tolist()  # it is fed token 0 for token 2
+    assert narrow.tolist() == same.tolist()  # token 0 replaces token 2 as its input
     (wide,) = Random(3, 7, own_rows=5).rows((0,), 0, Sampler(1.0))
     assert wide.shape == (3,)
     assert wide.sum() == pytest.approx(1, abs=EXACT)
@@ -193,7 +192,7 @@ def test_drafting_beyond_the_end_of_the_output_changes_nothing(case, tokens):
         assert found < EXACT, settings
 
 
-def test_float32_distributions_lose_nothing_but_rounding(case):
+def test_float32_distributions_differ_only_by_rounding(case):
     class Float32(Random):
         def rows(self, text, last, sampler):
             return super().rows(text, last, sampler).astype(np.float32)
@@ -207,8 +206,9 @@ def test_float32_distributions_lose_nothing_but_rounding(case):
 
 # -- planted bugs ----------------------------------------------------------------------
 def collide(toss):
-    """The accept coin of every even position repeats that of the position before: the
-    seed collision of PEARL's published code, where d2's repeats d1's.
+    """Gives every even position the accept coin of the position before.
+
+    This is the seed collision in PEARL's published code, where d2 repeats d1's.
     """
     if toss.role == "accept" and toss.position % 2 == 0:
         return replace(toss, position=toss.position - 1)
@@ -216,7 +216,7 @@ def collide(toss):
 
 
 def one_for_two_roles(toss):
-    """The coin that rejects also draws the replacement."""
+    """Draws the replacement with the same coin that rejected."""
     return replace(toss, role="accept" if toss.role == "residual" else toss.role)
 
 
@@ -237,7 +237,7 @@ def bonus_from_the_wrong_row(world, draft, rows):
 
 
 def residual_ignored(world, draft, rows):
-    """Rejections are replaced from p itself."""
+    """Draws replacements from p itself, not from the residual."""
     verdict = verify(world, draft, rows)
     n = len(verdict.accepted)
     if n == len(draft):
@@ -248,7 +248,7 @@ def residual_ignored(world, draft, rows):
 
 
 def stale_q(world, draft, rows):
-    """Each token is tested with the q of the token before, and passes on equality."""
+    """Tests each token with the q of the token before."""
     accepted = ()
     for i, (d, p) in enumerate(zip(draft, rows, strict=False)):
         q, position = draft[max(0, i - 1)].q, len(world.text) + i
@@ -283,7 +283,7 @@ def test_a_coin_for_two_roles_is_found():
 def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
     name, monkeypatch
 ):
-    """Positions 1 and 2, 3 and 4, share a coin: a published collision cost 0.041."""
+    """Positions 1 and 2 share a coin, as do 3 and 4; the published bug cost 0.041."""
     settings = {"other": collide, "run": METHODS[name], "gamma": 3}
     assert error(with_coins, 2, 4, **settings) > FOUND
     monkeypatch.setattr(exact, "Intervals", Afresh)
@@ -292,7 +292,7 @@ def test_a_reused_coin_is_found_and_would_be_missed_by_branching_afresh(
 
 # -- methods that leave work in flight -------------------------------------------------
 def eager(world, gamma):
-    """SD that drafts the next block before it knows whether this one is accepted."""
+    """Speculative decoding that drafts the next block before it verifies this one."""
     draft = world.wait(world.draft.propose(world.text, gamma))
     while world.going:
         ahead = world.draft.propose(world.text + ids(draft), gamma)
@@ -305,7 +305,7 @@ def eager(world, gamma):
 
 
 def unfinished(world):
-    """Plain decoding that asks for one row too many and ends without waiting for it."""
+    """Plain decoding that requests one row too many and does not wait for it."""
     while world.going:
         rows = world.wait(world.target.score(world.text))
         world.commit(verify(world, (), rows).tokens)
@@ -320,13 +320,13 @@ def test_a_method_that_leaves_work_in_flight_can_be_enumerated():
     assert error(unfinished, 2, 2) < EXACT
 
 
-def test_beyond_its_horizon_a_random_model_says_token_0():
+def test_beyond_its_horizon_a_random_model_always_writes_token_0():
     rows = Random(3, 0, horizon=2).rows((0, 1, 2), 2, Sampler(1.0))
     assert 0 < rows[0].max() < 1
     assert rows[1:].tolist() == [[1, 0, 0]] * 2
 
 
-def test_an_output_of_only_one_distribution_is_a_difference():
+def test_an_output_in_only_one_distribution_counts_as_a_difference():
     one, other = {(1,): 1.0}, {(1,): 0.75, (2,): 0.25}
     half, rest = {(1,): 0.5}, {(1,): 0.5, (2,): 0.5}
     assert distance(one, other) == distance(other, one) == 0.25

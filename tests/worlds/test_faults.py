@@ -1,8 +1,7 @@
-"""Faults lose nothing: a clear error in time or a right result, and nothing left
-running or lying.
+"""A fault ends in a prompt, clear error or a right result, and leaves nothing behind.
 
-Real processes, killed, stopped, interrupted, starved of memory. What a fault may cost
-is said in ``recovers``: the request it hits, never the world, and never a wrong token.
+Real processes are killed, stopped, interrupted and starved of memory. ``recovers``
+states what a fault may cost: its request, but never the world or a wrong token.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ EXPECTED = speclib.decode(
 SWIFT = Latency(
     Curve(((1, 0.002), (1001, 1.002))), Curve(((1, 0.006), (1001, 1.006))), "swift"
 )
-LONG = (0,) * 2000  # a text whose first operation takes SWIFT a second
+LONG = (0,) * 2000  # its first operation takes SWIFT a second
 DEVICES = ["draft", "target"]
 
 
@@ -74,13 +73,13 @@ def pids(world) -> dict[str, int]:
 
 
 def kill(world, device: str) -> None:
-    with contextlib.suppress(KeyError):  # lost already
+    with contextlib.suppress(KeyError):  # already lost
         os.kill(pids(world)[device], signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def at_once():
-    """The block must not wait for a world's timeouts, nor forever."""
+    """Asserts that the block waits neither for a world's timeouts nor forever."""
     begun = time.monotonic()
     yield
     assert time.monotonic() - begun < HANG
@@ -91,7 +90,7 @@ def server(world) -> int:
 
 
 def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
-    """The next request is right, and no worker is left that is not the world's.
+    """Asserts that the next request is right and that replaced workers have ended.
 
     A death that was not ``noticed`` may cost one more request.
     """
@@ -106,7 +105,7 @@ def recovers(world, before: dict[str, int], noticed: bool = True) -> None:
 
 @pytest.fixture(scope="module")
 def announcements():
-    """Both ends of the pipe on which devices announce a long operation."""
+    """Both ends of the pipe through which devices announce long operations."""
     return Pipe()
 
 
@@ -114,7 +113,7 @@ def announcements():
 def world(announcements):
     """Toys whose operations last milliseconds, or a second if the text is long.
 
-    What is noticed sooner than the timeout is not noticed by it.
+    A fault noticed before the long timeout was noticed without it.
     """
     _, tell = announcements
     latency = Announced(SWIFT.draft, SWIFT.target, SWIFT.name, tell=tell)
@@ -124,7 +123,7 @@ def world(announcements):
 
 @pytest.fixture
 def ask_amid_an_operation(announcements):
-    """Asks a device for a long operation, and waits until it is under way."""
+    """Submits a long operation to a device, and waits until it is running."""
     hear, _ = announcements
 
     def ask_it(world, device: str) -> Future:
@@ -219,7 +218,7 @@ def test_a_worker_killed_at_the_end_does_not_harm_the_finished_output(world, dev
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_worker_killed_while_c_is_measured_is_named(device):
+def test_a_worker_killed_while_c_is_measured_is_named_and_replaced(device):
     with Processes(TOY) as world:
         before = pids(world)
         kill(world, device)
@@ -230,7 +229,7 @@ def test_a_worker_killed_while_c_is_measured_is_named(device):
 
 
 def strike_at_random(world, seed: int) -> None:
-    """Kills at a random time of a request, and checks what must hold afterwards."""
+    """Kills a device at a random time in a request, and checks the outcome."""
     chance = random.Random(seed)
     device = chance.choice(DEVICES)
     before = pids(world)
@@ -261,20 +260,20 @@ def test_a_killed_fork_server_is_replaced(world):
     killed = server(world)
     os.kill(killed, signal.SIGKILL)
     assert gone([killed])
-    with contextlib.suppress(DeviceLost):  # its workers seem lost, though they answer
+    with contextlib.suppress(DeviceLost):  # workers seem lost, though they answer
         assert run(world).tokens == EXPECTED
     recovers(world, before, noticed=False)
 
 
 # -- a worker hangs --------------------------------------------------------------------
-# Here the wall clock is the point: a process that lives, and says nothing for so long,
-# counts as hung. No test says how much longer that may take on a busy machine.
+# These tests need wall-clock time: a live process that does not answer for this long
+# counts as hung. No test limits the additional time on a busy machine.
 SHORT_TIMEOUT = 0.5
 
 
 @pytest.fixture
 def short_timeout(monkeypatch):
-    """Gives a world a short timeout, for one request."""
+    """Gives a world a short timeout for one request."""
 
     @contextlib.contextmanager
     def shorten(world):
@@ -286,7 +285,7 @@ def short_timeout(monkeypatch):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_hanging_one_of_two_busy_devices_is_stopped_in_time(device, short_timeout):
+def test_of_two_busy_devices_the_hanging_one_is_stopped_in_time(device, short_timeout):
     with Processes(TOY, emulate=SWIFT) as world:
         before = pids(world)
         os.kill(before[device], signal.SIGSTOP)
@@ -297,7 +296,7 @@ def test_the_hanging_one_of_two_busy_devices_is_stopped_in_time(device, short_ti
         recovers(world, before)
 
 
-def test_a_device_that_hangs_is_missed_while_another_keeps_answering(short_timeout):
+def test_a_hanging_device_is_noticed_while_another_keeps_answering(short_timeout):
     with Processes(TOY, emulate=SWIFT) as world:
         begin(world)
         os.kill(pids(world)["target"], signal.SIGSTOP)
@@ -341,7 +340,7 @@ def test_closing_does_not_wait_for_workers_that_hang():
 
 # -- memory, numbers, methods ----------------------------------------------------------
 def size(process: int) -> int:
-    """Bytes of address space."""
+    """Returns the address space of a process in bytes."""
     return (
         int(Path(f"/proc/{process}/statm").read_text().split()[0])
         * resource.getpagesize()
@@ -361,7 +360,7 @@ def test_an_operation_without_memory_gives_advice_and_the_world_continues():
         with pytest.raises(
             DeviceFailed, match="'target' failed in score.*emory.*smaller model"
         ):
-            world.wait(world.target.score(text, 7000))  # 112 MB of rows, 16 are left
+            world.wait(world.target.score(text, 7000))  # 112 MB of rows; 16 MB are free
         resource.prlimit(target, resource.RLIMIT_AS, free)
         begin(world, text)
         assert np.array_equal(
@@ -370,7 +369,7 @@ def test_an_operation_without_memory_gives_advice_and_the_world_continues():
         assert pids(world)["target"] == target
 
 
-def test_a_model_that_does_not_fit_in_memory_says_what_to_do():
+def test_the_error_for_a_model_too_large_for_memory_says_what_to_do():
     huge = Pair(
         target=ModelSpec(model="toy", context=1 << 26),  # its script: 512 MB
         draft=ModelSpec(model="toy", alpha=0.9),
@@ -405,9 +404,9 @@ def test_a_method_that_raises_leaves_the_world_usable(world):
     assert pids(world) == before
 
 
-# -- a text that is sent in parts ------------------------------------------------------
+# -- texts sent in parts ---------------------------------------------------------------
 class Asked(NamedTuple):
-    """A target's pass over ``text`` and the nodes after it, which follow each other."""
+    """A target's pass over ``text`` and a sequence of nodes after it."""
 
     text: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -415,16 +414,16 @@ class Asked(NamedTuple):
 
 
 def ask(world, nodes: tuple[int, ...]) -> Asked:
-    """Has the target score the world's text and a line of ``nodes``, with features."""
+    """Has the target score the world's text and a sequence of nodes, with features."""
     line = range(-1, len(nodes) - 1)
     future = world.target.score_tree_features(world.text, nodes, tuple(line))
     return Asked(tuple(world.text), nodes, future)
 
 
 def check_features(asked: Asked) -> None:
-    """A toy's feature of a token is a checksum of all tokens up to it.
+    """Checks with the features which text the worker has received.
 
-    So they say which text has come to the worker.
+    A toy's feature at a token is a checksum of all tokens up to it.
     """
     features = asked.future.result().features
     whole = asked.text + asked.nodes
@@ -435,8 +434,8 @@ def check_features(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
-def test_a_worker_has_the_text_that_was_meant_whatever_was_cancelled(cancel):
-    """A text grows, goes another way, is scored and cancelled, in any order."""
+def test_a_worker_has_the_right_text_whatever_was_cancelled(cancel):
+    """A text grows, changes, is scored and cancelled, in any order."""
     dice = random.Random(cancel)
     swift = Latency.ratio(2, 0.004)
     with Processes(TOY, cancel=cancel, emulate=swift) as world:
@@ -447,7 +446,7 @@ def test_a_worker_has_the_text_that_was_meant_whatever_was_cancelled(cancel):
                 nodes = [dice.randrange(1, 9) for _ in range(dice.randint(0, 3))]
                 asked = ask(world, tuple(nodes))
                 if dice.random() < 0.4:
-                    for _ in range(dice.randrange(3)):  # it continues meanwhile
+                    for _ in range(dice.randrange(3)):  # the text continues meanwhile
                         world.wait(world.draft.propose((0,), 1))
                     world.cancel(asked.future)
                 else:
@@ -491,7 +490,7 @@ def test_a_lost_target_does_not_affect_the_others_copies_of_a_text():
 
 
 def test_a_text_continues_after_an_error_in_a_worker():
-    """Only one operation of the request fails; the worker stays, and what it has."""
+    """Only one operation fails; the worker stays and keeps its text."""
     with Processes(TOY) as world:
         begin(world, (1,) * 500)
         before = pids(world)
@@ -522,12 +521,13 @@ UNSAFE = (
     "__del__",
     "close",
     "_close",
-)  # multiprocessing's own: what is half closed is lost
+)  # multiprocessing's own: a half-closed connection is lost
 
 
 def interrupted(world, line: int) -> bool:
-    """A request that is interrupted before the ``line``-th line that the seam, or a
-    message, executes; False if it ends before.
+    """Interrupts a request before the ``line``-th line of WATCHED files.
+
+    Returns False if the request ends first.
     """
     seen = 0
 
@@ -573,7 +573,7 @@ def test_an_interrupt_at_any_line_leaves_the_world_usable(stride, lost):
 
 
 @pytest.mark.parametrize("times", [8, pytest.param(30, marks=pytest.mark.thorough)])
-@pytest.mark.timeout(300, method="thread")  # it needs the alarm for itself
+@pytest.mark.timeout(300, method="thread")  # the test uses SIGALRM itself
 def test_interrupts_at_random_times_leave_the_world_usable(times):
     chance, usual = (
         random.Random(0),
@@ -622,15 +622,13 @@ CASES = {
 
 @pytest.fixture
 def tmp_path():
-    """A short path: the address of a socket in it may have about a hundred
-    characters.
-    """
+    """A short path, because a socket's address has at most about 100 characters."""
     with tempfile.TemporaryDirectory(prefix="s") as folder:
         yield Path(folder)
 
 
 def script(folder: Path, name: str) -> subprocess.Popen:
-    """A process in a new session, whose temporary files go to ``folder``/tmp."""
+    """Starts a script in a new session; its temporary files go to ``folder``/tmp."""
     case, then = CASES[name]
     (folder / "tmp").mkdir()
     (folder / "script.py").write_text(
@@ -649,9 +647,9 @@ def script(folder: Path, name: str) -> subprocess.Popen:
 
 
 def end(process: subprocess.Popen, sig: signal.Signals) -> str:
-    """Sends the signal, to all if a terminal would; nothing of the script lives on.
+    """Sends the signal, asserts that no process survives, and returns stderr.
 
-    What it said to stderr.
+    SIGINT goes to the whole group, as from a terminal.
     """
     send = os.killpg if sig == signal.SIGINT else os.kill
     send(process.pid, sig)
@@ -664,7 +662,7 @@ def end(process: subprocess.Popen, sig: signal.Signals) -> str:
 
 
 def is_computing(session: int) -> bool:
-    """Whether a worker of this script, which has its own session, is computing."""
+    """Whether a worker in the script's session is computing."""
     workers = [pid for pid in living_in_session(session) if pid != session]
     return any(process_status(pid).state == "R" for pid in workers)
 
@@ -676,10 +674,10 @@ def test_nothing_outlives_a_stopped_parent(tmp_path, name, sig):
     process = script(tmp_path, name)
     assert process.stdout.readline() == "busy\n"
     assert name == "waiting" or wait_until(lambda: is_computing(process.pid))
-    # Itself, the fork server, two workers.
+    # The script, the fork server and two workers.
     assert len(living_in_session(process.pid)) >= 4
     said = end(process, sig)
-    assert said.count("Traceback") == (sig == signal.SIGINT), said  # the script's own
+    assert said.count("Traceback") == (sig == signal.SIGINT), said  # the script's
     assert not list((tmp_path / "tmp").glob("pymp-*"))
 
 
@@ -698,7 +696,7 @@ def test_a_script_ends_though_its_workers_hang(tmp_path):
 def test_nothing_outlives_a_parent_that_is_stopped_while_workers_start(
     tmp_path, seed, sig
 ):
-    """At any moment, here a random one, nothing is left."""
+    """The parent is stopped at a random moment."""
     process = script(tmp_path, "computing")
     time.sleep(random.Random(seed).uniform(0, 0.5))
     end(process, sig)

@@ -1,6 +1,6 @@
-"""Faults of a GPU, as far as a world without one can have them.
+"""A GPU's faults, simulated without a GPU.
 
-The messages are CUDA's own words; no GPU says them here.
+The messages are CUDA's own words.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PASSING = (
 
 
 def answer_instead(monkeypatch, failure: performer.Failure) -> None:
-    """Replaces every answer of every worker by ``failure``."""
+    """Replaces every worker's answers with ``failure``."""
     receive_truly = Worker.receive
 
     def receive(self, *timeout):
@@ -45,16 +45,18 @@ def answer_instead(monkeypatch, failure: performer.Failure) -> None:
 
 
 @pytest.mark.parametrize("cause", LASTING)
-def test_errors_of_cuda_last(cause):
+def test_cuda_errors_are_lasting(cause):
     assert performer.Failure(cause).is_lasting
 
 
 @pytest.mark.parametrize("cause", PASSING)
-def test_out_of_memory_and_our_own_errors_pass(cause):
+def test_out_of_memory_and_our_own_errors_are_not_lasting(cause):
     assert not performer.Failure(cause).is_lasting
 
 
-def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeypatch):
+def test_a_worker_is_replaced_after_a_lasting_error_and_kept_after_any_other(
+    monkeypatch,
+):
     with Processes(speclib.load_pair("toy")) as world:
         for cause, is_replaced in ((PASSING[1], False), (LASTING[0], True)):
             target = world.processes["target"]
@@ -72,7 +74,7 @@ def test_a_worker_with_a_lasting_error_is_replaced_and_any_other_is_kept(monkeyp
             assert (world.processes["target"] != target) == is_replaced
 
 
-def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_next(
+def test_a_lasting_error_of_a_cancelled_operation_is_raised_by_the_next(
     monkeypatch,
 ):
     with Processes(speclib.load_pair("toy")) as world:
@@ -84,7 +86,7 @@ def test_a_lasting_error_of_an_operation_that_nobody_wanted_is_raised_by_the_nex
             world.wait(scoring)
 
 
-def test_a_device_that_lost_a_rank_is_lost(monkeypatch):
+def test_a_device_that_loses_a_rank_is_lost(monkeypatch):
     with Processes(speclib.load_pair("toy")) as world:
         begin(world)
         answer = performer.Failure("rank 1 of 2 ended", has_lost_rank=True)
@@ -97,9 +99,9 @@ def begin(world):
     world.begin((0, 1, 2), sampler=Sampler(), coins=Coins(), limit=4)
 
 
-# -- the time of an operation that was stopped -----------------------------------------
+# -- the duration of a stopped operation -----------------------------------------------
 class LateGpu(Toy):
-    """A toy whose device is still busy for two seconds when its pass was stopped."""
+    """A toy whose device stays busy for two seconds after its pass is stopped."""
 
     def __init__(self, clock: HandClock):
         super().__init__(alpha=None)

@@ -1,5 +1,4 @@
-"""Requests in lock-step: each writes what it writes alone, and passes cost what they
-serve."""
+"""Requests in lock-step write what each writes alone, and share passes."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from speclib.worlds.devices import DeviceFailed
 from speclib.worlds.turns import Turn
 from speclib.worlds.virtual_batch import VirtualBatch
 
-# A target pass takes 10 s and 1 s for each token fed, one of the draft 2 s.
+# A target pass takes 10 s plus 1 s per token fed; a draft pass takes 2 s.
 LATENCY = Latency(
     draft=Curve(((1, 2.0),)),
     target=Curve(((1, 10.0),), per_token=1.0),
@@ -29,7 +28,7 @@ IN_STEP = [name for name in METHODS if "servers" not in parameters(name)]
 
 
 def run(method, requests, seats, latency=LATENCY, alpha=1.0, tokens=8, **settings):
-    """Traces of toys that agree as often as ``alpha``, and the clock at the end."""
+    """Runs toys with acceptance rate ``alpha``; returns traces and the final time."""
     steps = VirtualBatch(seats, latency)
     waiting = iter(range(requests))
     traces = {}
@@ -47,22 +46,22 @@ def run(method, requests, seats, latency=LATENCY, alpha=1.0, tokens=8, **setting
 
 
 # -- what a step costs -----------------------------------------------------------------
-def test_a_pass_of_plain_decoding_is_fed_a_token_of_each_request():
+def test_a_plain_decoding_pass_is_fed_one_token_of_each_request():
     _, seconds = run("autoregressive", 4, 4)
     assert seconds == 8 * (10 + 4)
 
 
 def test_a_round_of_speculative_decoding_feeds_all_windows_in_one_pass():
-    """Two rounds of four tokens: three drafts, then a pass over four tokens of two
-    requests."""
+    """Two rounds of four tokens each: three drafts, then a pass for both requests."""
     _, seconds = run("speculative", 2, 2, gamma=3)
     assert seconds == 2 * (3 * 2 + (10 + 2 * 4))
 
 
 def test_a_step_takes_as_long_as_its_slower_device():
-    """PEARL writes its first three drafts during a pass over one token of each
-    request, and later ones during passes over three. A pass over two tests the last of
-    eight tokens."""
+    """PEARL drafts while the target scores one token of each request, later three.
+
+    A last pass, over two tokens of each, tests the last of eight tokens.
+    """
     traces, seconds = run("pearl", 2, 2, gamma=3)
     first, *later = [event.dur for event in traces[0].events if event.op == "score"]
     assert first == 10 + 2 * 1
@@ -73,7 +72,7 @@ def test_a_step_takes_as_long_as_its_slower_device():
 
 
 def test_drafts_of_several_requests_are_made_in_the_same_passes():
-    """They share their first pass, and so on; each has its own cached tokens."""
+    """They share the first pass, the second and so on; each has its own cache."""
     costly = Curve(((1, 1.0),), per_token=0.5, per_kept=0.25, once=7.0)
     latency = Latency(draft=costly, target=Curve(((1, 1.0),)))
     two_passes = [Pass(fed=2, kept=3), Pass(fed=1, kept=5)]
@@ -84,7 +83,7 @@ def test_drafts_of_several_requests_are_made_in_the_same_passes():
     assert seconds == 7 + first + second
 
 
-def test_a_text_that_joins_others_takes_at_least_its_prefill():
+def test_a_request_that_joins_others_takes_at_least_its_prefill():
     latency = Latency(draft=Curve(((1, 1.0),)), target=Curve(((1, 2.0),), prefill=9.0))
     starts, goes_on = [Pass(fed=5, kept=0)], [Pass(fed=1, kept=7)]
     assert latency.seconds_together("target", [starts, starts]) == 9
@@ -93,17 +92,16 @@ def test_a_text_that_joins_others_takes_at_least_its_prefill():
 
 
 @pytest.mark.parametrize("method", ["autoregressive", "speculative", "pearl", "ssd"])
-def test_one_seat_has_the_times_of_a_request_alone(method):
+def test_a_single_seat_has_the_times_of_a_single_request(method):
     what = dict(method=method, alpha=0.7, tokens=40, doubt=0.5)
     (of_seat,) = speclib.simulate_batch(**what, batch=1).results
     assert of_seat.stats == speclib.simulate(**what).stats
 
 
-# -- what is written -------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------
 @pytest.mark.parametrize("method", IN_STEP)
 def test_each_request_does_in_lockstep_what_it_does_alone(method):
-    """In every variant: the same tokens in the same rounds, with ends at different
-    times and seats that take the next request."""
+    """All variants: equal tokens in equal rounds, whenever requests end and begin."""
     for settings in about(method).variants:
         what = dict(method=method, tokens=20, **settings)
         if about(method).uses_draft:
@@ -118,17 +116,19 @@ def test_each_request_does_in_lockstep_what_it_does_alone(method):
 
 
 def test_a_seat_takes_the_next_request_or_stays_empty():
-    """Plain decoding of eight tokens each: three requests in two seats take two turns
-    of eight passes, and the second turn serves one request alone."""
+    """Three requests of eight tokens, in two seats, take two turns of eight passes.
+
+    The second turn serves a single request.
+    """
     traces, seconds = run("autoregressive", 3, 2)
     assert seconds == 8 * (10 + 2) + 8 * (10 + 1)
     assert [trace.meta["limit"] for trace in traces] == [8, 8, 8]
     starts = [trace.events[0].ts for trace in traces]
-    assert starts == [0, 0, 0]  # each by its own clock
+    assert starts == [0, 0, 0]  # each on its own clock
 
 
-def test_a_what_if_may_charge_a_pass_for_each_token():
-    """A tenth of a pass for each token beyond the first: with five requests 1.4."""
+def test_a_what_if_can_charge_for_each_token_of_a_pass():
+    """Each token after the first costs a tenth of a pass: five requests cost 1.4."""
     latency = Latency.ratio(5, 0.1).lengthened(0.1)
     what = dict(batch=5, tokens=8, latency=latency)
     batch = speclib.simulate_batch("autoregressive", **what)
@@ -151,7 +151,7 @@ def test_unsuitable_requests_are_refused(wrong, message):
         speclib.simulate_batch(**wrong)
 
 
-def test_a_page_that_takes_the_first_of_several_is_refused():
+def test_a_method_that_waits_for_the_first_of_several_is_refused():
     steps = VirtualBatch(2, LATENCY)
 
     def serve(seat: Seat) -> None:

@@ -1,4 +1,4 @@
-"""Messages that take time, on the virtual clock: expected times are sums by hand."""
+"""Messages take time on the virtual clock; expected times are summed by hand."""
 
 import pytest
 
@@ -22,26 +22,26 @@ def run(method, pair=AGREEING, latency=LATENCY, cancel=None, **settings):
         return speclib.decode("x", world=world, method=method, **settings)
 
 
-def test_plain_decoding_pays_two_messages_a_token():
+def test_plain_decoding_pays_for_two_messages_per_token():
     trace = run("autoregressive", max_new_tokens=10).trace
     assert trace.commits[-1].end == pytest.approx(10 * (0.02 + 0.4 + 0.02))
 
 
-def test_speculative_decoding_pays_four_messages_a_round():
-    """Every draft is accepted, so that a round of gamma 3 gives 4 tokens."""
+def test_speculative_decoding_pays_for_four_messages_per_round():
+    """Every draft is accepted, so a round with gamma 3 writes 4 tokens."""
     trace = run("speculative", gamma=3, max_new_tokens=12).trace
     a_round = (0.01 + 3 * 0.1 + 0.01) + (0.02 + 0.4 + 0.02)
     assert trace.commits[-1].end == pytest.approx(3 * a_round)
 
 
-def test_pearl_waits_for_the_slower_of_both_with_its_messages():
-    """Draft and target are asked at once; the target's 0.44 s outlast 0.42 s."""
+def test_pearl_waits_for_the_slower_model_including_its_messages():
+    """Both start together; the target's 0.44 s exceed the draft's 0.42 s."""
     trace = run("pearl", gamma=4, max_new_tokens=12).trace
     rounds = len(trace.commits)
     assert trace.commits[-1].end == pytest.approx(rounds * (0.02 + 0.4 + 0.02))
 
 
-def test_an_operation_starts_and_ends_with_the_arrival_of_its_messages():
+def test_a_message_arrives_when_its_operation_starts_and_after_it_ends():
     for event in run("pearl", gamma=4, max_new_tokens=20).trace.operations:
         message = 0.01 if event.device == "draft" else 0.02
         assert event.ts - event.sent == pytest.approx(message)
@@ -50,9 +50,9 @@ def test_an_operation_starts_and_ends_with_the_arrival_of_its_messages():
 
 
 def test_a_stop_takes_a_message_too():
-    """An unwanted operation of DSI runs until its stop arrives: 0.01 s for the draft.
+    """A cancelled draft operation of DSI runs until STOP arrives, 0.01 s later.
 
-    It is then freed by its answer, another 0.01 s later.
+    The draft is free once its answer arrives, another 0.01 s later.
     """
     trace = run("dsi", pair=TOY, lookahead=3, max_new_tokens=40).trace
     stopped = [e for e in trace.operations if e.cancelled and e.device == "draft"]
@@ -65,7 +65,7 @@ def test_a_stop_takes_a_message_too():
         assert not later or later[0] >= event.received - 1e-9
 
 
-def test_without_message_times_no_message_is_shown():
+def test_without_message_times_a_trace_has_no_messages():
     trace = run("pearl", latency=Latency.ratio(4, 0.4), gamma=4).trace
     assert all(event.sent is event.received is None for event in trace.operations)
     assert all(event.message_seconds == 0 for event in trace.operations)
@@ -74,10 +74,10 @@ def test_without_message_times_no_message_is_shown():
 @pytest.mark.parametrize("temperature, cancel", [(0.0, "after-op"), (1.0, "immediate")])
 @pytest.mark.parametrize("method", speclib.METHODS)
 def test_no_method_loses_a_token_to_slow_messages(method, temperature, cancel):
-    """Greedy tokens are plain decoding's; sampled ones are those without messages.
+    """Greedy tokens equal plain decoding's; sampled tokens equal those without delay.
 
-    DSI's default test compares with the target's own choice, and the other methods go
-    in lock step: no timing changes their tokens.
+    DSI's default test compares drafts with the target's choice, and other methods run
+    in lock step, so no timing changes their tokens.
     """
     asked = {"method": method, "temperature": temperature, "seed": 3, "pair": TOY}
     asked |= {"gamma": 3} if takes_gamma(method) else {}
@@ -90,15 +90,15 @@ def test_no_method_loses_a_token_to_slow_messages(method, temperature, cancel):
         assert slow.tokens == run("autoregressive", pair=TOY).tokens
 
 
-def test_a_what_if_may_have_its_targets_on_another_machine():
-    """A pass of 0.1 s and two messages of 0.03 s for each token."""
+def test_a_what_if_can_place_its_targets_on_another_machine():
+    """Each token takes a pass of 0.1 s and two messages of 0.03 s."""
     latency = Latency.ratio(5, 0.1).over_network(draft=0, target=0.03)
     trace = speclib.simulate("autoregressive", tokens=10, latency=latency)
     assert trace.trace.commits[-1].end == pytest.approx(10 * 0.16)
 
 
-def test_a_server_that_dies_in_a_what_if_is_missed_when_its_answer_is_due():
-    """It dies at 0.3 s; what it had sent by then still arrives, 0.02 s later."""
+def test_a_server_death_in_a_what_if_is_noticed_when_its_answer_is_due():
+    """It dies at 0.3 s; an answer sent before then still arrives, 0.02 s later."""
     latency = Latency.ratio(5, 0.1).over_network(draft=0, target=0.02)
     setting = {"lookahead": 2, "servers": 3, "alpha": 0.8, "latency": latency}
     healthy = speclib.simulate("dsi", **setting)
@@ -115,10 +115,10 @@ def test_a_server_that_dies_in_a_what_if_is_missed_when_its_answer_is_due():
     "draft, target, gamma",
     [
         (0.0, 0.0, 4),  # c = 4
-        (0.0, 0.1, 6),  # a pass is known 0.2 s later: two drafts of 0.1 s more
+        (0.0, 0.1, 6),  # results arrive 0.2 s later: time for two drafts
         (0.05, 0.1, 5),
         (0.1, 0.1, 4),
-        (0.5, 0.0, 1),  # the draft is far away: no length makes up for it
+        (0.5, 0.0, 1),  # no length makes up for so distant a draft
     ],
 )
 def test_the_automatic_draft_length_fills_the_time_of_the_messages(

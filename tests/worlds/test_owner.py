@@ -55,10 +55,10 @@ def test_a_second_request_from_a_callback_is_refused_and_the_first_continues(
         **settings,
     )
     assert result.tokens == PLAIN
-    assert sum(refused, ()) == PLAIN  # it was refused at every commit
+    assert sum(refused, ()) == PLAIN  # refused at every commit
 
 
-def test_a_refusal_that_nobody_catches_ends_the_first_request_and_no_more(world):
+def test_an_uncaught_refusal_ends_the_first_request_but_not_the_world(world):
     with pytest.raises(WorldNotFree):
         decode(world, on_commit=lambda tokens: decode(world))
     assert decode(world).tokens == PLAIN
@@ -96,7 +96,7 @@ def test_a_request_that_failed_leaves_the_world_free(world, error):
     assert decode(world).tokens == PLAIN
 
 
-def test_a_callback_that_would_have_to_be_awaited_is_refused(world):
+def test_an_async_callback_is_refused(world):
     async def callback(tokens):
         """Never runs."""
 
@@ -107,7 +107,7 @@ def test_a_callback_that_would_have_to_be_awaited_is_refused(world):
 
 
 @pytest.mark.parametrize("kind", ["virtual", "processes"])
-def test_a_closed_world_takes_no_request_and_starts_no_process(kind):
+def test_a_closed_world_accepts_no_request_and_starts_no_process(kind):
     world = speclib.open_world(kind, TOY)
     decode(world)
     world.close()
@@ -122,7 +122,7 @@ def test_a_closed_world_takes_no_request_and_starts_no_process(kind):
     assert len(multiprocessing.active_children()) == children
 
 
-def test_a_world_that_is_closed_from_a_callback_says_so():
+def test_closing_a_world_from_a_callback_is_explained():
     world = speclib.open_world("processes", TOY)
     with pytest.raises(SpeclibError, match="gone|closed"):
         decode(world, on_commit=lambda tokens: world.close())
@@ -130,8 +130,8 @@ def test_a_world_that_is_closed_from_a_callback_says_so():
         decode(world)
 
 
-def test_a_virtual_world_forgets_what_an_interrupt_left_half_done(monkeypatch):
-    """Wherever it comes: here within a step of the clock, ten times at each."""
+def test_after_an_interrupt_a_virtual_world_starts_afresh(monkeypatch):
+    """The clock's n-th step is interrupted, for n from 1 to 11."""
     with speclib.open_world("virtual", TOY) as world:
         step = world._step
         for after in range(1, 12):
@@ -152,14 +152,14 @@ def test_a_virtual_world_forgets_what_an_interrupt_left_half_done(monkeypatch):
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_world_is_not_copied_nor_sent_anywhere(world, copied):
+def test_a_world_cannot_be_copied_or_sent(world, copied):
     with pytest.raises(WorldNotFree, match="cannot be copied or sent"):
         copied(world)
 
 
 # -- forks -----------------------------------------------------------------------------
 def exit_code_of_fork(function) -> int:
-    """Runs ``function`` in a forked child that then ends as scripts do."""
+    """Runs ``function`` in a forked child, which then exits as scripts do."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -181,7 +181,7 @@ def is_refused(world) -> bool:
 
 
 @forks
-def test_a_forked_child_is_refused_and_closes_nothing_of_its_parents(world):
+def test_a_forked_child_is_refused_and_closes_nothing_of_its_parent(world):
     decode(world)
     processes = getattr(world, "processes", None)
     assert exit_code_of_fork(lambda: is_refused(world)) == 0
@@ -213,8 +213,8 @@ print("both are well")
 
 @forks
 @pytest.mark.timeout(60)
-def test_a_forked_child_that_ends_as_scripts_do_leaves_the_workers_alone():
-    """At its end it would end all processes that multiprocessing has started."""
+def test_a_forked_child_that_exits_as_scripts_do_leaves_the_workers_running():
+    """At exit, multiprocessing ends all processes that it has started."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=50
     )
@@ -230,7 +230,7 @@ def open_in_daemon(answers) -> None:
 
 
 @forks
-def test_a_daemonic_process_is_told_the_alternative():
+def test_the_error_in_a_daemonic_process_names_the_alternative():
     fork = multiprocessing.get_context("fork")
     answers = fork.Queue()
     daemon = fork.Process(target=open_in_daemon, args=(answers,), daemon=True)
@@ -248,7 +248,7 @@ def in_another_thread(function) -> None:
 
 
 # -- batches ---------------------------------------------------------------------------
-def test_steps_of_a_batch_have_an_owner_too():
+def test_a_batch_also_has_an_owner():
     with speclib.ProcessBatch(TOY, 2) as steps:
 
         def batch():
@@ -264,10 +264,10 @@ def test_steps_of_a_batch_have_an_owner_too():
         batch()
 
 
-# -- transformers' own process ---------------------------------------------------------
+# -- transformers' process -------------------------------------------------------------
 @pytest.mark.slow
-def test_a_peer_has_an_owner_too():
-    """Two answers in one pipe would be mixed up."""
+def test_a_peer_also_has_an_owner():
+    """Otherwise two answers in one pipe would be mixed up."""
     pytest.importorskip("torch")
     peer = speclab.External("transformers-plain", speclib.load_pair("embedded/once"))
     with peer:

@@ -1,6 +1,4 @@
-"""Real worker processes: they agree with the virtual clock's tokens, and leave nothing
-behind.
-"""
+"""Worker processes write the virtual clock's tokens, and leave nothing behind."""
 
 import os
 import random
@@ -52,7 +50,7 @@ def test_lock_step_methods_give_the_same_tokens_in_every_world(
     assert virtual.trace.meta["clock"] == "virtual"
 
 
-def test_a_device_does_one_thing_at_a_time(world):
+def test_a_device_runs_one_operation_at_a_time(world):
     trace = speclib.decode(
         "x", world=world, method="pearl", gamma=4, max_new_tokens=200
     ).trace
@@ -63,7 +61,7 @@ def test_a_device_does_one_thing_at_a_time(world):
 
 
 def test_draft_and_target_overlap():
-    """Here a pass waits, so that a busy machine gives time to both devices, too."""
+    """Passes wait instead of computing, so devices overlap even on a busy machine."""
     with Processes(TOY, emulate=Latency.ratio(4, 0.02)) as world:
         trace = speclib.decode(
             "x", world=world, method="pearl", gamma=4, max_new_tokens=20
@@ -82,7 +80,7 @@ def test_draft_and_target_overlap():
     assert overlapping
 
 
-def test_c_is_measured_and_auto_gamma_is_its_rounding(world):
+def test_c_is_measured_and_gamma_auto_is_c_rounded(world):
     assert world.ratio > 0
     result = speclib.decode("x", world=world, method="pearl", gamma="auto")
     assert result.trace.meta["gamma"] == max(1, round(world.ratio))
@@ -98,7 +96,7 @@ GREEDY_ROWS = ["speculative", "tree", "lookahead"]
 
 @pytest.fixture
 def rows_left(monkeypatch) -> list[Array]:
-    """The rows that workers leave in shared memory, as they are found there."""
+    """A list of the rows that are read from the workers' shared memory."""
     found: list[Array] = []
 
     read_truly = Array.read
@@ -112,8 +110,8 @@ def rows_left(monkeypatch) -> list[Array]:
 
 
 @pytest.mark.parametrize("method", GREEDY_ROWS)
-def test_greedy_rows_are_sent_as_their_tokens_alone(method, world, rows_left):
-    """A tree's rows, too. At temperature 1 the same operations send whole rows."""
+def test_greedy_rows_are_sent_as_tokens_only(method, world, rows_left):
+    """Also a tree's rows. At temperature 1, the same operations send whole rows."""
     settings = {"gamma": 3} if takes_gamma(method) else {"lookahead": 2}
     if method == "lookahead":
         settings = {"window": 3}
@@ -124,7 +122,7 @@ def test_greedy_rows_are_sent_as_their_tokens_alone(method, world, rows_left):
         assert bool(rows_left) is (temperature > 0)
 
 
-def test_a_greedy_row_arrives_as_it_is_on_the_virtual_clock():
+def test_a_greedy_row_arrives_as_on_the_virtual_clock():
     rows = []
     for world in (speclib.open_world("virtual", TOY), Processes(TOY)):
         with world:
@@ -141,7 +139,7 @@ def test_a_greedy_row_arrives_as_it_is_on_the_virtual_clock():
 
 # -- several target servers ------------------------------------------------------------
 class AnyTime(Latency):
-    """Each operation lasts a random time, so results come in any order."""
+    """Gives each operation a random duration, so that results come in any order."""
 
     def __init__(self, seed: int):
         super().__init__(**vars(Latency.ratio(3)))
@@ -153,7 +151,7 @@ class AnyTime(Latency):
 
 
 def overtaken(trace) -> int:
-    """Target passes that ended after one that began later."""
+    """Counts target passes that ended after one that began later."""
     passes = [event for event in trace.operations if event.is_scoring]
     count = 0
     for early in passes:
@@ -194,13 +192,12 @@ def test_dsi_writes_plain_decodings_tokens_in_any_order_of_results(servers, canc
 
 
 def killed(*devices, servers: int = 3):
-    """DSI whose ``devices`` are killed after ten tokens; then plain decoding, and DSI
-    again.
+    """Kills ``devices`` after ten tokens of DSI; then decodes plainly and by DSI again.
 
     Returns the first request's result or error, and plain decoding's result.
 
-    Only four servers keep up with its drafter: all there are have work, on a slow
-    machine too.
+    It would take four servers to keep up with the drafter, so all servers are busy,
+    even on a slow machine.
     """
     with Processes(
         TOY, servers=servers, cancel="immediate", emulate=Latency.ratio(4, 0.04)
@@ -238,7 +235,7 @@ def killed(*devices, servers: int = 3):
         "draft",
     ],
 )
-def test_a_device_killed_in_mid_run_costs_dsi_nothing_but_time_and_the_trace_shows_it(
+def test_a_device_killed_in_mid_run_costs_dsi_only_time_as_the_trace_shows(
     device,
 ):
     hurt, plain = killed(device)
@@ -264,7 +261,7 @@ def test_with_every_target_killed_dsi_ends_and_names_one():
     "method, broken", [("dsi", "draft"), ("pearl", "target"), ("speculative", "draft")]
 )
 def test_an_error_in_a_worker_ends_the_run_and_is_no_lost_device(method, broken):
-    """One model has less context than the world believes, so that it refuses a text."""
+    """One model has less context than the world assumes, and refuses a text."""
     context_of = {"draft": 1024, "target": 1024, broken: 64}
     pair = Pair(
         target=ModelSpec(model="toy", context=context_of["target"]),
@@ -274,13 +271,13 @@ def test_an_error_in_a_worker_ends_the_run_and_is_no_lost_device(method, broken)
     settings = {"lookahead": 2} if method == "dsi" else {"gamma": 2}
     with Processes(pair) as world:
         world.context = 1024
-        # Long enough that the target cannot end it alone before the draft is asked.
+        # Long enough for the draft to be used before the target alone could finish.
         world.begin((0,) * 60, sampler=Sampler(), coins=Coins(), limit=400)
         with pytest.raises(DeviceFailed, match=f"'{broken}' failed in .*context of 64"):
             METHODS[method](world, **settings)
 
 
-def test_further_servers_take_the_cores_after_the_targets_and_gpus_must_be_named():
+def test_additional_servers_use_the_next_cores_but_gpus_must_be_named():
     place = TOY.place.model_copy(
         update={"target": ("core:1",), "servers": (("core:5",),)}
     )
@@ -345,7 +342,7 @@ def test_a_core_place_pins_its_worker():
 
 @pytest.mark.slow
 def test_the_fork_server_never_touches_cuda():
-    """A process that is forked after CUDA was initialised can no longer use it."""
+    """A process forked after CUDA's initialisation cannot use CUDA."""
     script = """
         from importlib import import_module
 

@@ -1,6 +1,6 @@
-"""Draft and target on the same devices: who computes when, and that nothing is lost.
+"""Draft and target share devices: their schedule is right, and nothing is lost.
 
-A target in stages runs on one device after the other; the draft writes the first half
+A target in stages runs on one device after the other. The draft writes the first half
 of a block on the last device and the rest on the first (PEARL, Appendix G).
 """
 
@@ -29,7 +29,7 @@ NO_TIME = Curve(((1, 0.0),))
 
 
 def seconds_of_pearl(stages: int | None, c=5, target=0.1, gamma=5) -> float:
-    """Seconds of three rounds with all drafts right; the text continues after them."""
+    """Returns the seconds of three rounds; all drafts are accepted."""
     latency = Latency.ratio(c, target)
     if stages is not None:
         latency = latency.sharing(stages)
@@ -37,36 +37,36 @@ def seconds_of_pearl(stages: int | None, c=5, target=0.1, gamma=5) -> float:
     return run.trace.commits[2].end
 
 
-def test_the_papers_example_of_four_devices_and_c_5_has_no_wait():
-    """Appendix G: the 20 steps of M_p and M_q name different devices in each place."""
+def test_the_papers_example_with_four_devices_and_c_5_never_waits():
+    """In Appendix G, M_p and M_q use different devices in each of the 20 steps."""
     assert seconds_of_pearl(4) == pytest.approx(3 * 0.1)
 
 
 def test_on_two_devices_the_second_stage_waits_for_the_third_draft():
-    """Three drafts keep the last device until 0.06 s; its stage then takes 0.05 s."""
+    """Three drafts occupy the last device until 0.06 s; its stage then takes 0.05 s."""
     assert seconds_of_pearl(2) == pytest.approx(3 * 0.11)
 
 
 def test_a_slow_draft_waits_for_the_target_on_its_own_device():
-    """c = 2.5, gamma = 6, two devices, in units of a draft pass: rounds of 7.25.
+    """With c = 2.5, gamma = 6 and two devices, a round takes 7.25 draft passes.
 
-    Drafts 1 and 2 take the last device until 2. The target has waited for it since 1.25
-    and takes it until 3.25, draft 3 until 4.25. Drafts 4 to 6 take the first one until
-    7.25.
+    Drafts 1 and 2 occupy the last device until 2. The target, which has waited since
+    1.25, occupies it until 3.25, and draft 3 until 4.25. Drafts 4 to 6 occupy the first
+    device until 7.25.
     """
     seconds = seconds_of_pearl(2, c=2.5, target=2.5, gamma=6)
     assert seconds == pytest.approx(3 * 7.25)
 
 
-def test_plain_decoding_takes_as_long_on_shared_devices():
+def test_plain_decoding_takes_the_same_time_on_shared_devices():
     alone = speclib.simulate("autoregressive", tokens=9)
     latency = Latency.ratio(5, 0.1).sharing(3)
     shared = speclib.simulate("autoregressive", tokens=9, latency=latency)
     assert shared.stats.seconds == pytest.approx(alone.stats.seconds)
 
 
-def test_the_cache_is_moved_there_and_back():
-    """Four drafts of 1 s; the cache then holds the prompt and three of them."""
+def test_the_cache_is_moved_to_the_other_device_and_back():
+    """After four drafts of 1 s, the cache contains the prompt and three of them."""
     move = Curve(((1, 0.25), (5, 0.25), (1000, 9.0)))
     latency = Latency(Curve(((1, 1.0),)), Curve(((1, 4.0),)), shared=Shared(2, move))
     with speclib.open_world("virtual", TOY, latency="pearl/llama2-7-70") as world:
@@ -91,14 +91,14 @@ def test_no_method_loses_a_token_on_shared_devices(case, cancel, stages):
         assert result.tokens == PLAIN.tokens[:24]
 
 
-def test_a_lost_device_gives_its_stage_back():
+def test_a_lost_device_releases_its_stage():
     latency = Latency.ratio(5, 0.1).sharing(2)
     how = {"servers": 2, "lost": {"target-2": 0.05}}
     result = speclib.simulate("dsi", latency=latency, **how)
     assert result.tokens == speclib.simulate("autoregressive").tokens
 
 
-# -- among processes -------------------------------------------------------------------
+# -- in processes ----------------------------------------------------------------------
 SWIFT = Latency(
     Curve(((1, 0.004), (2000, 4.0)), 0.0),
     Curve(((1, 0.016), (2000, 16.0)), 0.0),
@@ -122,17 +122,17 @@ def test_in_processes_no_method_loses_a_token(case, emulated):
 
 
 def stop_at_once(seconds: float) -> bool:
-    """A request for a stage with this does not wait for it."""
+    """Makes a request for a stage return without waiting."""
     return True
 
 
 def has_next_in_line(locks: StageLocks, stage: int) -> bool:
-    """Whether another process waits for a stage, which this one may have."""
+    """Whether another process waits for a stage, which this process may occupy."""
     return not locks.enter(stage, stop_at_once)
 
 
 def is_taken(locks: StageLocks, stage: int) -> bool:
-    """Whether another process has a stage."""
+    """Whether another process occupies a stage."""
     if not locks.enter(stage, stop_at_once):
         return True
     locks.leave(stage)
@@ -140,7 +140,7 @@ def is_taken(locks: StageLocks, stage: int) -> bool:
 
 
 def test_in_processes_a_stage_waits_for_its_device(emulated):
-    """Another process has the last device; a pass of 16 ms ends after it is freed."""
+    """Another process occupies the last device; a 16 ms pass ends after its release."""
     emulated.begin((0,), sampler=Sampler(), coins=Coins(), limit=4)
     locks = emulated.stage_locks
     assert locks.enter(1, stop_at_once)
@@ -154,7 +154,7 @@ def test_in_processes_a_stage_waits_for_its_device(emulated):
     assert event.end >= given_back
 
 
-def test_a_process_that_is_killed_gives_its_stage_back():
+def test_a_killed_process_releases_its_stage():
     slow_draft = replace(SWIFT, draft=Curve(((1, 30.0),)))
     with Processes(TOY, emulate=slow_draft, timeout=60) as world:
         world.begin((0,), sampler=Sampler(), coins=Coins(), limit=4)
@@ -170,7 +170,7 @@ def test_a_process_that_is_killed_gives_its_stage_back():
             world.wait(drafting)
 
 
-def test_a_lock_is_held_by_one_process_and_freed_when_that_ends():
+def test_only_one_process_holds_a_lock_and_its_end_releases_the_lock():
     locks = StageLocks()
     hear, tell = os.pipe()
     child = os.fork()
@@ -196,7 +196,7 @@ def test_a_lock_is_held_by_one_process_and_freed_when_that_ends():
 
 
 # -- files -----------------------------------------------------------------------------
-def test_shared_latency_files_have_the_passes_of_the_others():
+def test_latency_files_for_shared_devices_have_the_same_passes_as_the_others():
     for name in ("pearl/llama2-7-70", "pearl/llama31-8-70"):
         alone, shared = load_latency(name), load_latency(f"{name}-shared")
         assert (alone.draft, alone.target) == (shared.draft, shared.target)

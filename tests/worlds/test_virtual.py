@@ -49,7 +49,7 @@ class Broken(Still):
 
 
 class Given(Latency):
-    """Latencies by the operation's first token."""
+    """Gives latencies by the operation's first token."""
 
     def __init__(self, durations):
         super().__init__(**vars(Latency.ratio(1)))
@@ -79,7 +79,7 @@ class Submit(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait for all of some operations, or for the first; identified by number."""
+    """A wait for all of some operations, given by number, or for the first to end."""
 
     kind: str  # "all" or "first"
     operations: list[int]
@@ -100,10 +100,10 @@ class Outcome(NamedTuple):
 
 
 def random_program(seed: int, ties: bool, cancels: bool) -> list[Statement]:
-    """Random statements: submit, wait for all or the first of some, cancel.
+    """Returns random statements: submit, cancel, wait for all or for the first.
 
-    Durations are whole multiples of 2**-20, so that sums are exact; few and small ones
-    make ties, zeros included.
+    Durations are multiples of 2**-20, so sums are exact. With ``ties``, there are only
+    a few small durations, including zero.
     """
     dice = random.Random(seed)
     statements: list[Statement] = []
@@ -154,7 +154,7 @@ def run_here(statements: list[Statement], cancel: str) -> Outcome:
 
 
 def run_simpy(statements: list[Statement], cancel: str) -> Outcome:
-    """The same program with SimPy's own resources, processes and events."""
+    """Runs the program with SimPy's resources, processes and events."""
     env = simpy.Environment()
     devices = {name: simpy.Resource(env, capacity=1) for name in DEVICES}
     jobs: list[simpy.Process] = []
@@ -166,7 +166,7 @@ def run_simpy(statements: list[Statement], cancel: str) -> Outcome:
         with devices[device].request() as turn:
             yield turn | stops[number]
             if not turn.triggered:
-                return  # it was cancelled while it waited
+                return  # cancelled while waiting
             start = env.now
             over = env.timeout(seconds)
             yield (over | stops[number]) if cancel == "immediate" else over
@@ -182,7 +182,7 @@ def run_simpy(statements: list[Statement], cancel: str) -> Outcome:
             if isinstance(statement, Cancel):
                 if not stops[statement.operation].triggered:
                     stops[statement.operation].succeed()
-                for _ in range(4):  # release, grant and start are of this instant
+                for _ in range(4):  # release, grant and start happen at one instant
                     yield env.timeout(0)
             else:
                 wait = env.all_of if statement.kind == "all" else env.any_of
@@ -208,8 +208,8 @@ def test_cancelled_operations_free_their_devices_as_in_simpy(cancel):
         assert run_here(program, cancel) == run_simpy(program, cancel), seed
 
 
-# -- order, cancelling, mistakes -------------------------------------------------------
-def test_equal_deadlines_end_in_the_order_of_starting():
+# -- order, cancellation and errors ----------------------------------------------------
+def test_operations_with_equal_deadlines_end_in_order_of_their_start():
     world = still()
     futures = [
         world.submit(name, Score((i,))) for i, name in enumerate(reversed(DEVICES))
@@ -219,8 +219,8 @@ def test_equal_deadlines_end_in_the_order_of_starting():
     assert [e.id for e in world.end().operations] == [0, 1, 2, 3]
 
 
-def test_operations_that_end_together_are_all_earliest_despite_rounding():
-    assert 0.1 + 0.2 > 0.3  # in floating point; 0.1 and 0.2 follow each other here
+def test_operations_that_end_together_all_count_as_first_despite_rounding():
+    assert 0.1 + 0.2 > 0.3  # in floating point; 0.1 and 0.2 are consecutive here
     world = still([0.1, 0.3, 0.3 + 1e-6, 0.2])
     names = list(DEVICES)[:3]
     early, together, later = [
@@ -234,7 +234,7 @@ def test_operations_that_end_together_are_all_earliest_despite_rounding():
 
 @pytest.mark.parametrize("cancel", ["immediate", "after-op"])
 def test_cancelling_again_changes_nothing(cancel):
-    """Queued or running: a method may forget which operations it has cancelled."""
+    """Queued or running: methods need not track what they have cancelled."""
     world = still([5.0, 1.0, 1.0], cancel)
     running = world.submit("target", Score((0,)))
     queued = world.submit("target", Score((1,)))
@@ -279,7 +279,7 @@ def test_an_aborted_pass_leaves_nothing_in_the_cache():
 
 
 def test_an_aborted_draft_keeps_its_finished_passes():
-    """Passes of 1 s from 2.5 s on, stopped at 5 s: two of them have ended.
+    """Passes of 1 s start at 2.5 s and stop at 5 s, so two of them have ended.
 
     The first fed the three tokens of the text, the second the first draft.
     """
@@ -299,7 +299,7 @@ def test_an_aborted_draft_keeps_its_finished_passes():
     assert (second.ts, second.dur, second.kept, second.fed) == (5, 1, 4, 1)
 
 
-def test_devices_of_a_kind_are_counted_from_the_one_without_a_number():
+def test_devices_of_a_kind_are_numbered_and_the_first_has_no_number():
     models = dict.fromkeys(("draft", "draft-2", "target", "target-2"), Toy())
     world = Virtual(models, FLAT)
     numbered = [(d.name, d.role, d.index) for d in world.devices.values()]
@@ -311,7 +311,7 @@ def test_devices_of_a_kind_are_counted_from_the_one_without_a_number():
     ]
 
 
-def test_a_worlds_vocabulary_is_what_all_of_its_models_have():
+def test_a_worlds_vocabulary_is_what_all_its_models_share():
     world = Virtual({"draft": Random(7, 1), "target": Random(5, 2)}, FLAT)
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
     assert world.vocab == 5
@@ -329,7 +329,7 @@ def test_waiting_for_an_operation_that_never_ends_is_an_error():
         world.all(running, queued)
 
 
-def test_an_operations_error_is_raised_in_any_wait():
+def test_an_operations_error_is_raised_in_any_wait_for_it():
     world = Virtual({"draft": Still(), "target": Broken()}, Latency.ratio(2))
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
     future = world.target.score((0,))
@@ -350,7 +350,7 @@ def test_an_unread_error_ends_the_next_wait(wait):
         getattr(world, wait)(drafting, scoring)
 
 
-def test_an_error_at_the_moment_when_something_else_ends_is_raised_at_that_moment():
+def test_an_error_is_raised_at_once_even_if_another_operation_ends_then():
     models = {"draft": Broken(), "target": Still()}
     world = Virtual(models, Given((1.0,)))  # both take a second
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
@@ -390,7 +390,7 @@ def test_a_request_leaves_the_same_trace_whatever_ran_before_it_in_its_world():
     assert traces[0].events[0].round == 0
 
 
-def test_a_request_begins_on_idle_devices_whatever_the_last_one_left():
+def test_a_request_begins_on_idle_devices_whatever_the_last_request_left():
     world = still([1.0, 2.0])
     world.submit("target", Score((0,)))
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=1)
@@ -444,7 +444,7 @@ def test_nothing_is_committed_after_the_end():
 
 
 # -- latency ---------------------------------------------------------------------------
-TD, TT = 0.25, 1.0  # seconds of one pass; powers of two, so that sums are exact
+TD, TT = 0.25, 1.0  # seconds per pass; powers of two make sums exact
 FLAT = Latency(Curve(((1, TD),)), Curve(((1, TT),)))
 
 
@@ -481,8 +481,8 @@ def test_an_iteration_of_pearl_takes_the_longer_of_drafting_and_verifying(
 
 
 @pytest.mark.parametrize("gamma", [2, 6])
-def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
-    """Without pre-verify, the first block is drafted while the target idles.
+def test_each_ablation_serialises_the_overlap_that_it_switches_off(decode, gamma):
+    """Without pre-verify, the target idles while the first block is drafted.
 
     Without post-verify, drafting and verifying alternate.
     """
@@ -504,11 +504,11 @@ def test_the_ablations_serialise_what_they_switch_off(decode, gamma):
     ]
 
 
-def test_prefill_and_catch_up_are_charged_by_the_tokens_fed(decode):
-    """Curves of 1 s + 0.25 s per further token.
+def test_prefill_and_later_passes_are_charged_by_the_tokens_fed(decode):
+    """A pass takes 1 s + 0.25 s per token after the first.
 
-    SD, gamma 2, prompt of 5: the draft is fed 5 then 1; the target 5 + 2. All pass, and
-    the bonus makes both feed one token more than they made.
+    Speculative decoding, gamma 2, prompt of 5: the draft is fed 5 tokens, then 1; the
+    target 5 + 2. All drafts are accepted; the bonus token is fed to both models next.
     """
     rising = Curve(((1, 1.0), (101, 26.0)))
     _, trace = decode(
@@ -560,7 +560,7 @@ def test_a_curve_is_numpys_linear_interpolation(points, fed):
     st.lists(st.integers(0, 2), min_size=1, max_size=12),
     st.data(),
 )
-def test_a_cache_keeps_the_common_prefix_but_for_the_rows_that_are_wanted(
+def test_a_cache_keeps_the_common_prefix_except_where_rows_are_requested(
     cached, text, data
 ):
     prefix = Prefix()
@@ -592,7 +592,7 @@ GOOD = (
 FUZZY = GOOD + "[fuzzy]\nlayers = 9\nlp_size = 2\nforward = [[1, 0.35], [3, 0.7]]\n"
 
 
-def test_a_latency_file_is_read_as_it_is_written(latency_file):
+def test_a_latency_file_is_read_as_written(latency_file):
     latency_file(GOOD)
     latency = load_latency("mine")
     assert (latency.c, latency.draft(2), latency.target(5, 0), latency.name) == (
@@ -622,11 +622,13 @@ def test_a_malformed_latency_file_is_refused_by_name(latency_file, text):
         load_latency("mine")
 
 
-def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_file):
-    """Nine layers are 9, 6, 5, 4 groups (see test_layer_schedule).
+def test_fuzzy_passes_save_the_same_time_for_every_layer_that_joins_a_group(
+    latency_file,
+):
+    """Nine layers form 9, 6, 5 and 4 groups with lp 1 to 4 (see test_layer_schedule).
 
-    So 3 layers join at the measured lp of 2, one more at 3, two more at 4. Each saves
-    0.05 s of the 0.5 s of an exact pass of one token, and 0.1 s of 1 s of three tokens.
+    So 3 layers join at the measured lp of 2, four at 3, five at 4. Each saves 0.05 s of
+    the 0.5 s of an exact pass over one token, and 0.1 s of the 1 s over three tokens.
     """
     latency_file(FUZZY)
     latency = load_latency("mine")
@@ -644,14 +646,14 @@ def test_fuzzy_passes_save_as_much_for_every_layer_that_joins_a_group(latency_fi
     assert latency.lengthened(0) is latency
 
 
-def test_a_tree_of_fuzzy_passes_takes_an_exact_one_and_one_for_every_level(
+def test_a_fuzzy_tree_takes_an_exact_pass_and_a_fuzzy_pass_per_level(
     latency_file,
 ):
-    """An empty cache is filled by an exact pass, calibrated or not: two tokens, 0.75 s.
+    """An exact pass fills an empty cache, calibrated or not: 0.75 s for two tokens.
 
-    Then, three layers at once, two levels of three nodes each (0.6 s); the next tree
-    starts with the two new tokens in an exact pass (0.75), or with only the missing one
-    in a fuzzy pass (0.3 s).
+    Then two levels of three nodes each run three layers at once (0.6 s). The next tree
+    starts with both new tokens in an exact pass (0.75 s), or with only the missing
+    token in a fuzzy pass (0.3 s).
     """
     latency_file(FUZZY)
     for calibrate, first, second in ((True, 1.95, 1.95), (False, 1.95, 1.5)):
