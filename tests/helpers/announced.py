@@ -19,7 +19,7 @@ LONG_TEXT = 1000  # tokens; shorter texts are not announced, or the pipe would f
 
 @dataclass(frozen=True)
 class Announced(Latency):
-    """A latency whose devices announce through ``tell`` that an operation is under way.
+    """A latency whose devices announce through ``tell`` that an operation has started.
 
     A device sends its name after it has computed the tokens of a long text, and before
     it waits.

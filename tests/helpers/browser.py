@@ -41,7 +41,7 @@ def chromium() -> str:
 
 
 def new_page(browser, **options) -> tuple:
-    """A page, and a list that collects the errors of its scripts and console."""
+    """Opens a page; also returns a list that collects its script and console errors."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000}, **options)
     page.set_default_timeout(PATIENCE)
     errors: list[str] = []

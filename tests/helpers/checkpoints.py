@@ -53,21 +53,21 @@ def network(
 
 
 def found(model: object, **settings) -> Checkpoint:
-    """The checkpoint in a folder, or that of an embedded model."""
+    """Returns the checkpoint in a folder, or of an embedded model."""
     return find(ModelSpec(model=str(model), **settings))
 
 
 def to_load(
     checkpoint: Checkpoint, dtype: str = "float32", **settings: object
 ) -> Loading:
-    """How to load a checkpoint on the CPU."""
+    """Returns how to load a checkpoint on the CPU."""
     return Loading(checkpoint, VOCAB, dtype, **{"packed": False} | settings)
 
 
 def with_rows(
     network: transformers.PreTrainedModel, rows: int, deviation: float = 0.15
 ) -> transformers.PreTrainedModel:
-    """A copy of ``network`` that transformers has resized to ``rows`` embedding rows.
+    """Returns a copy of ``network`` that transformers resized to ``rows`` rows.
 
     deviation: the standard deviation of the weights in added rows.
     """
@@ -98,14 +98,14 @@ def save_tokenizer(folder: Path, words: list[str] | dict[str, int]) -> None:
 
 
 def numbered_words(count: int = VOCAB) -> list[str]:
-    """The words w0, w1, w2, ..."""
+    """Returns the words w0, w1, w2, ..."""
     return [f"w{number}" for number in range(count)]
 
 
 def pair_over_ranks(
     folder: Path, ranks: int, spread: str = "layers", role: str = "draft"
 ) -> Pair:
-    """A pair of two copies of ``network()``, one of them spread over several ranks."""
+    """Makes a pair from copies of ``network()``, one spread over several ranks."""
     save_tokenizer(folder, numbered_words())
     network().save_pretrained(folder)
 

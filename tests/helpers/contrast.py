@@ -1,7 +1,7 @@
 """The contrast between a picture's text and its background.
 
 It is WCAG 2's contrast ratio, (L1 + 0.05) / (L2 + 0.05), where L1 is the lighter and L2
-the darker relative luminance. WCAG asks for 4.5 for text and 3 for shapes.
+the darker relative luminance. WCAG requires 4.5 for text and 3 for shapes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def texts_of(svg: str) -> list[Shown]:
 def _walk(
     element: ET.Element, ink: str, x: float, y: float
 ) -> Iterator[tuple[ET.Element, str, float, float]]:
-    """All elements but definitions, each with its colour and its origin."""
+    """Yields all elements except definitions, each with its colour and origin."""
     if element.tag == f"{NAMESPACE}defs" or element.get("visibility") == "hidden":
         return
     ink = element.get("fill", ink)
@@ -102,7 +102,7 @@ def _walk(
 
 
 def _patterns(root: ET.Element) -> dict[str, Colours]:
-    """The colours of each pattern, by the reference that elements use for it."""
+    """Returns the colours of each pattern, by the reference that elements use."""
     patterns = {}
     for pattern in root.iter(f"{NAMESPACE}pattern"):
         colours = []
@@ -136,7 +136,7 @@ def _colours(fill: str, patterns: dict[str, Colours]) -> Colours:
 def _middle_of_first_letter(
     text: ET.Element, x: float, y: float
 ) -> tuple[float, float]:
-    """A point roughly in the middle of the first letter."""
+    """Returns a point roughly in the middle of the first letter."""
     shift = {"middle": 0.0, "end": -4.0}.get(text.get("text-anchor", ""), 4.0)
     return x + float(text.get("x", 0)) + shift, y + float(text.get("y", 0)) - 5
 

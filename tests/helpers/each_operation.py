@@ -1,6 +1,6 @@
-"""A few methods that together ask for every operation that a model can be asked for.
+"""A few methods that together use every operation of a model.
 
-That they do is tested in methods/test_architectures.py.
+methods/test_architectures.py tests that they do.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-# Passes of one token and of several, after rejections, of trees that are tested, and of
-# phrases, sequences and trees that are drafted.
+# They score one token, several tokens and trees, also after rejections, and draft
+# phrases, sequences and trees.
 EACH_KIND_OF_PASS = (
     "autoregressive",
     "pearl",
@@ -24,7 +24,7 @@ EACH_KIND_OF_PASS = (
 
 
 def others_thorough(methods: Iterable[str]) -> list[Any]:
-    """Methods as parameters of a test; only the thorough tests try the others."""
+    """Returns test parameters; methods not listed here run only in thorough tests."""
     return [
         pytest.param(
             name, marks=() if name in EACH_KIND_OF_PASS else pytest.mark.thorough

@@ -27,9 +27,9 @@ def event_of(
     chances=(),
     parents=(),
 ) -> Event:
-    """A trace event.
+    """Returns a trace event.
 
-    last: the candidates that a scoring scores, or the drafts that a drafting fed.
+    last: the number of candidates scored, or of drafts fed while drafting.
     chances: theta, then the draft's probability of the first token of each sequence.
     """
     threshold = chances[0] if chances else 0.0

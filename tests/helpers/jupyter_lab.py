@@ -22,7 +22,7 @@ SERVER = (
     "--IdentityProvider.token=reader",
 )
 
-# No news is fetched, and cells outside the visible part of the page are rendered too.
+# Fetches no news, and also renders cells outside the visible part of the page.
 SETTINGS = {
     "apputils-extension/notification": '{"fetchNews": "false"}',
     "notebook-extension/tracker": '{"windowingMode": "none"}',

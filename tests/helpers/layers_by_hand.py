@@ -16,7 +16,7 @@ from .checkpoints import LAYERS
 HEADS = 4  # two heads share a key
 HEAD_DIM = 8
 
-# The layers that share an input, by the largest number that may.
+# The layers that share an input, by the largest number allowed to.
 APART = [[layer] for layer in range(LAYERS)]
 GROUPS = {
     2: [[0], [1, 2], [3, 4], [5, 6], [7], [8]],
@@ -45,7 +45,7 @@ class ByHand:
         self.read: list[torch.Tensor | None] = [None] * LAYERS
 
     def feed(self, ids: Sequence[int], groups: Iterable[Sequence[int]]) -> torch.Tensor:
-        """Feeds ``ids``; the logits after each, [T, vocab]."""
+        """Feeds ``ids``; returns the logits after each, [T, vocab]."""
         hidden = self.weights["model.embed_tokens.weight"][list(ids)]
         for group in groups:
             # All attentions of a group read the same input; the MLPs follow in order.
@@ -72,7 +72,7 @@ class ByHand:
         return self.linear(x, f"{name}.mlp.down_proj")
 
     def attention(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """The attention of ``layer`` over the rows of ``hidden``, one by one.
+        """Computes the attention of ``layer`` over the rows of ``hidden``, one by one.
 
         Each row attends to the cached rows and to itself.
         """

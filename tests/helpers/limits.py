@@ -1,6 +1,6 @@
 """Time limits of tests. A test that exceeds its limit fails and prints its threads.
 
-Limits are many times what a test takes on a machine with two busy cores.
+A limit is many times what the test takes on a machine with two busy cores.
 """
 
 # Seconds by marker; for all other tests the limit in pyproject.toml applies.

@@ -52,7 +52,7 @@ def save_checkpoint(folder: Path, kind=transformers.LlamaForCausalLM, **changes)
 
 
 def pair_with(draft: ModelSpec) -> Pair:
-    """A pair of zoo/target and ``draft``."""
+    """Returns a pair of zoo/target and ``draft``."""
     return Pair(target=ModelSpec(model="zoo/target"), draft=draft, name="own")
 
 

@@ -1,6 +1,6 @@
-"""How far the distribution of a method's texts is from the target's.
+"""The distance between the distributions of a method's texts and of the target's.
 
-The exact enumerator walks all outcomes of all coins, for small models and short texts.
+With small models and short texts, the exact enumerator tries all outcomes of all coins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NearTarget(Random):
         self._share = share
 
     def rows(self, text: Sequence[int], last: int, sampler: Sampler) -> Rows:
-        """Distributions of the token after text[:-last] ... text, [last + 1, vocab]."""
+        """Returns the rows after text[:-last] ... text, [last + 1, vocab]."""
         own = super().rows(text, last, sampler)
         targets = self._target.rows(text, last, sampler)
         return self._share * targets + (1 - self._share) * own
@@ -40,7 +40,7 @@ def outcome_error(
     temperature: float = 1.0,
     draft_seed: int = DRAFT_SEED,
 ) -> float:
-    """The total variation between a method's texts and the target's.
+    """Returns the total variation between a method's texts and the target's.
 
     share: the target's weight in each of the draft's rows.
     """

@@ -1,4 +1,4 @@
-"""How tests wait: for an event or a condition, never for a number of seconds."""
+"""Tests wait for an event or a condition, never for a number of seconds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from speclab import machine_facts
 
-# Seconds: more than anything immediate takes, however busy the machine is.
+# Seconds, more than any immediate action takes on the busiest machine.
 HANG = 60.0
 
-LOOK_EVERY = 0.001  # seconds between looks at a condition
+LOOK_EVERY = 0.001  # seconds between checks of a condition
 
 
 def wait_until(is_so: Callable[[], bool], patience: float = HANG) -> bool:
-    """Waits until ``is_so()``; False if it is not so after ``patience`` seconds."""
+    """Waits until ``is_so()``; returns False if ``patience`` seconds pass first."""
     deadline = time.monotonic() + patience
     while not is_so():
         if time.monotonic() > deadline:

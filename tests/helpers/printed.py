@@ -22,7 +22,7 @@ Cell = tuple[str, str, str]  # item, row and column
 
 # -- files -----------------------------------------------------------------------------
 def load_folder(folder: str) -> dict[str, dict[str, Any]]:
-    """The TOML files of a folder under ``data``, by their names without ``.toml``."""
+    """Reads the TOML files of a folder under ``data``, by name without ``.toml``."""
     files = {}
     for path in sorted((DATA / folder).glob("*.toml")):
         files[path.stem] = tomllib.loads(path.read_text("utf-8"))
@@ -31,7 +31,7 @@ def load_folder(folder: str) -> dict[str, dict[str, Any]]:
 
 # -- printed numbers -------------------------------------------------------------------
 def numbers_of(table: dict[str, Any]) -> dict[CellName, float]:
-    """The printed numbers of one table, by row and column."""
+    """Returns the printed numbers of one table, by row and column."""
     numbers = {}
     for row, column, value in table.get("cells", []):
         numbers[row, column] = value
@@ -39,7 +39,7 @@ def numbers_of(table: dict[str, Any]) -> dict[CellName, float]:
 
 
 def printed_cells(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
-    """The printed number of every cell of these tables."""
+    """Returns the printed number of every cell of these tables."""
     cells = {}
     for item, table in tables.items():
         for cell, value in numbers_of(table).items():
@@ -48,7 +48,7 @@ def printed_cells(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
 
 
 def numbers_in_brackets(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
-    """The second number of every cell that prints one."""
+    """Returns the second number of every cell that prints two."""
     cells = {}
     for item, table in tables.items():
         for cell, value in numbers_of(table.get("beside", {})).items():
@@ -57,12 +57,12 @@ def numbers_in_brackets(tables: dict[str, dict[str, Any]]) -> dict[Cell, float]:
 
 
 def row_labels(table: dict[str, Any]) -> list[str]:
-    """The rows with a printed number, in the printed order."""
+    """Returns the rows with a printed number, in the printed order."""
     return list(dict.fromkeys(row for row, _ in numbers_of(table)))
 
 
 def column_labels(table: dict[str, Any]) -> list[str]:
-    """The columns with a printed number, in the printed order."""
+    """Returns the columns with a printed number, in the printed order."""
     return list(dict.fromkeys(column for _, column in numbers_of(table)))
 
 
@@ -70,7 +70,7 @@ def column_labels(table: dict[str, Any]) -> list[str]:
 def computed_in_errata(
     table: dict[str, Any], kind: str
 ) -> dict[CellName, float | None]:
-    """The computed values of one kind of errata, by row and column."""
+    """Returns the computed values of one kind of errata, by row and column."""
     computed = {}
     for entry in table.get("errata", []):
         if entry["kind"] == kind:
@@ -83,7 +83,7 @@ def computed_in_errata(
 
 
 def text_of(paper: str) -> str:
-    """The paper's text; skips the test if SPECLIB_PAPERS_DIR is not set."""
+    """Returns the paper's text; skips the test if SPECLIB_PAPERS_DIR is not set."""
     folder = os.environ.get("SPECLIB_PAPERS_DIR")
     if not folder:
         pytest.skip("SPECLIB_PAPERS_DIR is not set")

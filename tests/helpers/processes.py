@@ -39,13 +39,13 @@ NO_PROCESS = ProcessStatus("Z", 0, 0, 0)
 
 
 def process_status(pid: int) -> ProcessStatus:
-    """The status of a process; a zombie's status if no such process exists."""
+    """Returns the status of a process, or a zombie's if no such process exists."""
     try:
         line = Path(f"/proc/{pid}/stat").read_text()
     except (OSError, ProcessLookupError):
         return NO_PROCESS
 
-    # The second field is the command in parentheses, which may hold spaces.
+    # The second field is the command in parentheses, which may contain spaces.
     _, _, after_command = line.rpartition(")")
     state, parent, group, session, *_ = after_command.split()
     return ProcessStatus(state, int(parent), int(group), int(session))
@@ -62,7 +62,7 @@ def alive(pid: int) -> bool:
 
 
 def living_processes() -> dict[int, ProcessStatus]:
-    """The status of every process that is alive, by its number."""
+    """Returns the status of every live process, by its id."""
     living = {}
     for folder in Path("/proc").glob("[0-9]*"):
         status = process_status(int(folder.name))
@@ -72,19 +72,19 @@ def living_processes() -> dict[int, ProcessStatus]:
 
 
 def living_children(parent: int) -> list[int]:
-    """The live children of ``parent``."""
+    """Returns the live children of ``parent``."""
     living = living_processes()
     return sorted(pid for pid, status in living.items() if status.parent == parent)
 
 
 def living_in_session(session: int) -> list[int]:
-    """The live processes of one session, whose id is the pid of its first process."""
+    """Returns a session's live processes; its id is the pid of its first process."""
     living = living_processes()
     return sorted(pid for pid, status in living.items() if status.session == session)
 
 
 def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
-    """All descendants of this process, except those ``known`` and their descendants.
+    """Returns this process's descendants, except ``known`` ones and their descendants.
 
     The nodes of a cluster that other tests use may start processes at any time.
     """
@@ -97,13 +97,13 @@ def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
 
 
 def gone(pids: Iterable[int], patience: float = HANG) -> bool:
-    """Waits for all of these processes to end; whether they did."""
+    """Waits for all of these processes to end, and returns whether they did."""
     pids = list(pids)
     return wait_until(lambda: not any(alive(pid) for pid in pids), patience)
 
 
 def all_ended(processes: Iterable[BaseProcess], patience: float = HANG) -> bool:
-    """Waits for all of these processes to end; whether they did."""
+    """Waits for all of these processes to end, and returns whether they did."""
     for process in processes:
         process.join(patience)
         if process.is_alive():
@@ -113,7 +113,7 @@ def all_ended(processes: Iterable[BaseProcess], patience: float = HANG) -> bool:
 
 @contextmanager
 def killed_at_the_end(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
-    """Kills a process when the block is left, even by an error."""
+    """Kills a process at the end of the block, even after an error."""
     with process:  # closes its pipes and waits for it
         try:
             yield process
@@ -122,13 +122,13 @@ def killed_at_the_end(process: subprocess.Popen) -> Iterator[subprocess.Popen]:
 
 
 def worker_processes(world: Processes, device: str) -> list[BaseProcess]:
-    """The processes of a world's device, one for each rank."""
+    """Returns the processes of a world's device, one per rank."""
     process_of_pid = {process.pid: process for process in active_children()}
     return [process_of_pid[pid] for pid in world.processes[device]]
 
 
 def with_files_of_at_most(size: int) -> dict[str, Callable[[], None]]:
-    """Options of subprocess.Popen that limit files to ``size`` bytes.
+    """Returns options of subprocess.Popen that limit files to ``size`` bytes.
 
     Writing more fails, as on a full disk.
     """

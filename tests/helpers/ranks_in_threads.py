@@ -1,7 +1,6 @@
 """Ranks that are threads of one process and exchange tensors at a table.
 
-They send what ranks of torch.distributed send, so that tests can try several ranks in
-milliseconds.
+They send what ranks of torch.distributed send, but several ranks start in milliseconds.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import torch
 
 
 class Table:
-    """Where each of ``size`` ranks leaves a tensor and reads the tensors of all."""
+    """Each of ``size`` ranks puts a tensor here and reads all ranks' tensors."""
 
     def __init__(self, size: int):
         self.size = size
@@ -29,11 +28,11 @@ class RankInThread:
         self.size = table.size
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Every rank's ``tensor``, all of one shape, in the order of the ranks."""
+        """Returns every rank's ``tensor`` in the order of ranks; all have one shape."""
         self.table.tensors[self.rank] = tensor.clone()
         self.table.meeting.wait()
         tensors = list(self.table.tensors)
-        self.table.meeting.wait()  # no rank leaves its next tensor before all have read
+        self.table.meeting.wait()  # no rank puts its next tensor before all have read
         assert len({part.shape for part in tensors}) == 1
         return tensors
 

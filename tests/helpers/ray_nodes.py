@@ -21,11 +21,11 @@ from speclib import paths
 FIXTURE = "ray_nodes"
 NAMES = ("one", "two", "three")
 
-# Ray checks every half second whether a node is still alive. The time that a busy node
-# may take to answer keeps its default.
+# Ray checks every half second whether a node is alive. The time that a busy node may
+# take to answer keeps its default.
 HEALTH_CHECKS = {"health_check_period_ms": 500, "health_check_initial_delay_ms": 500}
 
-# One processor each, and none of Ray's processes that only report to people.
+# One processor each, without Ray's dashboard, log and monitor processes.
 NODE_OPTIONS: dict[str, Any] = {
     "num_cpus": 1,
     "include_dashboard": False,
@@ -33,7 +33,7 @@ NODE_OPTIONS: dict[str, Any] = {
     "no_monitor": True,
 }
 
-# In the nodes' environment. By default, Ray gives way to every other program.
+# The nodes' environment. By default, Ray yields to every other program.
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
@@ -138,7 +138,7 @@ def ray_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]:
         nodes.end()
 
 
-# -- what tests/conftest.py asks for ---------------------------------------------------
+# -- hooks for tests/conftest.py -------------------------------------------------------
 def needs_nodes(test: pytest.Item | None) -> bool:
     return FIXTURE in getattr(test, "fixturenames", ())
 

@@ -33,7 +33,7 @@ def make_home(
     *,
     brief: bool = False,
 ) -> Path:
-    """A home in ``path`` that fills these tables, each with the given kind of cells.
+    """Makes a home in ``path`` that fills these tables with cells of the given kinds.
 
     brief: a virtual cell has three short requests, which take milliseconds.
     """
@@ -49,9 +49,9 @@ def make_home(
 
 
 def with_brief_cells(table: str) -> str:
-    """A table's text with three requests of 128 tokens in each virtual cell.
+    """Returns a table's text with three requests of 128 tokens in each virtual cell.
 
-    Two would not do: their sum has no order, and their values bound the interval.
+    Two are not enough: their sum has no order, and they themselves bound the interval.
     """
     brief = 3 * 128 / VIRTUAL_TOKENS
     table = re.sub(r"^max_new_tokens = \d+", "max_new_tokens = 128", table, flags=re.M)
@@ -88,7 +88,7 @@ def command(
 
 
 def run(home: Path, *words: str, status: int = 0) -> str:
-    """Runs a command, which must exit with this status; returns all that it printed."""
+    """Runs a command, asserts its exit status, and returns everything it printed."""
     process = command(home, *words)
     out, err = process.communicate(timeout=300)
     assert process.returncode == status, out + err
@@ -96,7 +96,7 @@ def run(home: Path, *words: str, status: int = 0) -> str:
 
 
 def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes this process, too, use a home's data, reports and cache."""
+    """Makes this process use a home's data, reports and cache."""
     monkeypatch.setattr(paths, "ROOT", home)
     monkeypatch.setattr(paths, "DATA", home / "data")
     monkeypatch.setattr(paths, "REPORTS", home / "reports")
@@ -104,5 +104,5 @@ def enter(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reports(home: Path) -> dict[str, bytes]:
-    """The bytes of each report, by file name."""
+    """Returns the bytes of each report, by file name."""
     return {name: (home / "reports" / name).read_bytes() for name in FILES}

@@ -1,4 +1,4 @@
-"""Random checkpoints of many architectures, laid out as the hub has them.
+"""Random checkpoints of many architectures, in the hub's layout.
 
 Each is sharded, in bfloat16, with tied embeddings, and its generation_config.json names
 several end tokens. If the architecture has a sliding window, it is ``WINDOW`` tokens.
@@ -22,9 +22,9 @@ from .checkpoints import numbered_words, save_tokenizer, with_rows
 
 VOCAB = 61
 WINDOW = 60
-# Layers of a network; one of each kind if it has two kinds of attention.
+# Layers of a network: one of each kind if there are two kinds of attention.
 LAYERS = 2
-LAYERS_OF_LLAMA = 4  # so that two of a draft's layers share an input
+LAYERS_OF_LLAMA = 4  # two of a draft's layers share an input
 NEW_TOKENS = 40
 
 SIZES = {
@@ -90,7 +90,7 @@ class Snapshots(NamedTuple):
 def random_network(
     name: str, seed: int = 1, **changes: Any
 ) -> transformers.PreTrainedModel:
-    """A random network of the architecture ``name`` in which every weight matters."""
+    """Returns a random network of an architecture; every weight matters."""
     torch.manual_seed(seed)
     config = getattr(transformers, name)(**ARCHITECTURES[name] | changes)
     network = transformers.AutoModelForCausalLM.from_config(config).eval()
@@ -99,9 +99,9 @@ def random_network(
 
 
 def fill(network: transformers.PreTrainedModel) -> None:
-    """Draws all weights, so that the layers outweigh embeddings and biases.
+    """Draws all weights, with layers that outweigh embeddings and biases.
 
-    Otherwise a network repeats one token again and again.
+    Otherwise a network would repeat a single token.
     """
     embedding = network.get_input_embeddings().weight
     for name, weight in network.requires_grad_(False).named_parameters():
@@ -128,7 +128,7 @@ def save_snapshots(name: str, folder: Path) -> Snapshots:
 
 
 def with_noise(network: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
-    """A noisy copy that often agrees with ``network``."""
+    """Returns a noisy copy that often agrees with ``network``."""
     other = copy.deepcopy(network)
     torch.manual_seed(2)
     for weight in other.parameters():
@@ -139,7 +139,7 @@ def with_noise(network: transformers.PreTrainedModel) -> transformers.PreTrained
 def rounded_to_bfloat16(
     network: transformers.PreTrainedModel,
 ) -> transformers.PreTrainedModel:
-    """The same network with its weights rounded as a bfloat16 checkpoint stores them.
+    """Returns the network with weights rounded as in a bfloat16 checkpoint.
 
     Buffers, such as the frequencies of a rotation, are not stored and stay unchanged.
     """
@@ -151,7 +151,7 @@ def rounded_to_bfloat16(
 def end_tokens_of(
     network: transformers.PreTrainedModel, *texts: tuple[int, ...]
 ) -> list[int]:
-    """Two end tokens: one that the texts never contain, and one that comes late."""
+    """Returns two end tokens: one that is in no text, and one that occurs late."""
     written = [generate(network, text) for text in texts]
     known = set(range(network.config.vocab_size))
     latest = max(set(written[0][:30]), key=written[0].index)
@@ -161,16 +161,16 @@ def end_tokens_of(
 def text_of(
     network: transformers.PreTrainedModel, text: Sequence[int], end_tokens: list[int]
 ) -> list[int]:
-    """The continuation of ``text`` up to the first of ``end_tokens``."""
+    """Returns the continuation of ``text`` up to the first of ``end_tokens``."""
     written = generate(network, text)
     ends = [written.index(token) for token in end_tokens if token in written]
     return written[: min(ends) + 1]
 
 
 def is_varied(written: Sequence[int]) -> bool:
-    """Whether a text is so varied that a wrong model or test would hardly write it.
+    """Whether a text is too varied for a wrong model to write it by accident.
 
-    An untrained network may alternate two tokens forever, and so may another like it.
+    Any untrained network may alternate two tokens forever.
     """
     return len(written) >= 12 and 3 * len(set(written)) >= len(written)
 
@@ -224,7 +224,7 @@ def has_both(written: Sequence[int]) -> bool:
     return 4 <= added <= len(written) - 4
 
 
-# -- a folder --------------------------------------------------------------------------
+# -- single checkpoints ----------------------------------------------------------------
 
 
 def save_snapshot(
@@ -251,7 +251,7 @@ def generate(
     text: Sequence[int],
     new_tokens: int = NEW_TOKENS,
 ) -> list[int]:
-    """What transformers writes greedily after ``text``, up to one of its end tokens."""
+    """Returns transformers' greedy continuation of ``text``, up to an end token."""
     ids = torch.tensor([list(text)])
     output = network.generate(
         ids,

@@ -1,10 +1,10 @@
-"""A stand-in for Ray: real actors on threads of this process, on nodes in name only.
+"""A stand-in for Ray: real actors in threads of this process, on simulated nodes.
 
-The controller and the actors are those of a real cluster. Only the layer between them
-is simulated, as far as ``speclib.worlds.cluster`` uses it: calls are answered in turn,
-arguments and results are copies, places are given and taken back, and an actor dies
-with its node. A node dies after a number of operations, so that every run is the same.
-A device is one process here, not several.
+Controller and actors are those of a real cluster. Only the layer between them, as far
+as ``speclib.worlds.cluster`` uses it, is simulated: calls are answered in turn,
+arguments and results are copies, resources are assigned and released, and an actor dies
+with its node. A node dies after a number of operations, so that runs are repeatable. A
+device is one process here, not several.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPERATION = "perform"
 
 
 def copied(value: Any) -> Any:
-    """What arrives of ``value`` on another machine."""
+    """Returns ``value`` as it arrives on another machine."""
     return cloudpickle.loads(cloudpickle.dumps(value))
 
 
@@ -48,8 +48,8 @@ class Node:
         self.is_alive = True
         self.is_taken = False
         self.handles: list[Handle] = []
-        self.operations = 0  # that were asked of it
-        self.dies_at: int | None = None  # the operation in the middle of which it dies
+        self.operations = 0  # the number requested so far
+        self.dies_at: int | None = None  # the operation during which it dies
 
     def count_operation(self) -> None:
         self.operations += 1
@@ -63,7 +63,7 @@ class Node:
 
 
 class Group:
-    """Places that are taken, one node for each process."""
+    """A placement group: one node for each process."""
 
     def __init__(self, places: list[Node] | None):
         self.places = places
@@ -91,14 +91,14 @@ class Call:
 
 
 class Handle:
-    """An actor as the controller holds it."""
+    """The controller's handle of an actor."""
 
     def __init__(self, node: Node, of_thread: threading.local):
         self.actor = actor.Actor()
         self.node = node
-        self.device = ""  # what it was told to build
-        self.is_silent = False  # a hung process: it answers nothing
-        self._last_operation = 0  # by the number that the controller gave it
+        self.device = ""  # the device that it builds
+        self.is_silent = False  # hung, so it answers nothing
+        self._last_operation = 0  # the controller's number for it
         self._error: Exception | None = None
         self._pending: list[Future] = []
         self._in_turn = ThreadPoolExecutor(
@@ -131,26 +131,26 @@ class Handle:
         return answer
 
     def _perform(self, method: str, arguments: Sequence[Any], answer: Future) -> None:
-        with suppress(InvalidStateError):  # it was answered by the actor's death
+        with suppress(InvalidStateError):  # the actor's death was its answer
             try:
                 answer.set_result(copied(getattr(self.actor, method)(*arguments)))
             except Exception as error:
                 answer.set_exception(error)
 
     def end(self, error: Exception) -> None:
-        """Fails every later call, and those under way."""
+        """Fails every later call and those in progress."""
         if self._error is not None:
             return
         self._error = error
         for answer in self._pending:
-            with suppress(InvalidStateError):  # it was answered before
+            with suppress(InvalidStateError):  # already answered
                 answer.set_exception(error)
-        self.actor.stop(self._last_operation)  # or its thread would never end
+        self.actor.stop(self._last_operation)  # otherwise its thread would never end
         for threads in (self._in_turn, self._aside):
             threads.shutdown(wait=False)
 
     def wait_for_threads(self) -> None:
-        """Waits for the calls under way, after ``end``."""
+        """Waits, after ``end``, for the calls in progress."""
         for threads in (self._in_turn, self._aside):
             threads.shutdown()
 
@@ -161,7 +161,7 @@ def note(of_thread: threading.local, node: Node) -> None:
 
 
 class Context:
-    """What Ray reports about a thread's own node."""
+    """Ray's information about a thread's node."""
 
     gcs_address = "stand-in:1"
 
@@ -251,14 +251,14 @@ class StandInForRay:
     def kill(self, handle: Handle) -> None:
         handle.end(ActorDiedError())
 
-    # -- what tests ask ----------------------------------------------------------------
+    # -- for tests ----------------------------------------------------------------
     def handle_of(self, device: str) -> Handle:
-        """The actor that currently runs a device."""
+        """Returns the actor that currently runs a device."""
         own = [handle for handle in self.handles if handle.device == device]
         return own[-1]
 
     def after_operations(self, device: str, count: int) -> str:
-        """Makes a device's node die in its operation number ``count``; its name."""
+        """Makes a device's node die in its ``count``-th operation; returns its name."""
         node = self.handle_of(device).node
         node.dies_at = node.operations + count
         return node.name
@@ -267,7 +267,7 @@ class StandInForRay:
     def wait(
         self, answers: Sequence[Future], timeout: float | None = None
     ) -> tuple[list[Future], list[Future]]:
-        """The first of ``answers`` that is ready, alone, and all others."""
+        """Returns a list with the first ready answer, and a list of the others."""
         wait_for(answers, timeout, FIRST_COMPLETED)
         ready = [answer for answer in answers if answer.done()][:1]
         return ready, [answer for answer in answers if answer not in ready]

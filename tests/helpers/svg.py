@@ -1,4 +1,4 @@
-"""What a test reads from a finished SVG picture: elements, rectangles, texts."""
+"""Reads elements, rectangles and texts from a finished SVG picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rectangle(NamedTuple):
 
 
 def elements(svg: str, name: str, *kinds: str) -> list[ET.Element]:
-    """The elements of this name, in their order; only those of a class in ``kinds``."""
+    """Returns the elements of this name, in order; only classes in ``kinds``, if any."""
     matching = []
     for element in ET.fromstring(svg).iter(NAMESPACE + name):
         if not kinds or element.get("class") in kinds:
@@ -36,12 +36,12 @@ def elements(svg: str, name: str, *kinds: str) -> list[ET.Element]:
 
 
 def number(element: ET.Element, attribute: str) -> float:
-    """An attribute's value."""
+    """Returns an attribute's value."""
     return float(element.get(attribute))
 
 
 def rectangles(svg: str, *kinds: str) -> list[Rectangle]:
-    """The rectangles of these classes, in their order."""
+    """Returns the rectangles of these classes, in order."""
     boxes = []
     for element in elements(svg, "rect", *kinds):
         sides = [number(element, side) for side in ("x", "y", "width", "height")]
@@ -50,16 +50,16 @@ def rectangles(svg: str, *kinds: str) -> list[Rectangle]:
 
 
 def centres(svg: str) -> list[tuple[float, float]]:
-    """(x, y) of the middles of all circles, in their order; pixels."""
+    """Returns the centres (x, y) of all circles, in order, in pixels."""
     circles = elements(svg, "circle")
     return [(number(circle, "cx"), number(circle, "cy")) for circle in circles]
 
 
 def texts(svg: str) -> list[str]:
-    """All texts, each with its parts joined."""
+    """Returns all texts, each with its parts joined."""
     return ["".join(text.itertext()) for text in elements(svg, "text")]
 
 
 def tooltips(svg: str) -> list[str]:
-    """What appears under the pointer, in the order of the elements."""
+    """Returns the texts shown under the pointer, in the order of their elements."""
     return [title.text for title in elements(svg, "title")]

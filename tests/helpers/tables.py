@@ -21,7 +21,7 @@ from speclab.traces.counts import Counts
 
 # -- rows ------------------------------------------------------------------------------
 def counts(seconds: float, **changes: Any) -> Counts:
-    """Nine tokens from four target passes; the first comes after half a second."""
+    """Returns counts: nine tokens, four target passes, the first token after 0.5 s."""
     run = Counts(
         requests=1,
         tokens=9,
@@ -47,7 +47,7 @@ def rows_of(
     plain: tuple[float, ...] = (4.5, 4.5),
     **changes: Any,
 ) -> list[Row]:
-    """A cell's runs and its baseline's in turn, one prompt for each of ``seconds``.
+    """Returns a cell's and its baseline's runs in turn; each of ``seconds`` is a prompt.
 
     changes: fields of the rows, and counts of the cell's own runs.
     """
@@ -79,23 +79,25 @@ def rows_of(
 def value_of(
     asked: ValuesStep, at: str, n: int, number: float, **changes: str
 ) -> Value:
-    """A requested value of the n-th text or repeat."""
+    """Returns a requested value of the n-th text or repeat."""
     settings = " ".join(f"{name}={value}" for name, value in asked.settings)
     named = {"what": asked.what, "pair": asked.pair, "settings": settings}
     where = {"machine": "here", "date": "2026-01-02", "commit": "abc1234", **changes}
     return Value(**named, at=at, n=n, value=number, **where)
 
 
-# -- what is committed -----------------------------------------------------------------
+# -- committed reports -----------------------------------------------------------------
 @cache
 def committed(paper: str) -> dict[str, TableResult]:
-    """A paper's tables with the committed virtual numbers, and without rows."""
+    """Returns a paper's tables with the committed virtual numbers, without rows."""
     known = Known(Rows([]), virtual=virtual_numbers.read())
     return fill_all(load_paper(paper), known, kinds=("virtual",))
 
 
 def assert_filled_as_the_paper_says(paper: str) -> None:
-    """No number may be missing, and [fill] must name exactly the items with numbers."""
+    """Asserts that no number is missing, and that [fill] names exactly the items with
+    numbers.
+    """
     results = committed(paper)
     assert {item: r.left_out for item, r in results.items() if r.left_out} == {}
     with_virtual = {item for item, r in results.items() if "virtual" in r.kinds}
@@ -104,18 +106,18 @@ def assert_filled_as_the_paper_says(paper: str) -> None:
 
 # -- lines and verdicts ----------------------------------------------------------------
 def lines_of(result: TableResult, kind: str, **fields: Any) -> list[LedgerLine]:
-    """The lines of a kind with these values in these columns."""
+    """Returns the lines of a kind with these values in these columns."""
     wanted = {"kind": kind, **fields}
     return [line for line in result.lines if wanted.items() <= line._asdict().items()]
 
 
 def verdicts_of(result: TableResult, kind: str) -> dict[str, VerdictLine]:
-    """The verdicts on a table's claims, by claim."""
+    """Returns the verdicts on a table's claims, by claim."""
     return {row.claim: row for row in result.claims if row.kind == kind}
 
 
 def read_ledger(path: Path) -> list[LedgerLine]:
-    """The lines of a ledger, with numbers parsed."""
+    """Returns the lines of a ledger, with numbers parsed."""
     lines = []
     with open(path, newline="", encoding="utf-8") as file:
         for texts in csv.DictReader(file, strict=True):

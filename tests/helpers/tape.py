@@ -1,9 +1,9 @@
 """A recorder for the CPU that replays operations as a CUDA graph does.
 
 It keeps every torch operation with the tensors that it read and wrote. A replay repeats
-the operations in the same memory, with the numbers that Python passed at recording. So
-a result that depends on anything but the contents of those tensors is wrong in a
-replay, as on a GPU. Reading a tensor's value while recording is an error, as there.
+the operations in the same memory, with the numbers that Python passed while recording.
+So a result that depends on anything except those tensors' contents is wrong in a
+replay, as on a GPU. Reading a tensor's value while recording is an error, as on a GPU.
 Unlike a CUDA graph, a tape keeps all memory that it needs.
 """
 
@@ -29,7 +29,7 @@ READS_A_VALUE = {
 
 
 def reads_a_value(func: Any, args: tuple) -> bool:
-    """Whether an operation has to read a value from a tensor on the host."""
+    """Whether an operation has to read a tensor's value on the host."""
     if func.overloadpacket is torch.ops.aten.index:
         indices = [index for index in args[1] if index is not None]
         return any(index.dtype == torch.bool for index in indices)
@@ -82,7 +82,7 @@ class TapePiece:
 
 
 class TapeRecorder:
-    """``pieces``: all recorded pieces; ``log``: what was done with them since."""
+    """``pieces``: all recorded pieces; ``log``: their replays and waits."""
 
     def __init__(self) -> None:
         self.pieces: list[TapePiece] = []

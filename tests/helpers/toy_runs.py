@@ -34,7 +34,7 @@ def toy_run(
     target: float = 0.05,
     **settings: object,
 ) -> SimpleNamespace:
-    """A run of two toy models on the virtual clock."""
+    """Runs two toy models on the virtual clock."""
     models = {
         "draft": Toy(alpha, 12, 1, tuple(PIECES)),
         "target": Toy(None, 12, 1, tuple(PIECES)),
@@ -47,7 +47,7 @@ def toy_run(
 
 
 def toy_runs(**settings: object) -> list[SimpleNamespace]:
-    """Plain decoding, speculative decoding and PEARL."""
+    """Runs plain decoding, speculative decoding and PEARL."""
     return [
         toy_run("autoregressive", **settings),
         toy_run("speculative", gamma=3, **settings),

@@ -1,4 +1,4 @@
-"""Two small random models, for working out probabilities of texts by hand.
+"""Two small random models, for computing probabilities of texts by hand.
 
 ``p`` is the target's row after a text, and ``q`` the draft's.
 """
@@ -34,7 +34,7 @@ def assert_distribution(
     expected: Callable[..., float],
     **settings: object,
 ) -> None:
-    """Each text of ``tokens`` tokens must have the probability ``expected(*text)``."""
+    """Asserts that texts of ``tokens`` tokens have probability ``expected(*text)``."""
     probabilities = outcomes(method, MODELS, tokens, **settings)
     for text in product(range(VOCAB), repeat=tokens):
         probability = probabilities.get(text, 0.0)

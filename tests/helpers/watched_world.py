@@ -13,7 +13,7 @@ from speclib.worlds.virtual import Virtual
 
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """The length of the longest common prefix of two texts."""
+    """Returns the length of the longest common prefix of two texts."""
     count = 0
     for left, right in zip(first, second, strict=False):
         if left != right:
@@ -23,7 +23,7 @@ def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
 
 
 def nodes_beside_the_first_line(parents: Sequence[int]) -> int:
-    """How many nodes of a tree follow the line that it begins with."""
+    """Returns how many nodes of a tree follow its first line."""
     count = 0
     for length in range(1, len(parents) + 1):
         is_a_line = parents[:length] == tuple(range(-1, length - 1))
@@ -49,7 +49,7 @@ class WatchedWorld(Virtual):
 
         output, kept, fed = self._progress[future].done
         self.checked += 1
-        if op.is_empty:  # the text ends where it would draft
+        if op.is_empty:  # the text ends before the first draft
             assert (kept, fed) == (len(model.prefix.fed), 0)
         elif isinstance(op, DraftTree):
             self.check_drafted_tree(future, before, output.small, kept, fed)
@@ -65,7 +65,7 @@ class WatchedWorld(Virtual):
             self.check_sequences(future, before, ((),), kept, fed)
 
     def check_sequences(self, future, before, drafts, kept, fed):
-        """The cache holds the text and the fed tokens of one sequence."""
+        """Checks that the cache contains the text and one sequence's fed tokens."""
         op, cached = future.op, self.models[future.device].prefix.fed
         several = len(drafts) > 1
 
@@ -73,7 +73,7 @@ class WatchedWorld(Virtual):
         parents = getattr(op, "parents", ())
         stays = len(op.text) - nodes_beside_the_first_line(parents)
 
-        # The cache holds the fed drafts: the last sequence's, if there are several.
+        # The cache contains the fed drafts: the last sequence's, if there are several.
         drafted = cached[stays:]
         assert cached[:stays] == list(op.text[:stays])
         assert tuple(drafted) in {draft[: len(drafted)] for draft in drafts}
@@ -88,7 +88,7 @@ class WatchedWorld(Virtual):
         assert kept == min(common_prefix(before, op.text), len(op.text) - op.last - 1)
 
     def check_drafted_tree(self, future, before, drafted, kept, fed):
-        """All levels but the last were fed, each node once.
+        """Checks that all levels except the last were fed, each node once.
 
         The cache keeps the tree's first line, or nothing if the next pass calibrates.
         """
@@ -110,9 +110,9 @@ class WatchedWorld(Virtual):
         assert kept == min(common_prefix(before, op.text), len(op.text) - 1)
 
     def check_dynamic_tree(self, future, before, drafted, kept, fed):
-        """Each level but the last fed up to ``width`` nodes, some later dropped.
+        """Checks that each level except the last fed at most ``width`` nodes.
 
-        None of a head's own nodes stay in its cache.
+        Some are dropped later. A head's cache keeps none of its own nodes.
         """
         op, (tokens, parents) = future.op, drafted
         assert op.features is not None
@@ -126,9 +126,9 @@ class WatchedWorld(Virtual):
         assert kept == min(common_prefix(before, op.text), len(op.text) - 1)
 
     def check_fork(self, future, before, drafted, kept, fed):
-        """Every guess was fed, and every draft but the last of each branch.
+        """Checks that every guess was fed, and every draft but the last of each branch.
 
-        The cache keeps the text and its window, and the tree's line that continues it.
+        The cache keeps the text, its window and the tree's line that continues it.
         """
         op = future.op
         outcomes, branches = drafted or ((), ())

@@ -1,8 +1,8 @@
-"""What a class may hand in, by lesson and exercise: right in many styles, and wrong.
+"""A class's possible answers, by lesson and exercise: wrong, or right in many styles.
 
-``RIGHT`` and ``WRONG`` of each lesson have the name of a check, as "residual" for
-``teach.check_residual``. The wrong answers make mistakes that the exercise has no name
-for. ``NAMED``, where there is one, has answers that make one with a name, by that name.
+The keys of ``RIGHT`` and ``WRONG`` are names of checks, such as "residual" for
+``teach.check_residual``. Wrong answers make mistakes that the exercise does not name.
+``NAMED``, in some lessons, contains answers with a named mistake, by that name.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ LESSONS = (
 
 
 def right_answers() -> Answers:
-    """Of every exercise."""
+    """Returns the right answers to every exercise."""
     return {name: each for lesson in LESSONS for name, each in lesson.RIGHT.items()}
 
 
 def wrong_answers() -> Answers:
-    """Of every exercise."""
+    """Returns the wrong answers to every exercise."""
     return {name: each for lesson in LESSONS for name, each in lesson.WRONG.items()}
 
 
 def named_answers() -> dict[str, dict[str, list[Callable[..., Any]]]]:
-    """Wrong ones that make a mistake with a name, by exercise and by that name."""
+    """Returns wrong answers with a named mistake, by exercise and by that name."""
     named: dict[str, dict[str, list[Callable[..., Any]]]] = {}
     for lesson in LESSONS:
         named.update(getattr(lesson, "NAMED", {}))

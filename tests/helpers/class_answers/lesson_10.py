@@ -127,7 +127,7 @@ def rounded_to_two_digits(alpha, gamma):
 
 
 def mean_of_rounds(alpha, gamma, rng=None):
-    """As many rounds as a patient student tries."""
+    """Simulates as many rounds as a patient student would try."""
     rng = rng or np.random.default_rng()
     rounds = rng.random((4000, gamma)) < alpha
     return 1 + np.cumprod(rounds, axis=1).sum() / len(rounds)
@@ -191,7 +191,7 @@ def bonus_from_the_residual(drafted, q, p, coin):
     return drafted + [draw(residual(p[-1], q[-1]), coin())]
 
 
-# -- verify, with a mistake that has a name --------------------------------------------
+# -- verify, with a named mistake ------------------------------------------------------
 def likeliest_drafts_accepted(drafted, q, p, coin):
     out = []
     for i, token in enumerate(drafted):

@@ -1,4 +1,4 @@
-"""Answers to the exercise of its optional part, on how many samples show a bug."""
+"""Answers to lesson 10's optional exercise, on how many samples reveal a bug."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def three_standard_errors(p, found):
     return 9 * p * (1 - p) / (found - p) ** 2
 
 
-# -- with a mistake that has a name ----------------------------------------------------
+# -- with a named mistake --------------------------------------------------------------
 def half_for_every_p(p, found):
     return (2 * 0.5 / (p - found)) ** 2
 

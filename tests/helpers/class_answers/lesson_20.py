@@ -72,7 +72,7 @@ def at_most_what_was_drafted(rounds, seconds):
 
 # -- a round of PEARL ------------------------------------------------------------------
 def ask_both(world, window, gamma, after=None):
-    """The rows of the window and one more, and gamma drafts."""
+    """Returns the window's rows with the row after it, and gamma drafts."""
     text = world.text + ids(window)
     scoring = world.target.score(text, last=len(window))
     return world.all(
@@ -102,7 +102,7 @@ def pearl_with_lists(world, window, gamma):
 
 
 def pearl_that_waits_twice(world, window, gamma):
-    """Both operations have begun before it waits for one of them."""
+    """Submits both operations before it waits for either."""
     text = world.text + ids(window)
     drafting = world.draft.propose(text, gamma)
     scoring = world.target.score(text, last=len(window))
@@ -123,7 +123,7 @@ def at_most_two_drafts_kept(world, window, gamma):
 
 
 def early_rejection_overlooked(world, window, gamma):
-    """It looks at the window alone to see whether anything was rejected."""
+    """Checks only the window for a rejection."""
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -132,7 +132,7 @@ def early_rejection_overlooked(world, window, gamma):
     return (window + drafted)[len(verified.accepted) :]
 
 
-# -- a round of PEARL, with a mistake that has a name ----------------------------------
+# -- a round of PEARL, with a named mistake --------------------------------------------
 def all_drafts_kept(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
@@ -277,7 +277,7 @@ def nothing_returned_after_a_rejection(world, window, gamma):
     world.commit(verified.tokens)
     if not verified.extra:
         return (window + drafted)[len(verified.accepted) :]
-    return None  # as where nothing is written here
+    return None  # as if this line were missing
 
 
 def tokens_returned(world, window, gamma):
@@ -337,7 +337,7 @@ NAMED = {
 }
 
 
-# With an error that helps: what its card says.
+# Answers that raise a helpful error, by the text of its card.
 ENDS_WITH = {
     "Does every way through it end with a return?": [
         nothing_returned_after_a_rejection,

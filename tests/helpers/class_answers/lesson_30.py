@@ -55,7 +55,7 @@ def seconds_as_a_product(tokens, alpha, draft, target):
 
 
 def seconds_saved(tokens, alpha, draft, target):
-    """Plain decoding's time, less what right drafts save."""
+    """Subtracts what right drafts save from plain decoding's time."""
     return tokens * target - alpha * (tokens - 1) * (target - draft)
 
 
@@ -85,7 +85,7 @@ def commit_by_recursion(world, known_rows, draft):
 
 
 def commit_in_place(world, known_rows, draft):
-    """Rows that have been used are taken out."""
+    """Removes rows that have been used."""
     draft = list(draft)
     while world.going and world.text in known_rows:
         row = known_rows.pop(world.text)
@@ -99,7 +99,7 @@ def commit_in_place(world, known_rows, draft):
 
 
 def commit_all_at_once(world, known_rows, draft):
-    """All rows along the draft in one test; then again, for what was replaced."""
+    """Tests all rows along the draft at once; then again, after a replacement."""
     while world.going and world.text in known_rows:
         rows = []
         for count in range(len(draft) + 1):

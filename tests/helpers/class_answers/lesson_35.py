@@ -39,7 +39,7 @@ def shorter_of_the_two(gamma, hit, draft, target):
     return min((gamma + 1) * draft, target) + (1 - hit) * gamma * draft
 
 
-# -- one guess more --------------------------------------------------------------------
+# -- one more guess --------------------------------------------------------------------
 def odds_of(fan, alpha):
     gamma = len(fan) - 1
     return [(1 - alpha) * alpha**k for k in range(gamma)] + [alpha**gamma]
@@ -135,7 +135,7 @@ def block_by_recursion(drafted, q, p, coin):
 
 
 def block_by_one_coin(drafted, q, p, coin):
-    """The length is drawn, longest first."""
+    """Draws the length, longest first."""
     weights = weights_of(drafted, q, p)
     none_longer, lengths = 1.0, {}
     for n in range(len(drafted), -1, -1):

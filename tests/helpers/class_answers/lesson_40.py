@@ -90,7 +90,7 @@ def budget_alone(first, second, gamma):
 
 # -- a round of DuoDecoding ------------------------------------------------------------
 def ask_for_sequences(world, window, gamma, after=None):
-    """The rows of the window and one more, and sequences of drafts."""
+    """Returns the window's rows with the row after it, and sequences of drafts."""
     text = world.text + ids(window)
     scoring = world.target.score(text, last=len(window))
     return world.all(
@@ -133,7 +133,7 @@ def duo_step_with_lists(world, window, gamma):
 
 
 def duo_step_that_waits_twice(world, window, gamma):
-    """Both operations have begun before it waits for one of them."""
+    """Submits both operations before it waits for either."""
     text = world.text + ids(window)
     drafting = world.draft.draft_sequences(text, gamma)
     scoring = world.target.score(text, last=len(window))

@@ -79,7 +79,7 @@ def tested_at_every_level(gamma, exact, fuzzy, target):
     return exact + (gamma - 1) * fuzzy + gamma * target
 
 
-# -- candidates for a place ------------------------------------------------------------
+# -- candidates for a position ---------------------------------------------------------
 def pick_by_recursion(candidates, q, p, coin):
     if not candidates:
         return draw(p, coin())

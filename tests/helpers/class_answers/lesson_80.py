@@ -1,4 +1,4 @@
-"""Answers to the exercise of a method of one's own: speculative decoding."""
+"""Answers to the exercise of writing one's own method: speculative decoding."""
 
 from __future__ import annotations
 
