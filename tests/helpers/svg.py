@@ -27,7 +27,7 @@ class Rectangle(NamedTuple):
 
 
 def elements(svg: str, name: str, *kinds: str) -> list[ET.Element]:
-    """Returns the elements of this name, in order; only classes in ``kinds``, if any."""
+    """Returns the elements of this name, in order; only classes in ``kinds`` if any."""
     matching = []
     for element in ET.fromstring(svg).iter(NAMESPACE + name):
         if not kinds or element.get("class") in kinds:

@@ -47,7 +47,7 @@ def rows_of(
     plain: tuple[float, ...] = (4.5, 4.5),
     **changes: Any,
 ) -> list[Row]:
-    """Returns a cell's and its baseline's runs in turn; each of ``seconds`` is a prompt.
+    """Returns a cell's and its baseline's runs in turn, one prompt per ``seconds``.
 
     changes: fields of the rows, and counts of the cell's own runs.
     """

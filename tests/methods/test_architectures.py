@@ -1,12 +1,12 @@
-"""Any pair of models: methods write what transformers' own ``generate`` writes.
+"""For any pair of models, methods write what transformers' ``generate`` writes.
 
-The models are random ones of eleven architectures, saved as the hub has them: sharded,
-in bfloat16, with tied embeddings and several end tokens. Every change tries every
-method on two of them, and on five others a few methods that together make each kind
-of pass. The thorough tests try every method, in every variant, on all eleven.
+The models are random, of eleven architectures, and saved in the hub's format: sharded,
+in bfloat16, with tied embeddings and several end tokens. The usual tests try every
+method on two of them, and on five others a few methods that together make every kind of
+pass. The thorough tests try every variant of every method on all eleven.
 
-Where there is a sliding window, one prompt is shorter than it, so that the text grows
-beyond the window while it is written, and one prompt is ten times as long.
+If there is a sliding window, one prompt is shorter, so that the output outgrows the
+window, and one prompt is ten times as long.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ SHORT, LONG = 46, 644  # tokens
 PROMPTS = (SHORT, LONG)
 ROLES = ("draft", "target")
 
-# Without a window, and with one in every second layer.
+# Without a window, and with a window in every second layer.
 MOST_UNLIKE = ("LlamaConfig", "Gemma3TextConfig")
-# Each has something that no other has: norms of queries and keys, experts, or another
-# way to tell positions. The four others are made like one of these or of the two.
+# Each is unique in something: norms of queries and keys, experts, or its encoding of
+# positions. The four others resemble one of these or of those two.
 OTHERS = ("Qwen3Config", "MixtralConfig", "GPTNeoXConfig", "GPT2Config", "OPTConfig")
 
 
 @pytest.fixture(scope="module")
 def pair_of(tmp_path_factory):
-    """pair_of(architecture): a pair of two checkpoints of it."""
+    """pair_of(architecture) returns a pair of two checkpoints."""
 
     @cache
     def pair_of(name: str) -> Pair:
@@ -73,7 +73,7 @@ def pair_of(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(pair_of):
-    """expected(architecture, length): what transformers writes after a prompt."""
+    """expected(architecture, length) returns transformers' output for a prompt."""
 
     @cache
     def expected(name: str, length: int) -> list[int]:
@@ -88,7 +88,7 @@ def expected(pair_of):
 def cases_of(
     methods: Iterable[str], draft: Any, all_variants: bool
 ) -> Iterator[tuple[str, dict]]:
-    """Each method with its settings; with ``all_variants`` in each of these."""
+    """Yields methods and their settings, or with ``all_variants`` every variant's."""
     for method in methods:
         variants = about(method).variants
         if not all_variants:
@@ -105,7 +105,7 @@ def cases_of(
 def differences(
     pair, tokens, expected, decode, methods=METHODS, all_variants=False
 ) -> list[str]:
-    """The methods whose output is not the expected one, and what they wrote."""
+    """Lists the methods whose output differs from the expected one, with the output."""
     models = {role: open_pair(pair).build(role) for role in ROLES}
     end_tokens = open_pair(pair).end_tokens
     differing = []
@@ -123,8 +123,8 @@ def differences(
     return differing
 
 
-def test_a_few_methods_ask_for_every_operation_that_there_is(decode):
-    """So that all kinds of pass are made where only these methods are tried."""
+def test_a_few_methods_together_use_every_operation(decode):
+    """Tests that try only these methods therefore make every kind of pass."""
     models = {"draft": Toy(0.7), "target": Toy()}
     operations = set()
     for method, settings in cases_of(EACH_KIND_OF_PASS, models["draft"], False):
@@ -134,8 +134,8 @@ def test_a_few_methods_ask_for_every_operation_that_there_is(decode):
 
 
 @pytest.mark.parametrize("name", MOST_UNLIKE)
-def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
-    """Else the tests below would try less than they say."""
+def test_these_checkpoints_have_the_hubs_layout(pair_of, expected, name):
+    """Otherwise the tests below would cover less than they claim."""
     pair = pair_of(name)
     for role in ROLES:
         folder = pair.model(role).model
@@ -148,7 +148,7 @@ def test_these_checkpoints_are_laid_out_as_the_hubs(pair_of, expected, name):
         )
     assert len(open_pair(pair).end_tokens) == 2
 
-    # The text is no monotone one, and an end token ends it before its limit.
+    # The text is varied, and an end token ends it before its limit.
     written = expected(name, PROMPTS[0])
     assert is_varied(written)
     assert len(written) < NEW_TOKENS
@@ -183,7 +183,7 @@ def test_every_variant_writes_what_transformers_generates(
     assert differences(pair, prompt(length), wanted, decode, all_variants=True) == []
 
 
-# -- more rows in the one or in the other ----------------------------------------------
+# -- added tokens in one of the two models ---------------------------------------------
 FAMILIES = (
     "LlamaConfig",
     "Qwen2Config",
@@ -194,14 +194,14 @@ FAMILIES = (
     "Phi3Config",
 )
 
-# Every change tries the methods of EACH_KIND_OF_PASS on these, with one model wider.
-# That no method loses anything with either is in worlds/test_exact.py.
+# The usual tests try the methods of EACH_KIND_OF_PASS on these, with one model wider.
+# worlds/test_exact.py shows that every method is lossless with either model wider.
 WIDER_OF = {"Gemma3TextConfig": "target", "GPT2Config": "draft"}
 
 
 @pytest.fixture(scope="module")
 def widths_of(tmp_path_factory):
-    """widths_of(architecture): two checkpoints, of which one has added tokens."""
+    """widths_of(architecture) returns two checkpoints, one with added tokens."""
 
     @cache
     def widths_of(name: str) -> Widths:
@@ -213,23 +213,23 @@ def widths_of(tmp_path_factory):
 @pytest.mark.thorough
 @pytest.mark.parametrize("wider", ROLES)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_method_writes_it_whichever_of_the_two_models_has_added_tokens(
+def test_every_method_writes_the_same_whichever_model_has_added_tokens(
     widths_of, decode, name, wider
 ):
     assert differences_with(widths_of(name), wider, decode, METHODS) == []
 
 
 @pytest.mark.parametrize("name, wider", WIDER_OF.items())
-def test_each_kind_of_pass_writes_it_where_one_of_the_two_models_has_added_tokens(
+def test_each_kind_of_pass_writes_the_same_if_one_model_has_added_tokens(
     widths_of, decode, name, wider
 ):
     assert differences_with(widths_of(name), wider, decode, EACH_KIND_OF_PASS) == []
 
 
 def differences_with(widths: Widths, wider: str, decode, methods) -> list[str]:
-    """``differences`` where the model of the role ``wider`` has the added tokens.
+    """Returns ``differences`` with added tokens in the model of the role ``wider``.
 
-    Windows are of 8 tokens, where there are any: a tree is larger than one.
+    Any sliding window has 8 tokens, fewer than a tree.
     """
     few, many = widths
     if wider == "target":
@@ -254,7 +254,7 @@ def differences_with(widths: Widths, wider: str, decode, methods) -> list[str]:
 def test_real_processes_and_peers_end_at_the_first_of_several_end_tokens(
     pair_of, expected, name
 ):
-    """Peers are transformers' own decoding, in a process of their own."""
+    """Peers are transformers' own decoding in a separate process."""
     pair = pair_of(name)
     words = " ".join(f"w{token}" for token in prompt(PROMPTS[0]))
     wanted = expected(name, PROMPTS[0])

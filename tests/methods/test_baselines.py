@@ -1,4 +1,4 @@
-"""Assisted generation and prompt lookup, against counts by hand and transformers."""
+"""Assisted generation and prompt lookup, compared with hand counts and transformers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sizes(trace) -> list[int]:
 
 # -- assisted generation ---------------------------------------------------------------
 def test_a_constant_schedule_drafts_a_fixed_number_but_never_the_last_token(decode):
-    """10 tokens, 3 at once and a bonus: 4, 4, then one draft of the 2 that are left."""
+    """Of 10 tokens, rounds of 3 drafts and a bonus leave 2: 4 + 4, then one draft."""
     output, trace = decode(METHODS["assisted"], toys(), 10, num_assistant_tokens=3)
     assert output == WORDS[:10]
     assert sizes(trace) == [3, 3, 1]
@@ -47,12 +47,12 @@ def test_a_constant_schedule_drafts_a_fixed_number_but_never_the_last_token(deco
     assert stats(trace).target_runs == 3
 
 
-def test_the_heuristic_adds_two_when_all_pass_and_takes_one_when_not_down_to_one(
+def test_the_heuristic_adds_two_if_all_are_accepted_and_else_subtracts_one_down_to_one(
     decode,
 ):
-    """A perfect draft: 2, 4, 6, 8 commit 24 with their bonuses.
+    """A perfect draft drafts 2, 4, 6 and 8, which with bonus tokens are 24.
 
-    A useless one: 3, 2, 1, 1.
+    A useless draft drafts 3, 2, 1, 1.
     """
     settings = {"schedule": "heuristic", "num_assistant_tokens": 2}
     _, trace = decode(METHODS["assisted"], toys(), 24, **settings)
@@ -74,9 +74,9 @@ def test_drafting_ends_after_an_end_token(decode):
 )
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
 def test_drafting_ends_after_the_first_token_with_low_confidence(threshold, sampler):
-    """The draft's confidence at temperature 1 is the toy's own row.
+    """The draft's confidence is its probability at temperature 1.
 
-    Greedy decoding shows a one-hot q.
+    Greedy decoding returns a one-hot q instead.
     """
     draft = Random(4, 1)
     world = Virtual({"draft": draft, "target": Random(4, 2)}, Latency.ratio(3))
@@ -106,7 +106,7 @@ def test_drafting_ends_after_the_first_token_with_low_confidence(threshold, samp
 
 
 def test_a_draft_that_ends_early_takes_the_time_of_the_passes_that_ran():
-    """5 asked, 2 drafted after a prompt of 4: a prefill of 9 s, then a pass of 1 s."""
+    """Only 2 of 5 drafts are made: a 9 s prefill of 4 tokens, then a pass of 1 s."""
 
     class Unsure(Toy):
         def chances(self):
@@ -151,10 +151,10 @@ def test_prompt_lookup_drafts_what_transformers_does(text, length, longest, eos)
         assert drafted.q[drafted.token] == drafted.q.sum() == 1
 
 
-def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
-    """5 6 7 5: after the second 5, the text offers 6 7 5.
+def test_looked_up_tokens_are_tested_like_any_other_and_no_draft_model_runs(decode):
+    """In 5 6 7 5, lookup for the second 5 finds 6 7 5.
 
-    The target says 6 8, then 9, 9.
+    The target writes 6 8, then 9, 9.
     """
     prompt = (5, 6, 7, 5)
     said = (6, 8, 9, 9)
@@ -175,7 +175,7 @@ def test_a_looked_up_token_is_tested_like_any_other_and_no_draft_runs(decode):
     assert (counts.target_runs, counts.operations) == (3, 3)
 
 
-def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
+def test_a_guess_ends_at_the_end_of_the_context_and_before_unknown_tokens():
     world = Virtual(toys(context=8), Latency.ratio(2))
     world.begin((0,) * 5, sampler=Sampler(), coins=Coins(), limit=3)
     assert ids(world.guess((1, 2, 3, 4))) == (1, 2, 3)
@@ -183,7 +183,7 @@ def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
     assert world.guess((60,)) == world.guess(()) == ()
 
 
-# -- both ------------------------------------------------------------------------------
+# -- bad settings ----------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name, settings, says",
     [
@@ -195,6 +195,6 @@ def test_a_guess_ends_where_the_context_or_the_vocabulary_does():
         ("prompt_lookup", {"num_tokens": 0}, "num_tokens is 0: give at least 1"),
     ],
 )
-def test_a_setting_that_does_not_exist_is_refused(decode, name, settings, says):
+def test_an_invalid_setting_is_refused(decode, name, settings, says):
     with pytest.raises(SpeclibError, match=says):
         decode(METHODS[name], toys(), 4, **settings)

@@ -1,6 +1,6 @@
 """If a device raises or is lost, every method ends with its name and never hangs.
 
-The claims hold for every registered method. Nothing is random: toys are greedy.
+Every registered method is tested. Toys are greedy, so nothing is random.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from speclib.worlds.world import World
 
 WORDS = tuple(range(1, 50))
 TOKENS = 24
-LATENCY = Latency.ratio(3)  # a target pass lasts three times a draft's, 3 s
+LATENCY = Latency.ratio(3)  # a target pass takes 3 s, three times a draft's
 
-# What their pages say: these go on without a drafter that is lost.
+# These methods continue without a lost drafter, as their docstrings state.
 DO_WITHOUT_DRAFTERS = {"dsi"}
 
 
@@ -38,7 +38,7 @@ class Breaking(Toy):
 
 
 def toys(breaking: str = "", breaks_at: int = 0) -> dict[str, Toy]:
-    """A draft that agrees in nine of ten positions, and a target; one may break."""
+    """Returns a draft with 90 % agreement and a target; either may break."""
     models = {}
     for name, alpha in (("draft", 0.9), ("target", None)):
         kind = Breaking if name == breaking else Toy
@@ -49,7 +49,7 @@ def toys(breaking: str = "", breaks_at: int = 0) -> dict[str, Toy]:
 
 
 def write(world: World, case, settings) -> tuple[tuple[int, ...], Trace]:
-    """The method's output in ``world``, and its trace."""
+    """Runs the method in ``world``; returns its output and trace."""
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=TOKENS)
     case.method(world, **settings)
     return world.text[1:], world.end()
@@ -71,7 +71,7 @@ def test_a_device_that_raises_ends_every_method_with_its_name_and_the_cause(
             assert isinstance(error.__cause__, ZeroDivisionError)
             continue
 
-        # It never came to that pass: it does not ask this device, or not so often.
+        # The method ran fewer passes on this device, perhaps none.
         assert models[device].passes < breaks_at, settings
         assert output == WORDS[:TOKENS], settings
 
@@ -88,15 +88,15 @@ def test_a_lost_device_ends_every_method_that_needs_it(case, device, second):
             assert device == "target" or case.name not in DO_WITHOUT_DRAFTERS
             continue
 
-        # It continues without this device, or never asked it.
+        # The method continues without this device, or never used it.
         asks_drafts = any(event.device == "draft" for event in trace.events)
         assert device == "draft"
         assert case.name in DO_WITHOUT_DRAFTERS or not asks_drafts
         assert output == WORDS[:TOKENS], settings
 
 
-def test_after_a_device_has_raised_the_world_serves_the_next_request(case):
-    """The error belongs to its request; only its first passes fail here."""
+def test_after_a_device_raises_the_world_serves_the_next_request(case):
+    """Only the first request's passes fail here."""
     for settings in case.at(3):
         models = toys("target", breaks_at=2)
         world = Virtual(models, LATENCY)

@@ -24,7 +24,7 @@ POLICIES = ("immediate", "after-op")
 
 
 class AnyTime(Latency):
-    """Operations last random times, so that they end in any order."""
+    """Operations have random durations, so they end in any order."""
 
     def __init__(self, seed: int, choices=(0.1, 1.0, 1.0, 2.5, 7.0)):
         super().__init__(**vars(Latency.ratio(3)))
@@ -42,7 +42,7 @@ def toys(alpha: float, servers: int, drafters: int = 1, seed: int = 0) -> dict:
 
 
 def named(drafts, targets) -> dict:
-    """Models by device: draft, draft-2, ..., target, target-2, ..."""
+    """Returns models by device: draft, draft-2, ..., target, target-2, ..."""
     models_by_device = {}
     for role, models in (("draft", drafts), ("target", targets)):
         for number, model in enumerate(models, 1):
@@ -125,7 +125,7 @@ def test_exact_match_writes_plain_decodings_tokens_under_any_timing(schedules):
 
 
 class ByPosition(AnyTime):
-    """An operation's duration depends on its position in the text, not on any token."""
+    """An operation's duration depends on its position in the text, not on tokens."""
 
     def __init__(self, seed: int):
         super().__init__(seed, (1, 2, 3, 5))
@@ -139,7 +139,7 @@ class ByPosition(AnyTime):
 def outcomes(
     servers: int, drafters: int, clock, tokens: int = 3, cancel="immediate", **how
 ):
-    """DSI's exact output distribution, each run of it at ``clock()``; the target's."""
+    """Returns DSI's exact distribution, with a ``clock()`` a run, and the target's."""
     drafts = [Random(2, 10 + number, 1 + tokens) for number in range(drafters)]
     targets = [Random(2, 20, 1 + tokens) for _ in range(servers)]
     models = named(drafts, targets)
@@ -177,7 +177,7 @@ CLOCKS_AT_EVERY_PUSH = ("c = 2", "any order 0", "by position 0")
 
 
 def clocks_with_marks() -> list:
-    """The names of all CLOCKS; the others are marked thorough."""
+    """Returns the names of all CLOCKS as parameters, most of them marked thorough."""
     names = []
     for name in CLOCKS:
         if name in CLOCKS_AT_EVERY_PUSH:
@@ -217,7 +217,7 @@ def test_every_order_of_completion_leaves_the_targets_distribution(
 
 
 class Telling(Virtual):
-    """A clock on which drafting token 1 takes longer than drafting another."""
+    """A clock on which drafting token 1 takes longer than drafting any other token."""
 
     def _carry_out(self, future, steps, done, error=None) -> None:
         is_slow = future.op.name == "propose" and 1 in done.output.small
@@ -225,7 +225,7 @@ class Telling(Virtual):
 
 
 def test_a_draft_whose_timing_reveals_its_token_breaks_only_the_ratio_test():
-    """The limit of the promise, as the page states it: found by the same enumerator."""
+    """The enumerator shows the limit that the method's docstring states."""
     errors = {}
     for test in ("exact", "ratio"):
         chances, target_chances = outcomes(
@@ -253,10 +253,10 @@ def test_a_draft_whose_timing_reveals_its_token_breaks_only_the_ratio_test():
     lookahead=st.integers(1, 10),
     cancel=st.sampled_from(POLICIES),
 )
-def test_with_passes_of_one_length_dsi_is_never_slower_than_plain_decoding(
+def test_with_constant_pass_times_dsi_is_never_slower_than_plain_decoding(
     alpha, c, seed, servers, lookahead, cancel
 ):
-    """Theorem 1, on the code; even with fewer servers than keep up."""
+    """The code obeys Theorem 1, even with too few servers to keep up."""
     _, trace = run(
         toys(alpha, servers, seed=seed),
         Latency.ratio(c),
@@ -279,10 +279,10 @@ def test_with_passes_of_one_length_dsi_is_never_slower_than_plain_decoding(
     c=st.integers(2, 9),
     seed=st.integers(0, 999),
 )
-def test_enough_servers_a_right_draft_costs_t1_a_wrong_one_and_the_last_token_t2(
+def test_with_enough_servers_right_drafts_cost_t1_wrong_ones_and_the_last_token_t2(
     alpha, c, seed
 ):
-    """Proposition 1's derivation, draft by draft: the time is exact, not a bound."""
+    """This follows Proposition 1's derivation; the time is exact, not a bound."""
     tokens = 30
     models = toys(alpha, c + 1, seed=seed)
     output, trace = run(models, Latency.ratio(c, target=float(c)), tokens, lookahead=1)
@@ -292,7 +292,7 @@ def test_enough_servers_a_right_draft_costs_t1_a_wrong_one_and_the_last_token_t2
     assert stats(trace).seconds == pytest.approx(right + c * (tokens - 1 - right) + c)
 
 
-# -- the page --------------------------------------------------------------------------
+# -- the algorithm ---------------------------------------------------------------------
 def test_one_target_always_works_on_the_committed_text():
     _, trace = run(toys(0.4, 3), Latency.ratio(4), 24, lookahead=3)
     for commit in trace.commits[:-1]:
@@ -306,7 +306,7 @@ def test_one_target_always_works_on_the_committed_text():
         assert any(low <= length <= high for low, high in spans)
 
 
-# -- simultaneous events --------------------------------------------------------------
+# -- simultaneous events ---------------------------------------------------------------
 class Backwards(Virtual):
     """A clock that handles simultaneous events in the opposite order."""
 
@@ -347,7 +347,7 @@ def mean_seconds(c, alpha=0.8, servers=1, lookahead=5, requests=6, **how) -> flo
 
 @pytest.mark.parametrize("servers", [1, 2])
 def test_a_block_that_ends_with_a_pass_is_ready_for_the_next_one(servers):
-    """At c = 5 a block of 5 lasts as long as a pass: as if it were done just before."""
+    """At c = 5, a block of 5 takes as long as a pass, and counts as just in time."""
     just_late, together, just_in_time = [
         mean_seconds(c, servers=servers) for c in (5 - 1e-5, 5, 5 + 1e-5)
     ]
@@ -355,7 +355,7 @@ def test_a_block_that_ends_with_a_pass_is_ready_for_the_next_one(servers):
     assert just_late > 1.1 * together
 
 
-# -- how much a drafter writes at a time -----------------------------------------------
+# -- bad settings ----------------------------------------------------------------------
 def test_an_empty_block_is_refused():
     with pytest.raises(SpeclibError, match="block is 0: give at least 1"):
         run(toys(0.5, 1), Latency.ratio(2), 4, lookahead=1, block=0)
@@ -370,11 +370,11 @@ def test_an_unknown_test_is_refused_by_name():
 def commits_of_amusd(
     agrees: list[bool], c: int, tokens: int
 ) -> list[tuple[float, int]]:
-    """When AMUSD commits how many tokens: an independent version of its rules.
+    """Returns AMUSD's commits, (time, tokens), from independent code for its rules.
 
-    A draft takes 1 s and a verification c. The draft model writes on and on. The target
-    verifies what has been drafted when it is free, and commits what it agrees with and
-    one token more. A draft model that has gone wrong goes back at once.
+    Drafting a token takes 1 s and a verification c. The draft model never stops. When
+    the target is free, it verifies what has been drafted, and commits the tokens it
+    agrees with and one more. After a wrong draft, the draft model restarts at once.
     """
     committed, written, taken = 0, [], 0
     draft_ends, target_ends = 1, c

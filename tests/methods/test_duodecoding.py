@@ -1,7 +1,7 @@
-"""DuoDecoding: how many sequences, which one continues, and what a round takes.
+"""DuoDecoding: the number of sequences, the one that continues, and a round's time.
 
-Expected values come from arithmetic on hand-made chances, and from plain decoding's own
-output.
+Expected values come from arithmetic on hand-made probabilities, and from plain
+decoding's output.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ WORDS = tuple(range(1, 60))
 
 
 class Table(Model):
-    """A draft whose chances depend on the position alone.
+    """A draft whose probabilities depend only on the position.
 
-    They are ``rows[i]`` after 1 + i tokens, and the last row for ever after.
+    They are ``rows[i]`` after 1 + i tokens, and the last row after all further tokens.
     """
 
     context = 99
@@ -57,7 +57,7 @@ class Table(Model):
 
 
 def branched(draft, n, **settings):
-    """(sequences, theta, chances of their first tokens) after the text (0,)."""
+    """Returns (sequences, theta, probabilities of their first tokens) after (0,)."""
     operation = DraftSequences((0,), n, **settings)
     sequences, chances = operation.run(draft, DecodingRun(0, Coins(), Sampler()))
     theta, *first_chances = [float(chance) for chance in chances]
@@ -65,7 +65,7 @@ def branched(draft, n, **settings):
 
 
 def sequence_counts(draft, budgets, **settings) -> list[int]:
-    """The number of sequences at each budget."""
+    """Returns the number of sequences for each budget."""
     return [len(branched(draft, budget, **settings)[0]) for budget in budgets]
 
 
@@ -80,12 +80,12 @@ FIRST = [0.5, 0.2, 0.25, 0.05]
             [0.0, 1.0, 0.0, 0.0],
             0.5,
             [(0, 1, 1, 1, 1, 1)],
-        ),  # nothing above 0.5 but itself
+        ),  # nothing else is above 0.5
         ([0.1, 0.45, 0.45, 0.0], 0.225, [(0, 1, 1), (2, 1, 1)]),  # 0.25 is above it
         ([0.1, 0.39, 0.38, 0.13], 0.195, [(0, 1), (2, 1), (1, 1)]),  # and 0.2
     ],
 )
-def test_a_first_token_begins_a_sequence_if_it_is_likelier_than_the_best_two_together(
+def test_a_first_token_begins_a_sequence_if_likelier_than_the_best_two_tokens(
     second, theta, sequences
 ):
     drafted, drafted_theta, chances = branched(Table(FIRST, second), 6)
@@ -95,7 +95,7 @@ def test_a_first_token_begins_a_sequence_if_it_is_likelier_than_the_best_two_tog
 
 
 def test_the_number_of_sequences_divides_the_budget_and_has_a_limit():
-    # theta is 0.135: all four tokens may begin a sequence.
+    # theta is 0.135, so all four tokens may begin a sequence.
     four = Table([0.3, 0.25, 0.24, 0.21], [0.1, 0.45, 0.45, 0.0])
     counts = sequence_counts(four, budgets=(1, 2, 3, 4, 5, 6, 7, 8, 12))
     assert counts == [1, 2, 3, 4, 1, 3, 1, 4, 4]
@@ -117,9 +117,9 @@ def test_a_given_number_of_sequences_overrides_the_drafts_confidence():
     seed=st.integers(0, 50), n=st.integers(1, 12), k=st.sampled_from([None, 1, 2, 3])
 )
 def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
-    """One pass for each token but the first of each sequence, and at most one more.
+    """Each token except a sequence's first takes one pass, with at most one more.
 
-    That one is for the second token.
+    The additional pass is for the second token.
     """
     draft, twin = Random(5, seed), Random(5, seed)
     operation = DraftSequences((0, 1), n, k)
@@ -138,7 +138,7 @@ def test_every_sequence_is_what_the_draft_would_write_alone(seed, n, k):
     assert done.fed - 2 - drafted in (0, 1)
 
 
-# -- which one continues --------------------------------------------------------------
+# -- which sequence continues ----------------------------------------------------------
 @pytest.mark.slow
 def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode):
     models = {"draft": Random(4, 1), "target": Random(4, 2)}
@@ -151,10 +151,10 @@ def test_the_output_is_plain_decodings_own_at_any_temperature_and_budget(decode)
             assert output == plain
 
 
-def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
-    """The window is what the target is fed beyond the text.
+def test_the_next_window_is_the_sequence_that_the_targets_token_chooses(decode):
+    """The window, which the target is fed after the text, continues the text.
 
-    It is the chosen sequence less its first token.
+    It is the chosen sequence without its first token.
     """
     models = {"draft": Random(3, 3), "target": Random(3, 4)}
     chosen = set()
@@ -166,7 +166,7 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
         passes = [e for e in trace.operations if e.op == "score"]
         rounds = zip(draftings, passes, passes[1:], trace.commits, strict=False)
         for drafting, this_pass, next_pass, commit in rounds:
-            # The whole window passed if its tokens and one of the target's came out.
+            # All of the window and a target token are committed if the window passed.
             number = None
             if len(commit.tokens) == this_pass.tested + 1:
                 number = place_of_sequence(drafting.sequences, commit.tokens[-1])
@@ -179,16 +179,16 @@ def test_the_next_window_is_the_sequence_that_the_targets_token_chose(decode):
 
 
 def place_of_sequence(sequences, first_token: int) -> int | None:
-    """Which of the sequences begins with this token, if one does."""
+    """Returns the index of the sequence that begins with this token, if any."""
     for number, sequence in enumerate(sequences):
         if sequence[:1] == (first_token,):
             return number
     return None
 
 
-# -- what a round takes ----------------------------------------------------------------
+# -- the time of a round ---------------------------------------------------------------
 @pytest.mark.parametrize("alpha, rate", [(0.0, 0.0), (1.0, 1.0)])
-def test_a_draft_that_is_always_wrong_is_rejected_and_its_rate_is_zero(
+def test_an_always_wrong_draft_has_rate_0_and_an_always_right_one_rate_1(
     decode, alpha, rate
 ):
     """Tokens outside every sequence count as tested; otherwise no rate would be low."""
@@ -197,7 +197,7 @@ def test_a_draft_that_is_always_wrong_is_rejected_and_its_rate_is_zero(
     counted = stats(trace)
     assert counted.acceptance_rate == rate
     if not alpha:
-        assert counted.rejected == 20  # one for each of plain decoding's tokens
+        assert counted.rejected == 20  # one per token of plain decoding
 
 
 def toys(alpha: float, **settings) -> dict:
@@ -215,14 +215,14 @@ def test_a_round_takes_the_longer_of_draft_and_target(decode, gamma, c, seconds)
     for number, commit in enumerate(trace.commits[:4]):
         assert commit.ts == pytest.approx(1 + number * seconds)
 
-    # A perfect draft: one token, then one more (the first window was of one token, all
-    # chosen), then gamma a round.
+    # A perfect draft commits one token, one more (the first window has a single token),
+    # then gamma a round.
     sizes = [len(commit.tokens) for commit in trace.commits]
     assert sizes[:4] == [1, 1, gamma, gamma]
 
 
-def test_the_first_round_is_short_unless_told_otherwise(decode):
-    """c = 2: a budget of 8 would take 4 target passes before the first token is out."""
+def test_the_first_round_is_short_by_default(decode):
+    """At c = 2, a budget of 8 would delay the first token by 4 target passes."""
     how = {"gamma": 8, "latency": Latency.ratio(2)}
     _, late = decode(DUO, toys(1.0), 20, first=8, **how)
     _, soon = decode(DUO, toys(1.0), 20, **how)
@@ -237,7 +237,7 @@ def test_a_budget_of_one_is_plain_decoding_pass_for_pass(decode):
 
 
 def target_passes(trace) -> list[tuple]:
-    """The times of each event, and what it was fed."""
+    """Returns the times and the input of each target pass."""
     passes = [event for event in trace.operations if event.is_scoring]
     return [(event.ts, event.dur, event.tokens) for event in passes]
 
@@ -255,8 +255,8 @@ def test_counts_below_one_are_refused(decode, settings, words):
         decode(DUO, toys(0.5), 4, gamma=2, **settings)
 
 
-def test_a_first_token_that_is_just_as_likely_as_the_best_two_begins_no_sequence():
-    """theta = 1/2 * 1/2 = P_2; section 3.2 asks for more than theta."""
+def test_a_first_token_only_as_likely_as_the_best_two_tokens_begins_no_sequence():
+    """Here theta = 1/2 * 1/2 = P_2, and section 3.2 requires more than theta."""
     draft = Table([0.5, 0.25, 0.125, 0.125], [0.5, 0.5, 0, 0])
     sequences, theta, chances = branched(draft, 4)
     assert theta == 0.25

@@ -1,7 +1,7 @@
 """EAGLE: the head's input and output, the offered tree, and the test.
 
 Expected values come from transformers' hidden states, from the head recomputed without
-a cache, from a search of all nodes, from plain decoding, and from mixed-up features.
+a cache, from a search of all nodes, and from plain decoding.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def request(run: int = 1, sampler: Sampler = PLAIN) -> DecodingRun:
 
 # -- which nodes are offered -----------------------------------------------------------
 class Node(NamedTuple):
-    """A path of drafted tokens, and the draft's probability of it."""
+    """A path of drafted tokens, and its probability according to the draft."""
 
     path: tuple[int, ...]
     chance: float
 
 
 def nodes_found_by_search(model, text, levels: int, width: int) -> list[Node]:
-    """All nodes that EAGLE-2's expansion looks at, text by text."""
+    """Returns all nodes that EAGLE-2's expansion considers, found text by text."""
     nodes: list[Node] = []
     frontier = [Node((), 1.0)]
     for _ in range(levels):
@@ -80,7 +80,7 @@ def test_the_likeliest_of_all_nodes_are_offered(seed, levels, width, budget):
     assert all(parent < node for node, parent in enumerate(parents))
 
 
-def test_a_token_that_cannot_be_drawn_is_no_candidate():
+def test_a_token_of_probability_0_is_no_candidate():
     """Top-k 2 leaves two tokens at each position, however wide the tree may be."""
     operation = DraftDynamicTree((1, 2), 2, 5, 50)
     sampler = Sampler(1.0, top_k=2)
@@ -92,7 +92,7 @@ def test_a_token_that_cannot_be_drawn_is_no_candidate():
 
 
 # -- features from the target ----------------------------------------------------------
-def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
+def test_at_each_position_a_drafter_reads_the_feature_of_the_token_before():
     features = Features(2, np.array([[2.0], [3.0], [4.0]]))  # of tokens 2, 3, 4
     assert features.before(3, 6).tolist() == [[2.0], [3.0], [4.0]]
     assert features.before(5, 6).tolist() == [[4.0]]
@@ -102,7 +102,7 @@ def test_a_drafter_reads_at_each_position_the_feature_of_the_token_before():
 
 
 def test_a_path_has_the_features_of_its_nodes():
-    """Tokens 3 and 4 of a text of five, then a tree of nodes 0 .. 3."""
+    """The features are of tokens 3 and 4 of a text of five, and of nodes 0 to 3."""
     features = Features(3, np.arange(6.0)[:, None])
     along = features.of_path(5, [1, 3])
     assert along.start == 3
@@ -110,7 +110,7 @@ def test_a_path_has_the_features_of_its_nodes():
 
 
 def run_with(draft, target, change=lambda features: features, limit=20, **settings):
-    """EAGLE with two models; ``change`` is applied to the target's features."""
+    """Runs EAGLE; ``change`` is applied to the target's features."""
 
     class Changing(Virtual):
         def wait(self, future):
@@ -126,7 +126,7 @@ def run_with(draft, target, change=lambda features: features, limit=20, **settin
 
 
 def test_a_toy_head_detects_mixed_up_features():
-    """Every registry test of EAGLE relies on it: a toy reads the text's features."""
+    """Every test of EAGLE with toys relies on this check of the text's features."""
     settings = {"gamma": 3, "width": 2, "budget": 5}
     assert run_with(Toy(0.7), Toy(), **settings).text
 
@@ -137,7 +137,7 @@ def test_a_toy_head_detects_mixed_up_features():
         run_with(Toy(0.7), Toy(), shifted, **settings)
 
 
-def test_a_drafting_that_was_cancelled_can_be_asked_for_again():
+def test_a_cancelled_drafting_can_be_repeated():
     models = {"draft": Toy(0.7), "target": Toy()}
     world = Virtual(models, Latency.ratio(3), cancel="immediate")
     world.begin((0, 4, 5), sampler=Sampler(), coins=Coins(0), limit=9)
@@ -151,7 +151,7 @@ def test_a_drafting_that_was_cancelled_can_be_asked_for_again():
     assert again.tokens == alone.output.small[0]
 
 
-def test_the_first_round_has_no_draft_and_every_further_one_has_both():
+def test_the_first_round_has_no_draft_and_every_later_one_has_both():
     world = run_with(Toy(0.8), Toy(), gamma=3, width=2, budget=5)
     rounds: dict[int, list[str]] = {}
     for event in world.end().operations:
@@ -164,7 +164,7 @@ def test_the_first_round_has_no_draft_and_every_further_one_has_both():
 
 
 def test_passes_count_even_if_no_node_of_their_level_is_offered():
-    """Every token has a fifth: level 1 has two nodes of .2, level 2 such of .04."""
+    """With five equal tokens, level 1 has two nodes of .2, level 2 nodes of .04."""
 
     class Even(Random):
         def rows(self, text, last, sampler):
@@ -180,7 +180,7 @@ def test_passes_count_even_if_no_node_of_their_level_is_offered():
 
 
 @pytest.mark.parametrize("device", ["draft", "target"])
-def test_a_lost_device_costs_the_request_and_its_replacement_gets_every_feature(device):
+def test_a_lost_device_ends_the_request_and_its_replacement_gets_every_feature(device):
     pair = speclib.load_pair("toy")
     how = {"method": "eagle", "gamma": 3, "width": 2, "budget": 5}
     wanted = speclib.decode("x", pair=pair, world="virtual", **how).tokens
@@ -251,7 +251,7 @@ def head(target_network):
 
 
 def hidden_states(net, text) -> np.ndarray:
-    """The last hidden states of ``text``, as transformers returns them."""
+    """Returns transformers' last hidden states of ``text``."""
     output = net(torch.tensor([text]), output_hidden_states=True)
     return output.hidden_states[-1][0].detach().numpy()
 
@@ -272,7 +272,7 @@ def test_features_are_transformers_last_hidden_states(target_network):
         first.values, hidden_states(target_network, TEXT[:3]), atol=1e-5
     )
 
-    # What is cached is not fed again; a node's feature depends on its own path.
+    # Cached tokens are not fed again; a node's feature depends on its path.
     tree = features_of(model, TEXT, (NODES, PARENTS))
     assert (tree.start, tree.end) == (3, len(TEXT) + len(NODES))
     of_text = hidden_states(target_network, TEXT)
@@ -284,10 +284,10 @@ def test_features_are_transformers_last_hidden_states(target_network):
 
 
 def chain_by_hand(head, target_network, text, path) -> list[np.ndarray]:
-    """The head's rows after ``text`` and each token of ``path``, without any cache.
+    """Returns the head's rows after ``text`` and each token of ``path``, uncached.
 
-    The text's tokens go in with the target's features, and the path's tokens with the
-    features that the head itself predicted before.
+    The head reads the text's tokens with the target's features, and the path's tokens
+    with the features that it has predicted itself.
     """
     incoming = torch.zeros(1, WIDTH)
     of_text = torch.tensor(hidden_states(target_network, text))
@@ -322,7 +322,7 @@ def test_a_head_reads_its_targets_features_and_then_its_own(
 
 
 def test_after_a_tree_the_head_reads_the_accepted_tokens_again(target_network, head):
-    """Drafted nodes leave its cache, and the next tree is as if from an empty cache."""
+    """Drafted nodes leave the cache; the next tree equals one from an empty cache."""
     target, model = hf.HFModel(target_network, VOCAB), eagle_head.Head(head, VOCAB)
     ask = request(5)
     features = features_of(target, TEXT)
@@ -344,7 +344,7 @@ def test_after_a_tree_the_head_reads_the_accepted_tokens_again(target_network, h
 
 
 @pytest.mark.parametrize("passes", range(3))
-def test_a_drafting_that_was_stopped_leaves_nothing_wrong(target_network, head, passes):
+def test_a_stopped_drafting_does_not_affect_the_next(target_network, head, passes):
     """Drafting stops before its first, second or third pass, and is then repeated."""
     features = features_of(hf.HFModel(target_network, VOCAB), TEXT)
     operation = DraftDynamicTree(TEXT, 3, 2, 6, features)
@@ -362,7 +362,9 @@ def test_a_drafting_that_was_stopped_leaves_nothing_wrong(target_network, head, 
     np.testing.assert_allclose(again.rows, wanted.rows, atol=1e-6)
 
 
-def test_a_draft_without_features_is_not_reused_as_one_with_them(target_network, head):
+def test_a_cache_filled_without_features_is_not_reused_with_features(
+    target_network, head
+):
     target, model = hf.HFModel(target_network, VOCAB), eagle_head.Head(head, VOCAB)
     model.rows(TEXT, 0, PLAIN)
     features = features_of(target, TEXT)
@@ -416,7 +418,7 @@ def test_a_stored_head_has_only_its_own_weights(tmp_path, target_network, head):
         (3, "cut short", "eagle.safetensors, of .* bytes, is cut off"),
     ],
 )
-def test_a_folder_that_is_no_head_is_refused(
+def test_an_incomplete_or_damaged_head_is_refused(
     tmp_path, target_network, head, layers, damage, says
 ):
     from safetensors.torch import load_file, save_file
@@ -484,7 +486,9 @@ def zoo_workers():
 @needs_the_head
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_workers_give_what_the_virtual_clock_gives(zoo_world, zoo_workers, temperature):
+def test_workers_write_what_the_virtual_clock_writes(
+    zoo_world, zoo_workers, temperature
+):
     how = {"method": "eagle", "gamma": 4, "max_new_tokens": 24}
     how |= {"temperature": temperature, "seed": 3}
     prompt = prompts.load("stem")[0].input
@@ -508,8 +512,8 @@ def test_a_head_drafts_for_a_dilated_target_on_two_ranks(zoo_world):
 
 @needs_the_head
 @pytest.mark.slow
-def test_a_head_without_features_is_a_poor_draft_but_one(zoo_world):
-    """Any method can run it; what it drafts with features is accepted more."""
+def test_a_head_without_features_is_a_poor_draft_but_a_valid_one(zoo_world):
+    """Any method can use it, but its drafts with features are accepted more often."""
     how = {"world": zoo_world, "max_new_tokens": 32}
     prompt = prompts.load("stem")[0].input
     plain = speclib.decode(prompt, method="autoregressive", **how)

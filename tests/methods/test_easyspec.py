@@ -1,7 +1,7 @@
-"""EasySpec: tree SD's loop around passes that may be fuzzy; calibration; costs.
+"""EasySpec: its loop, which is tree speculative decoding's, calibration, and costs.
 
-The drafter itself is tested in test_layered.py. Expected values come from the printed
-tables, from arithmetic, and from the exact enumerator.
+test_layered.py tests the drafter itself. Expected values come from the printed tables,
+from arithmetic, and from the exact enumerator.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Plain(Random):
 @pytest.mark.parametrize("sampler", [Sampler(), HOT], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("calibrate", [True, False])
 @pytest.mark.parametrize("draft", [Random, Plain], ids=["fuzzy beyond lp=1", "plain"])
-def test_with_exact_passes_only_it_is_tree_sd_to_the_last_digit(
+def test_with_only_exact_passes_it_equals_tree_speculative_decoding_bit_for_bit(
     decode, sampler, calibrate, draft
 ):
     for seed in range(5):
@@ -58,7 +58,7 @@ def test_with_exact_passes_only_it_is_tree_sd_to_the_last_digit(
         assert trace.events == expected_trace.events
 
 
-def test_a_draft_that_cannot_share_an_input_is_refused_and_not_called_fuzzy(decode):
+def test_a_draft_whose_layers_cannot_share_an_input_is_refused(decode):
     with pytest.raises(
         SpeclibError, match='lp is 4, but.*spread = "layers"; or give lp=1'
     ):
@@ -71,11 +71,12 @@ def test_an_lp_below_1_is_refused(decode):
 
 
 # -- calibration -----------------------------------------------------------------------
-def test_calibrated_the_first_pass_takes_everything_since_the_last_exact_one(decode):
-    """It keeps what the last first pass held, and feeds all that was committed since:
-    the accepted tokens, and the bonus.
+def test_with_calibration_the_first_pass_feeds_everything_since_the_last_exact_pass(
+    decode,
+):
+    """It keeps the cache of the last first pass, and feeds all tokens committed since.
 
-    Not calibrated, an accepted first candidate stays cached.
+    Without calibration, an accepted first candidate stays cached.
     """
     how = dict(gamma=3, width=2, sampler=HOT, prompt=(0, 1))
     for calibrate in (True, False):
@@ -92,11 +93,11 @@ def test_calibrated_the_first_pass_takes_everything_since_the_last_exact_one(dec
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
-def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(calibrate):
-    """Two trees of one request, a line each: which rows are the exact model's own?"""
+def test_a_toys_passes_are_fuzzy_except_the_first_of_an_operation_or_text(calibrate):
+    """Drafts two trees, each a single path, and compares rows with an exact model's."""
     draft, twin = Random(5, 3), Random(5, 3)
     text = (0, 1)
-    are_exact = []  # of each tree, whether its rows are
+    are_exact = []  # for each tree, whether its rows are exact
     for _ in range(2):
         operation = DraftTree(text, 3, 1, None, 4, calibrate)
         (tokens, _), rows = perform(
@@ -109,16 +110,16 @@ def test_a_toys_passes_are_fuzzy_but_the_first_of_an_operation_or_of_a_text(cali
         text += tokens[:2] + (4,)
     assert are_exact == [[True, False, False], [calibrate, False, False]]
 
-    # Once it is over, every pass is exact.
+    # After drafting, every pass is exact.
     assert (draft.rows(text, 0, HOT) == twin.rows(text, 0, HOT)).all()
 
 
-# -- a toy whose fuzziness shows -------------------------------------------------------
-def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
-    """Rounds of two levels: the first is exact, the second is not.
+# -- the accuracy of fuzzy toys --------------------------------------------------------
+def test_the_more_layers_share_an_input_the_less_often_a_fuzzy_toy_is_right():
+    """Rounds have an exact first level and a fuzzy second level.
 
-    The second is right with chance 0.8 * 0.9^(lp - 1). There are 500 rounds or more;
-    the tolerance is 4 standard errors (a fresh seed would fail about 1 time in 2,500).
+    The second is right with probability 0.8 * 0.9^(lp - 1). There are at least 500
+    rounds; the tolerance is 4 standard errors (about 1 seed in 2,500 would fail).
     """
     for lp in (1, 2, 5):
         toys = {"draft": Toy(0.8, seed=lp, fuzzy=0.9), "target": Toy(seed=lp)}
@@ -127,9 +128,9 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
         EASY(world, 2, lp, 1)
 
         first_hits = []
-        second_hits = []  # where the first was right: else the second is not tested
+        second_hits = []  # tested only if the first was right
         draftings = [e for e in world.end().operations if e.op == "draft_tree"]
-        for drafting in draftings[:-1]:  # the last may write one token alone
+        for drafting in draftings[:-1]:  # the last may write a single token
             first, second = drafting.outcome
             first_hits.append(first == "accepted")
             if first == "accepted":
@@ -142,7 +143,7 @@ def test_a_fuzzy_toy_is_right_less_often_the_more_layers_share_an_input():
             assert abs(np.mean(hits) - chance) < 4 * error
 
 
-def test_a_fuzzy_toys_overlap_with_the_target_falls_as_its_agreement():
+def test_a_fuzzy_toys_overlap_with_the_target_falls_like_its_agreement():
     draft = Toy(0.8, fuzzy=0.9)
     operation = DraftTree((0, 1), 2, 1, None, 3)
     _, rows = perform(operation, draft, DecodingRun(1, Coins(), HOT)).output
@@ -174,7 +175,7 @@ def test_a_fuzzy_drafter_loses_nothing(lp, calibrate):
 
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_a_layer_parallel_network_loses_nothing(calibrate):
-    """Every outcome of three tokens of two kinds, drafted over a real cache.
+    """Enumerates three tokens from a vocabulary of two, with a real cache.
 
     Rows are float32.
     """
@@ -191,7 +192,7 @@ def test_a_layer_parallel_network_loses_nothing(calibrate):
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
-def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate):
+def test_a_layer_parallel_networks_cache_matches_its_operations_accounts(calibrate):
     pytest.importorskip("torch")
     from helpers.checkpoints import VOCAB, network
 
@@ -205,7 +206,7 @@ def test_a_layer_parallel_networks_cache_holds_what_its_operations_say(calibrate
         assert world.checked == len(world.end().operations) > 8
 
 
-def test_a_text_drafted_on_two_ranks_is_plain_decodings(tmp_path):
+def test_a_text_drafted_on_two_ranks_equals_plain_decodings(tmp_path):
     """Draft and target are one network: exact drafts all pass, fuzzy ones do not."""
     pytest.importorskip("torch")
     from helpers.checkpoints import network, numbered_words, save_tokenizer
@@ -215,7 +216,7 @@ def test_a_text_drafted_on_two_ranks_is_plain_decodings(tmp_path):
 
     save_tokenizer(tmp_path, numbered_words())
     net = network()
-    net.model.embed_tokens.weight.mul_(3)  # or it says the same word for ever
+    net.model.embed_tokens.weight.mul_(3)  # otherwise it repeats one word
     net.save_pretrained(tmp_path)
     model = {"model": str(tmp_path)}
     pair = Pair(
@@ -241,13 +242,13 @@ CLOCKS = {"Llama-3": "easyspec/llama3-8-70-tp8", "Qwen2": "easyspec/qwen2-7-72-t
 def drafting(
     clock: Latency, n: int, lp: int | None, calibrate: bool = True, kept: int = 9
 ) -> float:
-    """Seconds of drafting n tokens in a line after ten, ``kept`` of them cached."""
+    """Returns the seconds of drafting n tokens after ten, with ``kept`` cached."""
     operation = DraftTree((0,) * 10, n, 1, None, lp, calibrate)
     fed = 10 - kept + n - 1
     return clock.seconds("draft", operation, kept, fed)
 
 
-def test_calibration_costs_the_difference_of_an_exact_and_a_fuzzy_pass():
+def test_calibration_costs_the_difference_between_an_exact_and_a_fuzzy_pass():
     clock = load_latency(CLOCKS["Llama-3"])
     exact = clock.draft(1)
     fuzzy = clock.fuzzy.curve(1)
@@ -258,18 +259,18 @@ def test_calibration_costs_the_difference_of_an_exact_and_a_fuzzy_pass():
     assert not_calibrated == pytest.approx(5 * fuzzy)
     assert nothing_cached == pytest.approx(exact + 4 * fuzzy)
 
-    # Every pass is exact where no layers share an input, and on one device.
+    # Every pass is exact if no layers share an input, and on one device.
     one_device = load_latency("easyspec/llama3-8-70-tp1")
     assert drafting(clock, 5, None) == drafting(clock, 5, 1) == pytest.approx(5 * exact)
     assert drafting(one_device, 5, 4) == pytest.approx(5 * exact)
 
 
 @pytest.mark.parametrize("family", CLOCKS)
-def test_iterations_take_table_2s_times_except_its_slower_verification(family):
-    """100 tokens are 100 / (1 + 5 alpha) iterations, alpha as printed.
+def test_iterations_take_table_2s_times_except_for_its_slower_verification(family):
+    """100 tokens take 100 / (1 + 5 alpha) iterations, with the printed alpha.
 
-    Drafting agrees within 3 %. The whole is 3 to 8 % quicker than printed, since
-    verifying is printed slower than Table 1's pass.
+    Drafting agrees within 3 %. The total is 3 to 8 % less than printed, because the
+    printed verification is slower than Table 1's pass.
     """
     path = DATA / "papers" / "easyspec" / "table-2.toml"
     table = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Lookahead decoding: its window and pool against a run by hand, its output."""
+"""Lookahead decoding: its output, and its window and pool compared with a hand run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SETTINGS = [
 
 
 class Successor(Random):
-    """After token x comes x + 1, modulo the vocabulary."""
+    """A model that writes x + 1 after token x, modulo the vocabulary."""
 
     def rows(self, text, last, sampler):
-        super().rows(text, last, sampler)  # it books what is cached
+        super().rows(text, last, sampler)  # updates the cache
         last_tokens = np.array(text[len(text) - last - 1 :])
         return np.eye(self.vocab)[(last_tokens + 1) % self.vocab]
 
@@ -45,12 +45,12 @@ def by_hand(decode, limit: int, **settings):
 
 
 # -- the two branches ------------------------------------------------------------------
-def test_the_window_grows_to_its_levels_then_moves_a_position_a_pass(decode):
-    """W = 2, N = 3.
+def test_the_window_grows_to_its_levels_then_moves_one_position_per_pass(decode):
+    """The settings are W = 2 and N = 3.
 
-    It begins as the prompt, 7 5; 8 and 6 follow these. Then 5 | 8 6: 8 follows the text
-    (.. 6), 6 follows 5; they are followed by 9 and 7. Then 6 | 9 7, then 7 | 0 8: a
-    level is what was said after the one above it, less its first place.
+    The window begins as the prompt, 7 5, which the target continues with 8 and 6. Then
+    it is 5 | 8 6, continued with 9 and 7; then 6 | 9 7, then 7 | 0 8. A level contains
+    the target's tokens for the level above, without its first position.
     """
     passes = by_hand(decode, 4, guesses=1).operations
     assert [e.tokens[-e.tested :] for e in passes] == [
@@ -62,14 +62,14 @@ def test_the_window_grows_to_its_levels_then_moves_a_position_a_pass(decode):
     assert [e.payload.likeliest for e in passes] == [(8, 6), (9, 7), (0, 8), (1, 9)]
 
 
-def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_first(
+def test_when_the_text_ends_with_an_ngrams_first_token_the_latest_ngram_is_tested_first(
     decode,
 ):
-    """Columns 6 8 9 and 5 6 7, then 7 9 0 and 6 7 8, ...: a wrong and a right n-gram of
-    each key, in this order.
+    """Each key gets a wrong and then a right n-gram: 6 8 9 and 5 6 7, then 7 9 0 and
+    6 7 8, and so on.
 
-    After 10 passes, the text has gone round and ends with 5 again, which has only the
-    right n-gram; then with 8, where 8 9 0 came after 8 0 1.
+    After 10 passes, the text ends with 5 again, which has only the right n-gram. Then
+    it ends with 8, for which 8 9 0 was added after 8 0 1.
     """
     trace = by_hand(decode, 19, guesses=2)
     assert [len(e.tokens) for e in trace.commits] == [1] * 10 + [3] * 3
@@ -84,7 +84,7 @@ def test_an_ngram_is_tested_when_the_text_ends_with_its_first_token_the_latest_f
     assert lookups[:2] == [(6, 7), (9, 0)]
 
 
-def test_an_ngram_met_again_is_the_latest_and_the_oldest_goes():
+def test_an_ngram_found_again_becomes_the_latest_and_the_oldest_is_dropped():
     pool = Pool(most=2)
     for tail in ((1, 2), (3, 4), (1, 2), (5, 6)):
         pool.add((0, *tail))
@@ -92,7 +92,7 @@ def test_an_ngram_met_again_is_the_latest_and_the_oldest_goes():
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
+def test_a_pass_contains_the_window_and_at_most_the_given_guesses(decode, settings):
     w, n, g = settings.values()
     models = {"draft": Random(3), "target": Random(3, 1)}
     _, trace = decode(METHODS["lookahead"], models, 60, **settings)
@@ -101,7 +101,7 @@ def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
     assert 0 < max(guessed.values()) <= g * (n - 1)
     assert min(guessed) > n - 2
 
-    # The window grows to its n - 1 levels; the text's last token is the first of it.
+    # The window grows to n - 1 levels; the text's last token is its first token.
     for step, scoring in enumerate(trace.operations):
         width = w
         levels = n - 1
@@ -112,8 +112,8 @@ def test_a_pass_holds_the_window_and_at_most_the_guesses(decode, settings):
         assert in_window == levels * width - 1
 
 
-def test_the_window_ends_where_the_context_does(decode):
-    """9 positions: 7 of the text before the last pass; the window takes 3 more."""
+def test_the_window_ends_at_the_end_of_the_context(decode):
+    """Of 9 positions, the text has 7 before the last pass; the window needs 3 more."""
     models = {"draft": Random(3), "target": Toy(None, 5, 0, (1, 2, 3, 4), context=9)}
     output, trace = decode(METHODS["lookahead"], models, 9, window=3, ngram=3)
     assert output == (1, 2, 3, 4, 1, 2, 3, 4, 1)
@@ -123,9 +123,9 @@ def test_the_window_ends_where_the_context_does(decode):
     assert last.kept + last.fed <= 9
 
 
-# -- what comes out --------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
-def test_the_tokens_are_plain_decodings_at_any_setting(decode, sampler):
+def test_the_tokens_equal_plain_decodings_with_any_setting(decode, sampler):
     for seed, settings in enumerate(SETTINGS):
         models = {"draft": Random(3), "target": Random(3, seed)}
         how = {"sampler": sampler, "coins": Coins(seed)}
@@ -136,7 +136,7 @@ def test_the_tokens_are_plain_decodings_at_any_setting(decode, sampler):
         assert output == plain, settings
 
 
-def test_on_a_repetitive_text_several_tokens_pass_at_once(decode):
+def test_on_a_repetitive_text_several_tokens_are_accepted_at_once(decode):
     models = {
         "draft": Toy(0.5, 50, 0, (1, 2, 3)),
         "target": Toy(None, 50, 0, (1, 2, 3)),
@@ -150,19 +150,19 @@ def test_on_a_repetitive_text_several_tokens_pass_at_once(decode):
     assert counts.rounds == counts.operations == counts.target_runs
 
 
-# -- settings and replay --------------------------------------------------------------
+# -- bad settings ----------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name, value, least", [("window", 0, 1), ("ngram", 2, 3), ("guesses", 0, 1)]
 )
-def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
+def test_an_impossible_setting_is_refused(decode, name, value, least):
     models = {"draft": Random(3), "target": Random(3)}
     with pytest.raises(SpeclibError, match=f"{name} is {value}: give at least {least}"):
         decode(METHODS["lookahead"], models, 4, **{name: value})
 
 
 # -- the embedded pair -----------------------------------------------------------------
-def test_a_window_that_grows_drops_its_first_column_and_keeps_the_others_together():
-    """The likeliest successor stays under its token: 22 follows 12."""
+def test_a_growing_window_drops_its_first_column_and_keeps_the_others_together():
+    """The likeliest successor stays below its token, as 22 below 12."""
     window = Window((1, 2, 3, 4, 5), span=5, height=3)
     window.move((11, 12, 13, 14, 15))
     assert window.levels == [(2, 3, 4, 5), (11, 12, 13, 14, 15)]

@@ -1,10 +1,10 @@
-"""Greedy output is plain decoding's, token for token, on the embedded pair in float32.
+"""Greedy output equals plain decoding's for the embedded pair in float32.
 
-The fast part takes one prompt, for every method in its first variant. The slow part
-takes one prompt of each of two other tasks, at one gamma: every further variant decodes
-one of them. The thorough part takes two prompts of every task x gamma x every variant
-on the virtual clock, and one of every task in real processes. A difference is shown
-with the gap between the target's two best logits where it begins.
+The fast part decodes one prompt with every method's first variant. The slow part uses
+one prompt from each of two other tasks, with one gamma each; every other variant runs
+on one of them. The thorough part tries every gamma and every variant on two prompts of
+every task on the virtual clock, and one prompt of every task in real processes. Each
+difference is reported with the gap between the target's two best logits at its start.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ if not (zoo.ZOO / "draft-good" / "model.safetensors").exists():
     )
 
 GAMMAS = (1, 2, 3, 5, 8)
-# All but mt_bench, which is its eight categories.
+# All tasks except mt_bench, whose eight categories are listed instead.
 TASKS = [task for task in prompts.tasks() if task != "mt_bench"]
 CASES = [
     (method, settings)
@@ -39,7 +39,7 @@ PAIR = speclib.load_pair("embedded/llama-7b-70b")
 
 
 def cases_of(turn: int) -> list[tuple[str, dict]]:
-    """Every second of the variants that are not a method's first."""
+    """Returns every second of the variants that are not a method's first."""
     further = [
         (method, settings)
         for method, settings in CASES
@@ -49,7 +49,7 @@ def cases_of(turn: int) -> list[tuple[str, dict]]:
 
 
 def undilated(pair):
-    """The same logits at the cost of the trained sizes."""
+    """Returns the pair undilated, with the same logits and smaller networks."""
     draft = pair.draft.model_copy(update={"shape": None})
     target = pair.target.model_copy(update={"shape": None})
     return pair.model_copy(update={"draft": draft, "target": target})
@@ -62,7 +62,7 @@ def virtual():
 
 
 def gap(world, text) -> float:
-    """Difference of the target's two best log-probabilities after ``text``."""
+    """Returns the gap between the target's two best log-probabilities after a text."""
     model = world.models["target"]
     model.reset()
     (row,) = model.rows(text, 0, Sampler(temperature=1.0))
@@ -73,9 +73,9 @@ def gap(world, text) -> float:
 def differences(
     world, judge, task: str, count: int, gammas=GAMMAS, tokens=64, cases=CASES
 ) -> list[str]:
-    """Every run of ``task`` whose tokens are not plain decoding's.
+    """Describes every run of ``task`` whose tokens differ from plain decoding's.
 
-    ``judge`` is a virtual world.
+    ``judge`` is a virtual world, which computes the gaps.
     """
     differing = []
     for prompt in prompts.load(task)[:count]:
@@ -162,7 +162,7 @@ def test_dilation_does_not_change_a_token(virtual):
 
 
 @pytest.mark.slow
-def test_sampled_output_is_the_same_in_every_world_for_a_fixed_seed(virtual):
+def test_with_a_fixed_seed_sampled_output_is_the_same_in_every_world(virtual):
     prompt = prompts.load("gsm8k")[0].input
     settings = dict(
         method="pearl", gamma=3, temperature=0.8, top_p=0.9, seed=4, max_new_tokens=32

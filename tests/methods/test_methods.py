@@ -1,7 +1,6 @@
 """Every method, in every variant: losslessness, caches, rates, the paper's examples.
 
-Expected values come from the script the target follows, from arithmetic, and from the
-printed page.
+Expected values come from the target's script, from arithmetic, and from the papers.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ some_or_all = pytest.mark.parametrize(
 
 
 def toys(alpha: float, seed: int = 0) -> dict:
-    """A target that writes WORDS, and a draft that agrees with it alpha of the time."""
+    """Returns a target that writes WORDS, and a draft that agrees at rate ``alpha``."""
     return {
         "draft": Toy(alpha, 50, seed, WORDS, 128),
         "target": Toy(None, 50, seed, WORDS, 128),
     }
 
 
-# -- pages -----------------------------------------------------------------------------
-# Settings for which every variant has the default value, and why.
+# -- source files ----------------------------------------------------------------------
+# Settings that no variant changes, and why.
 NOT_VARIED = {
     ("dsi", "servers"),  # variants are tested in worlds with one target
 }
 
 
-def test_every_page_of_a_method_is_registered():
+def test_every_methods_source_file_is_registered():
     pages = {path.stem for path in (ROOT / "speclib" / "methods").glob("*.py")}
     registered = {method.__module__.rpartition(".")[2] for method in METHODS.values()}
     missing = pages - registered - {"__init__", "page_facts"}
@@ -61,20 +60,20 @@ def test_every_page_of_a_method_is_registered():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_describes_itself(name):
-    """On its page, in its picture and in the manual."""
+    """In its docstring, its ABOUT and the manual."""
     assert METHODS[name].__doc__, f"{name} has no docstring"
-    assert about(name).name != name, f"the page of {name} lacks ABOUT: see page_facts"
+    assert about(name).name != name, f"speclib.methods.{name} lacks ABOUT"
     table = (ROOT / "docs" / "use.md").read_text()
     assert f"`{name}`" in table, f"add {name} to the table of methods in docs/use.md"
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_each_setting_of_a_method_is_in_one_of_its_variants(name):
+def test_each_setting_of_a_method_is_changed_in_one_of_its_variants(name):
     varied = {setting for variant in about(name).variants for setting in variant}
     known = {setting for method, setting in NOT_VARIED if method == name}
     forgotten = set(parameters(name)) - varied - known - {"gamma"}
     assert not forgotten, (
-        f"give {forgotten} a variant in ABOUT, or say in NOT_VARIED why"
+        f"give {forgotten} a variant in ABOUT, or add a reason to NOT_VARIED"
     )
 
 
@@ -83,7 +82,7 @@ def test_each_setting_of_a_method_is_in_one_of_its_variants(name):
 @pytest.mark.parametrize(
     "alpha", [pytest.param(0.0, marks=pytest.mark.thorough), 0.7, 1.0]
 )
-def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
+def test_greedy_output_equals_plain_decodings_for_every_gamma_prompt_and_limit(
     case, decode, alpha, gammas
 ):
     for settings in case.at(*gammas):
@@ -98,10 +97,10 @@ def test_greedy_output_is_plain_decodings_for_every_gamma_prompt_and_limit(
 
 
 def prompt_lengths(gamma: int, largest_gamma: int) -> list[int]:
-    """Of prompts that are shorter than a draft of ``gamma`` tokens, as long, or longer.
+    """Returns prompt lengths below, at and above a draft of ``gamma`` tokens.
 
     A method without a gamma counts as gamma 8. If all others have smaller gammas, it
-    gets their prompt lengths, and the longest of its own.
+    gets their prompt lengths and its own longest.
     """
     lengths = range(1, min(gamma, largest_gamma) + 2)
     return sorted({*lengths, gamma + 1})
@@ -138,7 +137,9 @@ def test_greedy_output_ends_at_the_first_of_several_end_tokens(case, decode):
             assert output == WORDS[: first + 1], (settings, first)
 
 
-def test_greedy_output_is_the_targets_argmax_where_every_text_has_its_own(case, decode):
+def test_greedy_output_is_the_targets_argmax_even_if_every_text_has_its_own(
+    case, decode
+):
     for seed in range(2):
         target = Random(3, 100 + seed)
         text = (1, 2)
@@ -160,8 +161,8 @@ def test_the_cost_ratio_never_changes_the_tokens(case, decode):
             assert output == WORDS[:30]
 
 
-def test_pearls_next_window_is_all_that_was_drafted_and_not_yet_tested():
-    """PEARL, Table 9: of x1 x2 x3, x1 has passed, so x2 and x3 are tested next."""
+def test_pearls_next_window_contains_all_drafts_not_yet_tested():
+    """As in PEARL's Table 9: of x1 x2 x3, x1 is accepted, so x2 and x3 are next."""
     x1, x2, x3 = (Drafted(token, np.eye(4)[token]) for token in (1, 2, 3))
     assert next_window((x1, x2, x3), Verified((1,), ())) == (x2, x3)
     assert next_window((x1, x2, x3), Verified((1, 2, 3), ())) == ()
@@ -184,7 +185,7 @@ def test_the_toys_overlap_is_alpha_in_any_context():
 
 # -- sampling --------------------------------------------------------------------------
 class Markov(Model):
-    """The next token depends on the last one only: transitions can be counted."""
+    """A model whose next token depends only on the last, to count transitions."""
 
     def __init__(self, table: np.ndarray):
         self.vocab = len(table)
@@ -201,7 +202,7 @@ class Markov(Model):
 
     @contextmanager
     def drafting(self, lp, calibrate):
-        yield  # it has no layers: all of its passes are exact
+        yield  # without layers, all passes are exact
 
     def chances(self):
         return Sampler(1.0)(self.logits[self.prefix.fed[-1:]])[0]
@@ -214,17 +215,17 @@ class Markov(Model):
         return self.shaped[sampler][last_tokens]
 
 
-KINDS = 5  # of tokens; fewer of them need fewer requests to show the same variation
-FREEDOM = KINDS * (KINDS - 1)  # of the transitions between them
+KINDS = 5  # vocabulary; smaller ones need fewer requests for the same power
+FREEDOM = KINDS * (KINDS - 1)  # of the transitions between tokens
 TABLES = np.random.default_rng(5).dirichlet(np.ones(KINDS) * 2, (2, KINDS))
-LIMIT = chi2.isf(1e-3, FREEDOM)  # a fresh seed would be a false alarm 1 time in 1,000
+LIMIT = chi2.isf(1e-3, FREEDOM)  # 1 seed in 1,000 would be a false alarm
 
 
 class Amount(NamedTuple):
-    """How much is decoded to count transitions, and the total variation it shows."""
+    """How much is decoded to count transitions, and the total variation detected."""
 
     requests: int
-    length: int  # tokens of a request: some methods take the square of it
+    length: int  # tokens per request; some methods' time is quadratic
     variation: float
 
 
@@ -255,7 +256,7 @@ def chi_square(decode, method, settings, amount: Amount) -> float:
     [FAST, pytest.param(LONG, marks=pytest.mark.thorough)],
     ids=["fast", "long"],
 )
-def test_sampled_transitions_are_the_targets(main_case, decode, amount):
+def test_sampled_transitions_have_the_targets_frequencies(main_case, decode, amount):
     for settings in main_case.at(3):
         assert chi_square(decode, main_case.method, settings, amount) < LIMIT
 
@@ -281,7 +282,7 @@ def test_the_chi_square_test_finds_an_ignored_residual(decode):
     ids=["greedy", "sampling"],
 )
 @some_or_all
-def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept(
+def test_a_cache_contains_the_tokens_fed_and_keeps_at_most_the_common_prefix(
     case, sampler, gammas
 ):
     for settings in case.at(*gammas):
@@ -299,9 +300,9 @@ def test_a_cache_holds_the_tokens_fed_and_no_more_than_the_common_prefix_is_kept
 
 # -- rates -----------------------------------------------------------------------------
 def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
-    """A toy run's trace.
+    """Returns a toy run's trace.
 
-    A target pass takes as long as gamma drafts, and the first pass as long as any.
+    A target pass takes as long as gamma draft passes, and a prefill takes no longer.
     """
     models = {"draft": Toy(alpha, seed=request), "target": Toy(seed=request)}
     flat = Latency(Curve(((1, 1.0),)), Curve(((1, float(gamma)),)))
@@ -318,7 +319,7 @@ def decoded(decode, name, alpha, gamma, tokens, request=0, **settings):
 
 
 def counted(decode, name, alpha, gamma, sampler=None, requests=10):
-    """Statistics of several requests of 300 tokens."""
+    """Returns the statistics of several requests of 300 tokens."""
     stats_of_requests = []
     for request in range(requests):
         trace = decoded(decode, name, alpha, gamma, 300, request, sampler=sampler)
@@ -333,10 +334,10 @@ def counted(decode, name, alpha, gamma, sampler=None, requests=10):
 @pytest.mark.parametrize("alpha", [0.3, 0.95])
 @pytest.mark.parametrize("name", ["speculative", "pearl"])
 def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
-    """Every test is a coin of probability alpha: within 4 standard errors (a fresh seed
-    would fail 1 in 16,000).
+    """Every test is a coin of probability alpha; the tolerance is 4 standard errors.
 
-    Accepted per rejected is then alpha / (1 - alpha), not Theorem 2's more.
+    1 seed in 16,000 would fail. Accepted per rejected is alpha / (1 - alpha), less than
+    Theorem 2 states.
     """
     counts = counted(decode, name, alpha, 4, sampler)
     rate = counts.acceptance_rate
@@ -348,24 +349,25 @@ def test_the_acceptance_rate_is_the_toys_alpha(decode, name, alpha, sampler):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.8, 5), (0.95, 8)])
-def test_pearl_commits_per_step_as_its_two_state_chain_predicts(decode, alpha, gamma):
-    """Pre-verify commits 1 and is followed by post-verify with probability alpha;
-    post-verify commits (1 - alpha^gamma) / (1 - alpha) and stays with alpha^gamma.
+def test_pearls_tokens_per_step_match_its_two_state_chain(decode, alpha, gamma):
+    """Pre-verify commits 1 token, and post-verify follows with probability alpha.
 
-    Tolerance 8 %: four standard errors or more of 6,000 tokens.
+    Post-verify commits (1 - alpha^gamma) / (1 - alpha), and follows itself with
+    probability alpha^gamma. The tolerance of 8 % is at least four standard errors for
+    6,000 tokens.
     """
     counts = counted(decode, "pearl", alpha, gamma, Sampler(1.0), requests=20)
-    post_steps = alpha / (1 - alpha**gamma)  # in post-verify, for each in pre-verify
+    post_steps = alpha / (1 - alpha**gamma)  # post-verify steps per pre-verify step
     tokens_of_a_post_step = (1 - alpha**gamma) / (1 - alpha)
     expected = (1 + post_steps * tokens_of_a_post_step) / (1 + post_steps)
     assert counts.tokens / counts.rounds == pytest.approx(expected, rel=0.08)
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 7])
-def test_with_a_perfect_draft_pearl_commits_gamma_tokens_a_step(decode, gamma):
-    """The first step pre-verifies one; no step adds a bonus; the target never waits.
+def test_with_a_perfect_draft_pearl_commits_gamma_tokens_per_step(decode, gamma):
+    """The first step pre-verifies one token; no step adds a bonus token.
 
-    The last token that the draft writes is the text's last.
+    The target never waits, and the draft's last token is the text's last.
     """
     trace = decoded(decode, "pearl", 1.0, gamma, 1 + 20 * gamma)
     assert [len(e.tokens) for e in trace.commits] == [1] + [gamma] * 20
@@ -375,10 +377,10 @@ def test_with_a_perfect_draft_pearl_commits_gamma_tokens_a_step(decode, gamma):
 
 @pytest.mark.parametrize("gamma", [1, 3, 7])
 def test_with_a_perfect_draft_the_others_commit_what_their_rows_allow(decode, gamma):
-    """SD: gamma and a bonus.
+    """Speculative decoding commits gamma tokens and a bonus per step.
 
-    Without pre-verify: a step that commits nothing, then gamma each. Without
-    post-verify: one early, then gamma - 1 and a bonus.
+    Without pre-verify, PEARL's first step commits nothing, and later steps gamma.
+    Without post-verify, one token comes early, then gamma - 1 and a bonus.
     """
 
     def sizes(name, **settings):
@@ -401,12 +403,12 @@ def test_pearl_of_one_token_is_plain_decoding_pass_for_pass(decode, settings):
 
 
 def target_passes(trace) -> list[tuple]:
-    """The times of each event, and what it was fed."""
+    """Returns the times and the input of each target pass."""
     passes = [event for event in trace.operations if event.is_scoring]
     return [(e.ts, e.dur, e.tokens, e.kept, e.fed) for e in passes]
 
 
-def test_an_ablation_that_does_not_exist_is_refused(decode):
+def test_an_unknown_ablation_is_refused(decode):
     with pytest.raises(
         SpeclibError, match="without is 'preverify': give .*'pre-verify'"
     ):
@@ -437,9 +439,9 @@ class Replayed(NamedTuple):
 
 
 class Script:
-    """The words of draft and target, so that PEARL must take the printed steps.
+    """The words of draft and target, which force PEARL to take the printed steps.
 
-    Words have numbers; 0 is what is not printed.
+    Words have numbers; 0 is an unprinted word.
     """
 
     def __init__(self, steps: list[dict], gamma: int):
@@ -456,8 +458,8 @@ class Script:
             self.add(step, gamma)
 
     def add(self, step: dict, gamma: int) -> None:
-        # The draft continues after the window: the block of the step before, less its
-        # first token, with unprinted tokens instead of those that the paper left out.
+        # The draft continues after the window, which is the last step's block without
+        # its first token, and with unprinted tokens for those that the paper omits.
         block = [self.number[word] for word in step["block"]]
         window: tuple[int, ...] = ()
         if block:
@@ -496,7 +498,7 @@ def replay(item: str, c: float) -> Replayed:
         (BOS,),
         sampler=Sampler(),
         coins=Coins(),
-        limit=2 * len(script.text),  # the text continues, and so does the draft
+        limit=2 * len(script.text),  # text and draft continue
         on_commit=stop_where_the_print_does,
     )
     METHODS["pearl"](world, gamma)
@@ -524,9 +526,9 @@ def replay(item: str, c: float) -> Replayed:
 def test_table_9_is_replayed_step_by_step():
     """Modes, drafts, judgements and output of steps 0 to 7.
 
-    The print slips in places: step 1 cuts the draft to 'm glad ' and omits the target's
-    mark; steps 1 and 2 show four of five drafted tokens; step 6 shows four of the five
-    accepted and an output cut short; step 7's runs over.
+    The paper has misprints: step 1 cuts the draft to 'm glad ' and omits the target's
+    mark; steps 1 and 2 show four of five drafted tokens; step 6 shows four of five
+    accepted tokens and a truncated output; step 7's output is too long.
     """
     replayed = replay("table-9", c=5)
     steps, printed = replayed.steps, replayed.printed
@@ -558,7 +560,9 @@ def test_table_9_is_replayed_step_by_step():
 
 
 def test_figure_3_is_replayed_at_its_times():
-    """c = 3: pre-verify at 0 and 3t, post-verify at 6t and 9t; x10 .. x12 dropped."""
+    """At c = 3, PEARL pre-verifies at 0 and 3t, post-verifies at 6t and 9t, and drops
+    x10 .. x12.
+    """
     replayed = replay("figure-3", c=3)
     steps = replayed.steps
     assert [(step.start, step.mode) for step in steps] == [
@@ -580,7 +584,7 @@ def test_figure_3_is_replayed_at_its_times():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_called_without_a_world_says_so_in_one_line(name):
+def test_the_error_for_a_method_called_without_a_world_is_one_line(name):
     with pytest.raises(BadCall) as refused:
         METHODS[name]("x", gamma=3)
     message = str(refused.value)

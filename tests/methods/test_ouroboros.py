@@ -1,4 +1,4 @@
-"""Ouroboros: its passes and phrases against runs by hand, its output."""
+"""Ouroboros: its output, and its passes and phrases compared with hand runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SAMPLERS = [Sampler(), Sampler(1.0), Sampler(0.7, 3)]
 
 
 class Successor(Random):
-    """After token x comes x + 1, modulo the vocabulary; but for ``exceptions``.
+    """A model that writes x + 1 after token x, modulo the vocabulary.
 
-    Those say what follows a text that ends with certain tokens.
+    ``exceptions`` gives other next tokens for certain last tokens.
     """
 
     def __init__(self, exceptions=()):
@@ -33,7 +33,7 @@ class Successor(Random):
         self.exceptions = dict(exceptions)
 
     def rows(self, text, last, sampler):
-        super().rows(text, last, sampler)  # it books what is cached
+        super().rows(text, last, sampler)  # updates the cache
         text = tuple(text)
         ends = range(len(text) - last, len(text) + 1)
         return np.eye(self.vocab)[[self.token_after(text[:end]) for end in ends]]
@@ -54,7 +54,7 @@ def of_round(trace, number: int, op: str) -> list:
 
 
 def what_happened(trace) -> list[tuple]:
-    """Each event without its name: time, device, cache and tokens."""
+    """Returns each event's time, device, cache and tokens, without its name."""
     return [
         (e.ts, e.dur, e.device, e.tokens, e.outcome, e.kept, e.fed)
         for e in trace.events
@@ -62,7 +62,7 @@ def what_happened(trace) -> list[tuple]:
 
 
 def drafted_in_rounds(trace) -> list[tuple[int, ...]]:
-    """The tokens drafted in each round, however many passes they took."""
+    """Returns the tokens drafted in each round, whatever the number of passes."""
     by_round = [() for _ in trace.commits]
     for event in trace.operations:
         if event.is_drafting:
@@ -87,7 +87,7 @@ def test_without_phrases_it_is_speculative_decoding_pass_for_pass(
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
 def test_drafting_by_phrases_drafts_the_same_tokens_in_fewer_passes(decode, sampler):
-    """The pool decides how many tokens a pass drafts, never which."""
+    """The pool affects how many tokens a pass drafts, but not which."""
     saved = 0
     for seed in range(3):
         models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
@@ -106,16 +106,17 @@ def test_drafting_by_phrases_drafts_the_same_tokens_in_fewer_passes(decode, samp
 def test_by_hand_the_draft_follows_its_own_ngrams_and_a_phrase_extends_it(
     decode,
 ):
-    """Draft and target count round a circle of ten; gamma = 5, W = 2, N = 3.
+    """Draft and target count modulo ten; gamma = 5, W = 2, N = 3.
 
-    The window's n-grams: pass 2, after 6, gives 6 8 9 and 5 6 7, and so on: a wrong one
-    of the text's last token, a right one of the token before. In round 1 five passes
-    draft 6 to 0. The bonus 1 moves the text on by one position more than the window, so
-    from then on the n-gram of the last token is right: in round 2 passes after 1 to 5
-    give 1 2 3 and so on. After the last draft, 6, the latest phrase is 7 8 of pass 3.
-    In round 3 the text ends with 9. Pass 6 gave 9 0 1 while the window was there: two
-    of its tokens pass and a third comes free. After 2, the 3 of 2 3 4 and a
-    token more: five in two passes. Then 5 6 follows the 4.
+    Each pass yields a wrong n-gram for the text's last token and a right one for the
+    token before: pass 2, after 6, yields 6 8 9 and 5 6 7. In round 1, five passes draft
+    6 to 0. The bonus token 1 moves the text one position further than the window, so
+    from then on the last token's n-gram is right: in round 2, passes after 1 to 5 yield
+    1 2 3 and so on. The latest phrase after the last draft, 6, is 7 8 from pass 3.
+
+    In round 3, the text ends with 9, for which pass 6 yielded 9 0 1. Two of its tokens
+    pass, and the pass adds a third. After 2, the n-gram 2 3 4 yields 3 and one more
+    token, so two passes draft five. Then the phrase 5 6 follows the 4.
     """
     models = {"draft": Successor(), "target": Successor()}
     output, trace = decode(
@@ -140,10 +141,11 @@ def test_by_hand_the_draft_follows_its_own_ngrams_and_a_phrase_extends_it(
 
 
 def test_by_hand_the_targets_tokens_after_failed_drafts_become_phrases(decode):
-    """The draft says 5 after 1. It drafts 1 5 6 7; 5 fails, and 2 comes in its place.
+    """The draft writes 5 after 1, so it drafts 1 5 6 7; 2 replaces the rejected 5.
 
-    But after 5, 6 and 7 the target has said 6, 7 and 8: the phrases 5 6 7, 6 7 8 and
-    7 8. Next the draft writes 3 4 5 6, and 7 8 follows: seven tokens with the bonus.
+    After 5, 6 and 7, the target's tokens are 6, 7 and 8, which yields the phrases
+    5 6 7, 6 7 8 and 7 8. Next the draft writes 3 4 5 6, and 7 8 follows: seven tokens
+    with the bonus.
     """
     models = {"draft": Successor({(1,): 5}), "target": Successor()}
     _, trace = decode(METHODS["ouroboros"], models, 9, gamma=4, **TOKEN_BY_TOKEN)
@@ -160,12 +162,12 @@ def test_by_hand_the_targets_tokens_after_failed_drafts_become_phrases(decode):
 def test_by_hand_a_failed_phrase_is_corrected_by_the_targets_tokens(
     decode,
 ):
-    """The target says 8 after 1 5, and 6 after any other 5.
+    """The target writes 8 after 1 5, and 6 after any other 5.
 
-    Round 1 drafts 1 5 6 and rejects 5: the phrases are 5 8 and 6 7. Round 2 drafts
-    3 4 5 and tries 8: the target says 6, and after 8 it says 9. So 5 8 becomes 5 6 9.
-    Round 4 is like round 1, but 7 follows its last draft, and is tested with the 5. So
-    round 5 tries 8 and 6 9 after the 5, and 6 passes.
+    Round 1 drafts 1 5 6 and rejects 5; the phrases are 5 8 and 6 7. Round 2 drafts
+    3 4 5 and tries 8; the target writes 6, and after 8 it writes 9, so 5 8 becomes
+    5 6 9. Round 4 equals round 1, except that 7 follows its last draft and is tested
+    with the 5. So round 5 tries 8 and 6 9 after the 5, and 6 passes.
     """
     models = {"draft": Successor({(1,): 5}), "target": Successor({(1, 5): 8})}
     settings = {"gamma": 3, "phrases": 2, **TOKEN_BY_TOKEN}
@@ -180,15 +182,15 @@ def test_by_hand_a_failed_phrase_is_corrected_by_the_targets_tokens(
 
 
 def test_a_phrase_follows_the_drafts_that_the_target_agrees_with():
-    """After 5 6 7 8 the target said 6 7 0 9: it agrees with 6 and 7, not with 8."""
+    """For 5 6 7 8 the target's tokens are 6 7 0 9: it agrees with 6 and 7, not 8."""
     phrases = list(ngrams_of_answers((5, 6, 7, 8), (6, 7, 0, 9), longest=9))
     assert phrases == [(5, 6, 7, 0), (6, 7, 0), (7, 0), (8, 9)]
     assert list(ngrams_of_answers((5, 6), (6, 7), longest=1)) == [(5, 6), (6, 7)]
 
 
-# -- where texts end -------------------------------------------------------------------
+# -- the ends of texts -----------------------------------------------------------------
 def test_nothing_follows_a_drafted_end_token(decode):
-    """As above, where 7 8 would follow 3 4 5 6; but 6 ends the text."""
+    """In the run above, 7 8 would follow 3 4 5 6, but here 6 ends the text."""
     models = {"draft": Successor({(1,): 5}), "target": Successor()}
     output, trace = decode(
         METHODS["ouroboros"],
@@ -223,15 +225,15 @@ def test_a_text_may_fill_the_context_to_its_last_token(decode, window):
     "name, value, least",
     [("phrases", -1, 0), ("window", -1, 0), ("ngram", 2, 3), ("guesses", 0, 1)],
 )
-def test_a_setting_that_cannot_be_is_refused(decode, name, value, least):
+def test_an_impossible_setting_is_refused(decode, name, value, least):
     models = {"draft": Random(3), "target": Random(3)}
     with pytest.raises(SpeclibError, match=f"{name} is {value}: give at least {least}"):
         decode(METHODS["ouroboros"], models, 4, gamma=2, **{name: value})
 
 
-# -- what comes out --------------------------------------------------------------------
-def test_on_a_repetitive_text_it_takes_fewer_passes_of_either_model(decode):
-    """Against speculative decoding at the same gamma."""
+# -- output ----------------------------------------------------------------------------
+def test_on_a_repetitive_text_it_needs_fewer_passes_of_either_model(decode):
+    """Compared with speculative decoding at the same gamma."""
     models = {
         "draft": Toy(0.8, 50, 0, (1, 2, 3, 4, 5)),
         "target": Toy(None, 50, 0, (1, 2, 3, 4, 5)),
@@ -248,7 +250,7 @@ def test_on_a_repetitive_text_it_takes_fewer_passes_of_either_model(decode):
 
 
 def believing(world, tree, rows):
-    """``verify_tree``, but a phrase's first token passes without a test."""
+    """Acts as ``verify_tree``, but accepts a phrase's first token without a test."""
     verified = verify_tree(world, tree, rows)
     drafted = sum(
         draft.operation == tree.drafted[0].operation for draft in tree.drafted
@@ -261,10 +263,8 @@ def believing(world, tree, rows):
 
 
 @pytest.mark.parametrize("gamma", [1, 2])
-def test_the_enumerator_meets_phrases_and_finds_one_that_is_not_tested(
-    gamma, monkeypatch
-):
-    """Otherwise finding no error in the method would mean nothing."""
+def test_the_enumerator_reaches_phrases_and_finds_an_untested_one(gamma, monkeypatch):
+    """Otherwise the method's error of zero would mean nothing."""
     pair = {"draft": Random(2, 11, 6), "target": Random(2, 21, 6)}
     expected = truth(pair["target"], 5)
 
@@ -293,7 +293,7 @@ def test_a_sampled_run_in_which_phrases_pass_can_be_replayed(decode, window):
 
 # -- the embedded pair -----------------------------------------------------------------
 def test_no_corrected_phrase_is_longer_than_an_ngram(decode):
-    """One of ``ngram`` tokens is tried by all but its first, which the draft wrote."""
+    """A phrase of ``ngram`` tokens is tested without its first, which is a draft."""
     lengths = set()
     for seed in range(8):
         models = {"draft": Random(3, 3 + seed), "target": Random(3, 40 + seed)}

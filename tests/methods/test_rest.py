@@ -1,4 +1,4 @@
-"""REST and its datastore, against a search by hand; its output is plain decoding's."""
+"""REST and its datastore, compared with a simple search and plain decoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from speclib.trace.metrics import stats
 from speclib.worlds.enumerator import distance, outcomes, truth
 from speclib.worlds.virtual import Virtual
 
-WORDS = tuple(range(1, 60))  # all different: a token has one position
+WORDS = tuple(range(1, 60))  # all different, so a token has one position
 
 
 def ran(
@@ -39,7 +39,7 @@ def ran(
     seed=0,
     **settings,
 ):
-    """(output, trace) of REST with a datastore of ``documents``."""
+    """Runs REST with a datastore of ``documents``; returns the output and trace."""
     world = Virtual({"draft": target, "target": target}, Latency.ratio(3))
     world.datastore = Datastore(documents)
     world.begin(
@@ -63,7 +63,7 @@ documents = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=4)
     st.integers(1, 5),
     st.integers(1, 4),
 )
-def test_what_follows_the_longest_end_is_what_a_search_of_every_position_finds(
+def test_the_datastore_finds_the_same_continuations_as_a_search_of_every_position(
     texts, text, longest, length
 ):
     expected = []
@@ -77,7 +77,7 @@ def test_what_follows_the_longest_end_is_what_a_search_of_every_position_finds(
 
 
 def continuations_by_search(texts, end, length: int) -> list[tuple[int, ...]]:
-    """Up to ``length`` tokens wherever ``end`` stands."""
+    """Returns up to ``length`` tokens after every occurrence of ``end``."""
     continuations = []
     for text in texts:
         for start in range(len(text)):
@@ -88,13 +88,13 @@ def continuations_by_search(texts, end, length: int) -> list[tuple[int, ...]]:
 
 
 @given(st.lists(st.integers(-1, 2), max_size=30))
-def test_suffixes_are_sorted_as_python_sorts_them(tokens):
+def test_suffixes_are_sorted_as_in_python(tokens):
     by_python = sorted(range(len(tokens)), key=lambda start: tokens[start:])
     assert stores.sorted_suffixes(tokens) == by_python
 
 
-def test_of_very_many_occurrences_evenly_chosen_ones_are_given():
-    """1,000 positions after token 1, half of them followed by 2: of 500, half again."""
+def test_of_very_many_occurrences_evenly_spaced_ones_are_returned():
+    """Half of 1,000 occurrences of token 1 are returned, half of them followed by 2."""
     store = Datastore([(1, 2 + number % 2) for number in range(1000)])
     assert Counter(store.after((1,), 4, 3)) == {(2,): 250, (3,): 250}
 
@@ -104,10 +104,10 @@ def test_of_very_many_occurrences_evenly_chosen_ones_are_given():
 
 # -- the method ------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [1, 4, 10])
-def test_a_datastore_of_the_targets_own_words_gives_them_all_and_one_more_each_pass(
+def test_with_the_targets_own_words_in_the_datastore_every_draft_is_accepted(
     length,
 ):
-    """The first lookup is of the prompt's one token."""
+    """The first lookup uses the prompt's only token."""
     target = Toy(None, 60, 0, WORDS, 128)
     output, trace = ran([(9, 9), (0, *WORDS)], target, 3 * (length + 1), length=length)
     assert output == WORDS[: 3 * (length + 1)]
@@ -117,11 +117,11 @@ def test_a_datastore_of_the_targets_own_words_gives_them_all_and_one_more_each_p
     assert (counts.accepted, counts.rejected) == (3 * length, 0)
 
 
-def test_the_tree_holds_what_most_occurrences_share_the_heaviest_branch_first():
-    """After 0: 1 2 (3 times), 1 3 (2 times), 4 5 (2 times), 6 once.
+def test_the_tree_contains_the_most_frequent_prefixes_heaviest_branch_first():
+    """After 0 come 1 2 (three times), 1 3 and 4 5 (twice each), and 6 (once).
 
-    The prefixes by weight: 1 (5), 12 (3), then 4, 13, 45 (2 each; shorter ones first),
-    then 6.
+    The prefixes by weight are 1 (5), 12 (3), then 4, 13, 45 (2 each, shorter ones
+    first), then 6.
     """
     texts = [(0, 1, 2)] * 3 + [(0, 1, 3)] * 2 + [(0, 4, 5)] * 2 + [(0, 6)]
     target = Toy(None, 60, 0, WORDS, 128)
@@ -137,8 +137,8 @@ def test_the_tree_holds_what_most_occurrences_share_the_heaviest_branch_first():
         assert lookups(trace)[0] == tree
 
 
-def test_a_longer_end_of_the_text_is_looked_up_first():
-    """8 0 is followed by 1, 0 alone mostly by 7."""
+def test_longer_suffixes_of_the_text_are_looked_up_first():
+    """1 follows 8 0, but 7 usually follows 0 alone."""
     texts = [(8, 0, 1), (5, 0, 7), (6, 0, 7)]
     target = Toy(None, 60, 0, (9, *WORDS), 128)
 
@@ -149,8 +149,9 @@ def test_a_longer_end_of_the_text_is_looked_up_first():
 
 
 def test_without_a_datastore_the_text_itself_is_looked_up(decode):
-    """Period 3 after the prompt's 0: 1 2 3 cannot be known; from the second 1 on, all
-    can.
+    """The text has period 3 after the prompt's 0.
+
+    The first 1 2 3 cannot be found, but everything after the second 1 can.
     """
     models = {
         "draft": Toy(0.5, 50, 0, (1, 2, 3)),
@@ -162,7 +163,7 @@ def test_without_a_datastore_the_text_itself_is_looked_up(decode):
 
 
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
-def test_whatever_is_in_the_datastore_the_tokens_are_plain_decodings_own(
+def test_whatever_the_datastore_contains_the_tokens_equal_plain_decodings(
     decode, sampler
 ):
     dice = np.random.default_rng(7)
@@ -184,7 +185,7 @@ def test_whatever_is_in_the_datastore_the_tokens_are_plain_decodings_own(
         assert output == plain, settings
 
 
-def test_with_a_datastore_three_tokens_of_three_kinds_have_the_targets_distribution():
+def test_with_a_datastore_outputs_have_the_targets_distribution():
     def rest(world, **settings):
         world.datastore = Datastore([(0, 1, 2, 0, 0), (1, 1, 2), (2, 0, 1, 0)])
         METHODS["rest"](world, **settings)
@@ -198,15 +199,15 @@ def test_with_a_datastore_three_tokens_of_three_kinds_have_the_targets_distribut
 
 
 @pytest.mark.parametrize("name", ["longest", "length", "nodes"])
-def test_a_setting_that_cannot_be_is_refused(name):
+def test_an_impossible_setting_is_refused(name):
     with pytest.raises(SpeclibError, match=f"{name} is 0: give at least 1"):
         ran([], Random(3), 4, **{name: 0})
 
 
-# -- what an embedded pair looks up ----------------------------------------------------
+# -- an embedded pair's datastore ------------------------------------------------------
 @pytest.fixture(scope="module")
 def embedded_pair() -> Pair:
-    """The embedded pair whose models are a 7B and a 70B one's stand-ins."""
+    """The embedded pair whose models stand in for a 7B and a 70B model."""
     pytest.importorskip("torch")
     from speclib.models import zoo
 
@@ -216,10 +217,10 @@ def embedded_pair() -> Pair:
 
 
 @pytest.mark.thorough
-def test_the_datastore_of_an_embedded_pair_has_what_its_target_was_not_trained_on(
+def test_an_embedded_pairs_datastore_contains_texts_its_target_was_not_trained_on(
     embedded_pair,
 ):
-    """As the trainer would write it; code there has an end token more."""
+    """They are as the trainer would write them, except for an end token after code."""
     from speclab.training.tasks import corpus
     from speclab.training.tokenizer import EOS, Writer
 
@@ -247,7 +248,7 @@ def test_a_pair_that_names_texts_looks_them_up(embedded_pair, tmp_path):
     assert written == "x = 1\nthe first text"
 
 
-def test_texts_that_are_not_there_or_no_texts_are_named(embedded_pair, tmp_path):
+def test_missing_files_and_files_without_text_are_named(embedded_pair, tmp_path):
     def store(path):
         pair = embedded_pair.model_copy(update={"datastore": str(path)})
         return open_pair(pair).datastore
@@ -263,7 +264,7 @@ def test_texts_that_are_not_there_or_no_texts_are_named(embedded_pair, tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-def test_on_the_embedded_pair_what_is_found_passes_and_the_output_is_plain_decodings(
+def test_on_the_embedded_pair_drafts_are_accepted_and_outputs_equal_plain_decodings(
     embedded_pair, temperature
 ):
     prompt = prompts.load("humaneval")[0].input

@@ -1,7 +1,7 @@
-"""SSD: which outcomes are guessed, what is drafted for them, and what a round takes.
+"""SSD: which outcomes are guessed, the drafts for them, and the time of a round.
 
-Expected values come from arithmetic, from a table of chances made by hand, and from a
-search over every way to share guesses out.
+Expected values come from arithmetic, from a hand-made table of probabilities, and from
+a search over all allotments of guesses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QWEN = "ssd/qwen3-0.6-32-h100"
 
 
 def branches_of(draft, text, n, fan, **settings):
-    """Outcome -> the tokens drafted for it, by a model that has cached nothing."""
+    """Returns outcome -> tokens drafted for it, by a model with an empty cache."""
     operation = Fork(text, n, fan, **settings)
     done = perform(operation, draft, DecodingRun(1, Coins(), Sampler()))
     if not done.output.small:
@@ -80,9 +80,11 @@ TABLE = (
 )
 
 
-def test_after_each_number_of_accepted_drafts_the_likeliest_others_are_guessed():
-    """Text 0, window 1 3. After nothing: 2, 3 (1 is the window's own). After 1: 2.
-    After 1 3 nothing is left out: 2.
+def test_after_each_number_of_accepted_drafts_the_likeliest_other_tokens_are_guessed():
+    """The text is 0 and the window 1 3.
+
+    Before the window, 2 and 3 are guessed, as 1 is the window's token; after 1, the
+    guess is 2. After 1 3 no token is excluded, and the guess is 2.
     """
     branches = branches_of(Table(*TABLE), (0, 1, 3), 2, (2, 1, 1))
     assert branches == {
@@ -94,7 +96,7 @@ def test_after_each_number_of_accepted_drafts_the_likeliest_others_are_guessed()
 
 
 def test_an_impossible_token_is_not_guessed():
-    """After 3 there is only 2, and 2 is the window's own next one."""
+    """Only 2 can follow 3, and 2 is the window's next token."""
     branches = branches_of(Table(*TABLE), (3, 2), 1, (3, 0))
     assert branches == {}
 
@@ -132,7 +134,7 @@ def test_a_fork_is_charged_for_its_window_and_for_the_width_of_every_level():
     assert (glue.fed, glue.times) == (4, 1)
     assert (level.fed, level.times) == (4, 3)  # 2 + 1 + 1 branches
 
-    # With the text cached the pass over the window feeds its last token and the window.
+    # If the text is cached, the pass feeds its last token and the window.
     model = Random(6, 1)
     request = DecodingRun(1, Coins(), Sampler())
     perform(Fork((0, 1), n=1, fan=(1,)), model, request)
@@ -141,7 +143,7 @@ def test_a_fork_is_charged_for_its_window_and_for_the_width_of_every_level():
 
 
 @pytest.mark.parametrize("left, n", [(0, 0), (1, 0), (2, 1), (4, 3), (9, 3)])
-def test_a_branch_needs_a_place_for_its_guess_and_for_each_token(left, n):
+def test_a_branch_needs_a_position_for_its_guess_and_for_each_token(left, n):
     assert Fork((0,), n=3, fan=(2,)).within(left).n == n
 
 
@@ -152,7 +154,7 @@ def test_a_texts_context_may_be_filled_to_its_last_token(decode):
     assert output == expected
 
 
-def test_the_likeliest_tokens_are_made_less_likely():
+def test_scaling_makes_the_likeliest_tokens_less_likely():
     row = np.array([0.3, 0.5, 0.2])
     assert scaled(row, 2, 0.5) == pytest.approx([0.15 / 0.6, 0.25 / 0.6, 0.2 / 0.6])
     assert scaled(row, 0, 0.5) is row
@@ -160,8 +162,8 @@ def test_the_likeliest_tokens_are_made_less_likely():
     assert row.tolist() == [0.3, 0.5, 0.2]
 
 
-# -- its cache-aware sampling ----------------------------------------------------------
-def test_each_branchs_q_is_the_one_that_its_token_was_drawn_from():
+# -- cache-aware sampling --------------------------------------------------------------
+def test_each_branchs_q_is_the_row_that_its_token_was_drawn_from():
     operation = Fork((0, 1), n=2, fan=(1, 2), factor=0.25, likeliest=2)
     draft, twin = Random(5, 3), Random(5, 3)
     done = perform(operation, draft, DecodingRun(1, Coins(), Sampler(1.0)))
@@ -181,19 +183,21 @@ def test_greedy_drafts_are_not_scaled():
     assert plain == changed
 
 
-# -- how guesses are shared out --------------------------------------------------------
+# -- the allotment of guesses ----------------------------------------------------------
 def test_the_papers_fan_by_hand():
-    """alpha 0.8, power 1, gamma 2: shares 1, 0.894 and 0.8 * 5^0.5 = 1.789 of 3.683."""
+    """With alpha 0.8, power 1 and gamma 2, the shares are 1, 0.894 and 0.8 * 5^0.5 =
+    1.789 of 3.683.
+    """
     assert allotted_fan(10, 2, 0.8, 1.0) == (3, 2, 5)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.7, 0.9])
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
-def test_the_papers_fan_misses_hardly_more_often_than_the_best_fan(alpha, power):
-    """Of every way to share 12 guesses out over four outcomes, each with one or more.
+def test_the_papers_fan_misses_at_most_4_percent_more_often_than_the_best(alpha, power):
+    """The best is found among all allotments of 12 guesses to four outcomes.
 
-    Outcome k comes with probability (1 - alpha) alpha^k, the last with alpha^3, and is
-    missed with F^-power.
+    Outcome k has probability (1 - alpha) alpha^k, the last one alpha^3. F guesses miss
+    an outcome with probability F^-power.
     """
     odds = [(1 - alpha) * alpha**k for k in range(3)] + [alpha**3]
 
@@ -207,27 +211,29 @@ def test_the_papers_fan_misses_hardly_more_often_than_the_best_fan(alpha, power)
     assert best <= missed(chosen) <= 1.04 * best
 
 
-# -- what a round takes ----------------------------------------------------------------
+# -- the time of a round ---------------------------------------------------------------
 def latency(draft, target) -> Latency:
     return Latency(Curve(((1, draft),)), Curve(((1, target),)))
 
 
 @pytest.mark.parametrize("c", [3.0, 5.0, 8.0])
-def test_with_a_draft_that_is_always_right_a_round_commits_gamma_and_one(decode, c):
-    """Four drafts and a pass over the window take 5 s; the target takes c."""
+def test_with_an_always_right_draft_a_round_commits_gamma_plus_one_tokens(decode, c):
+    """Four drafts and a pass over the window take 5 s; the target's pass takes c."""
     models = {"draft": Toy(1.0, 60, 0, WORDS), "target": Toy(None, 60, 0, WORDS)}
     output, trace = decode(SSD, models, 21, gamma=4, fan=1, latency=latency(1.0, c))
     assert output == WORDS[:21]
-    # The first round tests nothing, each further one commits five tokens.
+    # The first round tests nothing; each later round commits five tokens.
     assert trace.makespan == pytest.approx(5 * max(5.0, c))
     assert stats(trace).acceptance_rate == 1
 
 
 @pytest.mark.parametrize("gamma, milliseconds", [(3, 12.21), (4, 13.75), (7, 21.37)])
-def test_a_round_of_the_profiled_engine_takes_what_its_parts_take(gamma, milliseconds):
-    """0.76 ms are served; then it is the longer of 11.45 and of 2.83 + 2.54 a draft.
+def test_a_round_of_the_profiled_engine_takes_the_time_of_its_parts(
+    gamma, milliseconds
+):
+    """Serving takes 0.76 ms; then comes the longer of 11.45 and 2.83 + 2.54 per draft.
 
-    A draft that is always right, three guesses after each number of accepted ones.
+    The draft is always right, with three guesses for each number of accepted drafts.
     """
     how = {"gamma": gamma, "fan": 3, "alpha": 1.0, "latency": QWEN}
     long = speclib.simulate("ssd", tokens=1 + 5 * (gamma + 1), **how).trace
@@ -236,21 +242,22 @@ def test_a_round_of_the_profiled_engine_takes_what_its_parts_take(gamma, millise
     assert three_rounds == pytest.approx(3e-3 * milliseconds)
 
 
-def test_after_a_miss_the_target_waits_for_the_backup_or_goes_on_without(decode):
-    """With a fan of 0 nothing is ever guessed: with a backup this is SD, without one it
-    is plain decoding."""
+def test_after_a_miss_the_target_waits_for_the_backup_if_there_is_one(decode):
+    """With a fan of 0, nothing is ever guessed.
+
+    With a backup, this is speculative decoding; without one, it is plain decoding.
+    """
     models = {"draft": Toy(1.0, 60, 0, WORDS), "target": Toy(None, 60, 0, WORDS)}
     settings = {"gamma": 2, "fan": 0, "latency": latency(1.0, 5.0)}
     _, trace = decode(SSD, models, 10, **settings)
-    # One token in 5 s, then three tokens in 2 + 5 s, three times.
+    # One token takes 5 s; then three rounds of three tokens take 2 + 5 s each.
     assert trace.makespan == pytest.approx(5 + 3 * 7)
     _, trace = decode(SSD, models, 10, backup="none", **settings)
     assert trace.makespan == pytest.approx(10 * 5)
 
 
-def test_random_backups_take_no_time_and_are_as_often_right_as_chance(decode):
-    """With a fan of 0 every round misses. Of V - 1 tokens that end nothing the target
-    likes one."""
+def test_random_backups_take_no_time_and_are_right_as_often_as_chance(decode):
+    """With a fan of 0, every round misses; one of V tokens is right."""
     vocab, rounds = 9, 400
     models = {"draft": Toy(0.5, vocab), "target": Toy(None, vocab)}
     settings = {"gamma": 1, "fan": 0, "latency": latency(1.0, 5.0)}
@@ -269,14 +276,14 @@ def test_random_backups_take_no_time_and_are_as_often_right_as_chance(decode):
 
 
 def doubtful(alpha):
-    """A draft whose second guess is often right where its first is not."""
+    """Returns a draft whose second guess is often right if its first is not."""
     return {
         "draft": Toy(alpha, 60, 4, WORDS, doubt=1.0),
         "target": Toy(None, 60, 4, WORDS),
     }
 
 
-def test_a_hit_leaves_nothing_to_draft_and_a_miss_drafts_anew(decode):
+def test_a_hit_needs_no_new_draft_and_a_miss_drafts_again(decode):
     models = doubtful(0.6)
     output, trace = decode(SSD, models, 40, gamma=3, fan=1)
     assert output == WORDS[:40]
@@ -293,13 +300,13 @@ def test_a_hit_leaves_nothing_to_draft_and_a_miss_drafts_anew(decode):
 
 
 def test_auto_leaves_room_for_the_pass_over_the_window():
-    """At c = 5 four drafts and that pass take as long as a target pass."""
+    """At c = 5, four drafts and that pass take as long as a target pass."""
     for c, gamma in ((5.0, 4), (8.0, 7), (1.0, 1)):
         trace = speclib.simulate("ssd", c=c, tokens=30).trace
         assert trace.meta["gamma"] == gamma
 
 
-def test_the_rounds_after_a_miss_may_have_a_fan_of_their_own(decode):
+def test_rounds_after_a_miss_can_have_a_different_fan(decode):
     models = doubtful(0.5)
     _, trace = decode(SSD, models, 40, gamma=2, fan=(3, 2), fan_after_miss=1)
     backups = {event.round for event in trace.operations if event.op == "propose"}

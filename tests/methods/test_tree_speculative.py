@@ -1,4 +1,4 @@
-"""Tree SD: what is drawn, what is tested, what it costs.
+"""Tree speculative decoding: its candidates, its tests and its costs.
 
 Expected values come from arithmetic, from the exact enumerator, and from speculative
 decoding.
@@ -58,7 +58,7 @@ class Table(Model):
 
 
 def grown(model, n, width, sampler=None, seed=0, **how):
-    """(tokens, parents, q rows, done) of a tree after the text (0, 1)."""
+    """Grows a tree after the text (0, 1): (tokens, parents, q rows, done)."""
     operation = DraftTree((0, 1), n, width, **how)
     request = DecodingRun(seed, Coins(seed), sampler or Sampler())
     done = perform(operation, model, request)
@@ -66,12 +66,12 @@ def grown(model, n, width, sampler=None, seed=0, **how):
     return tokens, parents, rows, done
 
 
-# -- what is drawn ---------------------------------------------------------------------
-def test_greedy_candidates_are_the_likeliest_ways_each_certain():
-    """0.5, 0.3, 0.2 at each place.
+# -- candidates ------------------------------------------------------------------------
+def test_greedy_candidates_are_the_likeliest_paths_with_one_hot_q():
+    """Each position has probabilities 0.5, 0.3 and 0.2.
 
-    Level 1, 3 wide: all three. Level 2: 0.25, then 0.15 twice, with the elder's
-    second child first. Depth first, elder lines first.
+    Level 1, of width 3, has all three tokens. Level 2 has 0.25, then 0.15 twice, with
+    the elder node's second child first. Nodes are listed depth first, elder ones first.
     """
     tokens, parents, rows, _ = grown(Table([0.3, 0.5, 0.2]), 2, 3)
     assert tokens == (1, 1, 0, 0, 1, 2)
@@ -86,7 +86,7 @@ def test_greedy_candidates_are_the_likeliest_ways_each_certain():
     more=st.none() | st.integers(0, 6),
     sampled=st.booleans(),
 )
-def test_a_tree_has_its_levels_and_no_more_nodes_than_it_may(
+def test_a_tree_has_its_levels_and_at_most_its_budget_of_nodes(
     seed, n, width, more, sampled
 ):
     budget = None if more is None else n + more
@@ -109,7 +109,7 @@ def test_a_tree_has_its_levels_and_no_more_nodes_than_it_may(
 @pytest.mark.parametrize(
     "sampler", [Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)], ids=str
 )
-def test_each_q_is_the_drafts_own_less_elder_siblings(sampler):
+def test_each_q_is_the_drafts_row_without_elder_siblings(sampler):
     draft, twin = Random(5, 3), Random(5, 3)
     for seed in range(10):
         tokens, parents, rows, _ = grown(draft, 3, 4, sampler, seed)
@@ -122,14 +122,14 @@ def test_each_q_is_the_drafts_own_less_elder_siblings(sampler):
             assert rows[node] == pytest.approx(expected, abs=1e-12)
 
 
-# -- what is tested --------------------------------------------------------------------
+# -- tests -----------------------------------------------------------------------------
 def first_of_all(toss):
-    """One coin for all siblings."""
+    """Uses one coin for all siblings."""
     return replace(toss, index=0)
 
 
 def planted(world, gamma, width, test):
-    """Tree SD, whose verification is ``test``."""
+    """Runs tree speculative decoding with the verification ``test``."""
     while world.going:
         drafting = world.draft.draft_tree(world.text, gamma, width)
         draft, parents = world.wait(drafting)
@@ -144,7 +144,7 @@ def removal_and_renormalisation(world, draft, parents, rows):
 
 
 def each_with_the_first_q(world, draft, parents, rows):
-    """Not renormalised: a younger sibling is tested with the q of the eldest."""
+    """Does not renormalise: a younger sibling is tested with the q of the eldest."""
     q_of_eldest = {}
     retold = []
     for drafted, parent in zip(draft, parents, strict=True):
@@ -154,8 +154,9 @@ def each_with_the_first_q(world, draft, parents, rows):
 
 
 def nothing_removed(world, draft, parents, rows):
-    """Every candidate is tested against p itself, as independent paths are; the last
-    one's rejection is replaced from its residual.
+    """Tests every candidate against p itself, as independent paths are.
+
+    If all are rejected, the last one's residual gives the replacement.
     """
     node = -1
     accepted = ()
@@ -171,7 +172,7 @@ def nothing_removed(world, draft, parents, rows):
                 node = child
                 accepted += (token,)
                 break
-        else:  # none of them passed
+        else:  # none passed
             left = residual(p, draft[children[-1]].q) if children else p
             replacement = world.coins.choose(left, position, "residual")
             return Verified(accepted, (replacement,))
@@ -209,7 +210,7 @@ def test_a_planted_bug_in_a_trees_verification_is_found(bug):
 
 # -- degenerate cases ------------------------------------------------------------------
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.6, 3)], ids=str)
-def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampler):
+def test_with_width_one_it_equals_speculative_decoding_bit_for_bit(decode, sampler):
     for seed in range(2):
         for gamma in (1, 2, 5):
             models = {"draft": Random(4, seed), "target": Random(4, seed + 9)}
@@ -225,7 +226,7 @@ def test_of_width_one_it_is_speculative_decoding_to_the_last_digit(decode, sampl
 
 
 def what_happened(trace) -> list[tuple]:
-    """Each event without its name: time, cache, tokens and outcome."""
+    """Returns each event's time, cache, tokens and outcome, without its name."""
     return [(e.ts, e.dur, e.kept, e.fed, e.tokens, e.outcome) for e in trace.events]
 
 
@@ -237,17 +238,15 @@ def what_happened(trace) -> list[tuple]:
     ],
 )
 @pytest.mark.parametrize("name", ["tree", "easyspec"])
-def test_a_tree_of_no_nodes_is_refused(decode, name, settings, says):
+def test_a_tree_without_nodes_is_refused(decode, name, settings, says):
     models = {"draft": Toy(0.5), "target": Toy()}
     with pytest.raises(SpeclibError, match=says):
         decode(METHODS[name], models, 4, gamma=2, **settings)
 
 
-# -- what it costs ---------------------------------------------------------------------
+# -- costs -----------------------------------------------------------------------------
 def test_a_level_takes_one_pass_whatever_its_width(decode):
-    """Constant clocks: an iteration takes gamma drafts and a target pass at any
-    width.
-    """
+    """With constant pass times, an iteration's time does not depend on the width."""
     latency = Latency.ratio(5, 10.0)
     for width in (1, 2, 4):
         models = {"draft": Random(5, 1), "target": Random(5, 2)}
@@ -255,14 +254,16 @@ def test_a_level_takes_one_pass_whatever_its_width(decode):
         passes = [event for event in trace.operations if event.is_scoring]
         trees = [event for event in trace.operations if event.op == "draft_tree"]
         assert {event.dur for event in passes} == {10.0}
-        whole = trees[:-2]  # the last ones write what is left of the text
+        whole = trees[:-2]  # the last ones write the rest of the text
         assert len(whole) >= 3
         assert {(event.dur, event.pass_count) for event in whole} == {(6.0, 3)}
 
 
 def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
-    """A draft of 1 s for one token, 2 s for three: after a text of two tokens (1.5 s),
-    two levels of three nodes each are fed (the third is not): 1.5 + 2 + 2.
+    """A draft pass takes 1 s for one token and 2 s for three.
+
+    After a text of two tokens (1.5 s), two levels of three nodes each are fed, but not
+    the third: 1.5 + 2 + 2.
     """
     clock = Latency(Curve(((1, 1.0), (3, 2.0))), Curve(((1, 1.0),)))
     world = Virtual({"draft": Random(5, 1), "target": Random(5, 2)}, clock)
@@ -276,9 +277,11 @@ def test_a_level_is_charged_for_the_nodes_it_feeds(decode):
     assert max(event.depths) == 2
 
 
-def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
-    """A draft that is always right: its first candidates pass, so the target is fed the
-    bonus and the next tree, the draft the last level and the bonus.
+def test_the_caches_keep_the_accepted_first_candidates(decode):
+    """An always right draft's first candidates pass.
+
+    So the target is fed the bonus token and the next tree, and the draft the last level
+    and the bonus token.
     """
     words = tuple(range(1, 60))
     models = {"draft": Toy(1.0, 60, words=words), "target": Toy(None, 60, words=words)}
@@ -292,7 +295,7 @@ def test_of_an_accepted_line_the_caches_keep_what_came_first(decode):
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
 )
-def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sampler):
+def test_a_transformers_model_grows_the_same_tree_by_levels_and_by_paths(sampler):
     torch = pytest.importorskip("torch")
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -317,7 +320,7 @@ def test_a_transformers_model_grows_level_by_level_what_it_grows_path_by_path(sa
         by_paths = Plain(network, 61)
         operation = DraftTree((3, 1, 4), 4, 5)
         request = DecodingRun(seed, Coins(seed), sampler)
-        for _ in range(2):  # from an empty cache, and from what a tree left
+        for _ in range(2):  # with an empty cache, then with a tree's
             tree, rows = perform(operation, by_levels, request).output
             expected_tree, expected_rows = perform(operation, by_paths, request).output
             (first_token, *_), _ = tree
