@@ -1,6 +1,6 @@
-"""Mistakes among candidates, and in a tree, have names like those in a line.
+"""Mistakes in rules for candidates and trees are named, as in rules for sequences.
 
-The rules are written as in published code. None is the library's own.
+The rules are written as in published code; none is from the library.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ NAMES = {
 
 
 def down_a_tree(pick):
-    """A rule for trees that continues below the child of the picked token."""
+    """Returns a rule for trees that continues below the child of the picked token."""
 
     def rule(tokens, parents, q, p, coin):
         node, committed = -1, []

@@ -1,7 +1,7 @@
-"""``speclib.check``: is a rule lossless? Decided by enumerating every outcome.
+"""``speclib.check`` decides whether a rule is lossless by enumerating every outcome.
 
-The rules here are written from scratch, after their papers or after code that the audit
-read. None is the library's own, except in tests of our methods.
+The rules here are written from scratch, after papers or code that the audit examined.
+None is from the library, except in tests of our methods.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from speclib import SpeclibError, check, draw
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "check.md"
 
 
-# -- rules that are lossless -----------------------------------------------------------
+# -- lossless rules --------------------------------------------------------------------
 def token_by_token(drafted, q, p, coin):
     """Leviathan et al. 2023, Algorithm 1."""
     committed = []
@@ -72,7 +72,7 @@ def block_with(row_behind=0):
 
 
 def block_by_products(drafted, q, p, coin):
-    """As the audit found it: products of ratios against products of coins."""
+    """Compares products of ratios with products of coins, as code in the audit did."""
     ratios, coins, kept = 1.0, 1.0, 0
     for position, token in enumerate(drafted):
         ratios = min(1.0, ratios * p[position][token] / q[position][token])
@@ -125,12 +125,12 @@ def test_the_usual_rules_are_lossless(rule):
 
 
 @pytest.mark.parametrize("array", [list, np.float32, np.asarray], ids=str)
-def test_distributions_have_the_type_that_the_rule_wants(array):
+def test_distributions_have_the_type_that_the_rule_requires(array):
     assert check(token_by_token, array=array)
 
 
 @pytest.mark.slow
-def test_a_rule_may_be_written_with_torch():
+def test_a_rule_can_use_torch():
     torch = pytest.importorskip("torch")
 
     def with_tensors(drafted, q, p, coin):
@@ -168,7 +168,7 @@ def test_no_rule_commits_more_than_block_verification_does():
     assert check(exact_match).rate.value < rate.value
 
 
-# -- rules that are not ----------------------------------------------------------------
+# -- wrong rules -----------------------------------------------------------------------
 def replaces_from_p(drafted, q, p, coin):
     for position, token in enumerate(drafted):
         if not coin() < p[position][token] / q[position][token]:
@@ -223,15 +223,15 @@ def test_wrong_rules_are_found_and_known_ones_named(rule, mistake):
     assert re.search(r"the \w+ token is \d with probability", answer.problem)
 
 
-def test_the_smallest_text_comes_first_with_its_probability():
-    """By hand: 0 is drafted and kept, or 1 is drafted, rejected, and p draws 0."""
+def test_the_smallest_wrong_text_is_reported_with_its_probability():
+    """0 is drafted and kept, or 1 is drafted and rejected, and p draws 0."""
     answer = check(replaces_from_p)
     assert "q = (0.5, 0.5) and p = (0.8, 0.2)" in answer.problem
     assert f"is 0 with probability {0.5 + 0.5 * 0.6 * 0.8:.4f}" in answer.problem
     assert "says 0.8000" in answer.problem
 
 
-def test_a_rule_that_is_only_right_when_greedy_is_recognised():
+def test_a_rule_that_is_right_only_for_greedy_decoding_is_recognised():
     answer = check(likeliest)
     assert answer.is_lossless_greedy
     assert "With deterministic models it is lossless" in repr(answer)
@@ -248,7 +248,7 @@ def test_wrong_rules_for_trees_and_candidates_are_found():
     assert "is written with probability" in answer.problem
 
 
-def test_a_case_of_probability_0_is_noted_but_is_no_error():
+def test_a_case_of_probability_0_is_reported_but_is_not_an_error():
     def not_strict(drafted, q, p, coin):
         for position, token in enumerate(drafted):
             if not coin() <= p[position][token] / q[position][token]:
@@ -261,7 +261,7 @@ def test_a_case_of_probability_0_is_noted_but_is_no_error():
     assert "a coin that is 0 exactly, which happens with probability 0" in repr(answer)
 
 
-# -- rules whose outcomes cannot all be walked -----------------------------------------
+# -- rules whose outcomes cannot all be enumerated -------------------------------------
 def own_chance(replaces_rightly=True):
     def rule(drafted, q, p):
         for position, token in enumerate(drafted):
@@ -331,7 +331,7 @@ def test_a_rule_without_tokens_is_not_judged_and_the_answer_says_why(rule, says)
     assert says in answer.problem
 
 
-def test_a_rule_that_never_ends_is_ended(monkeypatch):
+def test_a_rule_that_never_ends_is_stopped(monkeypatch):
     monkeypatch.setattr("speclab.check.calls.SECONDS", 0.2)
 
     def endless(drafted, q, p, coin):
@@ -343,8 +343,8 @@ def test_a_rule_that_never_ends_is_ended(monkeypatch):
     assert "did not end within 0.2 s" in answer.problem
 
 
-# -- found by an engineer who had only the manual's page -------------------------------
-def test_a_rule_that_was_not_walked_to_the_end_is_not_called_lossless():
+# -- found by an engineer who had read only the manual ---------------------------------
+def test_a_rule_whose_enumeration_was_cut_short_is_not_called_lossless():
     def slow(drafted, q, p, coin):
         until = time.process_time() + 0.002
         while time.process_time() < until:
@@ -358,7 +358,7 @@ def test_a_rule_that_was_not_walked_to_the_end_is_not_called_lossless():
 
 
 @pytest.mark.parametrize("kept", [2, 3])
-def test_a_distribution_that_is_cut_to_its_best_tokens_is_found(kept):
+def test_a_distribution_truncated_to_its_best_tokens_is_found(kept):
     def cut(row):
         row = np.array(row)
         row[np.argsort(-row)[kept:]] = 0
@@ -374,8 +374,8 @@ def test_a_distribution_that_is_cut_to_its_best_tokens_is_found(kept):
     assert check(rule).is_lossless is False
 
 
-def test_a_wrong_rule_is_found_by_sampling_in_a_large_vocabulary_too():
-    """Each token is off by little there, but the tokens likelier to p are, together."""
+def test_a_wrong_rule_is_found_by_sampling_even_with_a_large_vocabulary():
+    """Each token's error is small, but the sum over the tokens likelier in p is not."""
 
     def rule(drafted, q, p, coin):
         def pick(row):
@@ -391,7 +391,7 @@ def test_a_wrong_rule_is_found_by_sampling_in_a_large_vocabulary_too():
     assert "that the target finds likelier than the draft" in answer.problem
 
 
-def test_nan_is_named_with_its_line():
+def test_nan_is_reported_with_its_line():
     def rule(drafted, q, p, coin):
         left = np.maximum(p[0] - p[0], 0)
         with np.errstate(invalid="ignore"):
@@ -417,14 +417,14 @@ def test_a_rule_that_takes_p_before_q_is_refused():
         lambda row, coin: np.count_nonzero(np.cumsum(row)[:-1] <= coin()),
     ],
 )
-def test_a_coin_is_compared_with_a_whole_array(pick):
+def test_a_coin_can_be_compared_with_a_whole_array(pick):
     def rule(drafted, q, p, coin):
         return [pick(p[0], coin)]
 
     assert check(rule)
 
 
-def test_coins_in_an_array_are_compared_with_an_array():
+def test_coins_in_an_array_can_be_compared_with_an_array():
     def rule(drafted, q, p, coin):
         places = np.arange(len(drafted))
         ratios = p[places, drafted] / q[places, drafted]
@@ -448,7 +448,7 @@ def test_a_rule_that_computes_too_much_with_a_coin_is_sampled(square):
 
 
 def test_a_rare_error_is_reported_with_its_probability():
-    """A residual whose sum misses 1 by 1e-8, the probability of its last token."""
+    """The residual's sum misses 1 by 1e-8, the probability of its last token."""
 
     def rule(drafted, q, p, coin):
         for position, token in enumerate(drafted):
@@ -464,7 +464,7 @@ def test_a_rare_error_is_reported_with_its_probability():
 
 
 @pytest.mark.parametrize("put_back", [False, True])
-def test_a_candidate_is_drawn_again_if_it_was_put_back(put_back):
+def test_candidates_can_be_drawn_again_if_put_back(put_back):
     is_repeated = set()
 
     def rule(candidates, q, p, coin):
@@ -475,7 +475,7 @@ def test_a_candidate_is_drawn_again_if_it_was_put_back(put_back):
     assert is_repeated == {False, put_back}
 
 
-def test_candidates_of_trees_may_be_put_back():
+def test_candidates_of_trees_can_be_put_back():
     assert check(down_the_tree, put_back=True)
     with pytest.raises(SpeclibError, match="put_back is for candidates and trees"):
         check(token_by_token, put_back=True)
@@ -503,7 +503,7 @@ def test_impossible_arguments_are_named(arguments, says):
         ((token_by_token, "lin"), "no shape 'lin'.*line"),
     ],
 )
-def test_an_impossible_question_is_answered_with_the_possible_ones(arguments, says):
+def test_an_impossible_question_is_refused_naming_the_possible_ones(arguments, says):
     with pytest.raises(SpeclibError, match=says):
         check(*arguments)
 
@@ -528,7 +528,7 @@ def test_a_method_that_is_not_lossless_is_found():
     assert not answer.is_lossless_greedy
 
 
-# -- the page of the manual ------------------------------------------------------------
+# -- the manual ------------------------------------------------------------------------
 def test_the_manuals_example_gives_the_printed_answer():
     page = DOCS.read_text()
     example, templates, *_ = re.findall(r"```python\n(.*?)```", page, re.S)

@@ -1,4 +1,4 @@
-"""Coins without a fixed number: every outcome, with its exact probability."""
+"""Coins without a fixed value give every outcome, with its exact probability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from speclib import SpeclibError
 
 
 def chance(function) -> float:
-    """The probability that ``function(coin)`` is true."""
+    """Returns the probability that ``function(coin)`` is true."""
     return all_outcomes(lambda coin: bool(function(coin))).get(True, 0.0)
 
 
@@ -33,11 +33,11 @@ def chance(function) -> float:
         (0.0, lambda coin: (u := coin()) < u),
     ],
 )
-def test_a_comparison_is_true_with_its_own_probability(expected, function):
+def test_a_comparison_is_true_with_the_right_probability(expected, function):
     assert chance(function) == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_coin_that_is_compared_twice_is_one_coin():
+def test_a_coin_compared_twice_is_the_same_coin():
     def both(coin):
         u = coin()
         return u < 0.3, u < 0.2, u > 0.6
@@ -50,7 +50,7 @@ def test_a_coin_that_is_compared_twice_is_one_coin():
     }
 
 
-def test_a_coin_may_be_0_and_only_a_non_strict_test_lets_it_pass():
+def test_a_coin_may_be_0_and_only_a_non_strict_test_accepts_it():
     assert all_outcomes(lambda coin: coin() <= 0) == {True: 0.0, False: 1.0}
     assert all_outcomes(lambda coin: coin() < 0) == {False: 1.0}
     assert all_outcomes(lambda coin: coin() > 0) == {True: 1.0, False: 0.0}
@@ -62,7 +62,7 @@ def test_1_minus_a_coin_may_be_1_and_only_a_strict_test_rejects_it():
     assert all_outcomes(lambda coin: 1 - coin() >= 1) == {True: 0.0, False: 1.0}
 
 
-def test_after_it_was_0_a_coin_stays_0():
+def test_a_coin_that_was_0_stays_0():
     def twice(coin):
         u = coin()
         return u <= 0, u < 0.5, u <= 0, u >= 0.1
@@ -76,7 +76,7 @@ def test_after_it_was_0_a_coin_stays_0():
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_coin_finds_its_place_in_a_sum_of_probabilities(side):
+def test_a_coin_can_be_searched_in_cumulative_probabilities(side):
     sums = np.cumsum([0.2, 0.5, 0.3])
     chances = all_outcomes(lambda coin: int(np.searchsorted(sums, coin(), side)))
     possible = {token: chance for token, chance in chances.items() if chance}
@@ -88,7 +88,7 @@ def test_a_coin_finds_its_place_in_a_sum_of_probabilities(side):
 
 
 @pytest.mark.parametrize("use", [np.sqrt, np.exp, np.floor])
-def test_an_impossible_use_of_a_coin_names_the_possible_ones(use):
+def test_an_unsupported_use_of_a_coin_names_the_supported_ones(use):
     with pytest.raises(SpeclibError, match=r"`coin\(\) < 0.7`.*`draw\(row, coin"):
         all_outcomes(lambda coin: bool(use(coin()) < 0.5))
 
@@ -96,6 +96,6 @@ def test_an_impossible_use_of_a_coin_names_the_possible_ones(use):
 @pytest.mark.parametrize(
     "use", [float, int, lambda u: u * 0, lambda u: u < 1 - u, lambda u: [1, 2][u]]
 )
-def test_the_number_itself_is_hidden(use):
+def test_a_coins_value_is_hidden(use):
     with pytest.raises(SpeclibError, match="coin"):
         all_outcomes(lambda coin: use(coin()))

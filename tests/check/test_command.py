@@ -1,4 +1,4 @@
-"""``python -m speclab check``: a rule from a user's own file, on the command line."""
+"""``python -m speclab check`` checks a rule from a user's file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(*words: str) -> subprocess.CompletedProcess:
         ("raises", 2, "ZeroDivisionError in your line `return [1 / 0]`"),
     ],
 )
-def test_a_rule_of_a_file_is_checked_and_the_exit_code_has_the_verdict(
+def test_a_rule_in_a_file_is_checked_and_the_exit_code_is_the_verdict(
     rules, name, code, says
 ):
     ran = run(f"{rules}:{name}")
@@ -65,7 +65,7 @@ def test_how_drafts_were_chosen_is_an_option(rules):
     assert ran.stderr == "error: drawn is 'nonsense': give 'q', 'argmax' or 'top-k'\n"
 
 
-def test_options_are_the_arguments_of_check_and_a_method_has_a_name(rules):
+def test_options_are_checks_arguments_and_a_method_is_given_by_name(rules):
     assert (
         "8 tokens, 1 drafted"
         in run(f"{rules}:right", "--gamma", "1", "--vocab", "8").stdout
@@ -84,7 +84,7 @@ def test_options_are_the_arguments_of_check_and_a_method_has_a_name(rules):
         (("RULES:right", "--shape", "lin"), "no shape 'lin'"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_give(
+def test_the_error_for_a_mistake_is_one_line_that_says_what_to_give(
     rules, words, says, monkeypatch, capsys
 ):
     words = [word.replace("RULES", str(rules)) for word in words]
@@ -100,15 +100,15 @@ def test_a_mistake_is_one_line_that_says_what_to_give(
 @pytest.mark.parametrize(
     "top", ["raise SystemExit(0)", "import argparse; argparse.ArgumentParser().exit()"]
 )
-def test_a_file_that_ends_the_process_is_no_rule_that_holds(tmp_path, top):
-    """Exit code 0 is a verdict, which a file must not give."""
+def test_a_file_that_exits_is_not_reported_as_a_lossless_rule(tmp_path, top):
+    """Exit code 0 is a verdict, which the file must not be able to set."""
     (tmp_path / "script.py").write_text(f"{top}\n")
     ran = run(f"{tmp_path / 'script.py'}:rule")
     assert ran.returncode == 2
     assert "raises SystemExit" in ran.stderr
 
 
-def test_a_file_does_not_read_our_arguments(tmp_path):
+def test_a_file_does_not_see_our_arguments(tmp_path):
     rule = "def right(drafted, q, p, coin):\n    return [draw(p[0], coin())]\n"
     top = "import sys\nfrom speclib import draw\nassert len(sys.argv) == 1\n"
     (tmp_path / "script.py").write_text(top + rule)

@@ -1,4 +1,4 @@
-"""How drafts were chosen: drawn from q, or the likeliest tokens of q, or its top-k."""
+"""Drafts can be drawn from q, or be its likeliest tokens, or come from its top-k."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ratio_test(drafted, q, p, coin):
 
 
 def sure_of_its_drafts(drafted, q, p, coin):
-    """The ratio test with a one-hot q, as the drafts are really chosen."""
+    """The ratio test with a one-hot q, which matches how the drafts are chosen."""
     one_hot = np.zeros_like(q)
     one_hot[np.arange(len(drafted)), drafted] = 1
     return ratio_test(drafted, one_hot, p, coin)
@@ -50,9 +50,11 @@ def of_the_two_likeliest(drafted, q, p, coin):
     return ratio_test(drafted, kept, p, coin)
 
 
-def test_the_public_bug_comes_out_with_its_own_numbers():
-    """huggingface/transformers, issue 32867: q = (0.8, 0.2), p = (0.6, 0.4), and 0 is
-    always drafted. It is kept with probability 0.6 / 0.8; otherwise 1 is written."""
+def test_a_published_bug_is_reported_with_its_numbers():
+    """In huggingface/transformers, issue 32867, q = (0.8, 0.2) and p = (0.6, 0.4).
+
+    0 is always drafted, and kept with probability 0.6 / 0.8; otherwise 1 is written.
+    """
     answer = check(ratio_test, drawn="argmax")
     assert not answer
     assert "q = (0.8, 0.2) and p = (0.6, 0.4)" in answer.problem
@@ -91,7 +93,7 @@ def test_a_rule_that_needs_drafts_drawn_from_q_is_reported():
 
 
 def test_no_rate_exceeds_what_the_choice_of_drafts_allows():
-    """A certain draft is kept with p(x): with two tokens, a mean of 1.6 tokens."""
+    """A certain draft is kept with probability p(x), here a mean of 1.6 tokens."""
     rate = check(sure_of_its_drafts, drawn="argmax").rate
     assert rate.value == pytest.approx(rate.best["token by token"], abs=1e-9)
     assert LIKELIEST_DRAFTED.choice == "q"

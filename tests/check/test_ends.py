@@ -20,7 +20,7 @@ def ratio_test(drafted, q, p, coin):
     return [*drafted, draw(p[-1], coin())]
 
 
-# -- rules for a line ------------------------------------------------------------------
+# -- rules for sequences ---------------------------------------------------------------
 def cut(drafted, q, p, coin, end=None):
     committed = ratio_test(drafted, q, p, coin)
     return committed[: committed.index(end) + 1] if end in committed else committed
@@ -59,7 +59,7 @@ def ends_too_soon(drafted, q, p, coin, end=None):
 
 
 @pytest.mark.parametrize("rule", [cut, end_by_keyword, end_by_place])
-def test_a_rule_that_stops_at_the_end_is_lossless(rule):
+def test_a_rule_that_stops_at_the_end_token_is_lossless(rule):
     answer = check(rule)
     assert answer
     assert "Nothing is committed after an end token." in repr(answer)
@@ -74,15 +74,15 @@ def test_tokens_after_the_end_are_found_and_named(rule):
     assert "With deterministic models it is lossless" not in repr(answer)
 
 
-def test_an_end_that_is_not_tested_is_found():
-    """By hand: 1 is drafted in half of all texts. The target writes it in a fifth."""
+def test_an_untested_end_token_is_found():
+    """1 is drafted in half of all texts, but the target writes it in a fifth."""
     answer = check(ends_too_soon)
     assert answer.is_lossless is False
     assert answer.problem.startswith("If 1 ends the text: Where q = (0.5, 0.5)")
     assert "is 0 with probability 0.5000; the target model says 0.8" in answer.problem
 
 
-def test_an_end_that_is_not_committed_is_reported():
+def test_an_uncommitted_end_token_is_reported():
     answer = check(drops_the_end)
     assert answer.is_lossless is None
     assert "If 0 ends the text: For the drafts [0] your function commits no" in (
@@ -90,13 +90,13 @@ def test_an_end_that_is_not_committed_is_reported():
     )
 
 
-def test_a_sampled_answer_says_that_no_end_token_was_tried():
+def test_a_sampled_answer_states_that_no_end_token_was_tried():
     answer = check(ignores_it, gamma=8, vocab=50, runs=500)
     assert (answer.how, answer.problem) == ("sampled", "")
     assert "It was not tried with an end token." in repr(answer)
 
 
-def test_a_path_in_a_tree_ends_there_too():
+def test_a_path_in_a_tree_also_ends_at_the_end_token():
     def takes_all(tokens, parents, q, p, coin, end=None):
         committed = [draw(p[0], coin())]
         if committed[0] in tokens[:1]:
@@ -113,7 +113,7 @@ def test_a_path_in_a_tree_ends_there_too():
 
 # -- whole methods ---------------------------------------------------------------------
 def rounds(world, gamma, commit):
-    """Speculative decoding that commits ``commit(eos, drafts, tokens)``."""
+    """Runs speculative decoding, committing ``commit(eos, drafts, tokens)``."""
     while world.going:
         drafts = world.wait(world.draft.propose(world.text, gamma))
         rows = world.wait(world.target.score(world.text + ids(drafts), len(drafts)))
@@ -130,13 +130,13 @@ def rounds(world, gamma, commit):
     ],
     ids=["untested end", "end left out", "end made up"],
 )
-def test_a_method_that_is_wrong_at_an_end_is_found(commit):
+def test_a_method_that_is_wrong_at_an_end_token_is_found(commit):
     answer = check(lambda world, gamma: rounds(world, gamma, commit), "method")
     assert answer.is_lossless is False
     assert answer.problem.startswith("If 1 ends a text: ")
 
 
-def test_a_method_that_waits_for_the_limit_never_ends(monkeypatch):
+def test_a_method_that_ignores_the_end_and_waits_for_the_limit_is_found(monkeypatch):
     monkeypatch.setattr("speclab.check.calls.SECONDS", 0.3)
 
     def until_the_limit(world, gamma):
@@ -161,7 +161,7 @@ def test_a_method_that_continues_after_the_end_is_reported():
     assert "It continues after an end token" in repr(answer)
 
 
-# The check of each takes seconds.
+# Checking each takes seconds.
 SLOWEST = ("dsi", "easyspec", "ouroboros", "ssd", "tree")
 
 

@@ -1,4 +1,4 @@
-"""``check`` always ends soon, and says in words what a rule did wrong."""
+"""``check`` always ends soon, and explains what a rule did wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def right(drafted, q, p, coin):
     return [draw(p[0], coin())]
 
 
-# -- what is given back ----------------------------------------------------------------
+# -- return values ---------------------------------------------------------------------
 @pytest.mark.parametrize(
     "given, says",
     [
@@ -32,7 +32,7 @@ def right(drafted, q, p, coin):
         (lambda: asyncio.sleep(0), "write `def` instead of `async def`"),
     ],
 )
-def test_anything_but_a_list_of_tokens_is_reported_at_once(given, says):
+def test_anything_except_a_list_of_tokens_is_reported_at_once(given, says):
     began = time.process_time()
     answer = check(lambda drafted, q, p, coin: given())
     assert (answer.is_lossless, answer.how) == (None, "not run")
@@ -49,7 +49,7 @@ def test_anything_but_a_list_of_tokens_is_reported_at_once(given, says):
         lambda: float("nan"),
     ],
 )
-def test_anything_but_a_token_is_reported_at_once(given):
+def test_anything_except_a_token_is_reported_at_once(given):
     answer = check(lambda candidates, q, p, coin: given())
     assert (answer.is_lossless, answer.how) == (None, "not run")
     assert "Your function gives" in answer.problem
@@ -64,11 +64,11 @@ def test_anything_but_a_token_is_reported_at_once(given):
         lambda token: (each for each in [token]),
     ],
 )
-def test_tokens_of_any_kind_are_tokens(given):
+def test_tokens_can_have_any_integer_type(given):
     assert check(lambda drafted, q, p, coin: given(draw(p[0], coin())))
 
 
-# -- what is raised --------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------
 class OfItsOwn(BaseException):
     pass
 
@@ -98,7 +98,7 @@ def test_an_error_is_reported_with_its_line(error):
     assert "RecursionError" in check(recursive, "line").problem
 
 
-def test_the_users_own_interrupt_goes_through():
+def test_the_users_own_interrupt_is_not_caught():
     def rule(drafted, q, p, coin):
         raise KeyboardInterrupt
 
@@ -123,7 +123,7 @@ def test_the_line_is_named_for_every_kind_of_callable(kind):
     assert "in your line `" in check(rules[kind]).problem
 
 
-# -- what a rule is --------------------------------------------------------------------
+# -- kinds of rules --------------------------------------------------------------------
 async def coroutine(drafted, q, p, coin):
     return [0]
 
@@ -144,7 +144,7 @@ async def method(world, gamma):
 @pytest.mark.parametrize(
     "rule", [coroutine, yields, Awaited(), functools.partial(coroutine), method]
 )
-def test_a_rule_that_is_async_is_refused(rule):
+def test_an_async_rule_is_refused(rule):
     with pytest.raises(BadCall, match="`async def`"):
         check(rule)
 
@@ -159,7 +159,7 @@ def test_a_rule_that_is_async_is_refused(rule):
         lambda tokens, parents, p_tree, q_tree, coin: [0],
     ],
 )
-def test_names_that_show_the_wrong_order_are_noticed(rule):
+def test_parameter_names_that_show_the_wrong_order_are_noticed(rule):
     with pytest.raises(SpeclibError, match="check passes q before p"):
         check(rule)
 
@@ -180,7 +180,7 @@ def test_other_names_and_defaults_are_accepted(rule):
     assert check(rule)
 
 
-def test_a_rule_that_keeps_state_is_not_said_to_draw_random_numbers():
+def test_a_rule_that_keeps_state_is_not_accused_of_drawing_random_numbers():
     calls = []
 
     def rule(drafted, q, p, coin):
@@ -192,8 +192,8 @@ def test_a_rule_that_keeps_state_is_not_said_to_draw_random_numbers():
     assert "or keep state from one call to the next?" in answer.scope
 
 
-def test_a_method_that_asks_no_model_is_judged():
-    """It takes no time on the clock, so computing its speed-up divided by 0."""
+def test_a_method_that_uses_no_model_is_judged():
+    """It takes no time on the clock, so computing its speed-up once divided by 0."""
 
     def always(world, gamma):
         while world.going:
@@ -205,7 +205,7 @@ def test_a_method_that_asks_no_model_is_judged():
 
 
 def test_a_slow_rule_whose_error_was_found_is_judged():
-    """Walking may take half of the time, and all cases need far more calls than fit."""
+    """Enumeration may use half of the time, far too little for all cases."""
 
     def slow(drafted, q, p, coin):
         until = time.process_time() + 0.005
@@ -230,7 +230,7 @@ CONSTANT = {
 
 @pytest.mark.parametrize("constant", CONSTANT.values(), ids=CONSTANT)
 def test_a_rule_that_ignores_the_probabilities_is_always_wrong(constant):
-    """Also with deterministic models: each token comes first in one of the cases."""
+    """Also with deterministic models: each token is the likeliest one in some case."""
 
     def line(drafted, q, p, coin):
         return [constant(drafted, len(p[0]))]
@@ -269,10 +269,10 @@ def test_greedy_rules_are_right_for_deterministic_models_in_every_shape():
 
 
 # -- modules ---------------------------------------------------------------------------
-def test_a_module_that_is_slow_to_load_is_loaded_whole(tmp_path, monkeypatch):
+def test_a_module_that_is_slow_to_load_is_loaded_completely(tmp_path, monkeypatch):
     """A half-loaded torch cannot be loaded again in the same process."""
     monkeypatch.setattr("speclab.check.calls.SECONDS", 0.2)
-    # The wall-clock limit would end it on a busy machine.
+    # On a busy machine, the wall-clock limit would stop it.
     monkeypatch.setattr("speclab.check.calls.PATIENCE", 1000)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "slow_to_load.py").write_text(

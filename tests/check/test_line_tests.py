@@ -1,4 +1,4 @@
-"""The tests of drafts in a line, by the mean number of tokens that a pass commits.
+"""Tests of sequences of drafts, compared by the mean tokens that a pass commits.
 
 ``speclab.check.line`` computes the highest possible mean from both models. A separate
 rule in ``test_check.py`` shows that block verification reaches it.
@@ -19,7 +19,7 @@ from speclib.worlds.enumerator import Intervals
 
 
 def mean_tokens(case, test) -> float:
-    """The mean tokens that ``test`` commits, over all drafts and coins."""
+    """Returns the mean tokens that ``test`` commits, over all drafts and coins."""
     mean = 0.0
     for tokens, probability in case.proposals():
         drafted = [
@@ -38,7 +38,7 @@ def mean_tokens(case, test) -> float:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_block_test_commits_the_most_and_the_ratio_test_what_each_draft_allows(
+def test_the_block_test_commits_the_most_and_the_ratio_test_the_most_draft_by_draft(
     case,
 ):
     block = mean_tokens(case, LINE_TESTS["block"])
@@ -49,7 +49,7 @@ def test_the_block_test_commits_the_most_and_the_ratio_test_what_each_draft_allo
     assert exact <= ratio + 1e-9 <= block + 2e-9
 
 
-# -- numbers that are nearly 0 ---------------------------------------------------------
+# -- numbers close to 0 ----------------------------------------------------------------
 @pytest.mark.parametrize("method", ["speculative", "pearl", "ssd"])
 @pytest.mark.parametrize(
     "sampling",
@@ -57,7 +57,7 @@ def test_the_block_test_commits_the_most_and_the_ratio_test_what_each_draft_allo
     ids=str,
 )
 def test_the_block_test_works_for_nearly_deterministic_models(method, sampling):
-    """There the residual mass may be a rounding error, next to which 1 is lost."""
+    """There the residual mass may be a rounding error, which is lost if added to 1."""
     request = {"temperature": 1.0, "max_new_tokens": 24} | sampling
     for seed in range(5):
         result = speclib.decode(
@@ -72,8 +72,8 @@ def test_the_block_test_works_for_nearly_deterministic_models(method, sampling):
         assert len(result.tokens) == 24
 
 
-def test_a_mass_that_is_a_rounding_error_does_not_divide_by_0():
-    """p equals q except for a last bit, and the weight is 1."""
+def test_a_residual_mass_that_is_a_rounding_error_causes_no_division_by_0():
+    """p equals q except for one last bit, and the weight is 1."""
     q = np.array([0.5, 0.5])
     p = np.array([0.5, np.nextafter(0.5, 1)])
     chances = beginning_chances(

@@ -1,4 +1,4 @@
-"""A pair: does its draft write the same with its KV cache as without?"""
+"""``check`` of a pair: does its draft write the same with and without its KV cache?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOKENS = 48
 
 @pytest.fixture(scope="module")
 def models():
-    """The embedded target and its draft, at their trained size."""
+    """The embedded target and its draft, at their trained sizes."""
     opened = open_pair(speclib.load_pair("embedded/llama-7b-70b"))
     draft = opened.build("draft", dilated=False)
     target = opened.build("target", dilated=False)
@@ -35,7 +35,7 @@ def checked(models, **settings):
 
 
 def cut_by(tokens_more):
-    """``HFModel.cut`` that removes too many tokens; below 0: too few."""
+    """Returns a wrong ``HFModel.cut``, which removes this many tokens too many."""
 
     def cut(self, length):
         for layer in self.cache.layers:
@@ -62,7 +62,7 @@ def test_our_draft_writes_the_same_without_its_cache(models):
 
 
 @pytest.mark.parametrize("tokens_more", [1, -1])
-def test_a_cache_that_is_cut_too_far_or_too_little_is_found(
+def test_a_cache_with_too_many_or_too_few_tokens_removed_is_found(
     models, monkeypatch, tokens_more
 ):
     draft, _, _ = models
@@ -92,7 +92,7 @@ def test_a_cache_that_keeps_too_little_costs_passes_and_is_found(models, monkeyp
 
 
 @pytest.mark.slow
-def test_a_pair_is_checked_by_its_name_and_from_a_command_line():
+def test_a_pair_can_be_checked_by_name_and_on_the_command_line():
     command = [sys.executable, "-m", "speclab", "check", "embedded/once"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stderr
@@ -120,7 +120,7 @@ def test_an_impossible_question_about_a_pair_is_refused(pair, settings, says):
         check(pair, **settings)
 
 
-def test_a_check_of_a_rule_needs_no_torch():
+def test_checking_a_rule_does_not_need_torch():
     code = (
         "import sys, speclib\n"
         "speclib.check(lambda drafted, q, p, coin: [0])\n"

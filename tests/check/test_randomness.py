@@ -1,4 +1,4 @@
-"""Rules that draw their own random numbers: they advance a generator."""
+"""Rules that draw their own random numbers are found, as they advance a generator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def right(drafted, q, p, coin):
 
 
 def seldom_by(number):
-    """Right, and rarely the likeliest token: a walk is unlikely to show it."""
+    """Returns a right rule that rarely takes the likeliest token, easily missed."""
 
     def rule(drafted, q, p, coin):
         if number() < SELDOM:
@@ -73,11 +73,11 @@ def by_a_default(drafted, q, p, coin, own=LEGACY):
         by_a_default,
     ],
 )
-def test_a_draw_from_any_generator_that_a_rule_can_reach_is_seen(rule):
+def test_a_draw_from_any_generator_that_a_rule_can_reach_is_noticed(rule):
     assert check(rule, runs=2000).how == "sampled"
 
 
-def test_a_generator_of_torch_is_seen():
+def test_a_draw_from_a_generator_of_torch_is_noticed():
     torch = pytest.importorskip("torch")
     own = torch.Generator().manual_seed(1)
     assert check(seldom_by(lambda: torch.rand(())), runs=2000).how == "sampled"
@@ -85,7 +85,7 @@ def test_a_generator_of_torch_is_seen():
     assert seen.how == "sampled"
 
 
-def test_a_generator_that_is_never_drawn_from_does_not_count():
+def test_an_unused_generator_does_not_count():
     def has_one(drafted, q, p, coin):
         assert generator.bit_generator is not None
         return right(drafted, q, p, coin)
@@ -98,7 +98,7 @@ def test_a_generator_that_is_never_drawn_from_does_not_count():
         assert check(rule).how == "walked"
 
 
-def test_random_numbers_that_an_import_draws_do_not_count(tmp_path, monkeypatch):
+def test_random_numbers_drawn_by_an_import_do_not_count(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     top = "import random, numpy\nrandom.random()\nnumpy.random.rand()\n"
     (tmp_path / "draws_at_its_top.py").write_text(top)
@@ -164,8 +164,8 @@ print(answer.how, answer.is_lossless)
 
 
 @pytest.mark.slow
-def test_a_rule_that_is_the_first_to_load_torch_is_walked_and_found_wrong():
-    """It accepts 1 in 1,000 too often, which is too rare to find by sampling."""
+def test_a_rule_that_loads_torch_first_is_enumerated_and_found_wrong():
+    """Its acceptance is 1 in 1,000 too high, which sampling would miss."""
     pytest.importorskip("torch")
     command = [sys.executable, "-c", TORCH_FIRST]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)

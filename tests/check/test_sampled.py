@@ -15,7 +15,7 @@ def target_itself(drafted, q, p, coin):
 
 
 def off_by(error):
-    """The same, with one token more probable by ``error``."""
+    """Returns the same rule, with one token's probability too high by ``error``."""
 
     def rule(drafted, q, p, coin):
         return [int(coin() >= p[0][0] - error)]
@@ -24,7 +24,7 @@ def off_by(error):
 
 
 def test_a_lossless_rule_rarely_raises_an_alarm():
-    """Each of 100 alarms with probability at most 1e-4: this fails 1 time in 100."""
+    """Each check's alarm has probability 1e-4 at most, so 1 in 100 seeds would fail."""
     for seed in range(100):
         found = sample(TWO_TOKENS, target_itself, runs=300, seed=seed)
         assert found.difference is None
@@ -32,7 +32,7 @@ def test_a_lossless_rule_rarely_raises_an_alarm():
 
 @pytest.mark.parametrize("runs", [500, 1500])
 def test_an_error_of_the_stated_size_is_found(runs):
-    """In 95 of 100 checks: fewer than 31 of 40 have a probability below 1e-4."""
+    """95 % of checks find it; fewer than 31 of 40 would have probability below 1e-4."""
     named = sample(TWO_TOKENS, target_itself, runs=runs).would_find
     found = 0
     for seed in range(40):
@@ -49,7 +49,7 @@ def test_a_token_that_the_target_never_writes_is_found_at_once():
 
 
 def test_the_interval_of_the_mean_tokens_contains_the_true_value():
-    """TWO_TOKENS: a draft passes with probability 0.5 + 0.2 = 0.7."""
+    """With TWO_TOKENS, a draft is accepted with probability 0.5 + 0.2 = 0.7."""
 
     def rule(drafted, q, p, coin):
         if coin() < p[0][drafted[0]] / q[0][drafted[0]]:

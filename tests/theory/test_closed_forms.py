@@ -1,4 +1,4 @@
-"""The closed forms, tested with known sums, a simulation, and the methods' code."""
+"""The closed forms, compared with known sums, a simulation, and the methods' code."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_geometric_sums():
     assert theory.run_tokens(0.75) == 4
 
 
-def test_pearl_at_the_ends():
+def test_pearl_at_the_extreme_rates():
     assert theory.pearl_tokens(1.0, 4) == 4  # every step commits its whole window
     assert theory.pearl_tokens(0.0, 4) == 1  # always pre-verify, always rejected
     plain_decoding = theory.pearl_tokens(0.6, 1)  # a window of one
     assert plain_decoding == pytest.approx(1)
-    # gamma 2, alpha 1/2, by hand: pre commits 1 and leads to post with 1/2, post
-    # commits 1.5 and repeats with 1/4; the chain is in pre 3/5 of the time: 3/5 * 1 +
-    # 2/5 * 3/2
+    # With gamma 2 and alpha 1/2, pre-verify commits 1 and leads to post-verify with
+    # probability 1/2; post-verify commits 1.5 and repeats with probability 1/4. So 3/5
+    # of steps are pre-verify: 3/5 * 1 + 2/5 * 3/2.
     assert theory.pearl_tokens(0.5, 2) == pytest.approx(1.2)
 
 
@@ -50,7 +50,7 @@ def test_speeds_by_hand():
     [
         (1.0, "pre-verify", 1.0),
         (0.0, "pre-verify", 1 / 10),
-        # All accepted: a step of 5 for one token, then one of 5 for five more.
+        # All accepted: a step of 5 for one token, then a step of 5 for five more.
         (1.0, "post-verify", 6 / 10),
         (0.0, "post-verify", 1 / 5),
     ],
@@ -59,8 +59,8 @@ def test_ablations_of_pearl_by_hand(alpha, without, speed):
     assert theory.pearl_speed(alpha, 5, 1, 5, without) == pytest.approx(speed)
 
 
-def test_the_chance_of_a_right_token_among_several_by_hand():
-    """doubt 1 at alpha 1/2 is the arcsine law, with moments 1/2, 3/8, 5/16."""
+def test_the_probability_of_a_right_token_among_several_by_hand():
+    """At alpha 1/2, doubt 1 is the arcsine law, with moments 1/2, 3/8, 5/16."""
     doubtful = [theory.right_among(0.5, k, 1.0) for k in (1, 2, 3)]
     assert doubtful == pytest.approx([1 / 2, 5 / 8, 11 / 16])
     sure = [theory.right_among(0.7, k, 0.0) for k in (1, 3)]
@@ -68,12 +68,12 @@ def test_the_chance_of_a_right_token_among_several_by_hand():
 
 
 def test_duodecoding_by_hand():
-    # Two sequences of two: a window (3/2 tokens) follows none with 5/8, itself with
-    # 1/2 * 5/8, so 10/21 of the rounds have one; a round takes the draft one pass for
-    # both first words, then two.
+    # Two sequences of two. After a round without a window, the next one has a window
+    # (3/2 tokens) with probability 5/8, and after a round with one, 1/2 * 5/8. So 10/21
+    # of rounds have one. A round takes one draft pass for both first words, then two.
     two_of_two = theory.duodecoding_speed(0.5, 4, 1, 2, 2, 1.0)
     assert two_of_two == pytest.approx((11 + 15) / 21 / 3)
-    # One sequence of two: with a window 2/5 of the rounds, as PEARL's steps above.
+    # One sequence of two: 2/5 of rounds have a window, as for PEARL's steps above.
     assert theory.duodecoding_speed(0.5, 2, 1, 4) == pytest.approx(1.2 / 4)
     assert theory.duodecoding_speed(1.0, 6, 1, 6) == pytest.approx(1)
     three_of_one = theory.duodecoding_speed(0.9, 3, 1, 6, 3, 0.5)
@@ -83,7 +83,7 @@ def test_duodecoding_by_hand():
 @pytest.mark.parametrize(
     "alpha, gamma, c", [(0.3, 3, 6.0), (0.75, 6, 6.0), (0.95, 9, 6.0)]
 )
-def test_duodecoding_with_one_sequence_is_pearl_commit_for_commit(alpha, gamma, c):
+def test_duodecoding_with_one_sequence_equals_pearl_commit_for_commit(alpha, gamma, c):
     common = {"gamma": gamma, "c": c, "alpha": alpha, "tokens": 60}
 
     pearl = simulate("pearl", **common)
@@ -100,7 +100,7 @@ def test_duodecoding_with_one_sequence_is_pearl_commit_for_commit(alpha, gamma, 
     [(1, 6, 0.7, 0.0), (2, 6, 0.7, 1.0), (3, 12, 0.5, 0.4), (2, 12, 0.9, 0.3)],
 )
 def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, doubt):
-    """4,000 tokens leave 2 to 4 %; the toys are seeded."""
+    """4,000 tokens have an error of 2 to 4 %; the toys are seeded."""
     requests = []
     for seed in range(8):
         result = simulate(
@@ -119,19 +119,22 @@ def test_duodecodings_code_runs_at_the_speed_of_its_formula(k, gamma, alpha, dou
     assert total(requests).decode_speed == pytest.approx(speed, rel=0.06)
 
 
-def test_ssds_chance_of_a_hit_by_hand():
-    """doubt 1 at alpha 1/2: among 1, 2, 3 the right one is with 1/2, 5/8, 11/16."""
-    # Two drafts pass with 1/4, then one of two guesses; else the second or third.
+def test_ssds_probability_of_a_hit_by_hand():
+    """With doubt 1 and alpha 1/2, 1, 2 or 3 guesses include the right token with
+    probability 1/2, 5/8, 11/16.
+    """
+    # Both drafts pass with probability 1/4, then one of two guesses; otherwise the
+    # second or third.
     by_hand = 1 / 4 * 5 / 8 + 3 / 4 * (11 / 16 - 1 / 2) / (1 / 2)
     assert theory.ssd_hit(0.5, 2, 2, 1.0) == pytest.approx(by_hand)
-    # A draft that is sure guesses nothing else after a failure.
+    # A draft without doubt guesses nothing else after a rejection.
     assert theory.ssd_hit(0.5, 2, 4) == pytest.approx(1 / 4 * 1 / 2)
     assert theory.ssd_hit(1.0, 3, 1) == 1
     assert theory.ssd_hit(0.7, 3, 0, 1.0) == 0
 
 
 def test_ssds_speed_by_hand():
-    # Always a hit: 5 tokens in the longer of 5 draft passes and one of the target.
+    # Always a hit: 5 tokens in the longer of 5 draft passes and a target pass.
     assert theory.ssd_speed(1.0, 4, 1, 8) == pytest.approx(5 / 8)
     assert theory.ssd_speed(1.0, 4, 1, 3) == pytest.approx(5 / 5)
     assert theory.ssd_speed(1.0, 4, 1, 3, level=2.0) == pytest.approx(5 / 9)
@@ -148,7 +151,7 @@ def test_ssds_speed_by_hand():
     [(3, 1, 0.9, 0.0, 8.0), (3, 2, 0.7, 1.0, 8.0), (5, 4, 0.8, 0.5, 4.0)],
 )
 def test_ssds_code_runs_at_the_speed_of_its_formula(gamma, fan, alpha, doubt, c):
-    """4,000 tokens leave 2 to 4 %; the toys are seeded."""
+    """4,000 tokens have an error of 2 to 4 %; the toys are seeded."""
     requests = []
     for seed in range(8):
         how = {"gamma": gamma, "fan": fan, "alpha": alpha, "doubt": doubt}
@@ -166,9 +169,9 @@ def test_dsi_by_hand():
     assert plain_decoding == pytest.approx(1)
     proposition_1 = 1 / (0.8 * 0.2 + 0.2 * 1)
     assert theory.dsi_speed(0.8, 1, 0.2, 1.0) == pytest.approx(proposition_1)
-    # lookahead 2, alpha 1/2, t1 = 1/4: a run has 2 tokens; whole blocks 1/3 of 1/2
-    # each, a single right draft in 1/3 of the runs waits for the block's second, 1/4 +
-    # 1/4; then the target's 1.
+    # With lookahead 2, alpha 1/2 and t1 = 1/4, a run has 2 tokens: on average 1/3 whole
+    # block of 1/2; in 1/3 of runs, a single right draft that waits for the block's
+    # second, 1/4 + 1/4; and the target's pass of 1.
     two_at_a_time = theory.dsi_speed(0.5, 2, 0.25, 1.0)
     assert two_at_a_time == pytest.approx(2 / (1 / 6 + 1 / 6 + 1))
     # One server whose pass takes as long as four drafts scores four at a time, for any
@@ -200,15 +203,15 @@ def test_dsis_code_is_within_an_eighth_of_its_formula(alpha, lookahead, servers,
     assert result.stats.decode_speed == pytest.approx(speed, rel=0.125)
 
 
-DRAFT, TARGET = 1.0, 4.0  # seconds of a pass
+DRAFT, TARGET = 1.0, 4.0  # seconds per pass
 
 
 # -- the methods' own code -------------------------------------------------------------
 def speed_of(method: str, alpha: float, **settings: object) -> float:
-    """The speed of a method's own code: texts of 400 tokens by toy models.
+    """Returns the speed of a method's own code with toys, on texts of 400 tokens.
 
-    There are four texts, or one if all drafts are right or all wrong: then all are
-    equal.
+    There are four texts, or one if all drafts are right or all wrong, because then all
+    texts are equal.
     """
     latency = Latency.ratio(4.0, 4.0)
     cell = ToyCell(METHODS[method], latency, alpha, tokens=400, settings=settings)
@@ -219,7 +222,7 @@ def speed_of(method: str, alpha: float, **settings: object) -> float:
 @pytest.mark.parametrize(
     "gamma, alpha, within",
     [
-        # Each window, each rate, and both ends of the rate.
+        # Each window, each rate, and both extremes of the rate.
         (1, 0.0, 1e-9),
         (1, 0.9, 0.08),
         (2, 0.5, 0.05),
@@ -228,10 +231,9 @@ def speed_of(method: str, alpha: float, **settings: object) -> float:
     ],
 )
 def test_the_methods_run_at_the_speed_of_the_formulas(gamma, alpha, within):
-    """1,600 tokens leave 1 to 3 %, and the cut at the end of a text up to 2 %.
+    """1,600 tokens have an error of 1 to 3 %, and the cut at a text's end up to 2 %.
 
-    The 400 tokens at either end of the rate leave nothing but the cut. The toys are
-    seeded.
+    At the extreme rates, 400 tokens have only the cut's error. The toys are seeded.
     """
     speed = speed_of("speculative", alpha, gamma=gamma)
     formula = theory.sd_speed(alpha, gamma, DRAFT, TARGET)
@@ -260,7 +262,7 @@ def test_inverses_recover_alpha(alpha):
     of_best_window = theory.alpha_from_speedup(speedup, "best", 1, 5)
     assert of_best_window == pytest.approx(alpha, abs=1e-4)
 
-    if alpha > 0.75:  # below its maximum the run ratio belongs to the other branch
+    if alpha > 0.75:  # lower ratios belong to the other branch
         run_ratio = theory.run_ratio(alpha, 5)
         of_run_ratio = theory.alpha_from_run_ratio(run_ratio, 5)
         assert of_run_ratio == pytest.approx(alpha, abs=1e-4)
@@ -274,7 +276,7 @@ def test_the_higher_of_two_solutions_for_the_run_ratio_is_returned():
     assert theory.run_ratio(0.42, 5) == pytest.approx(printed, abs=0.01)
 
 
-def test_an_impossible_quantity_says_what_the_formula_can_give():
+def test_the_error_for_an_impossible_quantity_states_the_formulas_range():
     says = r"7 accepted drafts per pass at gamma 6.*0\.000 to 6\."
     with pytest.raises(SpeclibError, match=says):
         theory.alpha_from_accepted(7, 6)
@@ -321,27 +323,26 @@ def test_a_draft_that_saves_nothing_never_pays():
     assert limit == 0
 
 
-def test_pearls_rows_follow_from_its_two_states():
-    """At alpha 1 every step but the first is post-verify; at alpha 0 none is."""
+def test_pearls_tokens_fed_per_pass_follow_from_its_two_states():
+    """At alpha 1, every step except the first is post-verify; at alpha 0, none is."""
     assert theory.pearl_rows(1.0, 5) == 5
     assert theory.pearl_rows(0.0, 5) == 1
     # gamma 1: both states feed one row
     assert theory.pearl_rows(0.6, 1) == 1
-    # gamma 2, alpha 1/2: from pre-verify on with 1/2, from post-verify with 1/4; so
-    # pre-verify is 3/5 of all steps
+    # With gamma 2 and alpha 1/2, post-verify follows pre-verify with probability 1/2
+    # and itself with 1/4, so 3/5 of all steps are pre-verify.
     assert theory.pearl_rows(0.5, 2) == pytest.approx(3 / 5 + 2 * 2 / 5)
 
 
 @pytest.mark.parametrize("tokens, alpha", [(1.0, 0.0), (4.0, 0.75), (10.0, 0.9)])
-def test_a_rate_comes_back_from_the_length_of_its_runs(tokens, alpha):
+def test_the_rate_can_be_recovered_from_the_mean_run_length(tokens, alpha):
     assert theory.alpha_from_run_tokens(tokens) == pytest.approx(alpha)
 
 
 @pytest.mark.parametrize("method", ["speculative", "pearl"])
 @pytest.mark.parametrize("alpha, gamma", [(0.5, 2), (0.9, 6)])
 def test_the_gain_ends_at_the_batch_size_of_the_formula(method, alpha, gamma):
-    """With B* requests, rounded, the code is as fast as plain decoding, up to rounding
-    and noise."""
+    """With B* requests, the code is as fast as plain decoding, up to noise."""
     per_token = 0.1 if alpha > 0.8 else 0.03
     draft = 0.125
     rounds = {

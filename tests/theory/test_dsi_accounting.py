@@ -1,4 +1,4 @@
-"""DSI's accounting rules, tested with the printed listing, enumeration and scipy.
+"""DSI's accounting rules, compared with the printed listing, enumeration and scipy.
 
 Random runs are seeded, so tests are deterministic. They allow 5 standard errors, which
 a right formula would exceed for one seed in a million.
@@ -34,7 +34,7 @@ from speclib.errors import SpeclibError
 
 Coins = Sequence[bool]  # whether each draft is right
 
-CountAccepted = Callable[[int], int]  # of a number of drafts
+CountAccepted = Callable[[int], int]  # takes the number of drafts
 
 
 # -- the printed listing, verbatim -----------------------------------------------------
@@ -50,7 +50,7 @@ def listing(
 
 
 def counting_on(coins: Coins) -> CountAccepted:
-    """get_num_accepted for a row of coins: the right ones before a wrong one."""
+    """Returns get_num_accepted for these coins: it counts them up to a wrong draft."""
     remaining = iter(coins)
 
     def get_num_accepted(most: int) -> int:
@@ -63,7 +63,7 @@ def counting_on(coins: Coins) -> CountAccepted:
 
 
 def every_row_of_coins(alpha: float, n: int) -> Iterator[tuple[Coins, float]]:
-    """Every row of n coins, with its probability."""
+    """Yields every sequence of n coins, with its probability."""
     for coins in itertools.product((True, False), repeat=n):
         right = sum(coins)
         yield coins, alpha**right * (1 - alpha) ** (n - right)
@@ -77,7 +77,7 @@ def is_mean_of(values: Sequence[float], expected: float) -> bool:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.8, 1.0])
 @pytest.mark.parametrize("lookahead", [1, 2, 3, 7])
-def test_the_expectation_of_si_is_the_listing_over_every_row_of_coins(alpha, lookahead):
+def test_the_expectation_of_si_is_the_listings_mean_over_all_coins(alpha, lookahead):
     mean = 0.0
     for coins, chance in every_row_of_coins(alpha, 4 + lookahead):
         mean += chance * listing(0.2, lookahead, 4, counting_on(coins))
@@ -88,14 +88,14 @@ def test_the_expectation_of_si_is_the_listing_over_every_row_of_coins(alpha, loo
 
 
 def test_rounds_by_hand():
-    assert si_rounds(0.5, 1, 2) == 1.5  # one, and a second for half of them
+    assert si_rounds(0.5, 1, 2) == 1.5  # one round, and for half of them a second
     assert si_rounds(0.0, 5, 50) == 50
     assert si_rounds(1.0, 5, 50) == 9  # of 6 tokens
     assert si_rounds(1.0, 200, 50) == 1
 
 
 def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
-    """So rounds are 1 + binomial, on average and run by run."""
+    """So the number of rounds is 1 + binomial, on average and run by run."""
     rounds = 1 + stats.binom.mean(49, 0.3)
     assert si_rounds(0.7, 60, 50) == pytest.approx(rounds)
 
@@ -112,7 +112,7 @@ def test_a_lookahead_beyond_the_text_needs_a_round_per_wrong_draft():
     assert stats.chisquare(counts, expected_counts).pvalue > 1e-4
 
 
-def test_sampling_repeats_by_seed_averages_and_has_the_shape_of_the_grid():
+def test_sampling_is_repeatable_averages_and_has_the_shape_of_the_grid():
     share = SHARES[:4, None, None]
     alpha = ALPHAS[None, ::25, None]
     lookahead = np.array([1, 5, 10])
@@ -131,17 +131,17 @@ def test_sampling_repeats_by_seed_averages_and_has_the_shape_of_the_grid():
     assert sample(repeats=4000, seed=4) == pytest.approx(exact, rel=0.03)
 
 
-# -- DSI: a timeline of passes, text by text -------------------------------------------
+# -- DSI: timelines of passes ----------------------------------------------------------
 def timeline(
     coins: Coins, share: float, lookahead: int, beside: bool, late: bool
 ) -> float:
-    """Time until len(coins) + 1 tokens are verified.
+    """Returns the time until len(coins) + 1 tokens are verified.
 
-    Coin i says whether draft i is right, after right text. After each rejection there
-    is a pass on every i blocks of drafts, as soon as they are written, and one on the
-    last draft. With ``beside`` there is also one on only the verified text whenever
-    more is verified. A pass gives the target's own token after its drafts; a ``late``
-    pass on blocks does not.
+    Coin i is whether draft i is right if the text before it is. After each rejection, a
+    pass scores the first i blocks of drafts, for every i, as soon as they are written,
+    and another the last draft. With ``beside``, a pass also scores the verified text
+    alone whenever it grows. A pass returns the target's own token after its drafts; a
+    ``late`` pass on blocks does not.
     """
     now = 0.0
     done = 0
@@ -156,11 +156,11 @@ def timeline(
 def until_rejection(
     coins: Coins, share: float, lookahead: int, beside: bool, late: bool
 ) -> tuple[float, int]:
-    """(time, verified tokens) from one rejection to the next."""
+    """Returns (time, verified tokens) from one rejection to the next."""
     most = len(coins)
     right = counting_on(coins)(most)
 
-    # Each pass: its end, its drafts, whether it gives a token after them.
+    # Each pass: its end, its drafts, whether it returns a token after them.
     passes = [(most * share + 1, most, True)]
     for drafts in range(0, most, lookahead):
         passes.append((drafts * share + 1, drafts, not late))
@@ -184,7 +184,7 @@ def until_rejection(
 @pytest.mark.parametrize("lookahead", [1, 2, 3, 5])
 @pytest.mark.parametrize("beside", [True, False])
 @pytest.mark.parametrize("late", [True, False])
-def test_the_expectation_of_dsi_is_its_timeline_over_every_text(
+def test_the_expectation_of_dsi_is_the_mean_of_its_timelines(
     share, lookahead, beside, late
 ):
     rules = replace(LISTING, beside=beside, late=late)
@@ -197,14 +197,14 @@ def test_the_expectation_of_dsi_is_its_timeline_over_every_text(
         assert time == pytest.approx(mean), alpha
 
 
-def test_proposition_1_at_its_ends_and_by_hand():
+def test_proposition_1_at_the_extremes_and_by_hand():
     assert dsi_bound(0.5, 0.5, 50) == 37.75  # 0.5 * 0.5 * 49 + 0.5 * 49 + 1
     assert dsi_bound(0.1, 0.0, 50) == 50
     assert dsi_bound(0.1, 1.0, 50) == pytest.approx(4.9 + 1)
     assert (dsi_bound(1.0, ALPHAS, 50) == 50).all()
 
 
-def test_proposition_1_is_the_time_at_lookahead_1_and_nothing_longer_beats_it():
+def test_proposition_1_is_the_time_at_lookahead_1_which_no_longer_one_beats():
     share = SHARES[::9, None]
     bound = dsi_bound(share, ALPHAS, 50)
     assert dsi_time(share, ALPHAS, 1, 50) == pytest.approx(bound)
@@ -212,7 +212,7 @@ def test_proposition_1_is_the_time_at_lookahead_1_and_nothing_longer_beats_it():
         assert (dsi_time(share, ALPHAS, lookahead, 50) > bound - 1e-9).all()
 
 
-def test_theorems_hold_in_expectation_and_the_first_needs_the_server_beside():
+def test_the_theorems_hold_in_expectation_and_the_first_needs_the_passes_beside():
     share = SHARES[:, None]
     for lookahead in (1, 5):
         dsi = dsi_time(share, ALPHAS, lookahead, 50)
@@ -227,15 +227,14 @@ def test_theorems_hold_in_expectation_and_the_first_needs_the_server_beside():
     "rule, time",
     [
         ({}, 1.5 + 0.75),
-        ({"restart_pass": True}, 2.5 + 1.25),  # one more pass for each of them
-        ({"corrected": False}, 3.0),  # both at once, or nothing and again
-        ({"bonus": False}, 3.0),  # a round gives one, right or wrong
-        ({"unverified_end": True}, 2.25 + 0.75 / 2),  # 1, 1 is not above 2: once more
+        ({"restart_pass": True}, 2.5 + 1.25),  # one more pass for each round
+        ({"corrected": False}, 3.0),  # both tokens at once, or none and a repeat
+        ({"bonus": False}, 3.0),  # a round yields one token, right or wrong
+        ({"unverified_end": True}, 2.25 + 0.75 / 2),  # 1 + 1 is not above 2: go on
     ],
 )
 def test_each_rule_of_si_by_hand(rule, time):
-    """Two tokens, lookahead 1, half the drafts right: a round of 1.5 or, for half, a
-    second."""
+    """With two tokens, lookahead 1 and alpha 1/2, half the runs need a second round."""
     assert si_time(0.5, 0.5, 1, 2, replace(LISTING, **rule)) == time
 
 
@@ -246,32 +245,32 @@ def test_each_rule_of_si_by_hand(rule, time):
         (0.0, 2, 3, {"late": True, "beside": False}, 1.5 + 1.25 + 1),
         (0.5, 1, 1, {"unverified_end": True}, 0.5 * 1 + 0.5 * 2),
         (0.5, 1, 3, {}, 3 - 0.5 * 0.75 * 2),
-        # No two right in a row: the first wrong, then as for 2; or the second wrong,
-        # then the last.
+        # Never two right in a row: either the first is wrong, and then as for 2, or the
+        # second, and then the last.
         (0.5, 1, 3, {"longest": 1}, 0.5 * (1 + 1.625) + 0.5 * (1.25 + 1)),
     ],
 )
 def test_each_rule_of_dsi_by_hand(alpha, lookahead, tokens, rule, time):
-    """At a share of 1/4."""
+    """A draft takes 1/4 of a target pass."""
     rules = replace(LISTING, **rule)
     assert dsi_time(0.25, alpha, lookahead, tokens, rules) == time
 
 
-def test_every_rule_is_switched_once_and_separately():
+def test_each_rule_is_switched_exactly_once_on_its_own():
     by_rule = switched(LISTING, SIMULATOR)
     assert set(by_rule) == set(vars(LISTING))
     for rule, rules in by_rule.items():
         assert switched(LISTING, rules) == {rule: rules}
 
 
-def test_servers_needed_are_the_ones_that_the_text_prints():
+def test_servers_needed_equals_the_numbers_in_the_paper():
     assert servers_needed(0.1429, 1) == 7  # section 5: 14.29 %
-    assert servers_needed(0.1 / 4.9, 1) == 49  # though 4.9 / 0.1 is more
+    assert servers_needed(0.1 / 4.9, 1) == 49  # despite rounding
     shares = [2.5 / 37.7, 6.8 / 20.6]
     assert servers_needed(shares, 1).tolist() == [16, 4]
 
 
-def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():
+def test_the_speed_up_compares_each_methods_best_within_the_servers():
     share = np.array([2.5 / 37.7, 6.8 / 20.6])
     alpha = np.array([0.63, 0.93])
     si = np.min([si_time(share, alpha, k, 50) for k in (1, 5, 10)], axis=0)
@@ -285,7 +284,7 @@ def test_the_speed_up_takes_each_side_at_its_best_within_the_servers():
     assert seven_servers[1] == any_servers[1]  # 4 servers are enough for it
 
 
-def test_a_question_without_an_answer_is_refused():
+def test_impossible_settings_are_refused():
     with pytest.raises(SpeclibError, match="alpha is 0 and corrected is False"):
         si_time(0.1, ALPHAS, 5, 50, SIMULATOR)
     says = r"no lookahead of \[1\] needs at most 7 servers"

@@ -21,8 +21,8 @@ def test_figure_1_in_expectation_at_its_corners():
 
     for panel in maps.panels.values():
         assert panel.shape == (100, 101)
-    assert cells[SI, "smallest"] == 0.5  # a round of 1 + 1 for each token
-    largest = pytest.approx(50 / 1.49)  # 49 drafts, a pass
+    assert cells[SI, "smallest"] == 0.5  # each token takes a round of 1 + 1
+    largest = pytest.approx(50 / 1.49)  # 49 drafts and a pass
     assert cells[SI, "largest"] == largest
     assert cells[DSI, "largest"] == largest
     assert cells[DSI_OVER_SI, "largest"] == 2.0
@@ -58,7 +58,7 @@ def test_panels_divide_the_times_cell_by_cell():
 
 
 def test_the_best_of_many_means_of_five_is_too_fast():
-    """With the printed repeats SI looks faster than it is; with many it does not."""
+    """With the paper's number of repeats, SI looks too fast; with many, it does not."""
     grid = {"shares": SHARES[9:40:10], "alphas": ALPHAS[60:100:10]}
     exact = heatmaps(repeats=None, **grid).si
     ratio = heatmaps(repeats=5, **grid).si / exact

@@ -13,7 +13,7 @@ from speclab.theory.layer_schedule import Part, group_labels, schedule, total_se
 
 
 def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
-    """The attentions, without copies of another device's work."""
+    """Returns the attentions, without copies of another device's work."""
     return [part for part in parts if part.kind == "attention" and not part.copy]
 
 
@@ -27,20 +27,19 @@ def own_attentions(parts: tuple[Part, ...]) -> list[Part]:
         (8, "0 1-3 4-8 9"),
     ],
 )
-def test_groups_are_written_as_table_6_does(lp, printed):
-    """Its rule by hand for 10 layers: 0 by itself, min(N, 3), then N each, the rest,
-    and the last by itself."""
+def test_groups_have_the_notation_of_table_6(lp, printed):
+    """With 10 layers: layer 0 alone, min(N, 3), N each, the rest, the last alone."""
     assert " ".join(group_labels(10, lp)) == printed
 
 
-def test_table_6_of_llama_at_lp_size_4_is_as_printed():
+def test_llamas_groups_at_lp_size_4_equal_table_6():
     assert ", ".join(group_labels(32, 4)) == (
         "0, 1-3, 4-7, 8-11, 12-15, 16-19, 20-23, 24-27, 28-30, 31"
     )
 
 
-def test_a_gather_is_paid_once_per_group_and_by_one_device_never():
-    """N = 4: 8 of the 10 groups share."""
+def test_each_group_pays_for_one_gather_and_a_single_device_for_none():
+    """At N = 4, 8 of the 10 groups share an input."""
     without_gather = total_seconds(schedule(32, 4, 4, 2.0, 1.0, 0.0))
     with_gather = total_seconds(schedule(32, 4, 4, 2.0, 1.0, 0.5))
     assert with_gather - without_gather == 4.0
@@ -50,9 +49,8 @@ def test_a_gather_is_paid_once_per_group_and_by_one_device_never():
     assert not [part for part in on_one_device if part.kind == "gather"]
 
 
-def test_two_devices_take_turns_with_the_attentions_of_four_layers():
-    """Groups 0 | 1-3 | 4-7 | 8 | 9 of 10 layers: 1 + 2 + 2 + 1 + 1 attentions in a row,
-    10 MLPs."""
+def test_two_devices_divide_the_attentions_of_a_group():
+    """Groups 0 | 1-3 | 4-7 | 8 | 9 take 1 + 2 + 2 + 1 + 1 attentions and 10 MLPs."""
     parts = schedule(10, 4, 2, 3.0, 1.0)
     assert total_seconds(parts) == 7 * 3 + 10
     on_second = [part.layer for part in own_attentions(parts) if part.device == 1]
@@ -60,7 +58,9 @@ def test_two_devices_take_turns_with_the_attentions_of_four_layers():
 
 
 @pytest.mark.parametrize("lp, devices", [(1, 1), (3, 2), (4, 4), (5, 8)])
-def test_devices_do_one_thing_at_a_time_and_an_mlp_waits_for_its_attention(lp, devices):
+def test_a_device_computes_one_part_at_a_time_and_an_mlp_waits_for_its_attention(
+    lp, devices
+):
     parts = schedule(12, lp, devices, 2.0, 1.0, 0.25)
     for device in range(devices):
         parts_of_device = [part for part in parts if part.device == device]

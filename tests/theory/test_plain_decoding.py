@@ -25,13 +25,13 @@ def reading(weights: float) -> float:
 
 # -- arithmetic ------------------------------------------------------------------------
 def test_a_pass_by_hand():
-    # 10 s, 6 of them divided; joining takes 1: 4 + 6/2 + 1, 4 + 6/3 + 1.
+    # Of 10 s, 6 are divided, and joining takes 1: 4 + 6/2 + 1, 4 + 6/3 + 1.
     shared = PlainPass(alone=10, divided=6, joining=1)
     assert [shared.seconds(n) for n in (1, 2, 3)] == [10, 8, 7]
     assert shared.gain(3) == pytest.approx(10 / 7)
 
 
-def test_a_device_that_only_costs_time_stays_idle():
+def test_a_device_that_would_only_cost_time_stays_idle():
     costly = PlainPass(alone=10, divided=4, joining=2.5)
     assert costly.seconds(2) > 10
     assert costly.fewest_of_the_best(2) == 1
@@ -39,7 +39,7 @@ def test_a_device_that_only_costs_time_stays_idle():
     assert costly.fewest_of_the_best(8) == 8  # 6 + 4/8 + 2.5 is less than 10
 
 
-def test_all_compute_is_divided_but_nothing_on_a_shared_bus():
+def test_all_computation_is_divided_but_nothing_on_a_shared_bus():
     gains = {}
     for bound in BOUNDS:
         gains[bound] = plain_pass(bound, 10, 6, layers=5, join=0).gain(4)
@@ -69,10 +69,10 @@ def test_impossible_arguments_are_named(change, words):
 # -- printed speeds --------------------------------------------------------------------
 @pytest.mark.parametrize("model", ["Llama-2-7B", "Llama-2-70B"])
 def test_the_model_gives_printed_speeds_of_tensor_parallelism_within_3_percent(model):
-    """gpt-fast's table: the first printed number is given, the others are predicted.
+    """For gpt-fast's table, the first number is given and the others are predicted.
 
-    Joining was fitted to the three numbers of Llama-2-7B. The numbers of Llama-2-70B
-    were not used.
+    The joining time was fitted to Llama-2-7B's three numbers. Llama-2-70B's were not
+    used.
     """
     (first, first_speed), *others = A100["printed"][model]
     read = reading(WEIGHTS[model])
@@ -87,10 +87,8 @@ def test_the_model_gives_printed_speeds_of_tensor_parallelism_within_3_percent(m
 
 
 @pytest.mark.parametrize("model, weights", [("L3-70B", 70.55e9), ("Q2-72B", 72.71e9)])
-def test_easyspec_printed_two_gpus_as_the_model_has_them_and_eight_no_faster(
-    model, weights
-):
-    """EasySpec's Table 1: two GPUs within 3 %, four and eight far below the model."""
+def test_easyspecs_times_match_the_model_on_two_gpus_but_not_on_eight(model, weights):
+    """In EasySpec's Table 1, two GPUs are within 3 %, four and eight far slower."""
     table = load_paper("easyspec").table("table-1")
     (row,) = [label for label in table.row_labels if model in label]
     speeds = {}
@@ -120,8 +118,8 @@ def test_pearls_devices_and_layers_match_its_appendix_and_table_10():
         assert load_hardware(f"pearl/{name}").layers == layers[target["model"]]
 
 
-def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
-    """Files measured here on a GPU, and files of an engine, state it themselves."""
+def test_every_papers_latency_files_have_known_and_plausible_hardware():
+    """Files measured here on a GPU, and files from engines, state it themselves."""
     for path in DATA.glob("latency/*/*.toml"):
         name = path.relative_to(DATA / "latency").with_suffix("").as_posix()
         hardware = load_hardware(name)
@@ -130,7 +128,7 @@ def test_every_latency_file_of_a_paper_with_hardware_is_known_and_possible():
             assert name.startswith(("easyspec/", "dsi/c-", "h200/", *engines))
             continue
         alone = load_latency(name).target(1)
-        assert 0 < hardware.reading < alone  # no faster than its memory
+        assert 0 < hardware.reading < alone  # memory bandwidth bounds the pass
         assert 1 < hardware.plain_pass(alone).gain(4) < 4
 
 
