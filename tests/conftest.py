@@ -1,4 +1,4 @@
-"""What all tests share: no network, every registered method, one decoding loop."""
+"""Fixtures and settings for all tests: no network, every method, a decoding loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis_settings
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores
-os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # who asks Ray must have joined a cluster
+os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # Ray works only in a joined cluster
 
 # Shells ignore interrupts in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,7 +49,7 @@ class Case(NamedTuple):
     settings: dict[str, Any]
 
     def at(self, *gammas: int) -> list[dict[str, Any]]:
-        """Its settings at each gamma; once, if it takes no gamma."""
+        """Returns its settings at each gamma, or once if it takes no gamma."""
         if "gamma" not in inspect.signature(self.method).parameters:
             return [self.settings]
         return [{**self.settings, "gamma": gamma} for gamma in gammas]
@@ -59,14 +59,14 @@ class Case(NamedTuple):
         return " ".join([self.name, *shown])
 
 
-# Of these methods only the first variant is fast enough for every change.
+# Only the first variant of these methods is fast enough for the usual tests.
 BRIEF_BUT_FOR_THE_FIRST = {"assisted", "lookahead", "rest", "tree"}
 
 
 def every_case(*, first_variants: bool = False) -> Iterator[Any]:
-    """All methods in all their variants, those that take minutes marked.
+    """Yields all methods in all variants; those that take minutes are marked.
 
-    With ``first_variants``, every variant but a method's first is marked.
+    With ``first_variants``, every variant except a method's first is marked.
     """
     for name, method in METHODS.items():
         for number, settings in enumerate(about(name).variants):
@@ -77,7 +77,7 @@ def every_case(*, first_variants: bool = False) -> Iterator[Any]:
 
 @pytest.fixture(params=every_case(), ids=str, scope="module")
 def case(request: pytest.FixtureRequest) -> Case:
-    """Every method in every variant: it is tested as soon as it is registered."""
+    """Every variant of every registered method."""
     return request.param
 
 
@@ -85,12 +85,12 @@ def case(request: pytest.FixtureRequest) -> Case:
 def main_case(request: pytest.FixtureRequest) -> Case:
     """Every method in its first variant; the thorough tests try the others.
 
-    It is for costly tests whose claim a quick one makes for every variant.
+    It is for slow tests of a claim that a quick test covers for every variant.
     """
     return request.param
 
 
-# -- one cluster for all tests that need one, and no test that runs for ever -----------
+# -- one cluster for all tests that need one, and time limits --------------------------
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first_those_with_nodes(items)
     for item in items:
@@ -98,10 +98,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _limit(item: pytest.Item) -> None:
-    """Gives a marked test its limit, unless it names one itself.
+    """Gives a marked test its limit, unless it sets one itself.
 
-    A test that sets an alarm of its own does: there is only one, which would else be
-    the limit's.
+    A test that uses the process's only alarm sets its own limit, because limits use
+    that alarm by default.
     """
     if item.get_closest_marker("timeout"):
         return
@@ -115,10 +115,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     note_next_test(nextitem)
 
 
-# -- what tests ask for ----------------------------------------------------------------
+# -- fixtures --------------------------------------------------------------------------
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> None:
-    """An empty cache of cells, of this test alone."""
+    """A separate, empty cache of cells for this test."""
     monkeypatch.setattr(paths, "CACHE", tmp_path)
 
 
@@ -134,9 +134,9 @@ def decode_on_the_virtual_clock(
     latency: Latency | None = None,
     **settings: Any,
 ) -> tuple[tuple[int, ...], Trace]:
-    """Runs ``method`` for ``limit`` tokens; its output and the trace.
+    """Runs ``method`` for ``limit`` tokens; returns its output and the trace.
 
-    Unless a test says otherwise, decoding is greedy and c is 3.
+    By default, decoding is greedy and c is 3.
     """
     world = Virtual(models, latency or Latency.ratio(3))
     world.begin(

@@ -1,4 +1,4 @@
-"""The tokens that DuoDecoding's published loop counts, against every text by itself."""
+"""Token counts of DuoDecoding's published loop, compared with runs on every text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from speclab.audit.counted_tokens import CountedTokens, CountingLoop, count_toke
 
 
 def count_one_text(agrees: tuple[bool, ...], limit: int, length: int) -> CountedTokens:
-    """The published loop on a text where the draft is right at these positions.
+    """Runs the published loop on a text; ``agrees`` marks where the draft is right.
 
-    A position is one of the text: what is drafted there is right or wrong, whenever it
-    is drafted.
+    Whether a draft is right depends only on its position, not on when it is drafted.
     """
     tested = untested = passes = 0
     drafted = 1  # in the first round
@@ -32,7 +31,9 @@ def count_one_text(agrees: tuple[bool, ...], limit: int, length: int) -> Counted
 
 @pytest.mark.parametrize("alpha", [0.3, 0.9])
 @pytest.mark.parametrize("limit, budget, sequences", [(6, 3, 1), (5, 4, 2), (7, 2, 1)])
-def test_the_walk_is_the_mean_over_all_texts(alpha, limit, budget, sequences):
+def test_the_expected_counts_are_the_mean_over_all_texts(
+    alpha, limit, budget, sequences
+):
     length = budget // sequences
     counted = tested = passes = 0.0
     for agrees in product((False, True), repeat=limit + length):
@@ -51,7 +52,7 @@ def test_the_walk_is_the_mean_over_all_texts(alpha, limit, budget, sequences):
 
 
 def test_a_draft_that_is_always_right_ends_32_tokens_after_three_passes():
-    """1, then 1 + 24, then 1 + 24 + 24 tokens, with the last 23 not tested."""
+    """The text has 1, then 1 + 24, then 1 + 24 + 24 tokens, the last 23 untested."""
     walked = count_tokens(CountingLoop(1.0, limit=32, budget=24))
     assert walked == (49, 26, 3)
 

@@ -1,10 +1,9 @@
-"""DSI's Algorithm 1, line by line as printed, over all small pairs of greedy models.
+"""DSI's Algorithm 1, line by line as printed, for all small pairs of greedy models.
 
-A model is a table: the token that it says after each text. A pass takes a time that
-depends on the model and on how much of the output is there. The theorem's assumptions
-hold: times are positive and bounded, no draft pass is longer than any target pass, and
-every thread has a processor of its own. The row of DSI in the table of what is lossless
-rests on this.
+A model is a table of the next token after each text. A pass's time depends on the model
+and on the length of the output so far. The theorem's assumptions hold: times are
+positive and bounded, no draft pass is longer than any target pass, and every thread has
+its own processor. These tests support DSI's row in the audit's table of losslessness.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from typing import NamedTuple
 import pytest
 
 Text = tuple[int, ...]
-Model = Mapping[Text, int]  # what it says after each text
+Model = Mapping[Text, int]  # its next token after each text
 Thread = tuple[int, ...]  # J: which model wrote each token
 DRAFTER, TARGET = 1, 2
 WORDS = (0, 1)
 
 
 class Finished(NamedTuple):
-    """A thread at the moment when its token is there."""
+    """A thread at the time when its token is computed."""
 
     time: float
     thread: Thread
@@ -34,7 +33,7 @@ class Finished(NamedTuple):
 class AlgorithmOne:
     """One run of the listing, for a drafter and a target.
 
-    ``seconds`` has the times of each model's passes by the position of their token.
+    ``seconds`` has the times of each model's passes, by the position of their token.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class AlgorithmOne:
         self._verifier: Thread = (TARGET,)  # line 3
 
     def run(self) -> Finished:
-        """The thread whose text line 18 returns."""
+        """Runs until line 18; returns the thread whose text it returns."""
         self._initiate((), (), time=0.0)  # line 2
         while True:
             finished = heapq.heappop(self._running)  # line 4
@@ -66,14 +65,14 @@ class AlgorithmOne:
                 return finished
 
     def _initiate(self, thread: Thread, text: Text, time: float) -> None:
-        """Line 6: a thread of each model goes on from this text."""
+        """Line 6: starts a thread of each model after this text."""
         for number, model in self._models.items():
             end = time + self._seconds[number][len(text)]
             child = Finished(end, (*thread, number), (*text, model[text]))
             heapq.heappush(self._running, child)
 
     def _verify(self) -> None:
-        """Lines 8 to 14, from one verifier to the next while these have finished."""
+        """Lines 8 to 14: moves to the next verifier as long as it has finished."""
         while self._verifier in self._written:
             parent = self._verifier[:-1]
             token = self._written[self._verifier][-1]
@@ -85,7 +84,7 @@ class AlgorithmOne:
                     survivor = sibling  # line 9
                 else:
                     self._terminated.add(sibling)  # lines 8 and 10
-            assert survivor is not None  # the verifier itself said this token
+            assert survivor is not None  # the verifier itself wrote this token
             self._verifier = (*survivor, TARGET)  # line 11
 
     def _is_terminated(self, thread: Thread) -> bool:
@@ -97,7 +96,7 @@ class AlgorithmOne:
 
 
 def all_models(tokens: int) -> Iterator[Model]:
-    """Every table of what may be said after each text that is still too short."""
+    """Yields every table of next tokens after all texts shorter than ``tokens``."""
     texts: list[Text] = []
     for length in range(tokens):
         texts.extend(product(WORDS, repeat=length))
@@ -113,10 +112,10 @@ def greedy_text(model: Model, tokens: int) -> Text:
 
 
 def run_over_all_pairs(first_pass: float, drafter: float) -> tuple[float, float, float]:
-    """Two tokens; the target's passes take ``first_pass`` and 1.
+    """Runs all pairs for two tokens; the target's passes take ``first_pass`` and 1.
 
-    Gives the share of wrong texts, and the least and the most of the time over
-    Proposition 1's, which is for passes of one length.
+    Returns the share of wrong texts, and the smallest and the largest ratio of the time
+    to Proposition 1's, which assumes equal target passes.
     """
     wrong = []
     over_formula = []
@@ -132,21 +131,21 @@ def run_over_all_pairs(first_pass: float, drafter: float) -> tuple[float, float,
 
 
 def test_a_text_is_returned_before_its_first_token_is_verified():
-    """The second target pass ends at 0.1 + 1, and the first one at 1.2.
+    """The second target pass ends at 0.1 + 1, and the first at 1.2.
 
-    With two words a drafter's first token is wrong in half of all pairs of models.
+    With two tokens, a drafter's first token is wrong for half of all pairs of models.
     """
     wrong, _, _ = run_over_all_pairs(first_pass=1.2, drafter=0.1)
     assert wrong == 0.5
 
 
-def test_with_passes_of_one_length_it_takes_the_time_of_proposition_1():
+def test_with_equal_target_passes_it_takes_the_time_of_proposition_1():
     wrong, least, most = run_over_all_pairs(first_pass=1.0, drafter=0.1)
     assert wrong == 0
     assert (least, most) == pytest.approx((1, 1))
 
 
-def test_it_waits_where_the_first_pass_ends_in_time():
-    """At a drafter of 0.5 the second target pass ends at 1.5, after the first."""
+def test_it_is_right_if_the_first_target_pass_ends_in_time():
+    """If drafting takes 0.5, the second target pass ends at 1.5, after the first."""
     wrong, _, _ = run_over_all_pairs(first_pass=1.2, drafter=0.5)
     assert wrong == 0

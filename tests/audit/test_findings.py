@@ -1,6 +1,6 @@
-"""The twelve findings: every number is worked out from printed ones.
+"""Every number in the twelve findings follows from printed numbers.
 
-Each test takes printed numbers and asserts what the finding says in ``data/audit``.
+Each test computes from printed numbers what the finding in ``data/audit`` states.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ FINDINGS = {finding.id: finding for finding in load_audit().findings}
 
 
 def said_by(name: str) -> str:
-    """What a finding says of the evidence and of what that changes."""
+    """Returns a finding's evidence and its consequence."""
     finding = FINDINGS[name]
     return " ".join(f"{finding.found} {finding.changes} {finding.answer}".split())
 
 
 # -- DuoDecoding -----------------------------------------------------------------------
 TASKS = ("MT-Bench", "Trans", "Sum", "QA", "Math", "RAG", "Code")
-QA, RAG = 0.57, 0.54  # acceptance that speculative decoding's own print implies
+QA, RAG = 0.57, 0.54  # acceptance rates that printed speculative decoding implies
 
 
 def duodecoding(item: str, row: str, column: str) -> float:
@@ -38,8 +38,8 @@ def count(alpha: float, limit: int, budget: int, sequences: int = 1) -> CountedT
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.8])
-def test_what_duodecodings_count_adds(alpha):
-    """At 128 tokens with one and two sequences, and at the 32 of QA and RAG."""
+def test_the_ratio_of_duodecodings_counted_to_tested_tokens(alpha):
+    """For 128 tokens with one and two sequences, and for QA's and RAG's 32."""
     said = said_by("duodecoding-count")
     for words, counted in (
         ("128 tokens by 1.21 (Vicuna 1.13)", count(alpha, 128, 24)),
@@ -56,7 +56,7 @@ def test_what_duodecodings_count_adds(alpha):
 
 
 def test_speeds_of_duodecoding_by_tested_tokens():
-    """At 32 tokens; with one sequence RAG is slower than plain decoding."""
+    """At 32 tokens, RAG with one sequence is slower than plain decoding."""
     assert "QA's 3.18 is 1.03 to 2.15, and RAG's 2.32 is 0.75 to 1.57" in said_by(
         "duodecoding-count"
     )
@@ -69,8 +69,8 @@ def test_speeds_of_duodecoding_by_tested_tokens():
     assert by_tested == pytest.approx([1.03, 2.15, 0.75, 1.57], abs=0.005)
 
 
-def test_leads_of_duodecoding_within_the_count():
-    """Over speculative decoding; at 32 tokens the count is 3.1."""
+def test_duodecodings_leads_within_the_counting_error():
+    """Leads are over speculative decoding; at 32 tokens the ratio is 3.1."""
     assert "Eight of fourteen" in said_by("duodecoding-count")
     within = 0
     for target, at_128 in (("Vicuna", 1.13), ("Llama", 1.21)):
@@ -105,8 +105,8 @@ def test_table_2_of_duodecoding_by_tested_tokens(alpha):
         assert tested[1] > tested[0]
 
 
-def test_table_3_of_duodecoding_beside_the_count():
-    """Counted tokens a pass at a budget of 24 and of 22; printed, c and c - 2."""
+def test_table_3_of_duodecoding_compared_with_the_count():
+    """Budgets of 24 and 22 correspond to the printed c and c - 2."""
     assert "adds 1.9 %; Table 3 prints 1.3 to 3.0 %" in said_by("duodecoding-ablations")
     more, less = count(0.8, 128, 24), count(0.8, 128, 22)
     by_the_count = (more.counted / more.passes) / (less.counted / less.passes)
@@ -119,7 +119,7 @@ def test_table_3_of_duodecoding_beside_the_count():
 
 
 def test_the_first_token_of_speculative_decoding_with_one_draft():
-    """Printed are 1.5 to 1.7 of plain decoding's time, with five drafts."""
+    """With five drafts, the paper prints 1.5 to 1.7 times plain decoding's."""
     assert "1.10 to 1.14" in said_by("duodecoding-budget")
     times = []
     for end in ("lowest", "highest"):
@@ -139,7 +139,7 @@ def plain(model: str) -> float:
     return pearl("table-10", model, "speed (tok/s)")
 
 
-def test_pearls_table_2_is_of_the_pair_of_table_12():
+def test_pearls_table_2_uses_the_pair_of_table_12():
     said = said_by("pearl-table-2-pair")
     rows = {
         "Auto Regressive": "Auto Regressive",
@@ -158,7 +158,7 @@ def test_pearls_table_2_is_of_the_pair_of_table_12():
         assert pearl("table-2", row, "Avg.") < 3.27
 
 
-def test_speeds_of_pearl_of_several_runs():
+def test_pearls_tables_print_speeds_of_several_runs():
     said = said_by("pearl-mixed-runs")
     assert "Table 4 has 3.79 and 2.35, Table 1 4.43 and 2.48" in said
     assert pearl("table-4", "PEARL", "CodeLlama 7B&70B") == 3.79
@@ -179,14 +179,14 @@ def test_speeds_of_pearl_of_several_runs():
 
 
 def test_the_passes_of_table_11_allow_less_than_the_headline():
-    """164 prompts of at most 1,024 tokens, and four of a last block of five beyond."""
+    """164 prompts have at most 1,024 tokens plus four from a last block of five."""
     assert "39,674 passes allow 4.25" in said_by("pearl-mixed-runs")
     passes = pearl("table-11", "Codellama 7B&70B", "Target Model (PEARL)")
     assert passes == 39_674
     assert 164 * (1024 + 4) / passes == pytest.approx(4.25, abs=0.005)
 
 
-def test_with_table_4s_numbers_other_windows_are_the_best():
+def test_with_table_4s_numbers_other_windows_are_best():
     assert "are 5 and 6, not 3 and 5" in said_by("pearl-mixed-runs")
     for column, model, ablation, rounded, best in (
         ("CodeLlama 7&34", "Codellama-34B", "CodeLlama 7B&34B", "3", "5"),
@@ -202,7 +202,7 @@ def test_with_table_4s_numbers_other_windows_are_the_best():
         assert max(speeds, key=speeds.__getitem__) == best
 
 
-def test_tokens_a_pass_at_the_equal_windows_of_table_11():
+def test_tokens_per_pass_at_the_equal_windows_of_table_11():
     said = said_by("pearl-accepted-tokens")
     rows = (
         "Codellama 7B&34B",
@@ -240,7 +240,7 @@ PEARL_PAIRS = (
 )
 
 
-def test_what_an_untested_draft_costs():
+def test_the_error_of_an_untested_draft():
     assert "0.49 away" in said_by("pearl-untested-draft")
     mistaken, _, settings, tokens = MUTANTS["untested first draft"]
     assert tokens == 3
@@ -269,7 +269,7 @@ def test_dsi_over_si_by_the_papers_formulas(table_1):
 
 
 @pytest.mark.slow
-def test_what_two_rules_of_the_simulator_add(table_1):
+def test_two_rules_of_the_simulator_add_to_the_speed_up(table_1):
     assert "28 to 98 %" in said_by("dsi-table-1-size")
     added = [row.worth_of("bonus", "restart_pass") for row in table_1]
     assert (min(added), max(added)) == pytest.approx((1.28, 1.98), abs=0.005)
@@ -303,16 +303,16 @@ def test_variances_of_easyspec_and_eagle_2():
     assert "by 52 to 80 % with Llama-3, by 8 to 40 % with Llama-3.3" in said
 
 
-# -- codes of 2026 ---------------------------------------------------------------------
-def test_tokens_a_prompt_of_nano_pearl():
-    """Tokens of bench_summary.md, lines 135, 9 and 10, over 128 prompts."""
+# -- code from 2026 --------------------------------------------------------------------
+def test_tokens_per_prompt_of_nano_pearl():
+    """The tokens in bench_summary.md, lines 135, 9 and 10, divided by 128 prompts."""
     assert "671 tokens a prompt" in said_by("nano-pearl-lengths")
     assert "395 on HumanEval" in said_by("nano-pearl-lengths")
     per_prompt = [round(tokens / 128) for tokens in (85_927, 50_620, 25_600)]
     assert per_prompt == [671, 395, 200]
 
 
-def test_what_specbranchs_rule_costs():
+def test_the_error_of_specbranchs_rule():
     assert "0.93 away" in said_by("specbranch-sampling")
     assert "(0.62 with a close draft)" in said_by("specbranch-sampling")
     mistaken, _, settings, _ = ENGINE_MUTANTS["branch by the target"]

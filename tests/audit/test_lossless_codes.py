@@ -1,7 +1,7 @@
-"""The table of what is lossless: what each mistake costs, over every outcome.
+"""The audit's table of losslessness: each mistake's exact error, by enumeration.
 
-The mistakes were read in published code or in a listing, and are planted into the
-methods. That the methods are exact without them is tested with the methods.
+The mistakes come from published code or a listing, and are planted into the methods.
+The methods' own tests show that they are exact without them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MISTAKES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row, mutant", MISTAKES)
-def test_a_planted_mistake_costs_what_the_table_says(row, mutant):
+def test_a_planted_mistake_has_the_error_in_the_table(row, mutant):
     unrelated = outcome_error(mutant.mistaken, mutant.settings, tokens=mutant.tokens)
     close = outcome_error(
         mutant.mistaken, mutant.settings, share=CLOSE, tokens=mutant.tokens
@@ -60,7 +60,7 @@ def test_a_planted_mistake_costs_what_the_table_says(row, mutant):
 
 @pytest.mark.slow
 def test_greedy_text_of_specbranchs_rule_is_exact_and_an_untested_end_is_not():
-    """A greedy text has one outcome: it is walked with many drafts."""
+    """A greedy text has only one outcome, so many drafts are tried."""
     errors = {}
     for name in ("branch by the target", "untested end"):
         mutant = ENGINE_MUTANTS[name]
@@ -73,18 +73,18 @@ def test_greedy_text_of_specbranchs_rule_is_exact_and_an_untested_end_is_not():
     assert errors["untested end"] == pytest.approx(1)
 
 
-def test_a_block_of_sure_drafts_by_hand():
-    """0.512 (1 + 0.66943 + 0.22407), with ln 0.512 = -0.66943."""
+def test_a_block_of_certain_drafts_by_hand():
+    """The sum is 0.512 (1 + 0.66943 + 0.22407), with ln 0.512 = -0.66943."""
     passes = chances_by_products([0.8, 0.8**2, 0.8**3])[BLOCK]
     assert passes == pytest.approx(0.96948, abs=2e-5)
     notes = " ".join(ROWS["lossless-ascend-products"].notes.split())
     assert "probability 0.8 pass with 0.97, and should with 0.51" in notes
 
 
-def test_a_random_draft_of_ssd_is_one_token_at_most_that_often():
-    """Uniform numbers in bfloat16 have 256 values, and the first of the largest wins.
+def test_no_token_is_ssds_random_draft_more_often_than_the_table_says():
+    """Uniform numbers in bfloat16 have 256 values, and the first largest one wins.
 
-    Token k is the draft where it alone of the first k + 1 is the largest value.
+    Token k is the draft if its number is the largest value and no earlier one is.
     """
     chances = [255**token / 256 ** (token + 1) for token in (0, 1, 279)]
     assert max(chances) == pytest.approx(0.0039, abs=5e-5)
@@ -94,8 +94,9 @@ def test_a_random_draft_of_ssd_is_one_token_at_most_that_often():
 
 @pytest.mark.slow
 def test_random_drafts_of_torch_in_bfloat16_have_small_ids():
-    """All 40 lie under 8,192. By our chance, (255 / 256) ^ 8192 each, this fails once
-    in 10 ^ 12 runs; drafts that are uniform lie there once in 16 times each.
+    """All 40 ids are below 8,192, where a uniform draft would be 1 time in 16.
+
+    An id is higher with probability (255 / 256) ^ 8192: 1 seed in 10 ^ 12 would fail.
     """
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -104,7 +105,7 @@ def test_random_drafts_of_torch_in_bfloat16_have_small_ids():
 
 
 @pytest.mark.slow
-def test_lookahead_decoding_as_published_takes_other_passes_for_the_same_text():
+def test_lookahead_decoding_as_published_takes_more_passes_for_the_same_text():
     settings = {"window": 3, "ngram": 3, "guesses": 2}
     assert outcome_error(AS_PUBLISHED["lookahead"], settings) < EXACT
     assert "28 for 24" in ROWS["lossless-lookahead"].notes
@@ -120,7 +121,7 @@ def test_lookahead_decoding_as_published_takes_other_passes_for_the_same_text():
     assert passes == [28, 24]
 
 
-def test_a_draft_that_is_close_has_nine_parts_of_its_rows_from_the_target():
+def test_a_close_drafts_rows_are_nine_tenths_the_targets():
     target = Random(3, 20)
     draft = NearTarget(target, 10, 0.9)
     text = (0, 2, 1)

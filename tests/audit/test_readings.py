@@ -1,4 +1,4 @@
-"""Code that was read is looked up in real clones, made here by git."""
+"""Quoted code is looked up in real clones, which these tests make with git."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def git(folder: Path, *command: str) -> str:
 
 
 def commit(clone: Path, lines: list[str]) -> str:
-    """Commits the engine with these lines; gives the commit."""
+    """Commits the engine with these lines; returns the commit."""
     (clone / "engine.py").write_text("\n".join(lines) + "\n")
     git(clone, "add", ".")
     git(clone, "commit", "-q", "-m", "work")
@@ -46,7 +46,7 @@ def clone(tmp_path) -> Path:
 
 
 def check(folder: Path, at: str, **changed: str) -> str:
-    """What the clones say of one reading ``at`` a commit."""
+    """Returns the result of checking one reading ``at`` a commit against the clones."""
     reading = {
         "code": "engine",
         "file": "engine.py",
@@ -64,11 +64,11 @@ def check(folder: Path, at: str, **changed: str) -> str:
     return str(checked)
 
 
-def test_a_digest_is_that_of_the_lines_without_white_space_at_their_ends():
+def test_a_digest_ignores_white_space_at_the_ends_of_lines():
     assert digest_of(ENGINE[2:]) == DIGEST
 
 
-def test_lines_are_as_read_and_then_move_and_change(clone):
+def test_unchanged_moved_and_changed_lines_are_told_apart(clone):
     at = commit(clone, ENGINE)
     told = check(clone.parent, at)
     assert told.endswith("engine.py:3-5: as read, the same at HEAD")
@@ -85,17 +85,17 @@ def test_lines_are_as_read_and_then_move_and_change(clone):
     "changed",
     [{"digest": "0" * 12}, {"lines": "2-4"}, {"lines": "90-92"}, {"file": "no.py"}],
 )
-def test_a_digest_that_does_not_fit_is_told(changed, clone):
+def test_a_digest_that_does_not_match_is_reported(changed, clone):
     at = commit(clone, ENGINE)
     assert "not what was read" in check(clone.parent, at, **changed)
 
 
-def test_a_commit_that_the_clone_lacks_is_told(clone):
+def test_a_commit_that_the_clone_lacks_is_reported(clone):
     commit(clone, ENGINE)
     told = check(clone.parent, "f" * 40)
     assert told.endswith("no such commit, not checked at HEAD")
 
 
-def test_a_folder_without_clones_is_refused_with_what_to_do(tmp_path):
+def test_a_folder_without_clones_is_refused_with_the_next_step(tmp_path):
     with pytest.raises(SpeclibError, match="git clone https://github.com/a/b"):
         check(tmp_path, "f" * 40)

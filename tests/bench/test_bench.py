@@ -1,4 +1,4 @@
-"""The bench: what its rows say and how runs are compared; no number of any machine."""
+"""The bench: its rows and how runs are compared, without any machine's numbers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TINY = Size(repeats=2, prompts=1, tokens=8, emulated=4, passes=3, operations=6)
 
 
 def open_toy_world(alpha: float, latency: Latency) -> Virtual:
-    """An open virtual world, as ``decode`` takes it."""
+    """Returns an open virtual world for ``decode``."""
     models = {"draft": Toy(alpha), "target": Toy()}
     toys = OpenPair(speclib.load_pair("toy"))
     return Virtual(models, latency, cancel="after-op", opened=toys)
 
 
-# -- rows -----------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "value, aim, at_most, holds",
     [
@@ -48,29 +48,29 @@ def test_a_row_holds_when_its_value_meets_its_aim(value, aim, at_most, holds):
     assert BenchRow("x", value, "ratio", aim, at_most).holds == holds
 
 
-def test_a_row_of_repeats_is_their_median_with_the_range_in_its_note():
+def test_a_row_has_the_median_of_its_repeats_and_their_range_in_its_note():
     row = median_row("x", [3.0, 1.0, 2.5], "s", "calm", aim=2.0, at_most=True)
     assert row.value == 2.5
     assert row.holds == "no"
     assert row.note == "median of 3: 1 .. 3; calm"
 
 
-# -- races ----------------------------------------------------------------------------
+# -- races -----------------------------------------------------------------------------
 def answer(tokens: int, seconds: float) -> SimpleNamespace:
-    """``tokens`` tokens after a first one that took a second."""
+    """Returns an answer of ``tokens`` tokens after a first one, which took a second."""
     stats = Stats(tokens=tokens + 1, first_tokens=1, seconds=seconds + 1, ttft=1.0)
     return SimpleNamespace(tokens=(1,) * tokens, stats=stats)
 
 
 class Call(NamedTuple):
-    """What a contestant was asked."""
+    """A call of a contestant."""
 
     contestant: str
     prompt: str
     tokens: int
 
 
-def test_contestants_take_turns_at_every_prompt_and_at_beginning():
+def test_contestants_alternate_for_every_prompt_and_take_turns_at_being_first():
     calls = []
 
     def noting(name):
@@ -86,7 +86,7 @@ def test_contestants_take_turns_at_every_prompt_and_at_beginning():
     assert {call.tokens for call in calls} == {8}
 
 
-def test_a_ratio_is_of_speeds_over_all_prompts_of_a_repeat():
+def test_a_ratio_compares_speeds_over_all_prompts_of_a_repeat():
     fast = iter([answer(10, 2), answer(30, 2), answer(20, 1), answer(20, 1)])
     slow = iter([answer(10, 5), answer(10, 5), answer(10, 4), answer(30, 4)])
     contestants = {"fast": lambda *_: next(fast), "slow": lambda *_: next(slow)}
@@ -97,23 +97,23 @@ def test_a_ratio_is_of_speeds_over_all_prompts_of_a_repeat():
     assert finished_race.same_outputs("fast", "slow") == "1 of 4"
 
 
-# -- orchestration --------------------------------------------------------------------
-def test_what_an_operation_costs_leaves_the_devices_own_time_out():
-    """On a clock that says hours and takes none, what is left is minus the hours."""
+# -- orchestration ---------------------------------------------------------------------
+def test_an_operations_overhead_excludes_the_devices_own_time():
+    """A virtual clock counts hours that do not pass, so the overhead is minus hours."""
     world = open_toy_world(0.9, Latency.ratio(2, target=3600.0))
     milliseconds = orchestration.measure_overheads(world, operations=6)
     device_seconds = [each / -1000 for each in milliseconds]
     assert device_seconds == pytest.approx([5 * 1800, 3600] * 3, rel=1e-4)
 
 
-# -- the whole ------------------------------------------------------------------------
+# -- all measures ----------------------------------------------------------------------
 def toy_speedups(size):
-    """The rows of a stand-in, of toys in real processes."""
+    """Yields the rows of a pair of toys in real processes."""
     yield from speedups.race_on_pair("toy", size)
 
 
 @pytest.mark.slow
-def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
+def test_every_measure_yields_finite_numbers_which_the_file_contains(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
@@ -142,7 +142,7 @@ def test_every_measure_gives_rows_of_finite_numbers_and_the_file_has_them(
     assert len(capsys.readouterr().out.splitlines()) == len(rows)
 
 
-def test_a_measure_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_failing_measure_leaves_the_old_file_unchanged(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
     file = tmp_path / "bench.csv"
     file.write_text("old")
@@ -158,7 +158,7 @@ def test_a_measure_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_on_real_models_every_contestant_gives_plain_decodings_output():
+def test_with_real_models_every_contestant_writes_plain_decodings_output():
     size = Size(repeats=1, prompts=1, tokens=40, passes=2)
     rows = list(speedups.stand_in(size))
     assert all(math.isfinite(row.value) for row in rows)

@@ -1,7 +1,7 @@
-"""`make gpu-check`, without a GPU: the same checks on a CPU, with small shapes.
+"""`make gpu-check` without a GPU: the same checks on a CPU, with small shapes.
 
-What is said of a report is tested with checks that stand in for the real ones, and with
-a clock that is set forward by them: nothing waits. No test here says how a GPU behaves.
+Reports are tested with fake checks, which advance a fake clock, so nothing waits. No
+test here shows how a GPU behaves.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def test_on_a_cpu_every_method_is_exact_and_the_report_is_written(
 
 @pytest.fixture
 def image(tmp_path):
-    """The environment of an image with torch, transformers and what they bring.
+    """The environment of an image with only torch, transformers and their dependencies.
 
-    All other packages are hidden, from workers too.
+    All other packages are hidden, also from workers.
     """
     names = sorted(_other_packages())
     assert {"accelerate", "psutil", "pandas", "plotly"} <= set(names)
@@ -85,8 +85,8 @@ def image(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(image):
-    """What the checks import at once, and what workers import later."""
+def test_an_image_with_only_torch_and_transformers_has_all_that_is_imported(image):
+    """This covers what the checks import at once, and what workers import later."""
     modules = [
         "speclab.bench.gpu.__main__",
         "speclib.models.fixed_rows",
@@ -103,7 +103,7 @@ def test_an_image_with_torch_and_transformers_alone_has_all_that_is_imported(ima
 
 
 @pytest.mark.thorough
-def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_path):
+def test_an_image_with_only_torch_and_transformers_can_run_the_checks(image, tmp_path):
     command = [sys.executable, "-m", "speclab.bench.gpu", "--device", "cpu"]
     options = ["--only", "growth", "ranks", "--out", str(tmp_path / "out")]
     done = subprocess.run(
@@ -115,7 +115,7 @@ def test_an_image_with_torch_and_transformers_alone_can_be_checked(image, tmp_pa
 
 
 def _other_packages() -> set[str]:
-    """What can be imported here and comes neither with torch nor with transformers."""
+    """Returns installed packages that neither torch nor transformers depends on."""
     wanted = ["torch", "transformers"]
     known: set[str] = set()
     while wanted:
@@ -142,7 +142,7 @@ def _other_packages() -> set[str]:
 
 # -- the report ------------------------------------------------------------------------
 class Clock:
-    """Shows the time that it was set to, in seconds."""
+    """A clock that shows the time it was set to, in seconds."""
 
     def __init__(self):
         self.time = 0.0
@@ -152,7 +152,7 @@ class Clock:
 
 
 def stand_in(*rows, clock=None, seconds=0.0, error=None):
-    """A check with such rows, each of which takes so many ``seconds``."""
+    """Returns a fake check with these rows, each of which takes ``seconds``."""
 
     def take(own_setup):
         for row in rows:
@@ -171,11 +171,11 @@ def report_in(folder):
 
 
 def checked(checks, folder, clock=time.monotonic):
-    """The report of these checks, which have nine minutes and a half."""
+    """Runs these checks with a limit of nine and a half minutes; returns the report."""
     return __main__.gpu_check(ON_A_CPU, checks, folder, 9.5, clock)
 
 
-def test_what_a_check_gave_before_it_failed_is_reported(tmp_path):
+def test_rows_from_before_a_failure_are_reported(tmp_path):
     error = RuntimeError("CUDA out of memory")
     failing = stand_in("what came first", error=error)
     report = checked({"failing": failing}, tmp_path)
@@ -187,10 +187,10 @@ def test_what_a_check_gave_before_it_failed_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize("rows_before", [0, 3])
-def test_killed_after_any_row_it_leaves_a_report_of_all_rows_until_then(
+def test_killed_after_any_row_it_leaves_a_report_of_all_rows_so_far(
     tmp_path, rows_before
 ):
-    """Killed by SIGKILL, while the checks run on a device that stands in for a GPU."""
+    """SIGKILL ends it while the checks run on a simulated GPU."""
     asked = 0
 
     def rows_until_killed(names):
@@ -224,7 +224,7 @@ def test_killed_after_any_row_it_leaves_a_report_of_all_rows_until_then(
     assert page.count("at least 1") == rows_before
 
 
-def test_nothing_is_begun_once_the_time_is_over(tmp_path):
+def test_no_check_begins_after_the_time_limit(tmp_path):
     clock = Clock()
     checks = {
         "quick": stand_in("a", "b", clock=clock, seconds=60.0),
@@ -241,8 +241,8 @@ def test_nothing_is_begun_once_the_time_is_over(tmp_path):
     assert report_in(tmp_path)["stopped"] == report.stopped
 
 
-def test_a_check_that_hangs_is_ended_by_force(tmp_path, monkeypatch):
-    """A hundredth of a second after its time is over."""
+def test_a_check_that_hangs_is_killed(tmp_path, monkeypatch):
+    """It is killed a hundredth of a second after its time limit."""
 
     def hang(own_setup):
         yield BenchRow("a", 1.0, "ratio")
@@ -260,9 +260,9 @@ def test_a_check_that_hangs_is_ended_by_force(tmp_path, monkeypatch):
     assert report_in(tmp_path)["under way"] == "hanging"
 
 
-# -- what is promised ------------------------------------------------------------------
+# -- aims ------------------------------------------------------------------------------
 @pytest.mark.parametrize("is_recorded", [True, False])
-def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
+def test_only_recorded_passes_have_an_aim_for_the_share_of_bandwidth(
     is_recorded, monkeypatch
 ):
     model = SimpleNamespace(is_recorded=is_recorded, network=None)
@@ -273,7 +273,7 @@ def test_a_share_of_the_bandwidth_is_asked_of_recorded_passes_alone(
 
 
 # -- bits ------------------------------------------------------------------------------
-def test_a_single_bit_that_differs_is_found():
+def test_a_single_different_bit_is_found():
     import numpy as np
 
     some = np.ones((4, 3), np.float32)
@@ -284,9 +284,9 @@ def test_a_single_bit_that_differs_is_found():
     assert row.holds == "no"
 
 
-# -- how fast a device is --------------------------------------------------------------
-def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
-    """Two layers of 3 x 4 and 4 x 5 float32 numbers, and an embedding of 7 x 3."""
+# -- bytes read per pass ---------------------------------------------------------------
+def test_the_weights_read_by_a_pass_exclude_the_embeddings():
+    """The layers have 3 x 4 and 4 x 5 float32 numbers, the embedding 7 x 3."""
     import torch
 
     network = torch.nn.Sequential(
@@ -297,19 +297,19 @@ def test_weights_that_a_pass_reads_are_counted_without_the_embeddings():
     assert speed.bytes_read_per_pass(network) == 4 * (12 + 20)
 
 
-# -- what is checked -------------------------------------------------------------------
-def test_without_a_gpu_it_says_what_to_do(monkeypatch):
+# -- machines without a GPU ------------------------------------------------------------
+def test_without_a_gpu_the_error_says_what_to_do(monkeypatch):
     monkeypatch.setattr(gpus, "count", lambda: 0)
     with pytest.raises(SpeclibError, match="no GPU here.*--device cpu"):
         setup.setup_for_gpus()
 
 
-# -- what is said of GPUs --------------------------------------------------------------
+# -- committed reports -----------------------------------------------------------------
 REPORTS = sorted((paths.PUBLISHED / "gpu").glob("*.json"))
 
 
 def measured_on(gpu: str) -> dict[str, float]:
-    """What the committed report of a GPU says, by the names of its rows."""
+    """Returns the values in a GPU's committed report, by row name."""
     for path in REPORTS:
         report = json.loads(path.read_text())
         if gpu in report["machine"]["gpus"]:
@@ -318,12 +318,12 @@ def measured_on(gpu: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
-def test_a_committed_page_says_what_its_report_does(report):
+def test_a_committed_page_matches_its_report(report):
     page = page_of(json.loads(report.read_text("utf-8")), report.stem)
     assert report.with_suffix(".md").read_text("utf-8") == page
 
 
-def test_a_committed_latency_file_is_what_its_report_measured():
+def test_a_committed_latency_file_has_its_reports_measurements():
     for name in setup.SHAPE_PAIRS:
         pair = speclib.load_pair(name)
         latency = speclib.load_latency(name.replace("shape/", "h200/"))

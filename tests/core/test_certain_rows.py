@@ -1,4 +1,4 @@
-"""Rows that are certain of a token read as the arrays that they stand for."""
+"""Rows with one certain token behave as the arrays that they represent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOKENS, VOCAB = (3, 0, 3, 5), 7
 ARRAY = np.eye(VOCAB, dtype=np.float32)[list(TOKENS)]
 
 
-def test_they_answer_every_question_as_the_arrays_do():
+def test_certain_rows_behave_as_the_arrays():
     rows = CertainRows(TOKENS, VOCAB)
     assert rows.shape == ARRAY.shape
     assert len(rows) == len(ARRAY)
@@ -31,13 +31,13 @@ def test_they_answer_every_question_as_the_arrays_do():
 
 
 @pytest.mark.parametrize("role", ["draft", "target"])
-def test_a_coin_draws_their_token_without_building_the_array(role, monkeypatch):
+def test_a_coin_draws_the_certain_token_without_building_the_array(role, monkeypatch):
     row = CertainRows(5, VOCAB)
     monkeypatch.setattr(CertainRows, "__array__", None)
     assert Coins(seed=1).choose(row, 0, role) == 5
 
 
-def test_stacks_of_them_stay_certain_and_mixed_stacks_become_arrays():
+def test_stacks_of_certain_rows_stay_certain_and_mixed_stacks_become_arrays():
     certain_rows = [CertainRows(token, VOCAB) for token in TOKENS]
     together = stacked(certain_rows, VOCAB)
     assert isinstance(together, CertainRows)

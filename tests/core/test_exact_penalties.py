@@ -1,7 +1,7 @@
-"""Penalties are pure functions of the text before a position, so no method loses any.
+"""Penalties depend only on the text before a position, so every method applies them.
 
-Expected values come from transformers' own processors, from arithmetic, and from the
-target's rows multiplied along every text.
+Expected values come from transformers' processors, from arithmetic, and from products
+of the target's rows along every text.
 """
 
 import numpy as np
@@ -56,7 +56,7 @@ def test_bans_match_transformers(logits):
         assert changed.tolist() == suppressed(ids, shortest(ids, scores))[0].tolist()
 
 
-def test_presence_counts_once_and_frequency_each_time_in_the_new_text_alone():
+def test_presence_counts_once_and_frequency_every_time_only_in_the_new_text():
     (row,) = Penalties(presence=0.5, frequency=0.25, prompt_length=2).applied(
         np.zeros((1, 6)), [(4, 4, 1, 1, 1, 2)]
     )
@@ -69,7 +69,7 @@ def test_the_given_logits_are_not_modified(logits):
     assert (logits == before).all()
 
 
-def test_a_growing_text_is_penalized_as_its_tokens():
+def test_a_growing_text_is_penalized_like_its_tuple():
     text = Text([1, 2, 3, 9, 9], 3, (4,))
     penalties = Penalties(frequency=1.0)
     zeros = np.zeros((1, 12))
@@ -94,7 +94,7 @@ END = frozenset({1})
 
 
 def test_no_method_loses_a_penalty(case):
-    """Exactly, over every outcome of every coin."""
+    """This is exact, over every outcome of every coin."""
     rules = Penalties(1.7, 0.5, 0.4, prompt_length=1, shortest=3, ends=END)
     models = pair_of(3, 4)
     sampler = Sampler(1.0, penalties=rules)
@@ -109,7 +109,7 @@ def test_no_method_loses_a_penalty(case):
 
 
 class CountsSteps(Random):
-    """Counts as public code did: by passes, and drafts whether accepted or not."""
+    """Counts wrongly, as public code did: by passes, or drafts accepted or not."""
 
     def __init__(self, mistake: str, *args):
         self.mistake = mistake
@@ -135,7 +135,7 @@ class CountsSteps(Random):
     ["a step in place of a token", "rejected drafts too", "accepted drafts twice"],
 )
 def test_a_wrong_count_is_found(mistake):
-    """Five public projects had such a bug this year; each fails the test above."""
+    """Five public projects had such bugs in one year; each fails the test above."""
     from speclib.methods import METHODS
 
     sampler = Sampler(1.0, penalties=Penalties(frequency=0.9, prompt_length=1))

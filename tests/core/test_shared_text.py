@@ -1,4 +1,4 @@
-"""Texts that share a log behave as tuples, at the cost of their new tokens alone."""
+"""Texts that share a log behave as tuples, but cost only their new tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOME_TOKENS = st.lists(st.integers(0, 2), max_size=6)
 
 @st.composite
 def texts(draw) -> Text:
-    """A text of a log that may have grown since."""
+    """Draws a text from a log that may have grown since."""
     log = draw(SOME_TOKENS)
     shared = draw(st.integers(0, len(log)))
     return Text(log, shared, tuple(draw(SOME_TOKENS)))
@@ -45,7 +45,7 @@ class CountedLog(list):
         return value
 
 
-# -- a text is the tuple of its tokens -------------------------------------------------
+# -- texts as tuples -------------------------------------------------------------------
 @given(texts(), st.integers(-15, 15), st.integers(-15, 15), st.sampled_from([1, 2, -1]))
 def test_a_text_behaves_as_the_tuple_of_its_tokens(text, start, stop, step):
     whole = (*text.log[: text.shared], *text.tail)
@@ -54,7 +54,7 @@ def test_a_text_behaves_as_the_tuple_of_its_tokens(text, start, stop, step):
     assert hash(text) == hash(whole)
     assert repr(text) == repr(whole)
 
-    # It is equal to its tuple, from either side, and to nothing else.
+    # It equals its tuple, from either side, and nothing else.
     assert text == whole
     assert whole == text
     assert text == whole
@@ -80,7 +80,7 @@ def test_a_text_behaves_as_the_tuple_of_its_tokens(text, start, stop, step):
 
 
 @given(texts(), SOME_TOKENS, st.data())
-def test_one_text_begins_with_another_as_their_tuples_do(text, tail, data):
+def test_one_text_begins_with_another_exactly_if_their_tuples_do(text, tail, data):
     shared = data.draw(st.integers(0, len(text.log)))
     same_log = Text(text.log, shared, tuple(tail))
     for start in (same_log, tuple(same_log), Text(list(text.log), same_log.shared)):
@@ -108,17 +108,17 @@ def test_a_text_does_not_change_when_its_log_grows():
     assert type(as_text([1, 2])) is tuple
 
 
-# -- what a cache keeps of it ----------------------------------------------------------
+# -- texts in caches -------------------------------------------------------------------
 def random_tokens(dice: random.Random, count: int) -> list[int]:
-    """``count`` random tokens, each 0 or 1."""
+    """Returns ``count`` random tokens, each 0 or 1."""
     return [dice.randrange(2) for _ in range(count)]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_cache_keeps_as_much_of_a_text_as_of_its_tuple(seed):
-    """Texts of several logs, in any order, cut and held in between.
+def test_a_cache_keeps_the_same_part_of_a_text_as_of_its_tuple(seed):
+    """Texts come from several logs, in any order, and are cut and kept in between.
 
-    What is kept is told from the tokens themselves.
+    The expected part follows from the tokens themselves.
     """
     dice = random.Random(seed)
     prefix = Prefix()
@@ -167,7 +167,7 @@ def test_a_match_reads_only_new_tokens_however_long_the_text():
     assert log.read <= 3 * len(log[LONG:])
 
 
-# -- what is sent of it ----------------------------------------------------------------
+# -- texts in messages -----------------------------------------------------------------
 def test_texts_arrive_as_they_were_sent_in_any_order():
     dice = random.Random(0)
     sender, receiver = TextSender(), TextReceiver()
@@ -195,13 +195,13 @@ def test_a_message_contains_only_new_tokens():
             sender.note_sent(text, message)
         sizes.append(len(pickle.dumps(message)))
         assert message.new == (3, 4)
-    assert sizes[1] <= sizes[0] + 8  # the numbers in it are larger
+    assert sizes[1] <= sizes[0] + 8  # its numbers are larger
 
 
 def test_unsent_tokens_go_with_the_next_message():
     log = [1, 2, 3]
     sender, receiver = TextSender(), TextReceiver()
-    sender.pack(Text(log, 3))  # and then the pipe was broken
+    sender.pack(Text(log, 3))  # then the pipe broke
     log += [4]
     assert receiver.unpack(sender.pack(Text(log, 4))) == (1, 2, 3, 4)
 

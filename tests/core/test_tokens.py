@@ -1,4 +1,4 @@
-"""Samplers, coins and verification, against transformers, scipy and sums by hand."""
+"""Samplers, coins and verification, compared with transformers, scipy and hand sums."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from speclib.core.sampling import (
 )
 from speclib.core.verification import Verified, verify
 
-ONE = 1 - 2.0**-53  # the largest u there is
+ONE = 1 - 2.0**-53  # the largest possible u
 
 
 # -- samplers --------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(dtype):
+def test_a_sampler_equals_transformers_warpers_in_the_order_temperature_top_k_top_p(
+    dtype,
+):
     torch = pytest.importorskip("torch")
     warpers = pytest.importorskip("transformers").generation.logits_process
     logits = np.random.default_rng(0).normal(0, 3, (40, 50)).astype(dtype)
@@ -55,7 +57,7 @@ def test_a_sampler_is_transformers_warpers_in_the_order_temperature_top_k_top_p(
         )
 
 
-def test_greedy_is_one_hot_at_the_first_of_the_largest_logits():
+def test_greedy_rows_are_one_hot_at_the_first_largest_logit():
     logits = np.array([[0.0, 2.0, 1.0], [5.0, -np.inf, 5.0]], np.float32)
     rows = Sampler()(logits)
     assert rows.tolist() == [[0, 1, 0], [1, 0, 0]]
@@ -71,12 +73,12 @@ def test_greedy_is_one_hot_at_the_first_of_the_largest_logits():
         (1e-9, [0, 1, 0]),
     ],
 )
-def test_a_nucleus_is_the_fewest_tokens_that_reach_top_p(top_p, kept):
+def test_a_nucleus_has_the_fewest_tokens_that_reach_top_p(top_p, kept):
     logits = np.log(np.array([[0.25, 0.5, 0.25]]))
     np.testing.assert_allclose(Sampler(1.0, 0, top_p)(logits), [kept], atol=1e-15)
 
 
-def test_banned_tokens_get_no_mass_under_any_sampler():
+def test_banned_tokens_get_probability_0_from_every_sampler():
     logits = np.array([[1.0, -np.inf, 0.5, -np.inf]])
     for sampler in (Sampler(), Sampler(1.0), Sampler(0.7, 3), Sampler(2.0, 0, 0.9)):
         (probabilities,) = sampler(logits)
@@ -85,25 +87,25 @@ def test_banned_tokens_get_no_mass_under_any_sampler():
 
 
 @pytest.mark.parametrize("temperature", [1e-40, 1e-310])
-def test_a_temperature_near_zero_is_still_a_distribution(temperature):
+def test_a_temperature_near_zero_still_gives_a_distribution(temperature):
     logits = np.array([[1.0, 20.0, 3.0]], np.float32)
     assert Sampler(temperature)(logits).tolist() == [[0, 1, 0]]
 
 
 # -- coins -----------------------------------------------------------------------------
-FINE = np.full(4096, 1 / 4096)  # choosing from this reads a coin to 12 bits
+FINE = np.full(4096, 1 / 4096)  # choosing from this reads 12 bits of a coin
 EIGHTHS = np.full(8, 1 / 8)
 
 
 def read(coins: Coins, position: int, role: str, index: int = 0) -> float:
-    """A coin's number in [0, 1)."""
+    """Returns a coin's number in [0, 1)."""
     return (coins.choose(FINE, position, role, index) + 0.5) / 4096
 
 
 def test_coins_are_uniform():
-    """Kolmogorov-Smirnov on 20,000 coins of a fixed seed.
+    """Applies the Kolmogorov-Smirnov test to 20,000 coins of a fixed seed.
 
-    A fresh seed would fail 1 time in 1,000.
+    1 seed in 1,000 would fail.
     """
     numbers = [read(Coins(1), position, "draft") for position in range(20_000)]
     assert kstest(numbers, "uniform").pvalue > 1e-3
@@ -121,12 +123,10 @@ def test_coins_are_uniform():
         (Coins(2, 0), 0, "draft", 0),
     ],
 )
-def test_coins_that_differ_in_one_part_of_the_key_are_independent(
-    coins, shift, role, index
-):
-    """Chi-square of 8 x 8 bins, 5,000 pairs of a fixed seed.
+def test_coins_whose_keys_differ_in_one_part_are_independent(coins, shift, role, index):
+    """Applies the chi-square test to 8 x 8 bins of 5,000 pairs of a fixed seed.
 
-    A fresh seed would fail 1 time in 1,000.
+    1 seed in 1,000 would fail.
     """
     first_coins = Coins(1, 0)
     table = np.zeros((8, 8))
@@ -138,7 +138,7 @@ def test_coins_that_differ_in_one_part_of_the_key_are_independent(
 
 
 def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
-    """By hand: 53 bits of blake2b("seed,request,position,role,index"), pinned once."""
+    """It is 53 bits of blake2b("seed,request,position,role,index"), pinned once."""
     digest = blake2b(b"7,3,11,accept,2", digest_size=8).digest()
     first_53_bits = int.from_bytes(digest, "little") >> 11
     u = first_53_bits / 2**53
@@ -170,9 +170,9 @@ def test_a_coin_is_the_hash_of_its_key_and_the_same_in_every_process():
     st.sampled_from([0.0, 2.0**-53, 0.1, 0.5, 1 - 2.0**-30, ONE]),
     st.sampled_from(["float32", "float64"]),
 )
-def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
+def test_a_token_of_probability_0_is_never_chosen(masses, u, dtype):
     dist = np.array(masses, dtype)
-    if dist.any():  # float32 may have lost all of it
+    if dist.any():  # float32 may round everything to 0
         dist = dist / dist.sum()
     else:
         dist = np.array([0, 1, 0], dtype)
@@ -180,9 +180,11 @@ def test_a_token_of_zero_mass_is_never_chosen(masses, u, dtype):
 
 
 @pytest.mark.parametrize("length", [3, LARGE_VOCAB + 1])
-def test_inverting_the_smallest_possible_mass_gives_its_token(length):
-    """Below 2**-1022 a product is rounded so coarsely that u times the mass is all of
-    it. Any greater mass times the largest u is less than the mass, also in float64."""
+def test_inverting_the_smallest_possible_mass_returns_its_token(length):
+    """Below 2**-1022, rounding is so coarse that u times the mass equals the mass.
+
+    Any larger mass times the largest u is less than the mass, even in float64.
+    """
     dist = np.zeros(length)
     dist[1] = 5e-324
     assert ONE * dist[1] == dist[1]
@@ -221,7 +223,7 @@ def test_a_residual_that_underflows_is_p():
 
 # -- large vocabularies ----------------------------------------------------------------
 def whole_row_nucleus(row: np.ndarray, top_p: float) -> np.ndarray:
-    """The nucleus by its definition: sort the whole row, then sum it in order."""
+    """Computes the nucleus by definition: sorts the whole row, then sums in order."""
     order = np.lexsort((np.arange(len(row)), -row))
     ranked = row[order]
     mass_before = np.cumsum(ranked) - ranked
@@ -231,14 +233,14 @@ def whole_row_nucleus(row: np.ndarray, top_p: float) -> np.ndarray:
 
 
 def whole_softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
-    """The softmax of all rows at once."""
+    """Computes the softmax of all rows at once."""
     scores = (logits - logits.max(-1, keepdims=True)) / logits.dtype.type(temperature)
     probabilities = np.exp(scores)
     return probabilities / probabilities.sum(-1, keepdims=True)
 
 
 def logits_of_many_kinds(vocab: int) -> dict[str, np.ndarray]:
-    """Rows of logits, realistic and extreme."""
+    """Returns rows of logits, realistic and extreme."""
     random = np.random.default_rng(vocab)
     return {
         "peaked": random.normal(0, 5, vocab),
@@ -253,7 +255,7 @@ def logits_of_many_kinds(vocab: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("vocab", [7, 1000, 40_000])
-def test_a_nucleus_equals_a_full_sorts_to_the_last_bit(vocab, dtype):
+def test_a_nucleus_equals_that_of_a_full_sort_bit_for_bit(vocab, dtype):
     for kind, logits in logits_of_many_kinds(vocab).items():
         row = logits.astype(dtype)[None]
         probabilities = Sampler(1.0)(row)[0]
@@ -265,7 +267,7 @@ def test_a_nucleus_equals_a_full_sorts_to_the_last_bit(vocab, dtype):
 
 
 def test_among_equally_likely_tokens_the_smallest_ids_are_kept():
-    """4,096 tokens of 1/4096 each, so that every sum is exact."""
+    """4,096 tokens have 1/4096 each, so every sum is exact."""
     logits = np.zeros((1, 4096), np.float32)
     for count in (1, 2, 1000, 4095, 4096):
         probabilities = Sampler(1.0, 0, count / 4096)(logits)[0]
@@ -273,9 +275,9 @@ def test_among_equally_likely_tokens_the_smallest_ids_are_kept():
 
 
 def test_a_nucleus_is_not_cut_short_by_rounding():
-    """The likeliest tokens reach top_p if they are added in pairs, but not one by one.
+    """The likeliest tokens reach top_p if added in pairs, but not if added one by one.
 
-    So some of the others are kept, too.
+    So some of the others are kept too.
     """
     tried = 0
     for count in range(20_000, 40_000, 1000):
@@ -312,7 +314,7 @@ def test_a_sampler_does_not_modify_the_logits():
 
 
 def first_beyond(cumulative: np.ndarray, u: float) -> int:
-    """By definition: the first token whose cumulative mass exceeds ``u``."""
+    """Returns the first token whose cumulative mass exceeds ``u``, by definition."""
     beyond = np.flatnonzero(cumulative > u * cumulative[-1])
     if not len(beyond):
         beyond = np.flatnonzero(cumulative == cumulative[-1])
@@ -320,8 +322,8 @@ def first_beyond(cumulative: np.ndarray, u: float) -> int:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_coin_falls_on_the_same_token_however_long_the_row_is(dtype):
-    """Also where it falls on the edge of two tokens, or a rounding error from it."""
+def test_a_coin_chooses_the_right_token_however_long_the_row_is(dtype):
+    """Also on the edge between two tokens, or a rounding error from it."""
     random = np.random.default_rng(4)
     for vocab in (8_191, 8_192, 50_000):
         for kind, logits in logits_of_many_kinds(vocab).items():
@@ -338,10 +340,7 @@ def test_a_coin_falls_on_the_same_token_however_long_the_row_is(dtype):
 
 # -- verification ----------------------------------------------------------------------
 class Fixed:
-    """A world whose coins are given: role -> u.
-
-    Records every coin read and every mark.
-    """
+    """A world with given coins, role -> u; records every coin read and every mark."""
 
     def __init__(self, text=(0,), **u: float):
         self.text = text
@@ -365,14 +364,16 @@ def drafted(*tokens: int, q=(0.5, 0.5, 0.0)) -> tuple[Drafted, ...]:
 @pytest.mark.parametrize(
     "u, accepted", [(0.0, True), (0.4999, True), (0.5, False), (ONE, False)]
 )
-def test_a_drafted_token_passes_when_a_coin_is_strictly_under_p_over_q(u, accepted):
+def test_a_drafted_token_is_accepted_if_its_coin_is_strictly_below_p_over_q(
+    u, accepted
+):
     rows = np.array([[0.25, 0.0, 0.75]])  # p/q of token 0 is 1/2
     verified = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
     expected = Verified((0,), ()) if accepted else Verified((), (2,))
     assert verified == expected
 
 
-def test_a_token_the_target_excludes_never_passes_and_one_it_prefers_always_does():
+def test_a_token_of_p_0_is_never_accepted_and_one_with_p_above_q_always_is():
     rows = np.array([[0.0, 1.0, 0.0]])
     excluded = verify(Fixed(accept=0.0, residual=0.0), drafted(0), rows)
     assert excluded == Verified((), (1,))
@@ -380,7 +381,7 @@ def test_a_token_the_target_excludes_never_passes_and_one_it_prefers_always_does
     assert preferred == Verified((1,), ())
 
 
-def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
+def test_the_first_rejected_draft_is_replaced_from_its_own_row_and_ends_the_test():
     world = Fixed((0, 0, 0), accept=0.6, residual=0.0)
     rows = np.array(
         [[0.5, 0.5, 0.0], [0.25, 0.0, 0.75], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
@@ -395,13 +396,13 @@ def test_the_first_to_fail_is_replaced_from_its_own_row_and_ends_the_test():
 @pytest.mark.parametrize(
     "rows, extra, read",
     [
-        (1, (), [(1, "accept")]),  # rows run out first
+        (1, (), [(1, "accept")]),  # there is only one row
         (2, (), [(1, "accept"), (2, "accept")]),  # every row tested a token
-        # One row is left over: the bonus.
+        # One row is left for the bonus token.
         (3, (2,), [(1, "accept"), (2, "accept"), (3, "target")]),
     ],
 )
-def test_a_bonus_is_drawn_only_from_a_row_that_is_left(rows, extra, read):
+def test_a_bonus_token_is_drawn_only_from_a_remaining_row(rows, extra, read):
     world = Fixed(accept=0.0, target=ONE)
     target_rows = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     verified = verify(world, drafted(0, 0), target_rows[:rows])
@@ -409,7 +410,7 @@ def test_a_bonus_is_drawn_only_from_a_row_that_is_left(rows, extra, read):
     assert world.read == read
 
 
-def test_nothing_drafted_is_plain_decoding_and_no_rows_is_nothing():
+def test_without_drafts_it_is_plain_decoding_and_without_rows_nothing_is_written():
     world = Fixed(target=0.0)
     assert verify(world, (), np.array([[0.0, 1.0]])).tokens == (1,)
     assert world.read == [(1, "target")]

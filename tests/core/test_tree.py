@@ -1,6 +1,6 @@
 """Trees of candidates: building, scoring in one pass, and following them.
 
-They are compared with texts that are scored one by one.
+They are compared with texts scored one by one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from speclib.worlds.virtual import Virtual
 
 
 def random_parents(dice: random.Random, nodes: int) -> tuple[int, ...]:
-    """Parents of a tree: each node follows any before it, or the text."""
+    """Returns a tree's parents; each node follows an earlier node or the text."""
     return tuple(dice.randrange(-1, node) for node in range(nodes))
 
 
@@ -37,7 +37,7 @@ def test_paths_share_the_nodes_of_a_common_prefix():
 
 
 def test_a_node_sees_itself_and_its_path():
-    """0 - 1 - 2, 0 - 3, 4."""
+    """The paths are 0 - 1 - 2, 0 - 3 and 4."""
     assert ancestry((-1, 0, 1, 0, -1)).astype(int).tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
@@ -55,7 +55,7 @@ def test_a_node_sees_itself_and_its_path():
     )
 
 
-def test_a_stem_is_as_long_as_each_node_follows_the_one_before():
+def test_the_trunk_ends_at_the_first_node_that_does_not_follow_the_one_before():
     assert stem(()) == 0
     assert stem((-1,)) == 1
     assert stem((-1, 0, 1)) == 3
@@ -73,7 +73,7 @@ def opened(limit=9, eos=frozenset(), vocab=10, target=None, **request) -> Virtua
     return world
 
 
-def test_candidates_end_before_an_end_token_and_the_last_token_to_write():
+def test_candidates_end_before_an_end_token_and_before_the_last_token_to_write():
     world = opened(limit=4, eos=frozenset({9}))
     drafted, parents = offer(world, [(3, 9, 4), (5, 6, 7, 8), (9,)])
     assert ids(drafted) == (3, 5, 6, 7)
@@ -89,7 +89,7 @@ def test_candidates_outside_the_vocabulary_are_dropped_with_their_descendants():
 
 
 def certainly(*tokens: int, vocab=10) -> np.ndarray:
-    """The rows of a target that is certain of each token."""
+    """Returns the rows of a target that is certain of each token."""
     return np.eye(vocab)[list(tokens)]
 
 
@@ -123,10 +123,10 @@ def certainly(*tokens: int, vocab=10) -> np.ndarray:
         ),
     ],
 )
-def test_a_tree_is_followed_as_far_as_it_carries_what_the_target_draws(
+def test_a_tree_is_followed_as_far_as_it_contains_the_targets_draws(
     said, verified, outcome
 ):
-    """What the target says after the text, after 3, 6, 3 4 and 3 5.
+    """``said``: the target's tokens after the text, 3, 6, 3 4 and 3 5.
 
     text ── 3 ─┬─ 4
          │     └─ 5
@@ -152,7 +152,7 @@ def test_a_position_counts_once_for_any_number_of_candidates():
 
 # -- losslessness ----------------------------------------------------------------------
 def two_tokens_at_once(world, test):
-    """A method that offers three paths of two tokens each time; ``test`` decides."""
+    """Offers three paths of two tokens in every round; ``test`` decides."""
     while world.going:
         tree = offer(world, [(0, 1), (1, 0), (1, 1)])
         scoring = world.target.score_tree(world.text, tree.tokens, tree.parents)
@@ -162,10 +162,10 @@ def two_tokens_at_once(world, test):
 
 
 def drawn_afresh_for_every_path(world, tree, rows):
-    """REST's published code, which draws separately for each path.
+    """Acts as REST's published code, which draws separately for each path.
 
-    It draws a token at every node that a path leads through. The longest path that its
-    draws agree with counts.
+    It draws a token at every node of a path, and accepts the longest path that agrees
+    with its draws.
     """
     best = Passed(node=-1, tokens=())
     for index, leaf in enumerate(leaves_of(tree)):
@@ -179,7 +179,7 @@ def drawn_afresh_for_every_path(world, tree, rows):
 
 
 class Passed(NamedTuple):
-    """The last node of a path up to which the drafts agreed with the draws."""
+    """The last node of a path up to which drafts and draws agreed."""
 
     node: int
     tokens: tuple[int, ...]
@@ -226,7 +226,7 @@ def test_following_a_tree_is_lossless_and_drawing_afresh_for_every_path_is_not()
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(0.7, 3)], ids=["greedy", "sampling"]
 )
-def test_a_trees_rows_equal_its_texts_scored_one_by_one(model, sampler):
+def test_a_trees_rows_equal_those_of_its_texts_scored_one_by_one(model, sampler):
     dice = random.Random(1)
     for _ in range(20):
         parents = random_parents(dice, dice.randrange(6))
@@ -254,10 +254,10 @@ def test_a_model_without_trees_scores_their_texts_one_by_one():
 
 
 def test_a_tree_takes_the_time_of_one_pass_over_its_fed_tokens():
-    """2 tokens of text and 3 nodes, linear between (1, 1 s) and (9, 9 s): 5 s.
+    """A text of 2 tokens and 3 nodes take 5 s, between (1, 1 s) and (9, 9 s).
 
-    The cache keeps the text and the first line, 3 4. The 5 was a sibling of the 4, not
-    its child, and is fed again.
+    The cache keeps the text and the first path, 3 4. The 5 was the 4's sibling, not its
+    child, and is fed again.
     """
     models = {"draft": Random(9), "target": Random(9, 1)}
     draft_latency = Curve(((1, 1.0),))
@@ -274,7 +274,7 @@ def test_a_tree_takes_the_time_of_one_pass_over_its_fed_tokens():
     assert (second.tested, second.tokens) == (1, (5, 7))
 
 
-def test_what_the_target_finds_likeliest_after_the_last_nodes_is_in_the_trace():
+def test_the_trace_has_the_targets_likeliest_tokens_after_the_last_nodes():
     target = Scripted({(1, 2): 3, (1, 2, 4): 5, (1, 2, 4, 6): 7}, 10)
     world = opened(target=target)
     world.wait(
@@ -289,7 +289,7 @@ def test_what_the_target_finds_likeliest_after_the_last_nodes_is_in_the_trace():
 
 # -- transformers ----------------------------------------------------------------------
 def networks(dtype: str):
-    """Small random networks of two families, each with two kinds of attention."""
+    """Yields small random networks: two families, each with two kinds of attention."""
     torch = pytest.importorskip("torch")
     import transformers
 
@@ -317,9 +317,9 @@ def networks(dtype: str):
 def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_one(
     dtype, close
 ):
-    """From an empty cache, and from those that other trees and texts left behind.
+    """The cache is empty at first, and later what other trees and texts left.
 
-    What is cached afterwards serves the next text as well as a fresh cache.
+    With the cache left by a tree, the next text gets the same rows as with a fresh one.
     """
     pytest.importorskip("torch")
     from speclib.models.hf import HFModel
@@ -330,7 +330,7 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
         model, fresh_model = HFModel(network, 61), HFModel(network, 61)
 
         def fresh_rows(text, fresh_model=fresh_model):
-            """The row after a text, from an empty cache."""
+            """Returns the row after a text, with an empty cache."""
             fresh_model.reset()
             return fresh_model.rows(text, 0, sampler)
 
@@ -342,7 +342,7 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
             for row, path in zip(rows, paths(text + tokens, parents), strict=True):
                 np.testing.assert_allclose(row, fresh_rows(path)[0], atol=close)
 
-            # The cache holds the text and the line that the tree begins with.
+            # The cache contains the text and the tree's first path.
             stays = text + tokens[: stem(parents)]
             lengths = {layer.get_seq_length() for layer in model.cache.layers}
             assert model.prefix.fed == list(stays)
@@ -354,7 +354,7 @@ def test_a_transformers_model_scores_any_tree_in_one_pass_as_its_texts_one_by_on
             np.testing.assert_allclose(rows, expected, atol=close)
 
 
-def test_a_tree_that_is_one_line_is_a_text():
+def test_a_tree_with_one_path_equals_a_text():
     pytest.importorskip("torch")
     from speclib.models.hf import HFModel
 

@@ -1,4 +1,4 @@
-"""Files of hardware: what is wrong in one is named with the file and the entry."""
+"""Hardware files: errors name the file and the entry."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def write_paper(folder, entry: str, device: str = "device") -> None:
     (folder / "paper.toml").write_text(f'device = "{device}"\n[pair]\n{entry}')
 
 
-def test_an_entry_says_devices_and_how_long_reading_takes(folder):
+def test_an_entry_gives_the_devices_and_the_time_to_read_the_weights(folder):
     write_paper(folder, ENTRY)
     known = hardware.load_hardware("paper/pair")
-    # Half a billion weights of two bytes at a billion bytes a second.
+    # Half a billion weights of two bytes each, at a billion bytes per second.
     assert known.reading == pytest.approx(1.0)
     assert (known.devices(drafts=True), known.devices(drafts=False)) == (3, 2)
     assert known.plain_pass(1.5).seconds(2) == pytest.approx(0.5 + 0.5 + 10 * 1e-5)
@@ -48,19 +48,19 @@ def test_a_wrong_entry_is_named_with_its_file(folder, entry):
         hardware.load_hardware("paper/pair")
 
 
-def test_an_unknown_device_lists_the_known_files(folder):
+def test_the_error_for_an_unknown_device_lists_the_known_files(folder):
     write_paper(folder, ENTRY, device="abacus")
     with pytest.raises(SpeclibError, match="abacus"):
         hardware.load_hardware("paper/pair")
 
 
 def test_a_pass_reads_every_weight_once_and_computes_for_each_token():
-    """Of 6.74e9 weights on an A100: 2.039e12 bytes and 312e12 operations a second."""
+    """6.74e9 weights on an A100: 2.039e12 bytes and 312e12 operations per second."""
     passes = {n: hardware.forward_pass(n, 6.74e9, "a100") for n in (1, 5, 50)}
     for each in passes.values():
         assert each.bytes_read == 13.48e9
         assert each.reading == pytest.approx(6.61e-3, rel=1e-3)
     assert passes[5].operations == pytest.approx(67.4e9)
     assert passes[50].computing == pytest.approx(2.16e-3, rel=1e-3)
-    # Up to about 150 tokens reading takes longer, as lesson 00 says.
+    # Up to about 150 tokens, reading takes longer, as in lesson 00.
     assert 150 < passes[1].reading / passes[1].computing < 160

@@ -1,4 +1,4 @@
-"""Pairs and places: what their files may say, and what is said of damaged ones."""
+"""Files of pairs, places and latencies: valid contents, and errors for damaged ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CURVES = "[draft]\nforward = [[1, 0.1]]\n[target]\nforward = [[1, 0.5]]\n"
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """write(folder, text): a file called mine.toml, instead of the project's own."""
+    """write(folder, text) writes mine.toml and hides the project's own files."""
     monkeypatch.setattr(pairs, "DATA", tmp_path)
     monkeypatch.setattr(latency, "DATA", tmp_path)
 
@@ -37,7 +37,7 @@ def write(tmp_path, monkeypatch):
 
 # -- files -----------------------------------------------------------------------------
 @pytest.mark.parametrize("name", names_under(DATA / "pairs"))
-def test_every_pair_of_ours_can_be_read_and_sent(name):
+def test_each_of_our_pairs_can_be_read_and_sent(name):
     pair = speclib.load_pair(name)
     assert pair.name == name
     assert pickle.loads(pickle.dumps(pair)) == pair
@@ -57,7 +57,7 @@ def test_every_pair_of_ours_can_be_read_and_sent(name):
         ("", "the key 'target' is missing; the key 'draft' is missing"),
     ],
 )
-def test_a_damaged_pair_file_is_one_line_that_names_it(write, text, says):
+def test_the_error_for_a_damaged_pair_file_is_one_line_that_names_it(write, text, says):
     write("pairs", text)
     with pytest.raises(BadValue, match=rf"mine\.toml.*{says}") as caught:
         speclib.load_pair("mine")
@@ -76,7 +76,9 @@ def test_a_damaged_pair_file_is_one_line_that_names_it(write, text, says):
         (CURVES.replace("[target]", "[taget]"), "KeyError.*target"),
     ],
 )
-def test_a_damaged_latency_file_is_one_line_that_names_it(write, text, says):
+def test_the_error_for_a_damaged_latency_file_is_one_line_that_names_it(
+    write, text, says
+):
     write("latency", text)
     with pytest.raises(BadValue, match=rf"mine\.toml.*{says}") as caught:
         speclib.load_latency("mine")
@@ -84,21 +86,21 @@ def test_a_damaged_latency_file_is_one_line_that_names_it(write, text, says):
 
 
 @pytest.mark.parametrize("name", ["", "..", "\ud800", "mine.toml"])
-def test_a_name_that_no_file_can_have_is_unknown(write, name):
+def test_a_name_that_no_file_can_have_is_refused_as_unknown(write, name):
     write("pairs", TOYS)
     with pytest.raises(UnknownName, match="no pair .*; known: mine"):
         speclib.load_pair(name)
 
 
 # -- descriptions ----------------------------------------------------------------------
-def test_a_pair_of_ones_own_is_named_after_its_models():
+def test_a_users_pair_is_named_after_its_models():
     pair = speclib.pair("big", {"model": "small", "shape": [2, 8, 2, 16]})
     assert pair.name == "small+big"
     assert pair.model("draft").shape == (2, 8, 2, 16)
     assert pair.model("target").shape is None
 
 
-def test_a_path_is_absolute_so_that_it_is_no_hub_id(monkeypatch, tmp_path):
+def test_a_path_becomes_absolute_so_it_cannot_be_a_hub_id(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/someone")
     own = speclib.pair(
@@ -117,7 +119,7 @@ def test_the_context_of_two_toys_is_the_shorter_one():
 
 
 # -- places ----------------------------------------------------------------------------
-def test_further_targets_take_the_cores_after_the_first_one_s():
+def test_additional_targets_use_the_cores_after_the_first_ones():
     place = Place(target=("core:2", "core:3"))
     cores = [place.of("target", index) for index in range(3)]
     assert cores == [
@@ -128,7 +130,7 @@ def test_further_targets_take_the_cores_after_the_first_one_s():
     assert Place().of("target", 5) == ("cpu",)
 
 
-def test_a_gpu_is_never_shared_by_guessing():
+def test_gpus_for_additional_targets_must_be_named():
     with pytest.raises(BadValue, match="target-2 has no place"):
         Place(target=("cuda:0",)).of("target", 1)
 
@@ -137,14 +139,14 @@ def test_a_gpu_is_never_shared_by_guessing():
     "gpu_count, target, second",
     [(0, "core:1", "core:2"), (1, "cuda:0", None), (2, "cuda:1", None)],
 )
-def test_of_alternatives_the_first_that_a_machine_has_counts(gpu_count, target, second):
+def test_the_first_alternative_that_the_machine_has_is_used(gpu_count, target, second):
     place = Place(target=("cuda:1|cuda:0|core:1",)).on_machine_with(gpu_count)
     assert place.of("target") == (target,)
     if second is not None:
         assert place.of("target", 1) == (second,)
 
 
-def test_torch_is_asked_for_gpus_only_where_a_place_depends_on_them(monkeypatch):
+def test_torch_counts_gpus_only_if_a_place_depends_on_them(monkeypatch):
     asked = []
     monkeypatch.setattr(gpus, "count", lambda: asked.append("torch") or 0)
     toys = speclib.load_pair("toy")
@@ -156,7 +158,7 @@ def test_torch_is_asked_for_gpus_only_where_a_place_depends_on_them(monkeypatch)
     assert asked == ["torch"]
 
 
-def test_a_latency_file_of_ones_own_is_named_by_its_path(tmp_path, monkeypatch):
+def test_a_users_latency_file_is_given_by_its_path(tmp_path, monkeypatch):
     text = "[draft]\nforward = [[1, 0.5]]\n[target]\nforward = [[1, 4.0]]\n"
     (tmp_path / "mine.toml").write_text(text)
     assert speclib.load_latency(str(tmp_path / "mine.toml")).c == 8
@@ -176,6 +178,6 @@ def test_a_latency_file_of_ones_own_is_named_by_its_path(tmp_path, monkeypatch):
     ],
     ids=str,
 )
-def test_what_would_have_no_effect_on_a_model_is_refused(spec, says):
+def test_a_setting_without_effect_on_a_model_is_refused(spec, says):
     with pytest.raises(ValueError, match=says):
         ModelSpec(**spec)

@@ -1,4 +1,4 @@
-"""Prompts: ours and the official files are read alike; a bad line says where it is."""
+"""Our prompts and official files are read alike; a bad line is named."""
 
 import os
 
@@ -14,7 +14,7 @@ official = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("task", prompts.tasks())
-def test_every_task_has_at_least_96_prompts_of_ours(task):
+def test_every_task_has_at_least_96_of_our_prompts(task):
     ours = prompts.load(task)
     ids = {prompt.id for prompt in ours}
     texts = {prompt.text or prompt.turns for prompt in ours}
@@ -24,12 +24,12 @@ def test_every_task_has_at_least_96_prompts_of_ours(task):
     assert len(texts) == len(ours)
 
 
-def test_mt_bench_has_all_of_its_categories():
+def test_mt_bench_has_all_its_categories():
     tasks_of_mt_bench = {prompt.task for prompt in prompts.load("mt_bench")}
     assert tasks_of_mt_bench == set(prompts.MT_BENCH)
 
 
-def test_code_is_raw_text_and_all_else_is_a_chat():
+def test_code_is_raw_text_and_everything_else_is_a_chat():
     for task in prompts.tasks():
         prompt = prompts.load(task, n=1)[0]
         if task == "humaneval":
@@ -50,7 +50,7 @@ def test_mt_bench_has_two_turns_and_the_second_follows_the_reply():
     assert chat[2]["content"] == prompt.turns[1]
 
 
-def test_humaneval_solutions_of_ours_pass_their_own_tests():
+def test_our_humaneval_solutions_pass_their_tests():
     for prompt in prompts.load("humaneval"):
         program = prompt.text + prompt.reference + prompt.facts["test"]
         names = {}
@@ -60,19 +60,19 @@ def test_humaneval_solutions_of_ours_pass_their_own_tests():
         names["check"](function)
 
 
-def test_n_takes_the_first_prompts_and_refuses_more_than_there_are():
+def test_n_selects_the_first_prompts_and_must_not_exceed_their_number():
     assert prompts.load("qa", n=3) == prompts.load("qa")[:3]
     for n in (0, -1, 97):
         with pytest.raises(SpeclibError, match=f"n={n} .* holds 96"):
             prompts.load("qa", n=n)
 
 
-def test_an_unknown_task_lists_the_known():
+def test_the_error_for_an_unknown_task_lists_the_known_ones():
     with pytest.raises(SpeclibError, match="unknown task 'humanevil'.*humaneval.*rag"):
         prompts.load("humanevil")
 
 
-def test_a_missing_file_names_the_next_step(tmp_path):
+def test_the_error_for_a_missing_file_names_the_next_step(tmp_path):
     with pytest.raises(SpeclibError, match="download an official file"):
         prompts.load("gsm8k", folder=tmp_path)
 
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_named_with_the_line(task, name, line, says, tmp_path)
         *((f"mgsm_{language}", 250) for language in prompts.LANGUAGES),
     ],
 )
-def test_official_files_are_read_whole(task, count):
+def test_official_files_are_read_completely(task, count):
     theirs = prompts.load(task, folder=OFFICIAL)
     assert len(theirs) == count
     for prompt in theirs:
@@ -121,7 +121,7 @@ def test_official_files_are_read_whole(task, count):
 
 
 @official
-def test_no_prompt_of_ours_is_an_official_one():
+def test_none_of_our_prompts_is_an_official_one():
     def first_texts(prompts_of_task):
         return {prompt.text or prompt.turns[0] for prompt in prompts_of_task}
 

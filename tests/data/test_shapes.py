@@ -1,4 +1,4 @@
-"""The shapes of published models: what their files say is what papers and hub print."""
+"""Shapes of published models agree with the papers and the hub."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("model", IN_TABLE_10)
-def test_layers_and_widths_are_those_that_pearl_prints(model):
+def test_layers_and_widths_equal_those_printed_in_pearl(model):
     table = tomllib.loads((DATA / "papers" / "pearl" / "table-10.toml").read_text())
     printed = {row[1]: row[2] for row in table["cells"] if row[0] == model}
     shape = load_shape(IN_TABLE_10[model])
@@ -59,7 +59,7 @@ def test_every_model_of_a_paper_has_a_shape_and_is_named_once(name):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_shape_is_wanted_by_a_pair_and_names_its_source(name):
+def test_every_shape_is_used_by_a_pair_and_names_its_source(name):
     shape = load_shape(name)
     assert "config.json" in shape.source
     wanted = set()
@@ -78,8 +78,8 @@ def test_a_pair_without_weights_has_the_shapes_and_places_of_its_hub_pair(name):
         assert theirs.model(role).model in load_shape(ours.model(role).like).models
 
 
-def test_pearls_pairs_stand_on_as_many_gpus_as_are_printed():
-    """Appendix C.3: up to 8B on one GPU, 34B on two, 70B on three."""
+def test_pearls_pairs_use_the_printed_numbers_of_gpus():
+    """Appendix C.3 places models up to 8B on one GPU, 34B on two, 70B on three."""
     for name in HUB_PAIRS:
         pair = speclib.load_pair(name)
         if not pair.latency.startswith("pearl/") or pair.draft.spread == "replicas":
@@ -89,7 +89,7 @@ def test_pearls_pairs_stand_on_as_many_gpus_as_are_printed():
 
 
 # -- errors ----------------------------------------------------------------------------
-def test_a_shape_that_is_not_there_is_refused_with_the_known_ones():
+def test_an_unknown_shape_is_refused_with_the_known_ones():
     with pytest.raises(UnknownName, match="no shape 'llama-9'.*known: .*llama-2-7b"):
         load_shape("llama-9")
     with pytest.raises(BadValue, match="no shape 'llama-9'"):
@@ -104,12 +104,12 @@ def test_a_shape_that_is_not_there_is_refused_with_the_known_ones():
         {"head": True, "model": "zoo/target"},
     ],
 )
-def test_a_published_shape_stands_alone(settings):
+def test_a_published_shape_excludes_other_settings_of_the_network(settings):
     draft = {"model": "zoo/draft-good", "like": "llama-2-7b"} | settings
     with pytest.raises(BadValue, match="like (is 'llama-2-7b' with|would have no)"):
         speclib.pair("zoo/target", draft)
 
 
-def test_what_dilation_does_not_know_is_refused_by_name():
+def test_an_architecture_that_dilation_does_not_support_is_refused_by_name():
     with pytest.raises(BadValue, match="dilated to 'starcoder'.*gpt_bigcode"):
         print(load_shape("starcoder").dilation)

@@ -1,4 +1,4 @@
-"""Several prompts at a time: what each writes, on every clock."""
+"""Several prompts at a time: the output of each, on every clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from speclib.worlds.process_batch import ProcessBatch
 
 PAIR = "embedded/llama-7b-70b"
 
-# The same tokens, from passes that cost what the trained sizes cost.
+# Undilated, the pair writes the same tokens in faster passes.
 TRAINED = speclib.load_pair(PAIR)
 TRAINED = TRAINED.model_copy(
     update={
@@ -33,7 +33,7 @@ SLOW = Latency(draft=Curve(((1, 0.002),)), target=Curve(((1, 0.01),), per_token=
 
 @pytest.fixture(scope="module")
 def alone():
-    """alone(method, number): what a prompt is answered when it is the only one."""
+    """alone(method, number) returns the result of decoding one prompt alone."""
     with speclib.open_world("virtual", speclib.load_pair(PAIR)) as world:
 
         def answer(method: str, number: int, **how):
@@ -65,7 +65,7 @@ def together(method: str, world: str, batch: int = 3, pair=PAIR, **how):
 @pytest.mark.parametrize("method", SETTINGS)
 @pytest.mark.parametrize("temperature, tokens", [(0.0, 80), (1.0, 24)])
 def test_each_prompt_is_answered_as_it_is_alone(alone, method, temperature, tokens):
-    """In the same rounds, with ends at different times, in seats that go on."""
+    """The rounds are equal too, though requests end at different times."""
     how = dict(max_new_tokens=tokens, temperature=temperature)
     batch = together(method, "virtual", **how)
     assert batch.seats == 3
@@ -90,7 +90,7 @@ def test_real_processes_serve_several_prompts_with_the_same_answers(alone, world
         }
 
 
-def test_an_open_world_serves_one_call_after_the_other(alone):
+def test_an_open_world_serves_several_calls_in_turn(alone):
     with ProcessBatch(TRAINED, 2) as world:
         how = dict(method="pearl", gamma=3, max_new_tokens=8, world=world)
         first = speclib.decode_batch(PROMPTS, **how)
@@ -101,8 +101,8 @@ def test_an_open_world_serves_one_call_after_the_other(alone):
     assert first.results[3].tokens == own.tokens
 
 
-def test_c_is_that_of_a_pass_for_all_seats():
-    """Of 10 ms and 1 ms a token: with three requests 13 ms, and the draft takes 2."""
+def test_c_is_the_cost_ratio_of_passes_for_all_seats():
+    """A pass takes 10 ms and 1 ms per request, here 13 ms, and the draft takes 2 ms."""
     how = dict(pair=PAIR, method="speculative", world="virtual", max_new_tokens=4)
     batch = speclib.decode_batch(PROMPTS[:3], latency=SLOW, **how)
     assert {result.trace.meta["gamma"] for result in batch.results} == {round(13 / 2)}
@@ -110,7 +110,7 @@ def test_c_is_that_of_a_pass_for_all_seats():
 
 @pytest.mark.parametrize("method", ["pearl", "duodecoding"])
 def test_in_bfloat16_passes_of_one_shape_write_what_plain_decoding_writes(method):
-    """Beside other requests in another order, too; plain decoding has three seats."""
+    """The order of requests does not matter; plain decoding has three seats too."""
     pair = speclib.load_pair(PAIR).with_fixed_rows(8, draft=4)
     how = dict(pair=pair, dtype="bfloat16", max_new_tokens=24, world="virtual")
     plain = speclib.decode_batch(PROMPTS, method="autoregressive", batch=3, **how)
@@ -124,7 +124,7 @@ def test_in_bfloat16_passes_of_one_shape_write_what_plain_decoding_writes(method
 
 @pytest.mark.parametrize("mistake", ["rows swapped", "padding seen"])
 def test_requests_that_are_mixed_are_noticed(alone, mistake, monkeypatch):
-    """A planted mistake: the answers above differ then."""
+    """With a planted mistake, the answers above differ."""
     right = SharedNetwork.logits
     right_mask = SharedNetwork._mask
 
@@ -161,27 +161,29 @@ def test_requests_that_are_mixed_are_noticed(alone, mistake, monkeypatch):
         (dict(pair="embedded/eagle"), "one place"),
     ],
 )
-def test_what_cannot_be_decoded_together_is_refused(wrong, message):
+def test_requests_that_cannot_be_decoded_together_are_refused(wrong, message):
     how = dict(prompts=PROMPTS, pair=PAIR, world="virtual", max_new_tokens=4) | wrong
     with pytest.raises(SpeclibError, match=message):
         speclib.decode_batch(how.pop("prompts"), **how)
 
 
-def test_seats_for_which_there_is_no_memory_are_refused_before_a_worker_starts():
-    """A token of the target takes 12 layers' keys and values of 768 channels in
-    float32, and of it a billion are asked for in each seat."""
+def test_seats_without_memory_are_refused_before_a_worker_starts():
+    """The target caches keys and values of 12 layers with 768 channels in float32.
+
+    A billion tokens per seat are requested.
+    """
     with pytest.raises(BadValue, match="caches of 64,000,000,000 tokens.*fewer"):
         ProcessBatch(speclib.load_pair(PAIR), 64, length=10**9)
 
 
-def test_a_worker_that_is_killed_is_named():
+def test_a_killed_worker_is_named():
     with ProcessBatch(speclib.load_pair(PAIR), 2) as steps:
         os.kill(steps.devices.processes["target"][0], signal.SIGKILL)
         with pytest.raises(DeviceLost, match="'target'.*exit code -9"):
             steps.settle(with_c=True)
 
 
-def test_what_fails_in_a_worker_says_why():
+def test_an_error_in_a_worker_is_explained():
     with ProcessBatch(speclib.load_pair(PAIR), 1) as steps:
 
         def serve(seat):

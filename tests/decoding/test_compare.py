@@ -1,4 +1,4 @@
-"""Several methods on one prompt, and how results print."""
+"""Several methods on one prompt, and the text of results."""
 
 import math
 import subprocess
@@ -15,7 +15,7 @@ from speclib.errors import BadValue
 ON_TOYS = {"prompt": "x", "pair": "toy", "world": "virtual", "max_new_tokens": 12}
 
 
-def test_real_methods_take_turns_with_plain_decoding_and_write_its_tokens():
+def test_real_methods_alternate_with_plain_decoding_and_write_its_tokens():
     plain, turns, pearl, tree = speclib.compare("pearl", "tree", gamma=3, **ON_TOYS)
     names = [each.trace.meta["method"] for each in (plain, turns, pearl, tree)]
     assert names == ["autoregressive", "speculative", "pearl", "tree"]
@@ -40,8 +40,8 @@ def test_a_result_prints_as_one_line_with_its_speed():
     assert "slower: 0.1" in picture
 
 
-def test_a_result_says_if_its_prompt_cost_what_the_method_gained():
-    """At 1.81 times the speed after the first commit it may still end later."""
+def test_a_result_states_if_its_prompt_cost_what_the_method_gained():
+    """A run 1.81 times as fast after the first commit may still end later."""
     _, fast = speclib.compare("speculative", c=5, alpha=1.0, gamma=5)
     own = fast.stats.seconds - fast.stats.ttft
     late = replace(fast, stats=replace(fast.stats, seconds=90 + own, ttft=90.0))
@@ -55,8 +55,8 @@ def test_a_result_says_if_its_prompt_cost_what_the_method_gained():
     assert "so without a speed" in repr(replace(fast, stats=at_once))
 
 
-def test_a_results_text_is_marked_where_the_target_wrote_it():
-    """A character of two tokens stays whole, and an end token has no text."""
+def test_in_a_results_text_the_targets_own_tokens_are_marked():
+    """A character of two tokens is not split, and an end token has no text."""
     result = speclib.decode("x", pair="toy", world="virtual", max_new_tokens=3)
     first, second, third = dict.fromkeys(result.tokens)
     pieces = {first: "\N{REPLACEMENT CHARACTER}", second: " <b>", third: "<|end|>"}
@@ -82,7 +82,7 @@ def test_a_race_prints_the_text_and_each_methods_speed(tmp_path):
     assert picture.read_text().startswith("<svg")
 
 
-# -- models to which wide passes cost more than they save ------------------------------
+# -- models for which wide passes cost more than they save -----------------------------
 def check(method: str, draft: str = "its/own.gguf", place: str = "core:1", **settings):
     pair = speclib.pair("some/model", draft, place={"target": [place]})
     requested_settings(method, "auto", settings).check_pair(pair)

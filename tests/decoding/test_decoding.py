@@ -1,4 +1,4 @@
-"""decode(): its arguments, and the errors for wrong ones."""
+"""The arguments of ``decode``, and the errors for wrong ones."""
 
 import pytest
 
@@ -28,8 +28,8 @@ def test_auto_gamma_is_the_rounded_cost_ratio_of_the_latency_file():
         ({"lookahead": 4, "servers": 3}, (4, 3)),
     ],
 )
-def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
-    """Timor et al., section 3.1, at PEARL's Table 10: ceil(49.34 / 9.20 / servers)."""
+def test_auto_chooses_a_lookahead_and_servers_that_keep_up(given, settled):
+    """Timor et al., section 3.1, and PEARL's Table 10: ceil(49.34 / 9.20 / servers)."""
     pair = speclib.load_pair("toy").model_copy(update={"latency": "pearl/llama2-7-70"})
     meta = speclib.decode(
         "x", pair=pair, world="virtual", method="dsi", **given
@@ -39,8 +39,10 @@ def test_auto_lookahead_and_servers_are_those_that_keep_up(given, settled):
 
 
 @pytest.mark.parametrize("lookahead, servers", [(5, 1), (3, 2), (2, 3), (1, 3)])
-def test_auto_takes_as_many_of_an_open_worlds_servers_as_keep_up(lookahead, servers):
-    """ceil(5 / lookahead), at most the three that exist."""
+def test_auto_uses_the_smallest_number_of_an_open_worlds_servers_that_keeps_up(
+    lookahead, servers
+):
+    """That number is ceil(5 / lookahead), but at most the three that exist."""
     pair = speclib.load_pair("toy")
     with speclib.open_world("virtual", pair, servers=3) as world:
         world.latency = speclib.Latency.ratio(5.0)
@@ -82,7 +84,7 @@ def test_too_few_targets_or_another_policy_are_refused_with_their_values():
     ],
     ids=str,
 )
-def test_settings_of_an_open_world_cannot_be_contradicted(other, says):
+def test_settings_that_contradict_an_open_world_are_refused(other, says):
     with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
         with pytest.raises(SpeclibError, match=says):
             speclib.decode("x", world=world, max_new_tokens=4, **other)
@@ -91,7 +93,7 @@ def test_settings_of_an_open_world_cannot_be_contradicted(other, says):
             assert result.trace.meta["pair"] == "toy"
 
 
-def test_two_different_pairs_of_one_name_are_told_apart():
+def test_two_different_pairs_with_one_name_are_told_apart():
     toy = speclib.load_pair("toy")
     other = toy.model_copy(
         update={"draft": toy.draft.model_copy(update={"alpha": 0.1})}
@@ -109,12 +111,12 @@ def test_two_different_pairs_of_one_name_are_told_apart():
     [{"alpha": 0.5}, {"doubt": 0.5}, {"fuzzy": 0.5}],
     ids=str,
 )
-def test_settings_of_a_draft_are_refused_for_a_method_without_one(method, idle):
+def test_a_drafts_settings_are_refused_for_a_method_without_a_draft(method, idle):
     (name,) = idle
     with pytest.raises(SpeclibError, match="no draft model: leave out alpha"):
         speclib.simulate(method, tokens=8, **idle)
     assert speclib.simulate(method, tokens=8).tokens
-    _, speculative, _ = speclib.compare(method, tokens=8, **idle)  # it is the others'
+    _, speculative, _ = speclib.compare(method, tokens=8, **idle)  # others use it
     assert speculative.trace.meta[name]
 
 
@@ -125,8 +127,8 @@ def test_eagle_refuses_a_draft_that_is_not_a_head():
         )
 
 
-def test_a_world_uses_the_durations_that_it_is_given():
-    """A target pass of 2 s, alone, writes a token: four tokens take 8 s."""
+def test_a_world_uses_the_given_durations():
+    """A target pass of 2 s writes one token, so four tokens take 8 s."""
     pair = speclib.load_pair("toy")
     durations = latency.Latency.ratio(4.0, 2.0)
     with speclib.open_world("virtual", pair, latency=durations) as world:

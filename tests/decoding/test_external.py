@@ -1,6 +1,6 @@
 """Peers run in a separate process.
 
-transformers decodes as we do, in as many passes, and fails aloud.
+transformers writes the same tokens in the same number of passes, and reports failures.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def virtual():
 
 @pytest.fixture(scope="module")
 def wanted(virtual):
-    """wanted(task): plain decoding's tokens for its first prompt."""
+    """wanted(task) returns plain decoding's tokens for the task's first prompt."""
 
     @cache
     def wanted(task: str) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ def counts(stats) -> dict:
 
 
 def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
-    """A peer's answer and our result, after checking that they agree."""
+    """Returns a peer's answer and our result, after checking that they agree."""
     answer = peer.decode(prompt, max_new_tokens=limit)
     result = speclib.decode(
         prompt, world=world, method=OURS[peer.name], max_new_tokens=limit, **ours
@@ -130,10 +130,10 @@ def compare(peer, world, ours: dict, prompt, limit: int) -> tuple:
     [FEW, pytest.param(TASKS, marks=pytest.mark.thorough)],
     ids=["two tasks", "five"],
 )
-def test_ours_and_theirs_give_the_same_tokens_in_the_same_passes(
+def test_our_methods_and_peers_write_the_same_tokens_in_the_same_passes(
     virtual, wanted, name, theirs, ours, tasks
 ):
-    """Down to the last count: in both, prefill is each model's first pass."""
+    """All counts are equal: prefill is each model's first pass in both."""
     with External(name, PAIR, **theirs) as peer:
         for task in tasks:
             answer, _ = compare(peer, virtual, ours, prompts.load(task)[0].input, 40)
@@ -155,7 +155,7 @@ def test_they_agree_up_to_the_end_token_and_at_every_limit(virtual, name):
 
 # -- place -----------------------------------------------------------------------------
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no pinning here")
-def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
+def test_a_single_thread_is_pinned_to_the_targets_core_but_several_are_not(plain):
     allowed = sorted(os.sched_getaffinity(0))
     assert EMBEDDED.place.target == ("core:1",)
     assert EMBEDDED.place.threads == 1
@@ -168,7 +168,7 @@ def test_one_thread_is_pinned_to_the_targets_core_and_more_are_free(plain):
 
 
 # -- failures --------------------------------------------------------------------------
-def test_a_killed_peer_is_named_and_the_next_request_has_a_new_one():
+def test_a_killed_peer_is_named_and_replaced_for_the_next_request():
     with External("transformers-plain", PAIR) as peer:
         wanted = peer.decode("def f", max_new_tokens=4).tokens
         (process,) = peer.processes
@@ -189,10 +189,10 @@ HUGE = {"model": "zoo/target", "like": "llama-2-70b"}  # 276 GB in float32
 
 
 def test_models_without_memory_are_refused_before_any_is_built(monkeypatch):
-    """A peer builds its models in its own process, and none is started."""
+    """A peer builds models in its own process, which must not be started."""
 
     def begin_a_process(*_):
-        pytest.fail("a process was begun")
+        pytest.fail("a process was started")
 
     monkeypatch.setattr(external, "Worker", begin_a_process)
     small = {"model": "zoo/draft-good"}

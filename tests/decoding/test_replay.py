@@ -1,4 +1,4 @@
-"""Replays: a trace's own decisions and durations, with nothing in between."""
+"""Replays repeat a trace's decisions and durations, without any time in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXACT = Latency(
 
 
 class Noisy(Latency):
-    """Random durations: no two operations alike."""
+    """Gives every operation a different, random duration."""
 
     def __init__(self, seed: int):
         super().__init__(**vars(Latency.ratio(3)))
@@ -46,7 +46,7 @@ def named(trace: Trace, case) -> Trace:
 @pytest.mark.parametrize(
     "sampler", [Sampler(), Sampler(1.0)], ids=["greedy", "sampled"]
 )
-def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
+def test_the_replay_of_a_virtual_trace_equals_the_trace(case, decode, sampler):
     for settings in case.at(1, 3, 6):
         for limit, eos in ((1, ()), (40, ()), (40, (5, 9))):
             _, trace = decode(
@@ -64,7 +64,7 @@ def test_the_replay_of_a_virtual_trace_is_that_trace(case, decode, sampler):
 
 
 def test_a_replay_keeps_the_choices_of_the_traces_coins():
-    """Its end tokens are larger than every token in the trace."""
+    """The end tokens' ids are larger than those of all tokens in the trace."""
     what = dict(method="ssd", backup="random", gamma=4, alpha=0.4, tokens=60)
     for seed in range(5):
         trace = speclib.simulate(seed=seed, **what).trace
@@ -75,8 +75,8 @@ def test_a_replay_keeps_the_choices_of_the_traces_coins():
 
 
 @pytest.mark.parametrize("name", ["pearl", "duodecoding"])
-def test_a_run_that_fills_its_context_is_replayed(decode, name):
-    """At the end, the run asks for drafts that do not fit and gets none."""
+def test_a_run_that_fills_its_context_can_be_replayed(decode, name):
+    """At the end, the run requests drafts that do not fit and gets none."""
     models = {"draft": Toy(1.0, context=16), "target": Toy(context=16)}
     output, trace = decode(METHODS[name], models, 15, latency=EXACT, gamma=5)
     draft_sizes = [len(e.tokens) for e in trace.operations if e.is_drafting]
@@ -91,7 +91,7 @@ def test_a_run_that_fills_its_context_is_replayed(decode, name):
     [range(3), pytest.param(range(3, 5), marks=pytest.mark.thorough)],
     ids=["three seeds", "two more"],
 )
-def test_the_makespan_is_replayed_for_any_durations(case, decode, seeds):
+def test_the_replays_makespan_is_right_for_any_durations(case, decode, seeds):
     for settings in case.at(1, 3, 6):
         for seed in seeds:
             models = {"draft": Random(3, seed), "target": Random(3, seed + 50)}
@@ -102,9 +102,9 @@ def test_the_makespan_is_replayed_for_any_durations(case, decode, seeds):
             assert [commit.tokens for commit in again.commits] == committed
 
 
-def test_with_a_latency_it_is_the_run_on_those_devices(case, decode):
+def test_with_a_latency_the_replay_equals_a_run_on_those_devices(case, decode):
     if about(case.name).goes_by_time:
-        pytest.skip("on other devices it asks for other things")
+        pytest.skip("on other devices it submits other operations")
     for settings in case.at(4):
         _, slow = decode(case.method, toys(), 30, latency=Noisy(1), **settings)
         _, direct = decode(case.method, toys(), 30, latency=EXACT, **settings)
@@ -121,15 +121,15 @@ def emulated():
         yield world
 
 
-def test_the_replay_of_an_emulated_trace_omits_only_orchestration(case, emulated):
+def test_the_replay_of_an_emulated_trace_omits_only_the_orchestration(case, emulated):
     if about(case.name).goes_by_time:
-        pytest.skip("without its orchestration it may ask for other things")
+        pytest.skip("without orchestration it may submit other operations")
     for settings in case.at(3):
         trace = speclib.decode(
             "x", method=case.name, world=emulated, max_new_tokens=16, **settings
         ).trace
         again = replay(trace)
-        ideal = replay(trace, latency=SWIFT)  # waits may be longer, never shorter
+        ideal = replay(trace, latency=SWIFT)  # real waits may be longer, never shorter
         assert ideal.makespan - 1e-6 <= again.makespan <= trace.makespan
         assert [e.id for e in again.commits] == [e.id for e in trace.commits]
         for device in trace.devices:
@@ -137,9 +137,9 @@ def test_the_replay_of_an_emulated_trace_omits_only_orchestration(case, emulated
         assert {e.clock for e in again.events} == {"virtual"}
 
 
-# -- methods that decide by time -------------------------------------------------------
+# -- methods whose decisions depend on time --------------------------------------------
 def racing(world, n: int):
-    """Drafts on both devices; the first to finish counts, the other is cancelled."""
+    """Drafts on both devices; uses the first to finish, and cancels the other."""
     while world.going:
         asked = [
             world.draft.propose(world.text, n),
@@ -166,7 +166,7 @@ def test_cancelled_operations_are_cancelled_again(cancel, n, monkeypatch):
     assert any(e.cancelled for e in trace.operations) == (cancel == "immediate")
 
 
-def test_an_operation_that_never_finished_is_not_waited_for(monkeypatch):
+def test_waiting_for_an_operation_that_never_finished_is_refused(monkeypatch):
     monkeypatch.setitem(METHODS, "racing", racing)
     world = Virtual(toys(), EXACT)
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=3)
@@ -192,7 +192,7 @@ def cancelling(world):
     world.commit((int(rows[0].argmax()),))
 
 
-def test_a_device_that_was_lost_before_it_could_stop_is_lost_again(monkeypatch):
+def test_a_device_lost_before_it_could_stop_is_lost_again(monkeypatch):
     monkeypatch.setitem(METHODS, "cancelling", cancelling)
     world = Virtual(toys(), EXACT, cancel="immediate")
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=20)
@@ -213,7 +213,7 @@ def test_a_device_that_was_lost_before_it_could_stop_is_lost_again(monkeypatch):
 
 @pytest.mark.parametrize("device", ["target-2", "draft"])
 @pytest.mark.parametrize("dies", [0.0, 0.3, 0.9])
-def test_a_device_that_was_lost_is_lost_at_the_same_moment(device, dies):
+def test_a_lost_device_is_lost_at_the_same_time(device, dies):
     what_if = speclib.simulate(
         "dsi", c=5, alpha=0.7, servers=3, lookahead=2, lost={device: dies}
     )
@@ -221,7 +221,7 @@ def test_a_device_that_was_lost_is_lost_at_the_same_moment(device, dies):
     assert replay(what_if.trace).events == what_if.trace.events
 
 
-# -- where it leaves the trace ---------------------------------------------------------
+# -- runs that do not match the trace --------------------------------------------------
 @pytest.fixture
 def pearl(decode) -> Trace:
     _, trace = decode(METHODS["pearl"], toys(), 20, gamma=3)
@@ -251,7 +251,7 @@ def pearl(decode) -> Trace:
     ],
     ids=str,
 )
-def test_a_run_that_is_not_the_traces_is_refused(pearl, change, says):
+def test_a_run_that_does_not_match_the_trace_is_refused(pearl, change, says):
     assert replay(pearl).makespan == pearl.makespan
     with pytest.raises(SpeclibError, match=says):
         replay(replace(pearl, meta=pearl.meta | change))
@@ -265,7 +265,7 @@ def test_an_incomplete_trace_is_refused_and_names_the_missing_key(pearl, key):
 
 
 @pytest.mark.parametrize("kind", ["propose", "score"])
-def test_a_trace_with_an_operation_altered_or_missing_is_refused(pearl, kind):
+def test_a_trace_with_an_altered_or_missing_operation_is_refused(pearl, kind):
     indices = []
     for index, event in enumerate(pearl.events):
         if event.op == kind and len(event.tokens) > 1:

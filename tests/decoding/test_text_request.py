@@ -1,4 +1,4 @@
-"""From a prompt to tokens: valid prompts, and errors for invalid ones."""
+"""Prompts become tokens, or errors if they are invalid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def use_template(monkeypatch, apply_chat_template) -> None:
     monkeypatch.setattr(OpenPair, "tokenizer", tokenizer)
 
 
-def test_a_chat_goes_through_the_template_with_the_assistants_turn_opened(monkeypatch):
+def test_a_chat_is_formatted_by_the_template_with_the_assistants_turn_opened(
+    monkeypatch,
+):
     heard = {}
 
     def apply(messages, **options):
@@ -42,7 +44,9 @@ def test_a_chat_goes_through_the_template_with_the_assistants_turn_opened(monkey
 @pytest.mark.parametrize(
     "error", [ValueError("roles must alternate"), TypeError("x"), KeyError("content")]
 )
-def test_a_template_that_raises_is_one_line_that_names_the_pair(monkeypatch, error):
+def test_the_error_for_a_template_that_raises_is_one_line_that_names_the_pair(
+    monkeypatch, error
+):
     def refuse(messages, **options):
         raise error
 
@@ -53,14 +57,14 @@ def test_a_template_that_raises_is_one_line_that_names_the_pair(monkeypatch, err
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_chat_is_as_empty_as_an_empty_text(monkeypatch):
+def test_an_empty_chat_is_refused_like_an_empty_text(monkeypatch):
     use_template(monkeypatch, lambda messages, **options: [1])
     for prompt in ([], "", ()):
         with pytest.raises(BadValue, match="is empty: give at least one token"):
             encode(prompt, TOYS, 5)
 
 
-def test_a_prompt_leaves_context_for_the_new_tokens():
+def test_a_prompt_must_leave_context_for_the_new_tokens():
     context = TOYS.context
     assert encode("x", TOYS, context - 1) == (0,)
     with pytest.raises(BadValue, match=f"exceeds the {context} tokens that pair 'toy'"):

@@ -1,6 +1,6 @@
 """What-ifs of DSI and DuoDecoding.
 
-Counts follow the formulas, the text is always the same, and deaths cost time.
+Counts follow the formulas, the text never changes, and lost devices cost time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def settings(result) -> dict:
         ({"latency": Latency.ratio(49), "servers": 49}, 49, 1),
     ],
 )
-def test_omitted_counts_are_the_smallest_that_keep_up(given, servers, lookahead):
-    """ceil(t_target / (lookahead * t_draft)) at c = 5; at most seven, section 5."""
+def test_omitted_settings_are_the_smallest_that_keep_up(given, servers, lookahead):
+    """The formula is ceil(t_target / (lookahead * t_draft)), at most 7 (section 5)."""
     made = simulate("dsi", **{"c": 5, "tokens": 8, **given})
     assert settings(made) == {"servers": servers, "lookahead": lookahead}
     targets = [name for name in made.trace.devices if name.startswith("target")]
@@ -40,7 +40,7 @@ def test_omitted_counts_are_the_smallest_that_keep_up(given, servers, lookahead)
     assert targets == expected
 
 
-def test_every_setting_writes_the_same_words_and_uncancelled_stale_work_costs_time():
+def test_every_setting_writes_the_same_text_and_uncancelled_stale_work_costs_time():
     plain = simulate("autoregressive", alpha=0.6)
     seconds = {}
     for cancel in ("immediate", "after-op"):
@@ -55,7 +55,7 @@ def test_every_setting_writes_the_same_words_and_uncancelled_stale_work_costs_ti
     assert seconds["immediate", 4] < seconds["after-op", 4]
 
 
-def test_compare_hands_each_setting_to_the_methods_that_have_it():
+def test_compare_passes_each_setting_to_the_methods_that_have_it():
     asked = {"gamma": 3, "lookahead": 2, "servers": 4, "without": "pre-verify"}
     plain, speculative, dsi = compare("dsi", tokens=8, **asked)
     assert settings(plain) == {}
@@ -70,7 +70,7 @@ def test_compare_hands_each_setting_to_the_methods_that_have_it():
         compare("pearl", gamma=0)
 
 
-def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
+def test_compare_passes_duodecoding_its_sequences_and_its_first_budget():
     asked = {"gamma": 6, "c": 6, "alpha": 0.7, "doubt": 0.6}
     results = compare("duodecoding", k=3, first=6, tokens=12, **asked)
     assert [result.trace.meta.get("k") for result in results] == [None, None, 3]
@@ -83,29 +83,29 @@ def test_compare_hands_duodecoding_its_sequences_and_its_first_budget():
     assert counts <= {1, 2, 3, 6}
 
 
-def test_a_certain_draft_never_splits_its_budget_and_doubt_keeps_the_acceptance_rate():
+def test_a_certain_draft_never_splits_its_budget_and_doubt_does_not_change_the_rate():
     what = {"alpha": 0.7, "tokens": 2000}
     sure = simulate("duodecoding", gamma=6, c=6, doubt=0.0, **what)
     unsure = simulate("duodecoding", gamma=6, c=6, doubt=0.6, **what)
     plainly_unsure = simulate("speculative", gamma=1, doubt=0.6, **what)
 
     assert splits(sure) == 0 < splits(unsure)
-    for run in (plainly_unsure, sure):  # 0.05 is 4 deviations of 1,200 drafts
+    for run in (plainly_unsure, sure):  # 0.05 is 4 standard errors for 1,200 drafts
         assert run.stats.acceptance_rate == pytest.approx(0.7, abs=0.05)
 
 
 def splits(result) -> int:
-    """How many times the budget was split among several sequences."""
+    """Counts how often the budget was split among several sequences."""
     return sum(count > 1 for count in sequence_counts(result))
 
 
 def sequence_counts(result) -> list[int]:
-    """How many sequences each drafting wrote."""
+    """Returns the number of sequences in each drafting."""
     draftings = [event for event in result.trace.operations if event.is_drafting]
     return [len(drafting.sequences) for drafting in draftings]
 
 
-def test_a_target_that_dies_costs_time_but_no_token():
+def test_a_lost_target_costs_time_but_no_token():
     healthy = simulate("dsi", c=5, alpha=0.9, servers=3, lookahead=2)
     dying = simulate(
         "dsi", c=5, alpha=0.9, servers=3, lookahead=2, lost={"target-2": 0.3}
@@ -119,8 +119,8 @@ def test_a_target_that_dies_costs_time_but_no_token():
     assert later_devices == {"draft", "target", "target-3"}
 
 
-def test_a_device_that_dies_while_idle_is_missed_at_its_next_operation():
-    """Four drafts of 0.02 s each give the second target its first work, at 0.08 s."""
+def test_the_loss_of_an_idle_device_is_noticed_at_its_next_operation():
+    """Four drafts of 0.02 s each give the second target its first work at 0.08 s."""
     dying = simulate("dsi", c=5, servers=2, lookahead=4, lost={"target-2": 0.05})
     (asked,) = [e for e in dying.trace.operations if e.device == "target-2"]
     assert asked.lost
@@ -130,7 +130,7 @@ def test_a_device_that_dies_while_idle_is_missed_at_its_next_operation():
     assert ends == sorted(ends)
 
 
-def test_without_a_drafter_it_is_plain_decoding_without_a_target_it_ends():
+def test_without_a_drafter_it_is_plain_decoding_and_without_a_target_it_ends():
     plain = simulate("autoregressive")
     alone = simulate("dsi", servers=2, lost={"draft": 0.0})
     assert alone.stats.seconds == pytest.approx(plain.stats.seconds)
