@@ -1,4 +1,4 @@
-"""`python -m speclab doctor`: what it says is so."""
+"""What `python -m speclab doctor` reports is true."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def doctor(*options: str, **environment: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="module")
 def findings() -> dict:
-    """What it says of this machine, to programs."""
+    """The JSON report about this machine."""
     return json.loads(report.as_json(report.examine_machine()))
 
 
@@ -49,7 +49,7 @@ SHOWN_PAIRS = ("llama-68m-7b", "phi3-4b-14b")
 
 @pytest.fixture
 def home_of_two_pairs(tmp_path) -> Path:
-    """A home with this checkout's data, but of the papers' pairs only two."""
+    """A home with this checkout's data, but only two of the papers' pairs."""
     all_pairs = ROOT / "data" / "pairs"
     pairs = tmp_path / "data" / "pairs"
     (pairs / "hub").mkdir(parents=True)
@@ -63,7 +63,7 @@ def home_of_two_pairs(tmp_path) -> Path:
 
 
 def link_all(folder: Path, into: Path, *, but: str) -> None:
-    """Has ``into`` show what is in a folder, except one entry."""
+    """Links everything in a folder except one entry into another folder."""
     for path in folder.iterdir():
         if path.name != but:
             (into / path.name).symlink_to(path)
@@ -75,7 +75,7 @@ def check_of(findings: dict, name: str) -> dict:
 
 
 @pytest.mark.slow
-def test_versions_are_those_installed_and_compared_with_the_pins(findings):
+def test_installed_versions_are_reported_and_compared_with_the_pins(findings):
     lock = (ROOT / "requirements.lock").read_text()
     pins = dict(re.findall(r"^(\S+)==(\S+)$", lock, re.M))
 
@@ -101,7 +101,7 @@ def test_the_machine_is_this_one(findings):
 
 
 @pytest.mark.slow
-def test_every_pair_of_the_papers_is_there_with_its_sizes(findings):
+def test_every_pair_of_the_papers_is_listed_with_its_sizes(findings):
     pairs = {pair["name"]: pair for pair in findings["pairs"]}
     assert set(pairs) == {f"hub/{name}" for name in names_under(DATA / "pairs" / "hub")}
     papers = {pair["paper"] for pair in pairs.values()}
@@ -112,7 +112,7 @@ def test_every_pair_of_the_papers_is_there_with_its_sizes(findings):
     for part in llama["parts"]:
         weights[part["device"]] = weights.get(part["device"], 0) + part["weights"]
     assert weights == {"draft": 2 * 6_738_415_616, "target": 2 * 68_976_648_192}
-    assert llama["gpus"] == 4  # PEARL, Appendix C.3: one and three
+    assert llama["gpus"] == 4  # PEARL, Appendix C.3: one plus three
     assert llama["without_weights"] == "shape/llama-7b-70b"
     assert pairs["hub/phi3-4b-14b"]["without_weights"] == ""
 
@@ -124,7 +124,7 @@ def test_what_is_missing_is_named(findings):
     if torch.cuda.device_count() == 0:
         assert "8 GPUs, of which 0 are here" in missing
     assert "weights of meta-llama/Meta-Llama-3-70B-Instruct, which is gated" in missing
-    assert "a way to the hub" in missing  # tests are offline
+    assert "a way to the hub" in missing  # tests run offline
     assert "HF_HUB_OFFLINE is set" in check_of(findings, "hub of models")["found"]
 
 
@@ -133,7 +133,7 @@ def weights_of_the_zoo(folder, names):
 
 
 @pytest.mark.slow
-def test_without_the_embedded_models_it_fails_and_shows_why_and_each_pair(
+def test_without_the_embedded_models_it_fails_with_the_reason_and_lists_each_pair(
     home_of_two_pairs,
 ):
     models = home_of_two_pairs / "data" / "models"
@@ -151,7 +151,7 @@ def test_without_the_embedded_models_it_fails_and_shows_why_and_each_pair(
     assert "assumed" in done.stdout
 
 
-def test_without_torch_it_says_so_and_looks_at_the_rest():
+def test_without_torch_it_says_so_and_checks_the_rest():
     code = """
         import sys
         sys.modules["torch"] = None

@@ -1,4 +1,4 @@
-"""Letters and boxes stand out, in colour, and what a box means does not need colour."""
+"""Letters and boxes have enough contrast, and boxes' meanings do not need colour."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ PICTURES = {
 }
 
 
-def test_the_measure_is_that_of_the_standard():
-    """WCAG's own examples: black on white, and the lightest grey that passes."""
+def test_the_contrast_ratio_is_the_standards():
+    """WCAG's examples are black on white and the lightest grey that passes."""
     assert contrast("#000", "#fff") == pytest.approx(21)
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
     assert contrast("#777777", "#ffffff") < LETTERS
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_letters_stand_out_from_what_is_behind_them(name):
+def test_letters_have_enough_contrast_with_their_background(name):
     texts = texts_of(PICTURES[name]().picture())
     assert len(texts) > 5
     for text in texts:
@@ -65,13 +65,13 @@ def test_letters_stand_out_from_what_is_behind_them(name):
 
 
 @pytest.mark.parametrize("kind", KIND_COLOURS)
-def test_a_box_stands_out_from_the_card_by_its_fill_or_its_outline(kind):
+def test_a_boxs_fill_or_outline_has_enough_contrast_with_the_card(kind):
     colours = [KIND_COLOURS[kind], OUTLINES.get(kind, KIND_COLOURS[kind])]
     assert max(contrast(colour, "#fff") for colour in colours) >= SHAPES
 
 
-def test_what_became_of_a_draft_is_told_without_colour():
-    """Accepted is plain, rejected and discarded are striped, in two directions."""
+def test_a_drafts_outcome_is_visible_without_colour():
+    """Accepted drafts are plain; rejected and discarded ones have different stripes."""
     patterns = hatch_patterns("x")
     assert 'id="x-accepted"' not in patterns
     turned = {}

@@ -1,4 +1,4 @@
-"""What a player tells of a run: the text so far at each commit, and a sentence."""
+"""The player shows the text so far at each commit, with a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from speclib.drawing.timeline.sayings import story_of
 from speclib.trace.events import Trace
 
 
-def test_every_commit_is_a_moment_and_the_last_one_has_the_whole_text():
+def test_every_commit_is_a_moment_and_the_last_has_the_whole_text():
     for item in compare(tokens=20, alpha=0.7):
         moments = story_of(timeline_run(item))
         ends = [event.end for event in item.trace.commits]
@@ -24,8 +24,8 @@ def test_every_commit_is_a_moment_and_the_last_one_has_the_whole_text():
             assert after.text.startswith(before.text)
 
 
-def test_a_sentence_says_how_many_drafts_passed_and_what_was_corrected():
-    """By hand, from the trace: SD marks the drafts of a round in that round."""
+def test_a_sentence_states_how_many_drafts_passed_and_what_was_corrected():
+    """The expected counts come from the trace, where each round's drafts are marked."""
     item = simulate("speculative", gamma=3, alpha=0.6, tokens=24)
     moments = story_of(timeline_run(item))
     blocks = [event for event in item.trace.operations if event.is_drafting]
@@ -41,13 +41,13 @@ def test_a_sentence_says_how_many_drafts_passed_and_what_was_corrected():
     assert len(seen) == 2
 
 
-def test_plain_decoding_has_no_drafts_to_tell_of():
+def test_plain_decodings_sentences_mention_no_drafts():
     (first, *_) = story_of(timeline_run(simulate("autoregressive", tokens=4)))
     assert first.sentence == "Plain decoding, round 1: the target model wrote “A”"
 
 
-def test_a_round_that_commits_nothing_says_so():
-    """DuoDecoding and DSI end rounds in which nothing is certain yet."""
+def test_a_round_that_commits_nothing_is_described():
+    """DuoDecoding and DSI have rounds in which nothing is certain yet."""
     events = [
         event_of(0, 1, "target", "score", 0, 0, (1,), (), "virtual"),
         event_of(1, 0, "controller", "commit", 1, 0, (), (), "virtual"),
@@ -57,7 +57,7 @@ def test_a_round_that_commits_nothing_says_so():
     assert moment.text == ""
 
 
-def test_the_player_gets_shares_of_the_axis_that_the_picture_has():
+def test_the_players_times_are_shares_of_the_pictures_axis():
     runs = toy_runs()
     stories = timeline(*runs).story["runs"]
     longest = max(item.trace.makespan for item in runs)
@@ -68,14 +68,14 @@ def test_the_player_gets_shares_of_the_axis_that_the_picture_has():
     assert half[0]["moments"][0][0] == 2 * stories[0]["moments"][0][0]
 
 
-def test_the_player_follows_when_other_results_are_shown():
+def test_the_player_is_updated_when_other_results_are_shown():
     view = timeline(toy_run("autoregressive"))
     before = view.story
     view.update(toy_run("pearl", gamma=3))
     assert view.story != before
 
 
-def test_a_saved_page_has_the_player_and_nothing_ends_its_script(tmp_path):
+def test_a_saved_page_has_the_player_and_no_text_ends_its_script(tmp_path):
     result = simulate("pearl", text="</script> <b> & so on", tokens=12)
     page = timeline(result).save(tmp_path / "a.html").read_text()
     assert page.count("</script>") == 1

@@ -1,4 +1,4 @@
-"""Text in pictures gets enough room, and is written on one line."""
+"""Text in pictures has enough room, and is written on one line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from speclib.drawing.text_in_pictures import (
 )
 
 README = Path(__file__).parents[2] / "README.md"
-# Letters by their width in Helvetica, in thousandths of the font size: Adobe's metrics,
-# which Arial and Liberation Sans have too.
+# Letters by their width in Helvetica, in thousandths of the font size. These are
+# Adobe's metrics, which Arial and Liberation Sans share.
 HELVETICA = {
     191: "'",
     222: "ijl",
@@ -42,7 +42,7 @@ HELVETICA = {
 
 
 def width_in_helvetica(text: str, size: float) -> float:
-    """Pixels."""
+    """Returns the width in pixels."""
     width_of = {}
     for width, letters in HELVETICA.items():
         for letter in letters:
@@ -51,7 +51,7 @@ def width_in_helvetica(text: str, size: float) -> float:
 
 
 @pytest.mark.parametrize("size", [12, 14, 17])
-def test_every_word_has_room_in_a_browser_that_takes_helvetica_or_arial(size):
+def test_every_word_has_room_in_a_browser_with_helvetica_or_arial(size):
     words = [word for word in README.read_text().split() if word.isascii()]
     assert len(words) > 500
     for word in words:
@@ -59,17 +59,17 @@ def test_every_word_has_room_in_a_browser_that_takes_helvetica_or_arial(size):
 
 
 def test_room_is_not_wasted():
-    """A fifth more than Helvetica needs would leave out text that fits."""
+    """A fifth more than Helvetica needs would omit text that fits."""
     text = " ".join(re.findall(r"[ -~]+", README.read_text()))
     assert text_width(text) < 1.2 * width_in_helvetica(text, 14)
 
 
-def test_letters_that_the_font_lacks_have_room_and_accents_take_none():
+def test_letters_missing_in_the_font_have_room_and_accents_need_none():
     assert text_width("数") >= 14
     assert text_width("e\u0301") == text_width("e")
 
 
-def test_the_end_of_a_text_is_what_fits_and_dots_say_that_something_is_missing():
+def test_a_text_that_is_too_long_is_cut_at_its_start_and_marked_with_dots():
     parts = [TextPart("draft", "a long beginning"), TextPart("target", " end")]
     everything = text_width("a long beginning end")
     assert end_that_fits(parts, everything + 1) == parts
@@ -78,7 +78,7 @@ def test_the_end_of_a_text_is_what_fits_and_dots_say_that_something_is_missing()
     assert end_that_fits(parts, text_width("…") - 1) == []
 
 
-def test_a_token_is_one_line_that_shows_its_blanks_and_no_control_characters():
+def test_a_token_is_one_line_with_visible_blanks_and_no_control_characters():
     assert one_line("a\n\tb") == "a\\n\\tb"
     assert one_line("  ") == "\u00a0\u00a0"
     assert one_line("\x00") == "\ufffd"

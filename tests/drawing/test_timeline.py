@@ -1,5 +1,4 @@
-"""Claims about what a reader of a timeline sees, judged from the finished SVG, PNG and
-text."""
+"""What a reader of a timeline sees, tested with the finished SVG, PNG and text."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from speclib.drawing.timeline.run import timeline_run
 from speclib.methods import METHODS, about
 from speclib.trace.events import Event, Trace
 
-GREEN = "#009E73"  # Okabe and Ito's
+GREEN = "#009E73"  # from Okabe and Ito
 VERMILLION = "#D55E00"
 BLUE = "#0072B2"
-GREEN_INK = "#00795a"  # of text that the draft wrote
+GREEN_INK = "#00795a"  # for text that the draft wrote
 ROUNDING = 0.011  # pixels; coordinates have two decimals
-WHITE = 1.52  # pixels between neighbours, at most
+WHITE = 1.52  # at most so many pixels between neighbours
 
 
 class LaneSeen(NamedTuple):
@@ -40,7 +39,7 @@ class LaneSeen(NamedTuple):
 
 
 def lanes(svg: str) -> list[LaneSeen]:
-    """Every lane, top to bottom."""
+    """Returns every lane, from top to bottom."""
     seen = []
     for group in elements(svg, "g", "lane"):
         bars = rectangles(ET.tostring(group, encoding="unicode"))
@@ -49,12 +48,12 @@ def lanes(svg: str) -> list[LaneSeen]:
 
 
 def outcomes(trace: Trace) -> list[str]:
-    """What became of every drafted token."""
+    """Returns the outcome of every drafted token."""
     return [outcome for event in trace.operations for outcome in event.outcome]
 
 
 # -- lanes -----------------------------------------------------------------------------
-def test_bars_of_a_lane_follow_each_other_and_do_not_overlap():
+def test_bars_in_a_lane_are_in_order_and_do_not_overlap():
     for _, bars in lanes(timeline(*toy_runs()).picture()):
         for bar, following in zip(bars, bars[1:], strict=False):
             assert following.x >= bar.right - ROUNDING
@@ -86,7 +85,7 @@ def test_colours_differ_by_outcome():
     assert len(set(fills.values())) == len(fills)
 
 
-def test_busy_and_idle_fill_the_lane_up_to_the_end_of_the_run():
+def test_busy_and_idle_bars_fill_the_lane_up_to_the_end_of_the_run():
     for item in toy_runs():
         for _, bars in lanes(timeline(item).picture()):
             assert bars[0].x == 0
@@ -107,9 +106,9 @@ def test_one_axis_makes_lengths_comparable():
 
 
 # -- text ------------------------------------------------------------------------------
-def test_the_growing_text_is_what_was_committed_green_where_the_draft_wrote_it():
+def test_the_growing_text_is_the_committed_one_with_drafted_words_in_green():
     item = toy_run("pearl", gamma=3)
-    wide = timeline(item, width=9000)  # so that nothing is left out
+    wide = timeline(item, width=9000)  # wide enough to omit nothing
     row, *_ = elements(wide.picture(), "g", "row")
     spans = [span for text in row for span in text]
 
@@ -119,14 +118,13 @@ def test_the_growing_text_is_what_was_committed_green_where_the_draft_wrote_it()
     clean = committed.replace("\n", "\\n").replace("\x00", "\ufffd")
     assert "".join(span.text for span in spans).replace("\u00a0", " ") == clean
 
-    # Of the accepted tokens only those beyond the limit are not committed: fewer than
-    # gamma.
+    # Only accepted tokens beyond the limit, fewer than gamma, are not committed.
     written_by_draft = sum(span.get("fill") == GREEN_INK for span in spans)
     accepted = outcomes(item.trace).count("accepted")
     assert accepted - 3 < written_by_draft <= accepted
 
 
-def test_same_trace_same_bytes_and_no_machine_in_the_text():
+def test_the_same_trace_gives_the_same_bytes_and_no_machine_is_named():
     first, again = timeline(*toy_runs()), timeline(*toy_runs())
     assert first.picture() == again.picture()
     assert first.text() == again.text()
@@ -135,7 +133,7 @@ def test_same_trace_same_bytes_and_no_machine_in_the_text():
     assert re.search(r"waits: draft \d+ %, target \d+ %", first.text())
 
 
-def test_summary_counts_what_a_hand_made_trace_holds():
+def test_the_summary_counts_the_contents_of_a_hand_made_trace():
     events = [
         proposal(0, 2, (1, 2), ("accepted", "discarded"), id=0),
         score(2, 3, "target", (3, 1, 2), id=1, last=2),
@@ -150,7 +148,7 @@ def test_summary_counts_what_a_hand_made_trace_holds():
     ]
 
 
-def test_kinds_of_number_are_named_and_never_compared():
+def test_different_kinds_of_number_are_named_and_never_compared():
     measured = toy_run("pearl", gamma=3)
     measured.trace.meta["clock"] = "measured"
     picture = timeline(toy_run("autoregressive"), measured).picture()
@@ -159,8 +157,8 @@ def test_kinds_of_number_are_named_and_never_compared():
     assert "× plain" in timeline(*toy_runs()).picture()
 
 
-def test_the_speed_beside_a_panel_is_that_of_its_bars():
-    """Tokens over the seconds until the text is complete, and their ratio."""
+def test_the_speed_next_to_a_panel_matches_its_bars():
+    """It is tokens over the seconds until the text is complete, and the speed-up."""
     runs = toy_runs()
     picture = timeline(*runs).picture()
     plain_ends = runs[0].trace.commits[-1].end
@@ -172,7 +170,7 @@ def test_the_speed_beside_a_panel_is_that_of_its_bars():
             assert f"{plain_ends / ends:.2f}× plain" in picture
 
 
-def test_the_thick_line_stands_where_the_text_is_complete():
+def test_the_thick_line_is_where_the_text_is_complete():
     plain, _, pearl = toy_runs()
     picture = timeline(plain, pearl).picture()
     ends = [float(e.get("x1")) for e in elements(picture, "line", "end")]
@@ -180,7 +178,7 @@ def test_the_thick_line_stands_where_the_text_is_complete():
     assert ends[1] / ends[0] == pytest.approx(shares[1] / shares[0], abs=0.001)
 
 
-# -- what becomes of a picture ---------------------------------------------------------
+# -- display and files -----------------------------------------------------------------
 def test_a_bundle_has_the_widget_a_png_and_text():
     data, meta = timeline(*toy_runs())._repr_mimebundle_()
     image = base64.b64decode(data["image/png"])
@@ -192,7 +190,7 @@ def test_a_bundle_has_the_widget_a_png_and_text():
     assert "application/vnd.jupyter.widget-view+json" in data
 
 
-def test_saves_three_formats_and_html_loads_nothing(tmp_path):
+def test_a_picture_is_saved_in_three_formats_and_the_page_loads_nothing(tmp_path):
     view = timeline(*toy_runs(), labels=["plain", "</script>", "<PEARL>"])
     for ending in ("svg", "png", "html"):
         assert view.save(tmp_path / f"a.{ending}").stat().st_size > 1000
@@ -212,14 +210,14 @@ def dsi(servers: int, **settings: object) -> SimpleNamespace:
     return simulate("dsi", servers=servers, lookahead=1, cancel="immediate", **settings)
 
 
-def test_every_server_has_a_lane_and_a_name_that_fits_beside_it():
+def test_every_server_has_a_lane_and_a_name_that_fits_next_to_it():
     made = dsi(7, c=7, alpha=1.0)
     devices = [lane.device for lane in lanes(timeline(made).picture())]
     assert devices == ["draft", "target", *(f"target-{i}" for i in range(2, 8))]
     assert max(map(text_width, devices)) <= GUTTER - NAME_GAP
 
 
-def test_a_lost_servers_lane_says_so_from_then_on():
+def test_a_lost_servers_lane_shows_the_loss_from_then_on():
     made = dsi(2, c=5, alpha=0.8, lost={"target-2": 0.3})
     bars = dict(lanes(timeline(made).picture()))
     last = bars["target-2"][-1]
@@ -229,9 +227,9 @@ def test_a_lost_servers_lane_says_so_from_then_on():
     assert "lost" not in [bar.kind for bar in bars["target"]]
 
 
-# -- traces made by hand ---------------------------------------------------------------
+# -- hand-made traces ------------------------------------------------------------------
 def proposal(ts, dur, tokens, outcome, id, round=0, kept=0) -> Event:
-    """The draft's; it was fed as many tokens as it drafted."""
+    """Returns a proposal of the draft, which was fed as many tokens as it drafted."""
     fed = len(tokens)
     return event_of(
         ts, dur, "draft", "propose", id, round, tokens, outcome, "virtual", kept, fed
@@ -239,7 +237,7 @@ def proposal(ts, dur, tokens, outcome, id, round=0, kept=0) -> Event:
 
 
 def score(ts, dur, device, tokens, id, round=0, kept=0, last=0) -> Event:
-    """A target pass that tests the ``last`` of its tokens."""
+    """Returns a target pass that tests the ``last`` of its tokens."""
     fed = len(tokens)
     return event_of(
         ts, dur, device, "score", id, round, tokens, (), "virtual", kept, fed, last
@@ -250,8 +248,8 @@ def commit(ts, tokens, id, round=0) -> Event:
     return event_of(ts, 0, "controller", "commit", id, round, tokens, (), "virtual")
 
 
-def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
-    """The prompt is 0. The second server tests the 6 after a 7 that was an 8."""
+def test_a_pass_over_a_rejected_text_is_not_shown_as_used():
+    """The prompt is 0. The second server tests the 6 after a 7, which should be 8."""
     events = [
         proposal(0, 0.2, (7, 6), ("rejected", "discarded"), id=0),
         score(0, 1, "target", (0,), id=1),
@@ -272,7 +270,7 @@ def test_a_pass_on_a_text_that_was_not_to_be_is_not_shown_as_used():
     }
 
 
-def test_who_wrote_a_word_is_right_also_where_the_first_proposal_came_to_nothing():
+def test_a_words_writer_is_right_even_if_the_first_proposal_is_empty():
     events = [
         proposal(0, 0.1, (), (), id=0),
         score(0, 1, "target", (0,), id=1),
@@ -291,12 +289,12 @@ WITH_A_DRAFT_MODEL_ALONE = ("speculative", "pearl", "ssd", "dsi", "duodecoding",
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "eagle"])
-def test_an_accepted_draft_stands_in_the_text_where_its_event_says(method):
-    """A toy has no head, which EAGLE drafts with."""
+def test_an_accepted_draft_is_in_the_text_at_its_events_position(method):
+    """EAGLE is excluded, because a toy has no head."""
     of_its_draft = {"alpha": 0.7, "doubt": 0.8} if about(method).uses_draft else {}
     for seed in range(3):
         run = simulate(method, tokens=24, seed=seed, **of_its_draft)
-        text = (0, *run.tokens)  # behind the prompt's one token
+        text = (0, *run.tokens)  # after the prompt's only token
         accepted = []
         for event in run.trace.operations:
             if not event.is_drafting:
@@ -306,15 +304,15 @@ def test_an_accepted_draft_stands_in_the_text_where_its_event_says(method):
                 if outcome == "accepted":
                     assert text[position] == token
                     accepted.append(position)
-        if accepted:  # others than the draft model may have drafted, or all of it
+        if accepted:  # not only the draft model drafts
             assert len(set(accepted)) <= run.stats.accepted
         if method in WITH_A_DRAFT_MODEL_ALONE:
             assert len(set(accepted)) == run.stats.accepted
 
 
-# -- the width that a page has ---------------------------------------------------------
+# -- the width of the page -------------------------------------------------------------
 def letter_sizes(svg: str) -> set[float]:
-    """The sizes of all letters, in pixels of the page."""
+    """Returns the sizes of all letters, in pixels of the page."""
     root = ET.fromstring(svg)
     sizes = {float(root.get("font-size"))}
     for element in root.iter():
@@ -324,7 +322,7 @@ def letter_sizes(svg: str) -> set[float]:
 
 
 @pytest.mark.parametrize("width", [860, 1400])
-def test_the_picture_is_laid_out_for_the_width_that_the_page_has(width):
+def test_the_picture_is_laid_out_for_the_width_of_the_page(width):
     view = timeline(*toy_runs())
     still = view.picture()
     view.page_width = width
@@ -333,7 +331,7 @@ def test_the_picture_is_laid_out_for_the_width_that_the_page_has(width):
     assert min(letter_sizes(view.svg)) >= 14
     assert view.picture() == still
 
-    view.page_width = 500  # the page shrinks a picture that is too wide for it
+    view.page_width = 500  # the page shrinks wider pictures
     assert float(ET.fromstring(view.svg).get("width")) == 860
 
 
@@ -344,7 +342,7 @@ def test_captions_and_legend_end_within_the_picture(width):
     assert len(texts) > 20
     for element in texts:
         x, words = float(element.get("x")), "".join(element.itertext())
-        # text_width allows for other fonts; in our own it is at most so long.
+        # text_width allows for other fonts, so in our font this is the maximum.
         length = text_width(words, float(element.get("font-size", 14))) / 1.12
         if element.get("text-anchor") == "end":
             x -= length
@@ -352,8 +350,8 @@ def test_captions_and_legend_end_within_the_picture(width):
         assert x + length < width, words
 
 
-def test_labels_are_shown_in_a_lane_only_where_most_of_them_fit():
-    """Words in a few wide bars of many narrow ones would be stray."""
+def test_a_lane_has_labels_only_if_most_of_them_fit():
+    """Words in only a few wide bars among narrow ones would look stray."""
     for width in (900, 2000, 6000):
         svg = timeline(*toy_runs(), width=width).picture()
         for group in elements(svg, "g", "lane"):
@@ -365,7 +363,7 @@ def test_labels_are_shown_in_a_lane_only_where_most_of_them_fit():
                 assert 2 * len(labels) >= len(drafted)
 
 
-# Below the sliders: width and height as a page counts them, and the browser's zoom.
+# The area below the sliders: its width and height in CSS pixels, and the zoom.
 SCREENS = {"150 % on 1280 x 720": (833, 330, 1.5), "1280 x 720": (1260, 570, 1.0)}
 
 
@@ -374,7 +372,7 @@ SCREENS = {"150 % on 1280 x 720": (833, 330, 1.5), "1280 x 720": (1260, 570, 1.0
 def test_on_a_projector_all_runs_fit_on_the_screen_below_the_sliders(
     method, width, height, zoom
 ):
-    """The page stretches the picture to the width or the height of the screen."""
+    """The page scales the picture to the width or the height of the screen."""
     view = timeline(*compare(method, c=5.0, tokens=24))
     view.page_width = width
     view.is_large = True

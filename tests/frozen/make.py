@@ -1,7 +1,7 @@
-"""The values that no rebuilding may change, as speclib's public entries give them.
+"""Computes, by speclib's public functions, the values that no refactoring may change.
 
 `python tests/frozen/make.py` writes them to values.json. Run it only after a change
-that is meant to change them, and give the reason with the new values.
+that is meant to change them, and commit the new values with the reason.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from speclib.worlds.enumerator import outcomes
 
 FILE = Path(__file__).parent / "values.json"
 PROMPTS = (Path(__file__).parent / "prompts.txt").read_text().splitlines()
-GRID = (  # of traces. With a temperature, the pair "toy" decodes; else it is simulated
+GRID = (  # for traces. With a temperature, the pair "toy" decodes; else simulate() runs
     {},
     {"c": 3.0, "alpha": 0.6, "gamma": 2},
     {"c": 8.0, "alpha": 0.8, "gamma": 5, "doubt": 0.5, "seed": 1},
@@ -31,7 +31,7 @@ GRID = (  # of traces. With a temperature, the pair "toy" decodes; else it is si
     {"temperature": 0.8, "gamma": 3, "servers": 2, "max_new_tokens": 24},
     {"temperature": 1.5, "top_k": 5, "top_p": 0.9, "seed": 4, "max_new_tokens": 24},
 )
-EXACT = {  # distributions over tokens of so many kinds, and the sampler
+EXACT = {  # exact distributions: (vocabulary size, sampler)
     "two kinds": (2, Sampler(1.0)),
     "three kinds, shaped": (3, Sampler(0.7, top_k=2, top_p=0.9)),
     "three kinds": (3, Sampler(1.0)),
@@ -39,7 +39,7 @@ EXACT = {  # distributions over tokens of so many kinds, and the sampler
 
 
 def runs(**settings):
-    """Every variant with the ``settings`` that it takes: name -> (method, settings)."""
+    """Returns all variants, by name, with those of the ``settings`` that they have."""
     found = {}
     for method in METHODS:
         refused = {"gamma", "servers"}.difference(parameters(method))
@@ -72,7 +72,7 @@ def greedy_tokens(prompt, count, method, settings):
 
 
 def simulated(method, stages=None, per_token=0.0, **settings):
-    """A what-if's results: one, or those of all requests of a batch."""
+    """Returns a what-if's results: one, or one for each request of a batch."""
     if stages is not None:
         alone = speclib.Latency.ratio(5.0, 0.1)
         settings["latency"] = alone.sharing(stages).lengthened(per_token)
@@ -82,7 +82,7 @@ def simulated(method, stages=None, per_token=0.0, **settings):
 
 
 def trace_hash(method, settings):
-    """A hash of every byte of a run's trace, or of those of its requests."""
+    """Hashes every byte of a run's trace, or of all its requests' traces."""
     if "temperature" in settings:
         how = dict(pair="toy", world="virtual", method=method, **settings)
         results = [speclib.decode("a", **how)]
@@ -93,7 +93,7 @@ def trace_hash(method, settings):
 
 
 def enumerated(kinds, method, settings):
-    """The chances of all outputs of three tokens, and the expected seconds."""
+    """Returns all three-token outputs' probabilities, and the expected seconds."""
     vocab, sampler = EXACT[kinds]
     seconds = 0.0
 
@@ -113,7 +113,7 @@ def expected_seconds(kinds):
 
 
 def rows_of_two_ranks():
-    """The chances of the first eight tokens after each of four texts, in float64."""
+    """Returns the probabilities of tokens 0 to 7 after each of four texts (float64)."""
     from helpers.checkpoints import PLAIN, TEXT, VOCAB, network
     from helpers.ranks_in_threads import RankInThread, Table
 

@@ -1,4 +1,4 @@
-"""Tokens, traces, exact chances and a network's rows are what values.json has."""
+"""Tokens, traces, exact probabilities and a network's rows equal values.json."""
 
 import json
 
@@ -12,7 +12,7 @@ def thorough(*values):
     return pytest.param(*values, marks=pytest.mark.thorough)
 
 
-def test_no_method_variant_or_setting_is_new_or_lost():
+def test_no_method_variant_or_setting_is_added_or_removed():
     assert list(STORED["greedy"]) == make.PROMPTS
     assert STORED["traces"].keys() == make.TRACED.keys()
     assert STORED["seconds"].keys() == STORED["exact"].keys() == make.EXACT.keys()
@@ -30,14 +30,14 @@ def test_every_variant_writes_the_targets_greedy_tokens(prompts, count):
 
 
 @pytest.mark.parametrize("first", [0, thorough(1), thorough(2)])
-def test_every_third_trace_is_the_same_byte_for_byte(first):
+def test_every_third_trace_is_unchanged_byte_for_byte(first):
     names = list(make.TRACED)[first::3]
     hashes = {name: make.trace_hash(*make.TRACED[name]) for name in names}
     assert hashes == {name: STORED["traces"][name] for name in names}
 
 
 @pytest.mark.parametrize("kinds", ["two kinds", *map(thorough, list(make.EXACT)[1:])])
-def test_every_variant_has_the_same_exact_chances_and_expected_seconds(kinds):
+def test_every_variant_has_the_same_exact_probabilities_and_expected_seconds(kinds):
     for name, run in make.SHORT.items():
         stored = STORED["exact"][kinds] | {"seconds": STORED["seconds"][kinds][name]}
         found = make.enumerated(kinds, *run)
@@ -45,6 +45,6 @@ def test_every_variant_has_the_same_exact_chances_and_expected_seconds(kinds):
 
 
 def test_two_ranks_give_the_same_rows():
-    """Up to rounding, which may differ between CPUs."""
+    """They are equal up to rounding, which may differ between CPUs."""
     pytest.importorskip("torch")
     assert make.rows_of_two_ranks() == pytest.approx(STORED["two ranks"], rel=1e-5)

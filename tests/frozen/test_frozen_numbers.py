@@ -1,10 +1,10 @@
-"""Printed and virtual numbers of all papers, and the verdicts on them, as they were.
+"""All papers' printed and virtual numbers, and the verdicts on them, are unchanged.
 
-``numbers.csv`` and ``verdicts.csv`` are of another estimator, with bootstrap intervals,
-whose place rows have taken. One of its verdicts was wrong and is corrected here: by the
-virtual clock EasySpec's verification in "fewer-accepted-verify-longer" is not longer
-in one of 20 rows but equal, to the last digit that floating point keeps. Two claims of
-DSI's heatmaps had a threshold of ours, "by 0.1 % at least", and are gone.
+``numbers.csv`` and ``verdicts.csv`` come from an earlier estimator, which had bootstrap
+intervals and was replaced by rows. One of its verdicts was wrong and is corrected here:
+on the virtual clock, EasySpec's verification in "fewer-accepted-verify-longer" is not
+longer in one of 20 rows, but equal to the last digit of floating point. Two claims
+about DSI's heatmaps, with our own threshold "by 0.1 % at least", were removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def results() -> list:
     ]
 
 
-def test_every_printed_and_virtual_number_is_what_it_was():
+def test_every_printed_and_virtual_number_is_unchanged():
     found = {}
     for result in results():
         for line in result.lines:
@@ -56,7 +56,7 @@ def test_every_printed_and_virtual_number_is_what_it_was():
     assert not wrong, f"{len(wrong)} differ: {wrong[:10]}"
 
 
-def test_every_verdict_is_what_it_was():
+def test_every_verdict_is_unchanged():
     found = {}
     for result in results():
         for line in result.claims:

@@ -1,4 +1,4 @@
-"""What tests of measuring share: a cache of rows, and a machine with a known name."""
+"""Fixtures for tests of measuring: a cache of rows and a machine with a known name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from speclib.data import latency
 
 @pytest.fixture
 def rows_folder(own_cache):
-    """Where this test's rows are kept; the machine's speed needs no measuring."""
+    """The folder of this test's rows; the machine's speed is not measured."""
     folder = paths.CACHE / "runs"
     folder.mkdir()
     content = {"hardware": machine_facts.hardware(), "name": MACHINE}
@@ -25,7 +25,7 @@ def rows_folder(own_cache):
 
 @pytest.fixture
 def rows(rows_folder):
-    """Asks for the rows of this test."""
+    """rows() reads this test's rows."""
 
     def read() -> list[Row]:
         return [row for row in read_all() if row.machine == MACHINE]
@@ -35,7 +35,7 @@ def rows(rows_folder):
 
 @pytest.fixture
 def quick_latencies(tmp_path, monkeypatch):
-    """Latencies of a few milliseconds, "quick", and one that no process can keep."""
+    """A latency of a few milliseconds, "quick", and one too short for any process."""
     (tmp_path / "latency").mkdir()
     write_latency(tmp_path / "latency" / "quick.toml", draft=0.002, target=0.006)
     write_latency(tmp_path / "latency" / "impossible.toml", draft=1e-9, target=3e-9)

@@ -1,4 +1,4 @@
-"""Emulated cells: the virtual cell's decisions on real processes, as rows."""
+"""Emulated cells make the virtual cell's decisions in real processes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def measured(spec, rows, requests=3):
 
 
 def counts(stats: Stats) -> dict[str, Any]:
-    """What does not depend on the clock: the method decides it."""
+    """Returns the statistics that do not depend on the clock."""
     timed = ("seconds", "ttft", "step_", "overruns")
     every = asdict(stats).items()
     return {name: value for name, value in every if not any(t in name for t in timed)}
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_emulated_cell_decides_as_the_virtual_one_and_is_never_faster(
+def test_an_emulated_cell_decides_like_the_virtual_one_and_is_never_faster(
     rows, temperature
 ):
     for spec in (
@@ -48,7 +48,7 @@ def test_an_emulated_cell_decides_as_the_virtual_one_and_is_never_faster(
         assert runs.c == pytest.approx(3)
 
 
-def test_cells_of_a_latency_and_rate_share_a_baseline_and_run_once(rows):
+def test_cells_with_one_latency_and_rate_share_a_baseline_which_runs_once(rows):
     specs = (emulated_spec(), emulated_spec("speculative", 4))
     steps = [Step(specs, 1), Step(specs, 2)]
     measure(steps)
@@ -73,11 +73,11 @@ def test_a_cell_is_compared_with_the_method_that_it_names(rows):
 def test_operations_too_fast_to_emulate_are_overruns(rows):
     runs = measured(emulated_spec(latency="impossible"), rows)
     for stats, plain in zip(runs.stats, runs.baseline, strict=True):
-        assert plain.overruns / plain.operations == 23 / 24  # but for the prefill
+        assert plain.overruns / plain.operations == 23 / 24  # all but the prefill
         assert stats.overruns > 0.9 * stats.operations
 
 
-def test_a_cell_that_fails_leaves_the_others(rows, monkeypatch):
+def test_a_failing_cell_does_not_affect_the_others(rows, monkeypatch):
     def broken(world, gamma):
         raise ZeroDivisionError("no draft")
 
@@ -91,7 +91,7 @@ def test_a_cell_that_fails_leaves_the_others(rows, monkeypatch):
     assert len(Rows(rows()).of(good, MACHINE).labels) == 2
 
 
-def test_an_interrupt_stops_all_and_another_call_goes_on(rows, monkeypatch):
+def test_an_interrupt_stops_everything_and_another_call_continues(rows, monkeypatch):
     trace_request = emulated.trace_request
 
     def interrupted(cell, request, on_commit):
@@ -108,7 +108,7 @@ def test_an_interrupt_stops_all_and_another_call_goes_on(rows, monkeypatch):
     assert rows()[: len(kept)] == kept
 
 
-def test_nothing_is_begun_after_the_deadline(rows, monkeypatch):
+def test_no_run_begins_after_the_deadline(rows, monkeypatch):
     said: list[str] = []
     clock = SimpleNamespace(monotonic=lambda: len(said))
     monkeypatch.setattr(measurement, "time", clock)

@@ -19,18 +19,18 @@ from speclib.worlds.processes import Processes
 
 NAME = "embedded/llama-7b-70b"
 FILE = Shape(4, 512, 8, 1184)
-LEAST = Shape(3, 192, 3, 512)  # zoo/draft-fair, as it was trained
+LEAST = Shape(3, 192, 3, 512)  # zoo/draft-fair as trained
 WANTED = 5.416  # 49.94 / 9.22, PEARL's Table 10
 
 
-# -- the search, on machines whose c is known ------------------------------------------
-# The cost of a pass and of a layer beyond its weights: about as the search assumes, on
-# a machine that launches slowly, and on one that does nothing but read.
+# -- the search, with known values of c ------------------------------------------------
+# The cost of a pass and of a layer without reading weights: about as the search
+# assumes, on a machine with slow launches, and on a machine that only reads.
 MACHINES = [(5e6, 1e6), (15e6, 4e6), (0, 0)]
 
 
 def c_of(shape: Shape, per_pass: float, per_layer: float) -> float:
-    """c up to a factor: the target's cost is 1."""
+    """Returns c up to a constant factor; the target's cost is 1."""
     layer = 4 * shape.width**2 + 3 * shape.width * shape.ffn + per_layer
     return 1 / (per_pass + shape.layers * layer)
 
@@ -52,9 +52,9 @@ def test_the_wanted_c_is_found_in_a_few_tries(c_of_file, per_pass, per_layer):
     assert (shape.width, shape.heads) == (FILE.width, FILE.heads)
 
 
-def test_no_draft_is_smaller_than_the_trained_one():
+def test_no_fitted_draft_is_smaller_than_the_trained_one():
     shape, _ = fitting.search(FILE, LEAST, 100.0, lambda _: CostRatio.known(5.0))
-    assert shape == FILE  # no try was nearer
+    assert shape == FILE  # no other shape was closer
     assert FILE.at_cost(0, LEAST) == Shape(3, 512, 8, 512)
 
 
@@ -65,7 +65,7 @@ def fitted_pairs() -> list[Pair]:
 
 
 @pytest.mark.parametrize("pair", fitted_pairs(), ids=str)
-def test_a_pair_that_is_fitted_as_another_has_its_shapes_and_its_c(pair):
+def test_a_pair_fitted_like_another_has_its_shapes_and_its_c(pair):
     other = pair if pair.fitted is True else load_pair(pair.fitted)
     assert other.fitted is True
     assert pair.draft.shape == other.draft.shape
@@ -75,16 +75,16 @@ def test_a_pair_that_is_fitted_as_another_has_its_shapes_and_its_c(pair):
 
 
 @pytest.mark.parametrize("name", ["toy", "shape/llama-7b-70b"])
-def test_a_pair_that_does_not_ask_for_it_is_refused(name, own_cache):
+def test_a_pair_that_needs_no_fit_is_refused(name, own_cache):
     assert not fitting.needs_fit(name)
     with pytest.raises(BadValue, match=f"{name}.*fitted = true.*latency"):
         fitting.fit(name)
 
 
-# -- what is stored --------------------------------------------------------------------
+# -- stored fits -----------------------------------------------------------------------
 @pytest.fixture
 def stored(own_cache) -> dict:
-    """A draft of 5 layers, fitted on this machine; as the file has it."""
+    """The file's contents for a draft of 5 layers fitted on this machine."""
     content = {
         "hardware": machine_facts.hardware(),
         "pairs": {
@@ -110,13 +110,13 @@ def store(content: dict) -> None:
 
 
 @pytest.mark.parametrize("name", [NAME, "ladder/good", f"{NAME}-shared"])
-def test_what_was_fitted_is_the_draft_of_every_pair_that_shares_it(name, stored):
+def test_the_fitted_draft_is_used_by_every_pair_that_shares_it(name, stored):
     assert fitting.fitted_pair(name).draft.shape == (5, 512, 8, 960)
     assert not fitting.needs_fit(name)
     assert fitting.describe(name) == "draft 5 x 512, ffn 960, c 5.3 of 5.42 wanted"
 
 
-def test_another_number_format_is_fitted_anew(stored):
+def test_another_number_format_needs_its_own_fit(stored):
     assert not fitting.needs_fit(NAME, "float32")
     assert fitting.needs_fit(NAME, "bfloat16")
     assert fitting.fitted_pair(NAME, "bfloat16") == load_pair(NAME)
@@ -124,9 +124,7 @@ def test_another_number_format_is_fitted_anew(stored):
 
 
 @pytest.mark.parametrize("changed", ["hardware", "file", "wanted"])
-def test_what_another_machine_or_another_pair_file_was_fitted_for_does_not_count(
-    changed, stored
-):
+def test_a_fit_for_another_machine_or_pair_file_is_not_used(changed, stored):
     if changed == "hardware":
         stored["hardware"] = [["cpu", "another"]]
     else:
@@ -139,9 +137,7 @@ def test_what_another_machine_or_another_pair_file_was_fitted_for_does_not_count
 
 # -- real models -----------------------------------------------------------------------
 @pytest.mark.slow
-def test_a_real_pair_is_fitted_by_the_command_and_by_nothing_else(
-    own_cache, monkeypatch
-):
+def test_only_the_command_fits_a_real_pair(own_cache, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setattr(fitting, "TRIALS", 3)
     monkeypatch.setattr(fitting, "MOST_TRIES", 2)

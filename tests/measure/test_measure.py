@@ -1,4 +1,4 @@
-"""Measured cells on toys in real processes: rows as runs end, resumed, never half."""
+"""Measured cells with toys in real processes: complete rows, which can be resumed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PEARL, SPECULATIVE = measured_spec("pearl", 2), measured_spec("speculative", 2)
 
 @pytest.fixture(autouse=True)
 def _own_rows(rows_folder):
-    """An empty folder of rows."""
+    """Uses an empty folder of rows."""
 
 
 def runs_of(rows) -> list[tuple[str, int]]:
@@ -33,7 +33,7 @@ def runs_of(rows) -> list[tuple[str, int]]:
 
 
 # -- turns -----------------------------------------------------------------------------
-def test_methods_take_turns_on_each_prompt_and_a_second_call_runs_nothing(rows):
+def test_methods_alternate_on_each_prompt_and_a_second_call_runs_nothing(rows):
     cells = (PEARL, measured_spec("speculative", "best"))
     assert measure([Step(cells, 1), Step(cells, 2)]) == {}
     done = rows()
@@ -45,10 +45,10 @@ def test_methods_take_turns_on_each_prompt_and_a_second_call_runs_nothing(rows):
     assert len({row.group for row in done}) == 2
     for row in done:
         assert row.stats.tokens == PEARL.tokens
-        assert row.differs is None  # plain decoding's tokens
+        assert row.differs is None  # the tokens equal plain decoding's
         assert (row.key.limit, row.draft, row.machine) == (12, "toy", MACHINE)
     best = [row for row in done if row.key.window == "best"]
-    assert len({(row.gamma, row.how) for row in best}) == 1  # the cell keeps it
+    assert len({(row.gamma, row.how) for row in best}) == 1  # one choice per cell
     assert f"on the virtual clock at c {best[0].c:.3g}" in best[0].how
     runs = Rows(done).of(PEARL, MACHINE)
     assert runs.labels == ["toy/0", "toy/1"]
@@ -59,7 +59,7 @@ def test_methods_take_turns_on_each_prompt_and_a_second_call_runs_nothing(rows):
     assert rows() == done
 
 
-def test_cells_of_one_method_and_window_share_its_run(rows):
+def test_cells_with_the_same_method_and_window_share_a_run(rows):
     auto = measured_spec("pearl", "auto")
     measure([Step((auto,), 1)])
     (gamma,) = [row.gamma for row in rows() if row.key.method == "pearl"]
@@ -71,7 +71,7 @@ def test_cells_of_one_method_and_window_share_its_run(rows):
     assert stats[key_of(auto)] == stats[key_of(number)]
 
 
-def test_a_peer_takes_its_turn_on_the_same_prompt_and_writes_the_same(rows):
+def test_a_peer_runs_in_turn_on_the_same_prompt_and_writes_the_same(rows):
     pytest.importorskip("torch")
     peer = "transformers-prompt-lookup"
     on = {"pair": "embedded/once", "task": "humaneval"}
@@ -87,7 +87,7 @@ def test_a_peer_takes_its_turn_on_the_same_prompt_and_writes_the_same(rows):
     assert theirs.stats.rounds == ours.stats.rounds
 
 
-def test_a_world_stays_open_while_its_pool_is_asked_for(rows):
+def test_a_world_stays_open_as_long_as_steps_need_it(rows):
     other = measured_spec("pearl", 2, cancel="immediate")
     said: list[str] = []
     measure([Step((PEARL, other), 1), Step((PEARL, other), 2)], say=said.append)
@@ -95,7 +95,7 @@ def test_a_world_stays_open_while_its_pool_is_asked_for(rows):
     assert len(rows()) == 8
 
 
-def test_a_run_that_has_no_plain_decoding_beside_it_is_not_done(rows, rows_folder):
+def test_a_run_without_its_plain_decoding_is_repeated(rows, rows_folder):
     measure([Step((PEARL,), 2)])
     whole = rows()
     is_orphan = {("autoregressive", 1)}
@@ -113,10 +113,8 @@ IN_ORDER = [
 
 
 @pytest.mark.parametrize("deadline, runs", [(0, 0), (3, 2), (5, 4)])
-def test_at_the_deadline_the_run_under_way_is_finished(
-    rows, monkeypatch, deadline, runs
-):
-    """Whatever is said takes a second here: first that the pair is started."""
+def test_at_the_deadline_the_current_run_is_finished(rows, monkeypatch, deadline, runs):
+    """Each progress message takes a second here; the first reports the pair's start."""
     said: list[str] = []
     clock = SimpleNamespace(monotonic=lambda: len(said))
     monkeypatch.setattr(measurement, "time", clock)
@@ -138,9 +136,7 @@ measure([Step((measured_spec("pearl", 2),), 2000)])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGINT])
-def test_a_measurement_that_is_stopped_keeps_its_rows_and_goes_on(
-    rows, rows_folder, sig
-):
+def test_a_stopped_measurement_keeps_its_rows_and_can_continue(rows, rows_folder, sig):
     file = rows_folder / f"{MACHINE}.csv"
     command = [sys.executable, "-c", MEASURES_MUCH, rows_folder.parent]
     path = os.pathsep.join(sys.path)
@@ -158,7 +154,7 @@ def test_a_measurement_that_is_stopped_keeps_its_rows_and_goes_on(
     assert len(Rows(rows()).of(PEARL, MACHINE).labels) == done + 2
 
 
-def test_a_full_disk_says_so_and_costs_no_row(rows, rows_folder):
+def test_the_error_for_a_full_disk_says_so_and_no_row_is_lost(rows, rows_folder):
     measure([Step((PEARL,), 1)])
     before, limits = rows(), resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (rows_folder / f"{MACHINE}.csv").stat().st_size
@@ -212,9 +208,11 @@ def test_without_torch_a_measured_cell_says_what_to_install(monkeypatch):
 
 # -- windows ---------------------------------------------------------------------------
 @pytest.mark.parametrize("c, alpha", [(3.0, 0.6), (5.0, 0.9), (8.0, 0.8)])
-def test_the_best_window_is_about_the_one_that_theory_knows(c, alpha):
-    """A round commits (1 - alpha^(gamma + 1)) / (1 - alpha) tokens in gamma / c + 1
-    target passes; the best window by the virtual clock loses little of that.
+def test_the_best_window_is_close_to_theorys(c, alpha):
+    """The virtual clock's best window loses little speed compared with theory's.
+
+    A round commits (1 - alpha^(gamma + 1)) / (1 - alpha) tokens in gamma / c + 1 target
+    passes.
     """
 
     def speed(gamma: int) -> float:

@@ -1,4 +1,4 @@
-"""Rows: what is appended is read again; what is damaged is named by file and line."""
+"""Appended rows are read back; damaged ones are named with file and line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PEARL = measured_spec("pearl", "best")
 
 
 def row(spec=PEARL, prompt: int = 0, seconds: float = 2.0, **changes) -> Row:
-    """A run of 12 tokens."""
+    """Returns the row of a run of 12 tokens."""
     defaults = {
         "machine": "m",
         "key": key_of(spec),
@@ -43,19 +43,19 @@ def plain(prompt: int = 0, seconds: float = 6.0, **changes) -> Row:
 
 @pytest.fixture
 def file(own_cache):
-    """The file of a machine with two rows."""
+    """A machine's file with two rows."""
     append(plain())
     append(row(differs=0))
     return paths.CACHE / "runs" / "m.csv"
 
 
-def test_rows_that_are_appended_are_those_that_are_read(file):
+def test_appended_rows_are_read_back(file):
     assert read(file) == [plain(), row(differs=0)]
     assert file.read_text() == write([plain(), row(differs=0)])
     assert file.read_text().splitlines()[0] == ",".join(COLUMNS)
 
 
-def test_published_rows_and_those_of_the_cache_count_once(file, tmp_path, monkeypatch):
+def test_rows_both_published_and_cached_count_once(file, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     (tmp_path / "data" / "runs").mkdir(parents=True)
     published = [plain(), row(machine="other")]
@@ -64,7 +64,7 @@ def test_published_rows_and_those_of_the_cache_count_once(file, tmp_path, monkey
     assert read_all() == [plain(), row(machine="other"), row(differs=0)]
 
 
-def test_a_line_that_a_killed_run_left_counts_as_never_begun(file):
+def test_an_incomplete_line_from_a_killed_run_is_ignored(file):
     with file.open("a") as killed:
         killed.write("m,measured,to")
     assert read(file) == [plain(), row(differs=0)]
@@ -73,9 +73,7 @@ def test_a_line_that_a_killed_run_left_counts_as_never_begun(file):
 
 
 @pytest.mark.parametrize("left", ["", "machine,kind,on"])
-def test_a_file_that_a_killed_run_only_began_has_no_rows_and_is_written_anew(
-    left, file
-):
+def test_a_file_without_a_complete_line_has_no_rows_and_is_rewritten(left, file):
     file.write_text(left)
     assert read(file) == []
     append(plain())
@@ -95,20 +93,20 @@ def test_a_file_that_a_killed_run_only_began_has_no_rows_and_is_written_anew(
         (",6,", ",", "values, expected"),
     ],
 )
-def test_a_damaged_row_is_named_by_its_file_and_line(file, old, new, says):
+def test_a_damaged_row_is_named_with_its_file_and_line(file, old, new, says):
     file.write_text(file.read_text().replace(old, new, 1))
     with pytest.raises(BadValue, match=rf"m\.csv, line 2: .*{says}"):
         read(file)
 
 
-def test_a_run_that_is_there_twice_is_named(file):
+def test_a_repeated_run_is_named(file):
     append(row(differs=0))
     with pytest.raises(BadValue, match=r"line 4: it repeats the run of line 3"):
         read(file)
 
 
-# -- the runs of a cell ----------------------------------------------------------------
-def test_a_run_is_compared_with_plain_decoding_of_its_own_group():
+# -- a cell's runs ---------------------------------------------------------------------
+def test_a_run_is_compared_with_plain_decoding_in_its_own_group():
     cell = Rows([plain(), row(), row(prompt=1), plain(2, 5.0), row(prompt=2)])
     runs = cell.of(PEARL, "m")
     assert [stats.seconds for stats in runs.baseline] == [6, 5]
@@ -117,14 +115,14 @@ def test_a_run_is_compared_with_plain_decoding_of_its_own_group():
     assert cell.of(PEARL, "another") is None
 
 
-def test_of_a_prompt_that_was_run_twice_the_newest_group_counts():
+def test_if_a_prompt_was_run_twice_the_newest_group_counts():
     again = {"group": "later", "date": "2025-11-28T02:00:00"}
     newer = [plain(seconds=3.0, **again), row(seconds=1.5, **again)]
     runs = Rows([*newer, plain(), row()]).of(PEARL, "m")
     assert [stats.seconds for stats in runs.stats] == [1.5]
 
 
-def test_busy_runs_count_only_where_fewer_than_two_are_quiet():
+def test_busy_runs_count_only_if_fewer_than_two_are_quiet():
     def of(busy: set[int]):
         pairs = []
         for prompt in range(3):

@@ -1,4 +1,4 @@
-"""Specs: what cannot run is refused in words."""
+"""Specs that cannot run are refused with the reason."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pydantic import ValidationError
         ({"gamma": "fast"}, "gamma"),
     ],
 )
-def test_a_spec_that_cannot_run_says_why(wrong, says):
+def test_the_error_for_a_spec_that_cannot_run_says_why(wrong, says):
     with pytest.raises(ValidationError, match=says):
         virtual_spec(**wrong)
 
 
-def test_a_peer_is_measured_as_it_is_and_greedily():
+def test_a_peer_is_measured_without_settings_and_greedily():
     assert measured_spec("transformers-plain", None).is_peer
     for wrong in ({"temperature": 0.5}, {"gamma": 3}, {"settings": (("k", 2),)}):
         with pytest.raises(ValidationError, match="greedily, without settings"):
@@ -45,12 +45,12 @@ def test_a_peer_is_measured_as_it_is_and_greedily():
         (measured_spec, {"settings": (("fan", (1, 2)),)}),
     ],
 )
-def test_a_spec_with_a_field_of_another_kind_names_it(make, foreign):
+def test_a_field_of_another_kind_of_spec_is_named(make, foreign):
     with pytest.raises(ValidationError, match=next(iter(foreign))):
         make(**foreign)
 
 
-def test_a_choice_is_every_combination_of_one_value_per_tuple():
+def test_choices_are_all_combinations_of_one_value_per_tuple():
     spec = virtual_spec("speculative", (2, 3), settings=(("a", (1, 2)), ("b", 5)))
     combinations = [(choice.gamma, choice.settings) for choice in spec.choices]
     assert combinations == [

@@ -1,4 +1,4 @@
-"""Prompts of measured cells, and one of them decoded."""
+"""The prompts of measured cells."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from speclib.data import prompts
 from speclib.errors import BadValue
 
 
-def test_both_turns_of_a_dialogue_follow_each_other():
+def test_a_dialogues_two_turns_follow_each_other():
     first, second = prompts.load("writing", 2)
     asked = load_prompts("writing", None, 4, None)
     assert asked == [first.input, Turn(first, 1), second.input, Turn(second, 1)]
 
 
-def test_more_prompts_than_there_are_turns_are_refused():
+def test_more_prompts_than_turns_are_refused():
     with pytest.raises(
         BadValue, match="asked for 193 prompts of writing.*choose 1 to 192"
     ):
@@ -28,7 +28,7 @@ def test_more_prompts_than_there_are_turns_are_refused():
 
 
 @pytest.mark.slow
-def test_a_second_turn_follows_what_plain_decoding_answered_to_the_first():
+def test_a_second_turn_follows_plain_decodings_answer_to_the_first():
     pytest.importorskip("transformers")
     plain = measured_spec("autoregressive", None, task="writing")
     (dialogue,) = prompts.load("writing", 1)
@@ -46,14 +46,14 @@ def test_a_second_turn_follows_what_plain_decoding_answered_to_the_first():
 
 @pytest.fixture
 def official_folder(tmp_path, monkeypatch):
-    """A folder that has one official file, of German questions."""
+    """A folder with one official file, of German questions."""
     (tmp_path / "mgsm").mkdir()
     (tmp_path / "mgsm" / "mgsm_de.tsv").write_text("Wie viel ist 1 + 1?\t2\n")
     monkeypatch.setattr(official_prompts, "OFFICIAL_PROMPTS", str(tmp_path))
     return tmp_path
 
 
-def test_official_prompts_are_measured_where_they_are_there(official_folder):
+def test_official_prompts_are_measured_if_available(official_folder):
     (german,) = load_prompts("mgsm_de", None, 1, None)
     assert german == [{"role": "user", "content": "Wie viel ist 1 + 1?"}]
     assert official_prompts.official_folder("mgsm_fr") is None
@@ -62,7 +62,7 @@ def test_official_prompts_are_measured_where_they_are_there(official_folder):
 
 
 def test_a_folder_without_any_official_prompts_is_named(tmp_path, monkeypatch):
-    """A wrong folder would else measure other prompts than one asked for."""
+    """Otherwise a wrong folder would silently measure other prompts."""
     monkeypatch.setattr(official_prompts, "OFFICIAL_PROMPTS", str(tmp_path))
     with pytest.raises(BadValue, match=r"no official file.*HumanEval\.jsonl\.gz"):
         load_prompts("mgsm_de", None, 1, None)
@@ -70,8 +70,8 @@ def test_a_folder_without_any_official_prompts_is_named(tmp_path, monkeypatch):
 
 # -- drafts beyond the last token ------------------------------------------------------
 @pytest.mark.parametrize("method", ["pearl", "duodecoding"])
-def test_a_measured_prompt_with_the_tail_gives_the_tokens_that_were_asked_for(method):
-    """Only what drafts beyond them adds to the published count is more."""
+def test_a_measured_prompt_with_the_tail_gives_the_requested_tokens(method):
+    """Only the published count is higher, by drafts beyond the last token."""
     tails = []
     with speclib.open_world("virtual", speclib.load_pair("toy")) as world:
         for tokens in range(16, 32):

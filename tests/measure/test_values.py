@@ -1,4 +1,4 @@
-"""Numbers of layers, caches and places: a line a text, and those of the run itself."""
+"""Values for layers, caches and positions: they are stored, and match the runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEAR = Value(
 )
 
 
-def test_values_that_are_appended_are_those_that_are_read(rows_folder):
+def test_appended_values_are_read_back(rows_folder):
     values = [NEAR, replace(NEAR, n=1, value=0.1 + 0.2)]
     append_values(values)
     assert read_all_values() == values
@@ -38,7 +38,7 @@ def test_values_that_are_appended_are_those_that_are_read(rows_folder):
 
 
 @pytest.mark.parametrize("old, new", [("0.5", "half"), (",0,0.5", ",0.5")])
-def test_a_damaged_value_is_named_by_its_file_and_line(rows_folder, old, new):
+def test_a_damaged_value_is_named_with_its_file_and_line(rows_folder, old, new):
     append_values([NEAR])
     file = rows_folder / "m-values.csv"
     file.write_text(file.read_text().replace(old, new))
@@ -46,9 +46,9 @@ def test_a_damaged_value_is_named_by_its_file_and_line(rows_folder, old, new):
         read_all_values()
 
 
-# -- measured --------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------
 def measured(step: ValuesStep) -> dict[tuple[int, str], float]:
-    """What a step gives, by the number of a text or a repeat, and by place."""
+    """Returns a step's values by text or repeat number, and by name."""
     assert measure([step]) == {}
     values = [value for value in read_all_values() if value.pair == step.pair]
     assert {(value.machine, value.what) for value in values} == {(MACHINE, step.what)}
@@ -56,7 +56,7 @@ def measured(step: ValuesStep) -> dict[tuple[int, str], float]:
 
 
 @pytest.mark.slow
-def test_acceptance_by_place_is_that_of_the_run():
+def test_acceptance_by_position_matches_the_run():
     pytest.importorskip("torch")
     settings = (("task", "gsm8k"), ("gamma", 3), ("tokens", 24))
     step = ValuesStep("acceptance by place", "ladder/poor", settings, 2)

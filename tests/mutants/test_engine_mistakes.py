@@ -1,4 +1,4 @@
-"""Mistakes in serving code of 2026: the enumerator agrees with arithmetic by hand.
+"""For mistakes in serving code of 2026, the enumerator agrees with hand arithmetic.
 
 ``p`` is the target's row after a text, ``q`` the draft's, and ``best`` the draft's
 likeliest token.
@@ -21,7 +21,7 @@ def best(*text: int) -> int:
 
 
 def shares_of_a_grid(bounds, points: int = 120) -> np.ndarray:
-    """The shares of a grid of coin triples that let 0, 1, 2 and 3 drafts pass."""
+    """Returns the shares of a grid of coin triples that accept 0, 1, 2 and 3 drafts."""
     coins = (np.arange(points) + 0.5) / points
     one, two, three = np.meshgrid(coins, coins, coins, indexing="ij")
     passed = np.zeros(one.shape, int)
@@ -33,7 +33,7 @@ def shares_of_a_grid(bounds, points: int = 120) -> np.ndarray:
 
 # -- the planted mistakes --------------------------------------------------------------
 @pytest.mark.parametrize("name", ENGINE_MUTANTS)
-def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
+def test_without_the_mistake_the_method_is_exact_and_with_it_wrong(name):
     mistake = ENGINE_MUTANTS[name]
     models = {
         "draft": Random(VOCAB, 10, 1 + mistake.tokens),
@@ -49,10 +49,10 @@ def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
     assert sum(mistaken.values()) == pytest.approx(1, abs=EXACT)
 
 
-def test_an_untested_end_is_what_the_draft_would_write():
-    """Four tokens at draft length 2: one passes early, two pass, one is not tested.
+def test_an_untested_last_draft_follows_the_drafts_distribution():
+    """With draft length 2, of four tokens one passes early, two pass, one is untested.
 
-    In every other case a row of the target tests the fourth token.
+    In every other case, a target row tests the fourth token.
     """
 
     def four(a: int, b: int, c: int, d: int) -> float:
@@ -63,8 +63,8 @@ def test_an_untested_end_is_what_the_draft_would_write():
     assert_distribution(engine_mistakes.pearl_that_ends_untested, 4, four, gamma=2)
 
 
-def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
-    """It is that token one time in three; otherwise the token is drawn."""
+def test_a_random_draft_that_equals_the_likeliest_token_is_always_written():
+    """One time in three it equals that token; otherwise the token is drawn."""
 
     drafts_the_likeliest = 1 / VOCAB
 
@@ -78,7 +78,7 @@ def test_a_random_draft_that_is_the_likeliest_token_makes_it_certain():
     )
 
 
-def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
+def test_a_branch_chosen_by_the_target_passes_or_a_fixed_token_is_written():
     two_likeliest = np.argsort(-q())[:2]
     favourite = max(two_likeliest, key=lambda token: p()[token])
     chance = min(1.0, p()[favourite] / q()[favourite])
@@ -94,7 +94,7 @@ def test_a_branch_of_the_targets_choice_passes_or_a_certain_token_is_written():
 
 
 def test_the_first_token_of_a_block_tested_by_products():
-    """The draft's likeliest tokens; if none passes, another token is drawn."""
+    """Drafts are the likeliest tokens; if none passes, another token is drawn."""
     first = best()
     second = best(first)
     third = best(first, second)

@@ -1,4 +1,4 @@
-"""Lookahead decoding as published: a full match gives one token less."""
+"""In published lookahead decoding, a full match commits one token less."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from speclib.models.toy import Random
 
 
 class Successor(Random):
-    """After token x comes x + 1, modulo the vocabulary."""
+    """A model that writes x + 1 after token x, modulo the vocabulary."""
 
     def _distribution_after(self, text, sampler):
         return np.eye(self.vocab)[(text[-1] + 1) % self.vocab]
@@ -21,11 +21,11 @@ class Successor(Random):
     "method, most, passes",
     [(METHODS["lookahead"], 3, 20), (lookahead_as_published, 2, 25)],
 )
-def test_a_full_match_gives_one_token_less_as_published(decode, method, most, passes):
-    """N = 3: two tokens pass, and the third one after them is discarded.
+def test_a_full_match_commits_one_token_less_as_published(decode, method, most, passes):
+    """With N = 3, two tokens pass, and the third, after them, is discarded.
 
-    The target repeatedly counts from 0 to 9. After ten passes of one token every pass
-    finds its n-gram: 30 more tokens take ten passes by threes, and 15 by twos.
+    The target repeatedly counts from 0 to 9. After ten passes of one token, every pass
+    finds its n-gram: 30 more tokens take ten passes of three, or 15 of two.
     """
     models = {"draft": Random(10), "target": Successor(10)}
 

@@ -1,7 +1,7 @@
-"""Planted mistakes: the enumerator agrees with probabilities computed by hand.
+"""For planted mistakes, the enumerator agrees with probabilities computed by hand.
 
-Every expected value follows from only the models' rows, by the rules of conditional
-probability. ``p`` is the target's row after a text, ``q`` the draft's.
+Every expected value follows from the models' rows alone, by conditional probability.
+``p`` is the target's row after a text, ``q`` the draft's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from speclib.worlds.enumerator import outcomes, total_variation, truth
 
 
 def both_accept(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
-    """The probability that a token is drafted and accepted, by token."""
+    """Returns the probability that each token is drafted and accepted."""
     return np.minimum(target, draft)
 
 
 def replaced(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
-    """The probability that a token replaces a rejected draft, by token."""
+    """Returns the probability that each token replaces a rejected draft."""
     return np.maximum(target - draft, 0)
 
 
@@ -38,8 +38,8 @@ def test_total_variation_is_half_the_sum_of_differences():
 
 
 # -- PEARL -----------------------------------------------------------------------------
-def test_an_untested_first_draft_is_written_as_the_draft_would():
-    """A text of one token is the draft's own; one of three mixes both models."""
+def test_an_untested_first_draft_follows_the_drafts_distribution():
+    """A text of one token follows the draft; one of three tokens mixes both models."""
     method = mutants.pearl_with_an_untested_first_draft
     assert_distribution(method, 1, lambda x: q()[x], gamma=2)
 
@@ -51,7 +51,7 @@ def test_an_untested_first_draft_is_written_as_the_draft_would():
     assert_distribution(method, 3, three, gamma=2)
 
 
-def test_the_error_of_an_untested_first_draft_is_how_far_the_models_are_apart():
+def test_the_error_of_an_untested_first_draft_is_the_models_total_variation():
     probabilities = outcomes(
         mutants.pearl_with_an_untested_first_draft, MODELS, 1, gamma=2
     )
@@ -60,8 +60,8 @@ def test_the_error_of_an_untested_first_draft_is_how_far_the_models_are_apart():
     assert error > 0.1
 
 
-def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
-    """If the first draft passed, the coin is below its acceptance probability."""
+def test_a_repeated_coin_favours_drafts_after_an_accepted_one():
+    """If the first draft is accepted, the coin is below its acceptance probability."""
 
     def two(x: int, y: int) -> float:
         first_chance = min(1.0, p()[x] / q()[x])
@@ -79,7 +79,7 @@ def test_a_repeated_coin_prefers_drafts_after_a_likely_one():
 
 
 def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
-    """A text of one token: a draft that passes pre-verify is tested again."""
+    """In a text of one token, a draft that passes pre-verify is tested again."""
 
     def one(y: int) -> float:
         probability = replaced(p(), q())[y]
@@ -96,11 +96,11 @@ def test_algorithm_2_as_printed_tests_a_draft_with_the_row_after_it():
 
 
 # -- EasySpec --------------------------------------------------------------------------
-def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row():
-    """Texts of two tokens by hand, drafts of two: an error can only be in the second.
+def test_algorithm_3_replaces_the_second_draft_from_the_first_rows_residual():
+    """With two tokens and two drafts, only the second token can be wrong.
 
-    An accepted first token is followed by an accepted draft, or by the listing's
-    replacement. A replacement as the first token begins a new block.
+    After an accepted first token comes an accepted draft or the listing's replacement.
+    If the first token is a replacement, a new block begins.
     """
     left = np.maximum(p() - q(), 0)
     probabilities = outcomes(
@@ -117,8 +117,8 @@ def test_algorithm_3_replaces_the_second_draft_by_what_is_left_of_the_first_row(
 
 
 # -- REST ------------------------------------------------------------------------------
-def test_a_draw_per_branch_gives_more_to_what_branches_carry():
-    """Branches are 1 and 2; if neither agrees, the token is drawn again."""
+def test_a_draw_per_branch_favours_the_branches_tokens():
+    """The branches are 1 and 2; if neither agrees, the token is drawn again."""
 
     def two(x: int, y: int) -> float:
         neither = (1 - p()[1]) * (1 - p()[2])
@@ -128,9 +128,9 @@ def test_a_draw_per_branch_gives_more_to_what_branches_carry():
     assert_distribution(mutants.tree_with_a_draw_per_branch, 2, two)
 
 
-# -- all of them -----------------------------------------------------------------------
+# -- all mistakes ----------------------------------------------------------------------
 @pytest.mark.parametrize("name", MUTANTS)
-def test_without_the_mistake_nothing_is_lost_and_with_it_something_is(name):
+def test_without_the_mistake_the_method_is_exact_and_with_it_wrong(name):
     mistake = MUTANTS[name]
     models = {"draft": Random(VOCAB, 10, 4), "target": Random(VOCAB, 20, 4)}
 

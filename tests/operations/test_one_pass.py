@@ -1,4 +1,4 @@
-"""Drafts that write a whole window in one pass, with masks."""
+"""Draft models that write a whole window in one pass, with masks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from speclib.worlds.world import World
 MASK = 0
 SAMPLED = Sampler(1.0)
 PAIR = "embedded/llama-7b-70b"
-LINES = ("speculative", "pearl", "ssd")  # methods that draft in a line, by test=
+LINES = ("speculative", "pearl", "ssd")  # methods that draft sequences and accept test=
 
 
-# -- what an operation does ------------------------------------------------------------
+# -- operations ------------------------------------------------------------------------
 def test_each_token_is_drawn_from_the_row_before_its_mask():
     model, sampler, coins = Random(5, seed=3), Sampler(1.0), Coins(7)
     operation = Propose((1, 2, 3), 3, mask=MASK)
@@ -51,7 +51,7 @@ def test_masks_are_not_cached():
 
 
 def run_with_masks(method, sampler=SAMPLED, **settings):
-    """A trace of random models of five tokens on the virtual clock, at c = 3."""
+    """Returns a virtual trace, at c = 3, of random models with five tokens."""
     models = {"draft": Random(5, 1), "target": Random(5, 2)}
     world = Virtual(models, Latency.ratio(3))
     world.mask = MASK
@@ -60,7 +60,7 @@ def run_with_masks(method, sampler=SAMPLED, **settings):
     return world.end(method=method, prompt=[1, 2], **settings)
 
 
-def test_an_unsure_draft_stops_early_here_too():
+def test_an_unsure_draft_still_stops_early():
     how = dict(num_assistant_tokens=6, schedule="constant")
     counts = {}
     for threshold in (0.0, 0.9):
@@ -71,7 +71,7 @@ def test_an_unsure_draft_stops_early_here_too():
     assert counts[0.9] < 2 < counts[0.0]
 
 
-# -- its cost -------------------------------------------------------------------------
+# -- costs -----------------------------------------------------------------------------
 def test_a_window_takes_one_draft_pass():
     trace = run_with_masks("speculative", gamma=4)
     windows = [event for event in trace.operations if event.is_drafting]
@@ -80,7 +80,7 @@ def test_a_window_takes_one_draft_pass():
 
 
 def test_branches_of_any_length_take_two_passes():
-    """One over the window and one for all branches."""
+    """One pass is over the window, and one is for all branches."""
     trace = run_with_masks("ssd", gamma=6, fan=2)
     forks = [event for event in trace.operations if event.op == "fork" and event.tokens]
     assert {event.pass_count for event in forks} == {2}
@@ -96,7 +96,7 @@ def test_a_replay_gives_the_same_trace(method):
 # -- lossless --------------------------------------------------------------------------
 @pytest.mark.parametrize("test", ["ratio", "block", "exact"])
 @pytest.mark.parametrize("method", LINES)
-def test_sampling_has_the_target_distribution(method, test, monkeypatch):
+def test_sampling_has_the_targets_distribution(method, test, monkeypatch):
     monkeypatch.setattr(World, "mask", MASK)
     toys = {"draft": Random(3, 1, horizon=4), "target": Random(3, 2, horizon=4)}
     found = enumerator.outcomes(METHODS[method], toys, 3, gamma=2, test=test)
@@ -105,7 +105,7 @@ def test_sampling_has_the_target_distribution(method, test, monkeypatch):
 
 @pytest.mark.parametrize("method", ["ssd", "dsi", "assisted"])
 def test_masks_do_not_change_what_real_models_write(method):
-    """Even if the draft has never seen a mask."""
+    """This holds even if the draft was not trained with masks."""
     pytest.importorskip("torch")
     pair = speclib.load_pair(PAIR)
     masked = pair.model_copy(
@@ -147,7 +147,7 @@ def test_a_mask_outside_the_drafts_vocabulary_is_refused_before_models_load():
 
 
 def test_a_trace_of_dsi_with_a_mask_replays_to_itself():
-    """It has cancelled passes that wrote nothing."""
+    """The trace has cancelled passes that wrote nothing."""
     pytest.importorskip("torch")
     pair = speclib.load_pair("embedded/once")
     how = dict(pair=pair, method="dsi", lookahead=2, world="virtual", max_new_tokens=24)

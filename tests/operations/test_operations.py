@@ -1,4 +1,4 @@
-"""Every registered operation: run, stopped, sent, charged, traced, replayed, drawn."""
+"""Every operation can be run, stopped, sent, charged, traced, replayed and drawn."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS = {"accepted", "rejected", "discarded", "dropped", "score", "unused"}
 TREE = (*TEXT, 1, 2, 1)
 PHRASES = (*TEXT, 1, 2, 1, 3)
 
-# An ordinary operation for every name.
+# An ordinary operation of every name.
 EXAMPLES = {
     "propose": Propose(TEXT, n=3),
     "draft_phrase": DraftPhrase(PHRASES, 3, (-1, 0, -1, 2), 2, likeliest_count=1),
@@ -58,7 +58,7 @@ def operation(request):
 
 
 def device_of(operation) -> str:
-    """The draft model drafts, the target model scores."""
+    """Returns the device: the draft model drafts, the target model scores."""
     return "draft" if operation.payload_type.is_drafting else "target"
 
 
@@ -70,7 +70,7 @@ def world_of_toys(cancel: str = "immediate") -> Virtual:
 
 
 def run_alone(operation) -> tuple[object, Trace]:
-    """The operation's value, and a trace with nothing else in it."""
+    """Returns the operation's value, and a trace that contains nothing else."""
     world = world_of_toys()
     value = world.wait(world.submit(device_of(operation), operation))
     return value, world.end()
@@ -80,16 +80,16 @@ def test_operations_are_registered_by_name():
     assert all(name == kind.name for name, kind in OPERATIONS.items())
 
 
-def test_it_travels_to_another_process_unchanged(operation):
+def test_an_operation_arrives_in_another_process_unchanged(operation):
     assert pickle.loads(pickle.dumps(operation)) == operation
 
 
 @pytest.mark.parametrize(
     "committed, concerns",
     [
-        ((1, 2), True),  # all of the three drafts may follow
-        ((1, 2, 9, 9), True),  # the third may
-        ((1, 2, 9, 9, 9), False),  # all three would come before the text's end
+        ((1, 2), True),  # all three drafts may follow
+        ((1, 2, 9, 9), True),  # the third draft may follow
+        ((1, 2, 9, 9, 9), False),  # all drafts' positions are taken
         ((1, 9), False),  # the text continued differently
     ],
 )
@@ -97,7 +97,7 @@ def test_a_drafting_concerns_a_text_that_it_can_extend(committed, concerns):
     assert Propose((1, 2), n=3).concerns(committed) is concerns
 
 
-def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
+def test_an_operation_keeps_what_it_can_and_feeds_the_rest(operation):
     model, request = Random(5, 1), DecodingRun(1, Coins(), Sampler(1.0))
     first = perform(operation, model, request)
     again = perform(operation, model, request)
@@ -107,9 +107,9 @@ def test_it_keeps_what_it_can_and_feeds_the_rest(operation):
     assert model.prefix.count == first.fed + again.fed
 
 
-def test_its_passes_feed_every_token_that_was_fed(operation):
+def test_an_operations_passes_feed_every_token_that_was_fed(operation):
     model, request = Random(5, 1), DecodingRun(1, Coins(), Sampler(1.0))
-    for _ in range(2):  # from an empty cache, and from a full one
+    for _ in range(2):  # with an empty cache, then with a full one
         done = perform(operation, model, request)
         passes = operation.passes(done.kept, done.fed)
         fed = sum(forward.fed * forward.times for forward in passes)
@@ -120,13 +120,13 @@ def test_an_operation_that_failed_before_reading_its_text_costs_nothing(operatio
     assert operation.passes(0, 0) == []
 
 
-def test_it_fits_into_the_remaining_context(operation):
+def test_an_operation_fits_into_the_remaining_context(operation):
     for tokens_left in range(4):
         fitted = operation.within(tokens_left)
         assert type(fitted) is type(operation)
         assert fitted.text == operation.text
         model, request = Random(5, 1), DecodingRun(tokens_left, Coins(), Sampler(1.0))
-        model.context = len(operation.text) + tokens_left  # it refuses a longer text
+        model.context = len(operation.text) + tokens_left  # longer texts are refused
         perform(fitted, model, request)
 
 
@@ -150,12 +150,12 @@ def test_a_stopped_operation_shows_no_more_than_a_complete_one(operation):
         assert set(event.outcome) <= {"discarded"}
 
 
-def test_its_event_survives_json(operation):
+def test_an_operations_event_survives_json(operation):
     _, trace = run_alone(operation)
     assert Trace.from_json(trace.to_json()) == trace
 
 
-def test_its_event_describes_every_token(operation):
+def test_an_operations_event_describes_every_token(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     assert event.is_drafting != event.is_scoring
@@ -176,7 +176,7 @@ class Spelling:
         return " ".join(map(str, tokens))
 
 
-def test_it_is_drawn_within_its_time_and_its_rows(operation):
+def test_an_operation_is_drawn_within_its_time_and_its_lane(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     cells = cells_of(event, Spelling())
@@ -192,14 +192,14 @@ def test_it_is_drawn_within_its_time_and_its_rows(operation):
     assert "<svg" in timeline(trace).picture()
 
 
-def test_an_operation_without_output_is_drawn_too(operation):
+def test_an_operation_without_output_can_be_drawn(operation):
     _, trace = run_alone(operation)
     (event,) = trace.operations
     nothing = event._replace(tokens=(), outcome=(), payload=operation.unfinished())
     assert [cell.start for cell in cells_of(nothing, Spelling())] == [0.0]
 
 
-def test_a_replay_repeats_its_result(operation, monkeypatch):
+def test_a_replay_repeats_an_operations_result(operation, monkeypatch):
     def once(world) -> None:
         world.wait(world.submit(device_of(operation), operation))
         world.commit((1,))
@@ -213,20 +213,20 @@ def test_a_replay_repeats_its_result(operation, monkeypatch):
 
 @pytest.fixture(scope="module")
 def world_of_processes():
-    """Shared by all operations: each request begins with empty caches."""
+    """A world for all operations; each request begins with empty caches."""
     with Processes(TOY) as world:
         yield world
 
 
 def test_a_worker_and_the_virtual_world_agree(operation, world_of_processes):
-    """With a greedy toy pair: tokens, KV counts and payload."""
+    """Tokens, KV counts and payload are equal for a greedy toy pair."""
     with speclib.open_world("virtual", TOY) as virtual:
         expected = shown_by(virtual, operation)
     assert shown_by(world_of_processes, operation) == expected
 
 
 def shown_by(world: World, operation) -> tuple[object, ...]:
-    """Tokens, KV counts and payload from the event of this operation alone."""
+    """Returns tokens, KV counts and payload from the event of this operation alone."""
     world.begin((0,), sampler=Sampler(), coins=Coins(), limit=9)
     world.wait(world.submit(device_of(operation), operation))
     (event,) = world.end().operations
@@ -237,10 +237,10 @@ def shown_by(world: World, operation) -> tuple[object, ...]:
     "share, written, fed",
     [(0.2, 0, 0), (0.34, 1, 2), (0.5, 1, 2), (2 / 3, 2, 3), (0.99, 2, 3), (1.0, 3, 4)],
 )
-def test_a_stopped_draft_gives_the_tokens_of_complete_passes(share, written, fed):
-    """Three passes of equal length feed two tokens of the text, then one draft each.
+def test_a_stopped_draft_returns_the_tokens_of_complete_passes(share, written, fed):
+    """Of three passes of equal length, one feeds two text tokens, the others a draft.
 
-    An incomplete pass has written nothing, and its tokens are not in the cache.
+    An incomplete pass writes nothing, and its tokens are not in the cache.
     """
     whole = Performed(Output((4, 5, 6), np.eye(9)[[4, 5, 6]]), kept=1, fed=2 + 1 + 1)
     stopped = Propose((1, 2, 3), n=3).until(whole, share)

@@ -1,4 +1,4 @@
-"""The embedded models are fetched whole, as their checksums say, or not at all."""
+"""The embedded models are fetched completely, with right checksums, or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def quietly(_line: str) -> None:
 
 @pytest.fixture
 def models(tmp_path, monkeypatch) -> Path:
-    """Where the models belong: a folder that is not there yet, as after pip."""
+    """The folder for the models, which does not exist yet, as after pip."""
     sums = tmp_path / "SHA256SUMS"
     lines = [f"{sha256(stored).hexdigest()}  {name}" for name, stored in FILES.items()]
     sums.write_text("\n".join(lines) + "\n")
@@ -42,7 +42,7 @@ def models(tmp_path, monkeypatch) -> Path:
 
 
 def pack(path: Path, **changes: bytes | None) -> Path:
-    """An archive of all files; ``changes`` gives a file's name another content."""
+    """Writes an archive of all files; ``changes`` replaces contents by file name."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, stored in (FILES | changes).items():
             if stored is not None:
@@ -57,14 +57,16 @@ def archive(tmp_path) -> Path:
 
 
 def there(models: Path) -> dict[str, bytes]:
-    """Every file below the folder, hidden ones too."""
+    """Returns every file below the folder, even hidden ones."""
     paths = [path for path in models.rglob("*") if path.is_file()]
     return {path.relative_to(models).as_posix(): path.read_bytes() for path in paths}
 
 
-# -- what comes ------------------------------------------------------------------------
+# -- fetched files ---------------------------------------------------------------------
 @pytest.mark.parametrize("form", ["path", "file://"])
-def test_all_files_come_from_an_archive_and_nothing_else_is_left(models, archive, form):
+def test_all_files_are_unpacked_from_an_archive_and_nothing_else_is_left(
+    models, archive, form
+):
     source = str(archive) if form == "path" else archive.as_uri()
     assert sorted(fetch(source, quietly)) == sorted(FILES)
     assert there(models) == FILES
@@ -72,7 +74,7 @@ def test_all_files_come_from_an_archive_and_nothing_else_is_left(models, archive
     assert zoo.locate("zoo/draft") == models / "draft"
 
 
-def test_what_is_there_and_right_is_left_alone(models, archive):
+def test_right_existing_files_are_left_alone(models, archive):
     fetch(str(archive), quietly)
     assert fetch("no-such-archive.zip", quietly) == []
 
@@ -85,23 +87,23 @@ def test_what_is_there_and_right_is_left_alone(models, archive):
     assert (models / "target" / "config.json").stat().st_mtime_ns == before
 
 
-def test_a_models_weights_come_last_as_it_counts_as_there_when_they_are(
+def test_a_models_weights_are_unpacked_last_as_they_mark_it_as_complete(
     models, archive
 ):
     brought = fetch(str(archive), quietly)
     assert all(name.endswith("model.safetensors") for name in brought[-2:])
 
 
-def test_a_file_that_no_checksum_names_is_not_unpacked(models, tmp_path):
+def test_a_file_without_a_checksum_is_not_unpacked(models, tmp_path):
     changes = {"../escaped": b"x", "draft/code.py": b"x"}
     fetch(str(pack(tmp_path / "own.zip", **changes)), quietly)
     assert there(models) == FILES
     assert not list(tmp_path.rglob("escaped"))
 
 
-# -- what is refused -------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------
 @pytest.mark.parametrize("form", ["path", "file://"])
-def test_a_file_that_differs_is_refused_and_never_has_its_name(models, tmp_path, form):
+def test_a_wrong_file_is_refused_and_never_gets_its_final_name(models, tmp_path, form):
     changes = {"draft/model.safetensors": b"other weights"}
     path = pack(tmp_path / "own.zip", **changes)
     source = str(path) if form == "path" else path.as_uri()
@@ -112,14 +114,14 @@ def test_a_file_that_differs_is_refused_and_never_has_its_name(models, tmp_path,
     assert found.items() <= FILES.items()
 
 
-def test_an_archive_that_lacks_a_file_says_which(models, tmp_path):
+def test_a_file_missing_in_an_archive_is_named(models, tmp_path):
     path = pack(tmp_path / "own.zip", **{"draft/tokenizer.json": None})
     with pytest.raises(SpeclibError, match="no item named 'draft/tokenizer.json'"):
         fetch(str(path), quietly)
 
 
 @pytest.mark.parametrize("damage", ["half", "no archive", "one byte"])
-def test_a_damaged_archive_leaves_no_half_files(models, archive, damage):
+def test_a_damaged_archive_leaves_no_incomplete_files(models, archive, damage):
     content = bytearray(archive.read_bytes())
     if damage == "half":
         content = content[: len(content) // 2]
@@ -140,23 +142,21 @@ def test_a_damaged_archive_leaves_no_half_files(models, archive, damage):
         ("file:///no/such.zip", "cannot download"),
     ],
 )
-def test_what_cannot_be_had_is_said_in_one_line(models, source, message):
+def test_the_error_for_an_unavailable_source_is_one_line(models, source, message):
     with pytest.raises(SpeclibError, match=message) as raised:
         fetch(source, quietly)
     assert "\n" not in str(raised.value)
     assert there(models) == {}
 
 
-def test_where_nothing_can_be_written_it_says_so(models, archive):
+def test_an_unwritable_folder_is_reported(models, archive):
     models.parent.write_text("a file where the folder should be")
     with pytest.raises(SpeclibError, match="cannot write .*SPECLIB_HOME"):
         fetch(str(archive), quietly)
 
 
-# -- where it is looked for ------------------------------------------------------------
-def test_the_archive_is_looked_for_among_the_files_of_this_version(
-    monkeypatch, tmp_path
-):
+# -- the archive's address -------------------------------------------------------------
+def test_the_archive_is_downloaded_from_this_versions_files(monkeypatch, tmp_path):
     citation = tmp_path / "CITATION.cff"
     monkeypatch.setattr(fetching, "CITATION", citation)
     for text in ("title: x\n", None):
@@ -174,7 +174,7 @@ def test_the_archive_is_looked_for_among_the_files_of_this_version(
     )
 
 
-def test_an_error_is_a_line_and_a_checkout_has_everything():
+def test_the_commands_error_is_one_line_and_a_checkout_has_everything():
     command = [sys.executable, "-m", "speclib"]
     ended = subprocess.run([*command, "fetch"], capture_output=True, text=True)
     if (zoo.ZOO / "target" / zoo.WEIGHTS).exists():

@@ -1,4 +1,4 @@
-"""A wheel has all that it promises to have where there is no checkout, and no more."""
+"""Without a checkout, a wheel provides everything it promises, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ import sys
 import setuptools.build_meta as backend
 print(backend.build_{}(sys.argv[1]))
 """
-MOST_BYTES = 4_000_000  # of the wheel
+MOST_BYTES = 4_000_000  # the wheel's limit
 
 
 def build(kind: str, source: Path, to: Path) -> Path:
-    """A distribution of the sources in a folder: kind is "sdist" or "wheel"."""
+    """Builds a distribution of a source folder; kind is "sdist" or "wheel"."""
     ended = subprocess.run(
         [sys.executable, "-c", BUILD.format(kind), to],
         cwd=source,
@@ -41,7 +41,7 @@ def build(kind: str, source: Path, to: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory) -> Path:
-    """Built in a copy, since building leaves folders behind."""
+    """The sdist, built in a copy because building leaves folders behind."""
     folder = tmp_path_factory.mktemp("sources")
     for name in NEEDED:
         ignored = shutil.ignore_patterns("__pycache__", "*.safetensors")
@@ -54,7 +54,7 @@ def sdist(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(sdist, tmp_path_factory) -> Path:
-    """Built from the sdist alone."""
+    """The wheel, built from only the sdist."""
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
@@ -64,7 +64,7 @@ def wheel(sdist, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def site(wheel, tmp_path_factory) -> Path:
-    """A folder with the wheel's files, as pip lays them."""
+    """A folder with the wheel's files, as pip installs them."""
     folder = tmp_path_factory.mktemp("site-packages")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -72,7 +72,7 @@ def site(wheel, tmp_path_factory) -> Path:
 
 
 def python(site: Path, *words: str, home: Path, **more: str):
-    """Runs Python in another folder, where of ours it finds the wheel alone."""
+    """Runs Python in another folder, where only the wheel provides our packages."""
     clean = {name: os.environ[name] for name in os.environ if "SPECLIB" not in name}
     clean |= {"PYTHONPATH": str(site), "HOME": str(home), **more}
     return subprocess.run(
@@ -94,7 +94,7 @@ def tracked_data() -> set[str]:
     return {name.removeprefix("data/") for name in listed.stdout.splitlines()}
 
 
-def test_it_has_all_of_the_data_but_the_models_once(wheel):
+def test_the_wheel_has_all_data_except_the_models_once(wheel):
     expected = set()
     for name in tracked_data():
         if not name.startswith("models/") or name == "models/SHA256SUMS":
@@ -105,7 +105,7 @@ def test_it_has_all_of_the_data_but_the_models_once(wheel):
     assert wheel.stat().st_size < MOST_BYTES
 
 
-def test_it_has_every_module_script_and_type_and_nothing_beside_two_packages(wheel):
+def test_the_wheel_has_every_module_script_and_type_and_only_two_packages(wheel):
     names = set(names_in(wheel))
     for package in ("speclib", "speclab"):
         assert f"{package}/py.typed" in names
@@ -117,7 +117,7 @@ def test_it_has_every_module_script_and_type_and_nothing_beside_two_packages(whe
     assert tops == {"speclib", "speclab", info}
 
 
-def test_the_source_distribution_has_tests_and_pages_and_no_weights(sdist):
+def test_the_sdist_has_tests_and_docs_but_no_weights(sdist):
     with tarfile.open(sdist) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
     for name in ("tests/conftest.py", "docs/install.md", "CHANGELOG.md", "Makefile"):
@@ -138,7 +138,7 @@ def test_simulations_latencies_pairs_and_printed_tables_need_no_checkout(
     assert not (tmp_path / ".speclib").exists()  # nothing was written
 
 
-def test_a_timeline_is_drawn_by_its_scripts_and_styles(site, tmp_path):
+def test_a_timeline_can_be_drawn_with_the_wheels_scripts_and_styles(site, tmp_path):
     pytest.importorskip("anywidget")
     ended = python(site, str(HERE / "draw_with_wheel.py"), "run.svg", home=tmp_path)
     assert ended.returncode == 0, ended.stderr
@@ -148,9 +148,7 @@ def test_a_timeline_is_drawn_by_its_scripts_and_styles(site, tmp_path):
 FIND = "from speclib.models import zoo; print(zoo.locate('zoo/draft-qwen'))"
 
 
-def test_a_model_that_is_missing_says_how_to_get_it_and_then_it_is_there(
-    site, tmp_path
-):
+def test_the_error_for_a_missing_model_says_how_to_get_it_which_works(site, tmp_path):
     ended = python(site, "-c", FIND, home=tmp_path)
     assert re.search(
         "'zoo/draft-qwen' is missing in .*: run `python -m speclib fetch`",
@@ -170,7 +168,7 @@ def test_a_model_that_is_missing_says_how_to_get_it_and_then_it_is_there(
     assert found == tmp_path / ".speclib" / "models" / "draft-qwen"
 
 
-def test_an_extra_that_is_missing_is_named_as_pip_knows_it(site, tmp_path):
+def test_a_missing_extra_is_named_as_pip_knows_it(site, tmp_path):
     code = """
 import sys
 sys.modules["ray"] = None

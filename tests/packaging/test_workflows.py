@@ -1,4 +1,4 @@
-"""Workflows run the Makefile's commands, by pinned actions."""
+"""Workflows run the Makefile's commands with pinned actions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def steps() -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, step
 
 
-def test_an_action_is_pinned_by_its_commit_and_names_its_release():
+def test_every_action_is_pinned_by_commit_and_names_its_release():
     for path in WORKFLOWS:
         for used in re.findall(r"uses: (.+)", path.read_text()):
             assert used.startswith("./.github/") or PINNED.fullmatch(used), used
@@ -53,7 +53,7 @@ def test_no_expression_is_pasted_into_a_shell():
         assert "${{" not in step.get("run", ""), name
 
 
-def test_every_command_of_make_is_one_of_the_makefiles():
+def test_every_make_command_is_in_the_makefile():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     asked = set()
     for _name, step in steps():
@@ -62,18 +62,18 @@ def test_every_command_of_make_is_one_of_the_makefiles():
     assert asked <= targets
 
 
-# -- the scripts of a release ----------------------------------------------------------
+# -- release scripts -------------------------------------------------------------------
 def run(script: str, word: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([GITHUB / script, word], capture_output=True, text=True)
 
 
-def test_a_tag_that_is_not_the_version_is_refused():
+def test_a_tag_that_differs_from_the_version_is_refused():
     ended = run("check-tag", "v99.0.0")
     assert ended.returncode == 1
     assert "the tag is v99.0.0" in ended.stdout
 
 
-def test_the_changes_of_a_version_are_those_under_its_heading():
+def test_a_versions_changes_are_those_under_its_heading():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     for version in re.findall(r"^## \[(.+?)\]", changelog, re.M):
         changes = run("changes-of", version).stdout

@@ -1,4 +1,4 @@
-"""Uses what a wheel brings without any extra: to be run where it is paths."""
+"""Uses an installed wheel without any extra."""
 
 import speclib
 from speclab import load_paper
@@ -15,7 +15,7 @@ assert len({run.text for run in runs}) == 1, "methods write different texts"
 toy = speclib.decode("x", pair="toy", world="virtual", max_new_tokens=4)
 assert len(toy.tokens) == 4, toy
 
-assert speclib.check("pearl"), "PEARL's page is not lossless"
+assert speclib.check("pearl"), "PEARL is not lossless"
 assert not speclib.check(lambda drafted, q, p, coin: [drafted[0]])
 
 latency = speclib.load_latency("pearl/codellama-7-34")

@@ -1,7 +1,7 @@
 """Pitfalls between tokens and text: characters that take several tokens.
 
 The tokens are the bytes of UTF-8, and the target writes three characters of two, three
-and four bytes in turns. docs/pitfalls.md tells what the threads named here say.
+and four bytes in turn. docs/pitfalls.md summarises the threads named here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 CHARACTERS = "é数🎉"
 BYTES = len(CHARACTERS.encode())  # all different
-HALF = "\ufffd"  # what a decoder writes instead of half a character
+HALF = "\ufffd"  # what a decoder writes for half a character
 
 
 def tokenizer_of_bytes() -> transformers.PreTrainedTokenizerFast:
@@ -33,8 +33,9 @@ def tokenizer_of_bytes() -> transformers.PreTrainedTokenizerFast:
 
 
 def saying(order: list[int]) -> transformers.PreTrainedModel:
-    """A network that writes each token of ``order`` after the one before it, and the
-    first after the last: its layers add nothing, and its head knows what comes next.
+    """Returns a network that writes the tokens of ``order`` again and again.
+
+    Its layers add nothing, and its head determines the next token.
     """
     net = network(layers=1, vocab_size=256)
     layer, embedding, head = net.model.layers[0], net.model.embed_tokens, net.lm_head
@@ -53,7 +54,7 @@ def saying(order: list[int]) -> transformers.PreTrainedModel:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """The draft takes two bytes of the last character for each other."""
+    """A world whose draft confuses two bytes of the last character."""
     tokenizer = tokenizer_of_bytes()
     right = tokenizer.encode(CHARACTERS)
     wrong = [*right[:6], right[7], right[6], right[8]]
@@ -71,10 +72,11 @@ def world(tmp_path_factory):
 @pytest.mark.parametrize("method", ["autoregressive", "speculative", "pearl", "tree"])
 def test_a_character_is_whole_though_its_tokens_are_committed_apart(world, method):
     """https://github.com/antonellof/ferrox/issues/124 and
-    https://github.com/exo-explore/exo/pull/1691: each token is decoded alone, and half
-    a character is lost.
+    https://github.com/exo-explore/exo/pull/1691: each token is decoded alone, so half a
+    character is lost.
 
-    https://github.com/vllm-project/vllm/pull/47616: text and tokens end apart.
+    https://github.com/vllm-project/vllm/pull/47616: text and tokens end at different
+    positions.
     """
     commits: list[tuple[int, ...]] = []
     result = speclib.decode(
@@ -91,4 +93,4 @@ def test_a_character_is_whole_though_its_tokens_are_committed_apart(world, metho
     assert tokenizer_of_bytes().decode(heard) == result.text
 
     piece_by_piece = [tokenizer_of_bytes().decode(list(tokens)) for tokens in commits]
-    assert HALF in "".join(piece_by_piece)  # so there was something to get wrong
+    assert HALF in "".join(piece_by_piece)  # decoding alone is wrong here

@@ -1,6 +1,6 @@
 """Pitfalls of numbers: acceptance rates that mislead, and drafts that do not pay.
 
-Expected values are arithmetic. docs/pitfalls.md tells what the threads named here say.
+Expected values are arithmetic. docs/pitfalls.md summarises the threads named here.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ WORDS = " ".join(f"w{number}" for number in range(40))
 
 
 def tokens_a_pass(alpha: float, gamma: int) -> float:
-    """Leviathan et al. 2023, equation (1): all drafts that pass, and one more token."""
+    """Returns Leviathan et al. 2023, equation (1): accepted drafts plus one token."""
     return (1 - alpha ** (gamma + 1)) / (1 - alpha)
 
 
-# -- what an acceptance rate says ------------------------------------------------------
+# -- acceptance rates ------------------------------------------------------------------
 def test_accepted_over_drafted_is_not_the_chance_of_a_draft():
-    """https://github.com/ggml-org/llama.cpp/issues/3649: of 8 drafts that pass with
-    0.8 each, 3.33 are accepted, which is 42 %."""
+    """https://github.com/ggml-org/llama.cpp/issues/3649: of 8 drafts, each accepted
+    with probability 0.8 if tested, 3.33 are accepted, or 42 %.
+    """
     expected = sum(0.8**place for place in range(1, 9))
     assert expected == pytest.approx(3.33, abs=0.01)
 
@@ -38,8 +39,9 @@ def test_accepted_over_drafted_is_not_the_chance_of_a_draft():
 
 
 def test_the_mean_length_has_the_targets_own_token_and_the_mean_accepted_has_not():
-    """https://github.com/SafeAILab/EAGLE/issues/169 and 195 ask which of them a paper
-    prints; one more than the other is not a longer one."""
+    """https://github.com/SafeAILab/EAGLE/issues/169 and 195 ask which of the two a
+    paper prints; the difference of one is no improvement.
+    """
     run = simulate("speculative", gamma=5, c=5, alpha=0.7, tokens=4000, text=WORDS)
     expected = tokens_a_pass(0.7, 5)
     assert run.stats.tokens_per_target_run == pytest.approx(expected, abs=0.05)
@@ -48,8 +50,9 @@ def test_the_mean_length_has_the_targets_own_token_and_the_mean_accepted_has_not
 
 
 def test_drafts_behind_an_end_token_are_not_counted_as_written():
-    """https://github.com/vllm-project/vllm/issues/56101: of five right drafts the third
-    ends the text, three tokens are committed, and the mean length says six."""
+    """https://github.com/vllm-project/vllm/issues/56101: the third of five right drafts
+    ends the text, so three tokens are committed, but the reported mean length is six.
+    """
     words = tuple(range(1, 41))
     models = {role: Toy(rate, 50, 0, words) for role, rate in TOYS.items()}
     world = Virtual(models, Latency.ratio(5))
@@ -64,9 +67,9 @@ def test_drafts_behind_an_end_token_are_not_counted_as_written():
 
 def test_all_intervals_of_a_log_count_by_their_drafts():
     """https://github.com/sgl-project/sglang-jax/pull/1586: the accept length is only in
-    a log line that starts again with every interval.
+    log lines, each of which covers a single interval.
 
-    vLLM's lines do so, too. Here the last one is of one window, in which all failed.
+    vLLM has such lines too. Here the last one covers a window with all drafts rejected.
     """
     line = (
         "SpecDecoding metrics: Mean acceptance length: 2.55, Accepted: {} tokens, "
@@ -81,8 +84,9 @@ def test_all_intervals_of_a_log_count_by_their_drafts():
 
 
 def test_a_rate_of_nearly_1_may_come_from_drafting_hardly_at_all():
-    """https://github.com/ggml-org/llama.cpp/issues/3919: the rate is 100 %, and nothing
-    is faster, since only what is nearly sure is drafted."""
+    """https://github.com/ggml-org/llama.cpp/issues/3919: the rate is 100 %, but nothing
+    is faster, because only nearly certain tokens are drafted.
+    """
     how = dict(c=5, alpha=0.7, doubt=0.5, tokens=2000, text=WORDS)
     choosy = simulate("assisted", confidence_threshold=0.999, **how).stats
     usual = simulate("assisted", confidence_threshold=0.5, **how).stats
@@ -92,7 +96,7 @@ def test_a_rate_of_nearly_1_may_come_from_drafting_hardly_at_all():
 
 def test_more_accepted_tokens_may_go_with_a_smaller_speed_up():
     """https://github.com/hemingkx/Spec-Bench/issues/29: the draft is a compressed copy
-    of the target, and so as slow as it is right.
+    of the target, which is accurate but slow.
 
     A round takes gamma drafts and a target pass: gamma / c + 1.
     """
@@ -113,8 +117,8 @@ def test_more_accepted_tokens_may_go_with_a_smaller_speed_up():
 @pytest.mark.parametrize("gamma", [1, 4, 8])
 def test_a_draft_that_is_nearly_as_slow_as_its_target_makes_decoding_slower(gamma):
     """https://github.com/huggingface/transformers/issues/36337: slower with an
-    assistant. https://github.com/ggml-org/llama.cpp/issues/10664: slower, until the
-    draft is on the GPU as well.
+    assistant. https://github.com/ggml-org/llama.cpp/issues/10664: slower until the
+    draft is on the GPU too.
     """
     how = dict(c=1.1, alpha=0.6, tokens=1500, text=WORDS)
     plain = simulate("autoregressive", **how).stats
@@ -128,7 +132,7 @@ def test_what_pays_for_one_request_does_not_pay_for_many():
     """https://github.com/vllm-project/vllm/issues/17984: slower from 32 requests on.
 
     https://github.com/sgl-project/sglang/issues/4759: throughput falls. Here each token
-    beyond the first makes a pass 5 % longer.
+    after the first makes a pass 5 % longer.
     """
     latency = Latency.ratio(8, 0.1).lengthened(0.05)
     how = dict(latency=latency, alpha=0.8, tokens=100, text=WORDS)
@@ -139,14 +143,15 @@ def test_what_pays_for_one_request_does_not_pay_for_many():
         gain[batch] = run.throughput / plain.throughput
     assert gain[1] > 1.5
     assert gain[32] < 1
-    # A pass over five tokens of each of 32 requests, against one over a token of each.
+    # A pass over five tokens of each of 32 requests, compared with one token of each.
     most = tokens_a_pass(0.8, 4) * (1 + 0.05 * 31) / (1 + 0.05 * 159)
     assert gain[32] < most
 
 
 def test_dsi_with_a_useless_draft_takes_as_long_as_plain_decoding():
     """https://github.com/keyboardAnt/distributed-speculative-inference/issues/37: at an
-    acceptance of 0.01, 77 tokens take some 7,700 iterations of the simulation."""
+    acceptance rate of 0.01, 77 tokens take about 7,700 iterations of the simulation.
+    """
     how = dict(c=5, alpha=0.01, tokens=77, text=WORDS)
     plain = simulate("autoregressive", **how).stats
     run = simulate("dsi", **how).stats

@@ -1,7 +1,7 @@
 """Pitfalls of sampling: how drafts are drawn, tested and replaced.
 
-The numbers come from the public threads that each test names; docs/pitfalls.md
-summarises them. Expected values are the target's own row, and arithmetic.
+The numbers come from the public threads that each test names, which docs/pitfalls.md
+summarises. Expected values come from the target's row and arithmetic.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Fixed(Uncached):
 
 
 def settings_of(method: str) -> dict:
-    """The method's first variant, with windows of two tokens."""
+    """Returns the method's first variant, with windows of two tokens."""
     settings = dict(about(method).variants[0])
     if takes_gamma(method):
         settings["gamma"] = 2
     return settings
 
 
-# -- the draft is not drawn from the q it is tested with -------------------------------
+# -- drafts not drawn from the q they are tested with ----------------------------------
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "draft, target, tokens",
@@ -60,7 +60,7 @@ def settings_of(method: str) -> dict:
 def test_every_method_keeps_the_targets_distribution_at_the_numbers_of_the_reports(
     method, draft, target, tokens
 ):
-    """Drafts that were the likeliest token, and tested as if they had been drawn.
+    """Drafts are the likeliest token, but are tested as if they had been drawn.
 
     https://github.com/huggingface/transformers/issues/32867: 0.75 comes out, not 0.6.
     https://github.com/SafeAILab/EAGLE/issues/110: is 0.49 still reached?
@@ -77,15 +77,16 @@ def test_every_method_keeps_the_targets_distribution_at_the_numbers_of_the_repor
     "method, settings, rate",
     [
         ("speculative", {}, 0.6 + 0.2 + 0.05 + 0.05),  # drawn: the sum of min(p, q)
-        ("eagle", {"width": 1, "budget": 1}, 0.6),  # the likeliest: its p
+        ("eagle", {"width": 1, "budget": 1}, 0.6),  # the likeliest token: its p
     ],
 )
 def test_a_draft_that_is_drawn_passes_more_often_than_the_likeliest_token(
     method, settings, rate
 ):
-    """https://github.com/sgl-project/sglang/issues/10308, at its own numbers.
+    """https://github.com/sgl-project/sglang/issues/10308, with its own numbers.
 
-    https://github.com/vllm-project/vllm/pull/16899 says so of taking the likeliest.
+    https://github.com/vllm-project/vllm/pull/16899 also reports lower acceptance for
+    the likeliest token.
     """
     models = {"draft": Fixed(0.7, 0.2, 0.05, 0.05), "target": Fixed(0.6, 0.2, 0.1, 0.1)}
     world = Virtual(models, Latency.ratio(5))
@@ -99,7 +100,7 @@ def test_a_draft_that_is_drawn_passes_more_often_than_the_likeliest_token(
 
 # -- rules -----------------------------------------------------------------------------
 def ratio_test(drafted, q, p, coin, row_of_test=0):
-    """Leviathan et al. 2023, Algorithm 1, with a row of p that may be a later one."""
+    """Leviathan et al. 2023, Algorithm 1; ``row_of_test`` shifts the row of p."""
     for position, token in enumerate(drafted):
         row = p[position + row_of_test]
         if coin() < row[token] / q[position][token]:
@@ -111,8 +112,11 @@ def ratio_test(drafted, q, p, coin, row_of_test=0):
 
 
 def test_a_likeliest_token_that_is_tested_as_if_drawn_is_found():
-    """https://github.com/huggingface/transformers/issues/32867, with its own numbers:
-    of (0.8, 0.2) against (0.6, 0.4), 0 is kept with 0.6 / 0.8, and 1 replaces it."""
+    """https://github.com/huggingface/transformers/issues/32867, with its own numbers.
+
+    For q = (0.8, 0.2) and p = (0.6, 0.4), 0 is kept with probability 0.6 / 0.8, and 1
+    replaces it.
+    """
     answer = check(ratio_test, drawn="argmax")
     assert answer.is_lossless is False
     assert "q = (0.8, 0.2) and p = (0.6, 0.4)" in answer.problem
@@ -123,8 +127,8 @@ def test_a_likeliest_token_that_is_tested_as_if_drawn_is_found():
 def test_a_rule_that_is_not_given_q_is_lossless_and_keeps_fewer_drafts():
     """https://github.com/vllm-project/vllm/issues/40149: no q reaches the test.
 
-    A draft passes with p(x), and p without x replaces it. By hand, whatever q is, y is
-    written with q(y) p(y) + (1 - q(y)) p(y) = p(y).
+    A draft passes with probability p(x), and p without x replaces it. So for any q, y
+    is written with probability q(y) p(y) + (1 - q(y)) p(y) = p(y).
     """
 
     def without_q(drafted, q, p, coin):
@@ -144,7 +148,7 @@ def test_a_rule_that_is_not_given_q_is_lossless_and_keeps_fewer_drafts():
 def test_a_q_that_is_not_the_one_drafts_were_drawn_from_is_found():
     """https://github.com/huggingface/transformers/issues/47932: q before its sampler.
 
-    Here the sampler is a temperature of 0.5, so q without it has the square roots.
+    Here the sampler is a temperature of 0.5, so q without it has square roots.
     """
 
     def raw_q(drafted, q, p, coin):
@@ -157,10 +161,10 @@ def test_a_q_that_is_not_the_one_drafts_were_drawn_from_is_found():
 
 
 def test_a_q_that_is_rounded_to_bfloat16_loses_a_little_and_that_is_found():
-    """https://github.com/deepseek-ai/DeepSpec/issues/31: drawn in one type, tested in
-    another.
+    """https://github.com/deepseek-ai/DeepSpec/issues/31: drafts are drawn in one number
+    format and tested in another.
 
-    bfloat16 keeps eight bits, so a probability moves by 2 ** -9 of itself at most.
+    bfloat16 has eight bits, so a probability changes by at most 2 ** -9 of itself.
     """
     torch = pytest.importorskip("torch")
 
@@ -194,10 +198,10 @@ def test_a_row_of_the_target_that_is_one_too_late_is_named():
 
 
 def test_the_likeliest_tokens_of_two_soft_distributions_are_no_greedy_decoding():
-    """https://github.com/jaymody/speculative-sampling/issues/9, at its own numbers.
+    """https://github.com/jaymody/speculative-sampling/issues/9, with its own numbers.
 
-    The draft's likeliest is token 0, with 0.2; the target gives it 0.3, and 0.5 to
-    token 1. By the ratio 0 always passes, though greedy decoding writes 1.
+    The draft's likeliest token is 0, with 0.2. The target gives it 0.3, and 0.5 to
+    token 1. By the ratio test, 0 always passes, although greedy decoding writes 1.
     """
     models = {
         "draft": Fixed(0.2, 0.16, 0.16, 0.16, 0.16, 0.16),

@@ -1,7 +1,7 @@
 """Pitfalls at the end of a text: end tokens, limits, and a full context.
 
-The target writes a known text, so what must come out is read off. docs/pitfalls.md
-tells what the threads named here say.
+The target writes a known text, which gives the expected output. docs/pitfalls.md
+summarises the threads named here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from speclib.worlds.virtual import Virtual
 
 WORDS = tuple(range(1, 41))  # all different
 GAMMA = 4
-NEVER_WRITTEN = 49  # by the target
+NEVER_WRITTEN = 49  # the target never writes it
 
 
 def settings_of(method: str) -> dict:
-    """The method's first variant, with windows of ``GAMMA`` tokens."""
+    """Returns the method's first variant, with windows of ``GAMMA`` tokens."""
     settings = dict(about(method).variants[0])
     if takes_gamma(method):
         settings["gamma"] = GAMMA
@@ -31,17 +31,17 @@ def settings_of(method: str) -> dict:
 
 
 def target(context: int = 128) -> Toy:
-    """A target that writes WORDS."""
+    """Returns a target that writes WORDS."""
     return Toy(None, 50, 0, WORDS, context)
 
 
 def agreeing(context: int = 128) -> Toy:
-    """A draft that is always right."""
+    """Returns a draft that is always right."""
     return Toy(1.0, 50, 0, WORDS, context)
 
 
 def run(method: str, draft: Toy, target: Toy, limit: int, eos=(), prompt=(0,)):
-    """The output of ``method``, and the tokens that it streams on the way."""
+    """Returns the output of ``method``, and the tokens that it streamed."""
     heard: list[int] = []
     world = Virtual({"draft": draft, "target": target}, Latency.ratio(3))
     world.begin(
@@ -60,9 +60,10 @@ def run(method: str, draft: Toy, target: Toy, limit: int, eos=(), prompt=(0,)):
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_is_handed_over_behind_an_end_token_inside_a_window(method):
     """https://github.com/LostRuins/koboldcpp/issues/1276: drafts that match the target
-    go out to the client though they follow the end token.
+    are sent to the client although they follow the end token.
 
-    https://github.com/openvinotoolkit/openvino.genai/pull/1951: and into the result.
+    https://github.com/openvinotoolkit/openvino.genai/pull/1951: they are also in the
+    result.
     """
     for place in range(2 * GAMMA):
         eos = (WORDS[place],)
@@ -72,8 +73,9 @@ def test_nothing_is_handed_over_behind_an_end_token_inside_a_window(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_end_token_that_only_the_draft_writes_ends_nothing(method):
-    """https://github.com/openvinotoolkit/openvino.genai/pull/3293: the request was
-    marked as finished by a draft that the target rejects."""
+    """https://github.com/openvinotoolkit/openvino.genai/pull/3293: a draft that the
+    target rejects marks the request as finished.
+    """
     ends_at_once = Toy(1.0, 50, 0, (NEVER_WRITTEN,), 128)
     eos = (NEVER_WRITTEN,)
     text, heard = run(method, ends_at_once, target(), 20, eos)
@@ -83,10 +85,9 @@ def test_an_end_token_that_only_the_draft_writes_ends_nothing(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_window_that_is_longer_than_what_is_left_writes_no_token_too_many(method):
     """https://github.com/huggingface/transformers/pull/47195: prompt lookup of three
-    tokens with max_new_tokens=2 gave three.
+    tokens with max_new_tokens=2 writes three.
 
-    The text repeats itself from the prompt on, so that there is something to look up,
-    and what is looked up is right.
+    The text repeats itself from the prompt on, so lookups find drafts, which are right.
     """
     words = (7, 8, 9, 10, 11, 12)
     draft, target = Toy(1.0, 50, 0, words, 128), Toy(None, 50, 0, words, 128)
@@ -99,9 +100,9 @@ def test_a_window_that_is_longer_than_what_is_left_writes_no_token_too_many(meth
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "ssd"])
 def test_nothing_is_drafted_for_places_behind_the_limit(method):
     """https://github.com/huggingface/transformers/pull/28555: the assistant writes its
-    full number of tokens though fewer are left.
+    full number of tokens although fewer are left.
 
-    All branches of SSD are as long, also those that begin later.
+    All branches of SSD have the same length, even those that begin later.
     """
     limit = 6
     world = Virtual({"draft": agreeing(), "target": target()}, Latency.ratio(3))
@@ -117,8 +118,9 @@ def test_nothing_is_drafted_for_places_behind_the_limit(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_drafting_ends_where_the_context_does(method):
-    """https://github.com/turboderp-org/exllamav2/issues/274: five drafts were asked
-    for, four tokens before the end of the cache."""
+    """https://github.com/turboderp-org/exllamav2/issues/274: five drafts are requested
+    four tokens before the end of the cache.
+    """
     context = 16
     text, _ = run(method, agreeing(context), target(context), context - 1)
     assert text == WORDS[: context - 1]
@@ -126,7 +128,7 @@ def test_drafting_ends_where_the_context_does(method):
 
 def test_a_draft_with_a_shorter_context_bounds_the_pair_and_says_so(tmp_path):
     """https://github.com/vllm-project/vllm/issues/5342 and 57941, and
-    https://github.com/sgl-project/sglang/issues/3574: the request dies in mid-run.
+    https://github.com/sgl-project/sglang/issues/3574: the request fails in mid-run.
     """
     pytest.importorskip("torch")
     from helpers.checkpoints import network, numbered_words, save_tokenizer

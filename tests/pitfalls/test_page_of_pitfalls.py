@@ -1,4 +1,4 @@
-"""docs/pitfalls.md names tests that exist; programs on pages print what they say."""
+"""docs/pitfalls.md names existing tests; programs on pages print what is shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OURS = sorted(Path(__file__).parent.glob("test_*.py"))
 
 @cache
 def names_of_tests(path: Path) -> set[str]:
-    """The names of a file's tests."""
+    """Returns the names of a file's tests."""
     names = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
@@ -38,7 +38,7 @@ def test_every_test_on_the_page_exists():
 
 
 @pytest.mark.parametrize("page", ["pitfalls", "slower"])
-def test_a_program_on_a_page_prints_what_is_below_it(page, capsys):
+def test_a_program_on_a_page_prints_the_output_shown_below_it(page, capsys):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     ((program, printed),) = re.findall(
         r"```python\n(.*?)```\n```text\n(.*?)```", text, re.S

@@ -1,7 +1,7 @@
 """Pitfalls of penalties: which drafts and which tokens of a step count.
 
-What each method must write is worked out token by token, from passes of transformers
-without a cache. docs/pitfalls.md tells what the threads named here say.
+The expected output is computed token by token, with transformers' passes without a
+cache. docs/pitfalls.md summarises the threads named here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def target():
 
 
 def written_one_by_one(target, ends: tuple[int, ...]) -> tuple[int, ...]:
-    """The target's greedy output under all four settings."""
+    """Returns the target's greedy output under all four settings."""
     divide = transformers.RepetitionPenaltyLogitsProcessor(REPETITION)
     new: list[int] = []
     while len(new) < TOKENS and not (new and new[-1] in ends):
@@ -58,7 +58,7 @@ def written_one_by_one(target, ends: tuple[int, ...]) -> tuple[int, ...]:
 
 @pytest.fixture(scope="module")
 def world(target, tmp_path_factory) -> Iterator[Virtual]:
-    """A pair whose target would end before ``LEAST`` tokens if it were allowed to."""
+    """A pair whose target would end before ``LEAST`` tokens if allowed to."""
     without_ends = written_one_by_one(target, ())
     end = without_ends[LEAST // 2]
     folders = {}
@@ -75,7 +75,7 @@ def world(target, tmp_path_factory) -> Iterator[Virtual]:
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "eagle"])
 def test_penalties_count_the_tokens_of_the_text_and_no_others(world, target, method):
-    """With every method but EAGLE, which takes a pair with a head.
+    """All methods except EAGLE, which needs a pair with a head.
 
     https://github.com/sgl-project/sglang/pull/33643: one token of each step counts,
     so penalties are too weak, and min_new_tokens holds for too long.

@@ -1,7 +1,7 @@
 """Pitfalls between requests: seeds, leftovers of a request, ignored settings.
 
-Toys on a virtual clock, by the public API. docs/pitfalls.md tells what the threads
-named here say.
+The tests run toys on a virtual clock by the public API. docs/pitfalls.md summarises the
+threads named here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from speclib.decoding.decode import Result
 from speclib.methods import about
 
 PROMPT = "3 4"
-# Methods that go in lock-step: all but DSI.
+# Methods that run in lock-step: all except DSI.
 IN_A_BATCH = [method for method in METHODS if method != "dsi"]
-# What each calls the number of tokens that it drafts at a time.
+# Each method's setting for the number of tokens drafted at a time.
 LENGTHS = {
     "speculative": "gamma",
     "pearl": "gamma",
@@ -40,7 +40,7 @@ def decoded(world, method: str, tokens: int = 16, **how) -> Result:
 # -- seeds -----------------------------------------------------------------------------
 @pytest.mark.parametrize("method", METHODS)
 def test_a_seed_decides_what_is_sampled_and_another_one_samples_anew(world, method):
-    """https://github.com/vllm-project/vllm/issues/6038: a request's seed is not heeded.
+    """https://github.com/vllm-project/vllm/issues/6038: a request's seed is ignored.
 
     https://github.com/EricLBuehler/mistral.rs/pull/2424 and
     https://github.com/sgl-project/sglang/pull/39253: nothing is sampled at all.
@@ -54,8 +54,9 @@ def test_a_seed_decides_what_is_sampled_and_another_one_samples_anew(world, meth
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_seed_changes_nothing_where_nothing_is_sampled(world, method):
-    """https://github.com/vllm-project/vllm/issues/13196 expects other outputs of other
-    seeds at temperature 0: there is one."""
+    """https://github.com/vllm-project/vllm/issues/13196 expects different outputs for
+    different seeds at temperature 0, but there is only one.
+    """
     first = decoded(world, method, temperature=0.0, seed=0)
     other = decoded(world, method, temperature=0.0, seed=5)
     assert first.tokens == other.tokens
@@ -65,7 +66,7 @@ def test_a_seed_changes_nothing_where_nothing_is_sampled(world, method):
 @pytest.mark.parametrize("method", IN_A_BATCH)
 def test_equal_requests_of_a_batch_are_sampled_independently(method):
     """https://github.com/NVIDIA/TensorRT-LLM/issues/19487: requests without a seed
-    share one stream of random numbers, and come out alike.
+    share one stream of random numbers, and have the same output.
     """
     how = dict(pair="toy", method=method, world="virtual", max_new_tokens=12, batch=2)
     how |= about(method).variants[0]
@@ -75,13 +76,13 @@ def test_equal_requests_of_a_batch_are_sampled_independently(method):
     assert len({result.tokens for result in batch.results}) == 1
 
 
-# -- what a request leaves behind ------------------------------------------------------
+# -- leftovers of a request ------------------------------------------------------------
 @pytest.mark.parametrize("method", METHODS)
 def test_a_request_starts_afresh_whatever_came_before_it(world, method):
-    """https://github.com/huggingface/transformers/pull/28759: a draft length that is
-    adapted is kept for the next call.
+    """https://github.com/huggingface/transformers/pull/28759: an adapted draft length
+    is kept for the next call.
 
-    In all of its variants, one of which adapts it; passes and drafts are counted.
+    Passes and drafts are counted in all variants, one of which adapts the length.
     """
     for variant in about(method).variants:
         first = decoded(world, method, **variant)
@@ -89,14 +90,14 @@ def test_a_request_starts_afresh_whatever_came_before_it(world, method):
         assert decoded(world, method, **variant).stats == first.stats
 
 
-# -- settings that are not heard -------------------------------------------------------
+# -- ignored settings ------------------------------------------------------------------
 @pytest.mark.parametrize("method", LENGTHS)
 def test_as_many_tokens_are_drafted_as_were_asked_for(world, method):
-    """https://github.com/huggingface/transformers/issues/40739: the assistant drafts by
-    its own default.
+    """https://github.com/huggingface/transformers/issues/40739: the assistant drafts
+    its own default number.
 
-    https://github.com/ml-explore/mlx-lm/pull/1297: flags that are read and not handed
-    on, so that decoding is plain.
+    https://github.com/ml-explore/mlx-lm/pull/1297: flags are read but not passed on, so
+    decoding is plain.
     """
     for length in (2, 5):
         settings = {LENGTHS[method]: length}
@@ -109,8 +110,8 @@ def test_as_many_tokens_are_drafted_as_were_asked_for(world, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_setting_that_a_method_does_not_have_is_refused_by_name(method):
-    """https://github.com/ggml-org/llama.cpp/issues/25345: a draft model is loaded, and
-    nothing says that it is not used.
+    """https://github.com/ggml-org/llama.cpp/issues/25345: a draft model is loaded but
+    silently not used.
     """
     for setting in ("draft_max", "num_draft_tokens", "spec_type"):
         with pytest.raises(SpeclibError, match=f"no parameter '{setting}'"):

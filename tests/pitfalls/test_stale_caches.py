@@ -1,8 +1,8 @@
-"""Pitfalls of KV caches that are cut wrong: the text stays right, drafts get worse.
+"""Pitfalls of wrongly cut KV caches: the text stays right, but drafts get worse.
 
-Random networks and their caches, in virtual worlds. One pass of transformers over the
-whole text gives the expected drafts. docs/pitfalls.md summarises the threads named
-here.
+The models are random networks with caches in virtual worlds. One pass of transformers
+over the whole text gives the expected drafts. docs/pitfalls.md summarises the threads
+named here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from speclib.worlds.virtual import Virtual  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
-# Methods whose drafts are all a draft model's own, and what makes each draft a line.
+# Methods with drafts only from a draft model, and settings for sequences of drafts.
 DRAFTING = {
     "speculative": {},
     "pearl": {},
@@ -47,7 +47,7 @@ TOKENS = 64
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, str]:
-    """Checkpoints of a target, and of a draft that sometimes agrees with it."""
+    """Checkpoints of a target and of a draft that sometimes agrees with it."""
     target = rounded_to_bfloat16(random_network("LlamaConfig", 3))
     folders = {}
     for role, network in (("target", target), ("draft", with_noise(target))):
@@ -88,7 +88,7 @@ def decoded(world, method: str) -> Result:
 
 @pytest.mark.parametrize("method", DRAFTING)
 def test_a_draft_that_is_the_target_itself_is_never_rejected(worlds, method):
-    """Every round is accepted whole, which shows whatever such a round leaves behind.
+    """Every round is accepted completely, which reveals what such rounds leave behind.
 
     https://github.com/vllm-project/vllm/pull/9730: wrong entries after a bonus token.
     https://github.com/meta-pytorch/gpt-fast/issues/107: is the last accepted draft fed?
@@ -102,7 +102,7 @@ def test_a_draft_that_is_the_target_itself_is_never_rejected(worlds, method):
 
 
 def drafts_of(trace: Trace) -> Iterator[tuple[int, int, str]]:
-    """Position, token and outcome of each draft of a line that was tested."""
+    """Yields position, token and outcome of each tested draft in a sequence."""
     for event in trace.operations:
         if event.op != "propose":
             continue
@@ -116,7 +116,7 @@ def drafts_of(trace: Trace) -> Iterator[tuple[int, int, str]]:
 def test_every_draft_is_what_the_draft_says_of_the_text_without_any_cache(
     worlds, folders, method
 ):
-    """After every rejection, so that an entry too many or too few is seen.
+    """This includes drafts after rejections, so a wrong number of entries is noticed.
 
     https://github.com/lablup/mlxcel/issues/994: two entries too many are cut, and fewer
     drafts pass the longer the text is.

@@ -1,4 +1,4 @@
-"""A plan: real runs of toys, and a table whose numbers follow from their rows."""
+"""Plans: real runs of toys, and a table whose numbers follow from their rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from speclab.runs.rows import read_all
 from speclib import SpeclibError
 from speclib.data.pairs import load_pair
 
-T = 4.302653  # of Student, at 97.5 % with two degrees of freedom
+T = 4.302653  # Student's t at 97.5 % with two degrees of freedom
 
 
-# -- what is measured ------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------
 @pytest.mark.usefixtures("own_cache")
-def test_a_plan_follows_from_its_rows_by_hand_and_a_second_one_runs_nothing():
+def test_a_plans_numbers_follow_from_its_rows_and_a_second_plan_runs_nothing():
     said: list[str] = []
     asked = dict(methods=["pearl", "dsi"], prompts=3, max_new_tokens=12)
     table = plan("toy", **asked, say=said.append)
@@ -69,7 +69,7 @@ def test_a_wrong_value_is_named_before_anything_runs(wrong, said):
         plan(**wrong)
 
 
-def test_methods_are_those_that_find_in_the_pair_what_they_need(tmp_path):
+def test_the_methods_are_those_whose_needs_the_pair_meets(tmp_path):
     everywhere = set(methods_for(load_pair("ladder/good")))
     assert {"autoregressive", "pearl", "prompt_lookup"} < everywhere
     assert set(methods_for(load_pair("embedded/eagle"))) - everywhere == {"eagle"}
