@@ -1,6 +1,6 @@
-"""Answers of a hostile class: wrong in one corner, or odd but right.
+"""A hostile class's answers: wrong in one corner case, or odd but right.
 
-Each was judged wrongly once.
+Each was once judged wrongly.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from speclab.check.coin import draw
 from speclib.core.sampling import residual
 
 
-# -- verify and pick, with a fault that begins late ------------------------------------
+# -- verify and pick, with a late fault ------------------------------------------------
 def verify_with(passes=None, most=None):
-    """A right ``verify`` with one part done differently."""
+    """Returns a right ``verify`` with one part changed."""
 
     def verify(drafted, q, p, coin):
         for place, token in enumerate(drafted):
@@ -33,7 +33,7 @@ def verify_with(passes=None, most=None):
 
 
 def pick_with(updates=99, reuses_coin=False):
-    """A ``pick`` that stops updating p too early, or draws last by an old coin."""
+    """Returns a ``pick`` that stops updating p early, or reuses a coin at the end."""
 
     def pick(candidates, q, p, coin):
         u = None
@@ -48,7 +48,7 @@ def pick_with(updates=99, reuses_coin=False):
     return pick
 
 
-# -- formulas with a fault in one corner -----------------------------------------------
+# -- formulas with a wrong corner case -------------------------------------------------
 def likely_sequences(first, limit, gamma):
     likely = max(1, sum(chance > limit for chance in first))
     while gamma % likely:
@@ -111,11 +111,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("check, answer", WRONG.values(), ids=WRONG)
-def test_an_answer_that_is_wrong_in_one_corner_is_not_right(check, answer):
+def test_an_answer_that_is_wrong_in_one_corner_case_is_wrong(check, answer):
     assert not check(answer).is_right
 
 
-# -- what ends oddly -------------------------------------------------------------------
+# -- odd errors ------------------------------------------------------------------------
 class Wordless(Exception):
     def __str__(self) -> str:
         raise ValueError
@@ -129,11 +129,11 @@ def raises(error: BaseException):
 
 
 @pytest.mark.parametrize("error", [Wordless(), GeneratorExit()])
-def test_an_odd_error_is_a_card_that_names_it(error):
+def test_the_card_for_an_odd_error_names_it(error):
     card = teach.check_acceptance(raises(error))
     assert type(error).__name__ in card.verdict
 
 
-def test_numbers_that_look_alike_are_shown_with_more_digits():
+def test_numbers_that_look_equal_are_shown_with_more_digits():
     card = teach.check_break_even(lambda c: 1 / c + 1e-5)
     assert "0.20001;" in card.verdict

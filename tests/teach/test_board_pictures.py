@@ -1,4 +1,4 @@
-"""Pictures for lectures: valid files with the words that a class should see."""
+"""Pictures for lectures are valid files with the words that a class should see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from speclib import simulate
 from speclib.drawing.timeline.run import timeline_run
 
 pytestmark = pytest.mark.slow
-# What each picture must say, including the kind of its numbers if it has any.
+# The words of each picture, including the kind of its numbers if it has any.
 WORDS = {
     "race": ("Plain decoding", "Speculative decoding", "draft", "target", "(virtual)"),
     "accept-bars": ("kept: min(p, q)", "rejected: q above p", "replaced: p above q"),
@@ -34,7 +34,7 @@ WORDS = {
 }
 
 
-def test_every_picture_is_written_as_svg_and_png_and_says_what_it_should(tmp_path):
+def test_every_picture_is_written_as_svg_and_png_with_its_words(tmp_path):
     names = {name + ending for name, ending in product(PICTURES, (".svg", ".png"))}
     assert {path.name for path in write_pictures(tmp_path)} == names
     for name, words in WORDS.items():
@@ -51,7 +51,7 @@ def test_every_picture_is_written_as_svg_and_png_and_says_what_it_should(tmp_pat
     assert WORDS.keys() == PICTURES.keys()
 
 
-def test_the_caches_are_shown_where_both_are_stale():
+def test_the_caches_are_shown_at_a_step_where_both_are_stale():
     run = timeline_run(simulate("pearl", **board_pictures.WHAT_IF))
     moment = KvRibbonPicture(run).moments[board_pictures.BOTH_CACHES_STALE - 1]
     assert all("stale" in kinds for kinds in moment.kinds.values())

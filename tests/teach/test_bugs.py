@@ -11,12 +11,12 @@ from speclab.teach.bugs import HIDDEN, NO_BUG, P, Q, branches_of, method_of
 
 
 def card_of(letter: str, name: str):
-    """The card for one name."""
+    """Returns the card for one name."""
     (card,) = teach.find_bugs(**{letter: name}).cards.values()
     return card
 
 
-def test_without_a_bug_the_ways_sum_to_the_targets_probabilities():
+def test_without_a_bug_the_paths_sum_to_the_targets_probabilities():
     tree = teach.outcome_tree().tree
     assert tree.sums == pytest.approx(P.tolist(), abs=1e-12)
     assert tree.wrong == []
@@ -24,7 +24,7 @@ def test_without_a_bug_the_ways_sum_to_the_targets_probabilities():
 
 
 @pytest.mark.parametrize("letter", HIDDEN)
-def test_a_bug_turns_a_bar_red_and_is_said_in_words(letter):
+def test_a_bug_turns_a_bar_red_and_is_described(letter):
     shown = teach.outcome_tree()
     shown.chooser.value = letter
     tree = shown.tree
@@ -34,7 +34,7 @@ def test_a_bug_turns_a_bar_red_and_is_said_in_words(letter):
     assert tree.spoken in shown.words.value
 
 
-def test_every_way_is_counted_once():
+def test_every_path_is_counted_once():
     for letter in (NO_BUG, *HIDDEN):
         branches = branches_of(method_of(letter))
         assert [branch.probability for branch in branches] == pytest.approx(Q.tolist())
@@ -43,7 +43,7 @@ def test_every_way_is_counted_once():
             assert written == pytest.approx(branch.probability)
 
 
-def test_the_replacement_from_p_is_arithmetic():
+def test_the_replacement_from_p_by_hand():
     """Only b is rejected, in 0.6 - 0.2 = 0.4 of all cases, and then replaced from p."""
     sums = {letter: 0.0 for letter in "abc"}
     for branch in branches_of(method_of("A")):
@@ -55,7 +55,7 @@ def test_the_replacement_from_p_is_arithmetic():
     )
 
 
-def test_a_bug_is_found_by_its_own_name_alone():
+def test_only_a_bugs_own_name_is_right():
     for letter, name in HIDDEN.items():
         for other in HIDDEN.values():
             assert card_of(letter, other).is_right == (other == name)
@@ -65,7 +65,7 @@ def test_a_bug_is_found_by_its_own_name_alone():
     "letter, name, said",
     [("F", "reused coin", "no test 'F'"), ("A", "reused coins", "mean 'reused coin'")],
 )
-def test_an_unknown_letter_or_name_is_a_card_that_names_it(letter, name, said):
+def test_the_card_for_an_unknown_letter_or_name_names_it(letter, name, said):
     card = card_of(letter, name)
     assert not card.is_right
     assert said in card.verdict
@@ -74,25 +74,25 @@ def test_an_unknown_letter_or_name_is_a_card_that_names_it(letter, name, said):
 # -- all five at once ------------------------------------------------------------------
 
 
-def test_all_bugs_are_answered_in_one_cell():
+def test_all_bugs_can_be_answered_in_one_cell():
     answer = teach.find_bugs(**HIDDEN)
     assert [card.is_right for card in answer.cards.values()] == [True] * len(HIDDEN)
     assert repr(answer).count("✓ Right.") == len(HIDDEN)
     assert answer._repr_html_().count('role="status"') == len(HIDDEN)
 
 
-# -- what a wrong name is told ---------------------------------------------------------
+# -- explanations of wrong names -------------------------------------------------------
 
 
 def accepted_and_replaced(name: str) -> tuple[list[float], list[float]]:
-    """How often each token is accepted, and how often it replaces another."""
+    """Returns how often each token is accepted, and how often it replaces another."""
     (letter,) = [letter for letter, bug in HIDDEN.items() if bug == name]
     branches = branches_of(method_of(letter))
     replaced = [sum(each) for each in zip(*(b.replaced for b in branches), strict=True)]
     return [branch.accepted for branch in branches], replaced
 
 
-def test_what_is_said_of_each_bug_is_what_its_tree_shows():
+def test_the_explanation_of_each_bug_agrees_with_its_tree():
     kept = np.minimum(P, Q)
     wanted = np.maximum(P - Q, 0)
     accepted, replaced = accepted_and_replaced("residual from p")

@@ -1,4 +1,4 @@
-"""Every exercise with a class's answers: right in any style, wrong, and junk."""
+"""Every exercise judges a class's answers: right in any style, wrong, and junk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check(exercise: str, answer: Answer) -> Card:
 
 
 def each_answer(answers: dict[str, list[Answer]]):
-    """Each exercise with each of its answers."""
+    """Yields each exercise with each of its answers."""
     return [
         pytest.param(exercise, answer, id=f"{exercise}: {answer.__name__}")
         for exercise, all_of_it in answers.items()
@@ -40,12 +40,12 @@ def each_answer(answers: dict[str, list[Answer]]):
     ]
 
 
-def test_every_exercise_has_three_answers_of_both_kinds():
+def test_every_exercise_has_three_right_and_three_wrong_answers():
     for answers in (right_answers(), wrong_answers()):
         assert sorted(answers) == sorted(set(CHECKS))
         for exercise, all_of_it in answers.items():
             count = len(set(all_of_it))
-            assert count >= 3, f"{exercise} has {count} answers of a kind, of three"
+            assert count >= 3, f"{exercise} has {count} answers of a kind, not three"
 
 
 @pytest.mark.parametrize("exercise, answer", each_answer(right_answers()))
@@ -55,18 +55,18 @@ def test_a_right_answer_in_any_style_is_right(exercise, answer):
 
 
 @pytest.mark.parametrize("exercise, answer", each_answer(wrong_answers()))
-def test_a_wrong_answer_without_a_name_is_wrong_all_the_same(exercise, answer):
+def test_a_wrong_answer_without_a_named_mistake_is_still_wrong(exercise, answer):
     card = check(exercise, answer)
     assert not card.is_right
     named = load_questions().get(exercise, ())
-    advice = f"it has the name {card.cause!r}: move it to NAMED of its lesson"
+    advice = f"the mistake has the name {card.cause!r}: move it to its lesson's NAMED"
     assert card.cause not in named, f"{advice}\n{card}"
 
 
 def each_named_answer():
-    """Each exercise with each answer that makes a named mistake.
+    """Yields each exercise with each answer that makes a named mistake.
 
-    Further answers that make the same mistake are left to the thorough tests.
+    Only the thorough tests try further answers with the same mistake.
     """
     for exercise, by_name in named_answers().items():
         for name, answers in by_name.items():
@@ -77,7 +77,7 @@ def each_named_answer():
 
 
 @pytest.mark.parametrize("exercise, answer, name", list(each_named_answer()))
-def test_a_mistake_with_a_name_gets_it_and_a_question(exercise, answer, name):
+def test_a_named_mistake_is_named_with_a_question(exercise, answer, name):
     card = check(exercise, answer)
     assert not card.is_right
     assert card.cause == name, card
@@ -92,13 +92,13 @@ def test_a_mistake_with_a_name_gets_it_and_a_question(exercise, answer, name):
         for answer in answers
     ],
 )
-def test_a_round_of_pearl_that_ends_with_an_error_is_told_what_is_missing(answer, said):
+def test_the_card_for_a_round_of_pearl_that_raises_says_what_is_missing(answer, said):
     card = check("pearl", answer)
     assert not card.is_right
     assert said in card.verdict
 
 
-# -- in which kind of thing an answer comes --------------------------------------------
+# -- types of answers ------------------------------------------------------------------
 FORMULAS = {
     formula.name: formula
     for formula in vars(formulas).values()
@@ -112,7 +112,7 @@ def in_another_form(exercise: str, form: Callable[[Any], Any]) -> Answer:
 
 
 def is_row(exercise: str) -> bool:
-    """Whether the answer is several numbers."""
+    """Whether the answer consists of several numbers."""
     formula = FORMULAS[exercise]
     return np.ndim(formula.right(*formula.cases[0])) > 0
 
@@ -123,7 +123,7 @@ SEVERAL_NUMBERS = [name for name in FORMULAS if is_row(name)]
 
 @pytest.mark.parametrize("form", [tuple, list, np.array, iter, np.float32])
 @pytest.mark.parametrize("exercise", SEVERAL_NUMBERS)
-def test_numbers_may_come_in_any_kind_of_row(exercise, form):
+def test_several_numbers_can_have_any_sequence_type(exercise, form):
     assert check(exercise, in_another_form(exercise, form)).is_right
 
 
@@ -131,12 +131,12 @@ def test_numbers_may_come_in_any_kind_of_row(exercise, form):
     "form", [float, np.array, np.float32, lambda number: [number], Fraction]
 )
 @pytest.mark.parametrize("exercise", NUMBERS)
-def test_a_number_may_come_in_any_kind_of_number(exercise, form):
+def test_a_number_can_have_any_numeric_type(exercise, form):
     assert check(exercise, in_another_form(exercise, form)).is_right
 
 
 @pytest.mark.parametrize("exercise", FORMULAS)
-def test_a_number_as_a_text_is_no_number(exercise):
+def test_a_number_as_a_string_is_refused(exercise):
     def as_text(answer):
         return [str(each) for each in answer] if np.ndim(answer) else f"{answer} "
 
@@ -145,7 +145,7 @@ def test_a_number_as_a_text_is_no_number(exercise):
 
 # -- junk ------------------------------------------------------------------------------
 class WithoutWords:
-    """A value that fails whatever is done with it."""
+    """A value that fails in every operation."""
 
     def __repr__(self) -> str:
         raise RuntimeError
@@ -203,14 +203,14 @@ JUNK = [
 
 @pytest.mark.parametrize("junk", JUNK)
 @pytest.mark.parametrize("exercise", KINDS)
-def test_whatever_is_handed_in_there_is_a_card(exercise, junk):
+def test_every_answer_gets_a_card(exercise, junk):
     card = check(exercise, junk)
     assert not card.is_right
     assert card.verdict
     assert card._repr_html_()
 
 
-# -- what does not end -----------------------------------------------------------------
+# -- endless answers -------------------------------------------------------------------
 def never_ends(*arguments: Any) -> None:
     while True:
         pass
@@ -249,8 +249,8 @@ def test_a_loop_that_catches_its_stop_is_stopped_again(exercise, loop, impatient
     assert "did not end" in check(exercise, loop).verdict
 
 
-def test_calls_inside_a_call_take_of_its_time(impatient):
-    """A round of DSI that does nothing returns each time, but the loop never ends."""
+def test_nested_calls_share_the_outer_calls_time_limit(impatient):
+    """A round of DSI that does nothing returns every time, but the loop never ends."""
 
     def many_calls():
         while True:
@@ -270,7 +270,7 @@ def test_an_endless_generator_is_cut():
 
 
 def tosses_until_it_fits(drafted, q, p, coin):
-    """Right, but endless if every outcome is enumerated."""
+    """A right rule, but endless if every outcome is enumerated."""
     for place, token in enumerate(drafted):
         if coin() < p[place][token] / q[place][token]:
             continue
@@ -282,13 +282,13 @@ def tosses_until_it_fits(drafted, q, p, coin):
     return [*drafted, teach.draw(p[-1], coin())]
 
 
-def test_a_loop_that_tosses_coins_until_something_comes_is_told_why_it_may_not():
+def test_the_card_for_a_loop_that_tosses_coins_until_one_fits_explains_the_limit():
     card = teach.check_verify(tosses_until_it_fits)
     assert "more than 32 coins" in card.verdict
 
 
-def test_a_row_of_nan_is_named_and_is_not_taken_for_chance():
-    """An earlier version claimed that it did something else each time."""
+def test_a_nan_distribution_is_named_and_is_not_mistaken_for_randomness():
+    """An earlier version claimed that the answer differed on every call."""
     card = check("verify", bonus_from_the_residual)
     assert "NaN" in card.verdict
     assert "in your line `return drafted + [draw(residual(" in card.verdict
@@ -304,7 +304,7 @@ def test_a_coin_among_the_tokens_is_named():
         assert "the number of a coin is hidden" in check(exercise, answer).verdict
 
 
-def test_drafts_that_are_committed_in_place_of_tokens_are_named():
+def test_committing_drafts_instead_of_tokens_is_named():
     def commits_drafts(world, gamma):
         while world.going:
             world.commit(world.wait(world.draft.propose(world.text, gamma)))
@@ -312,7 +312,7 @@ def test_drafts_that_are_committed_in_place_of_tokens_are_named():
     assert "`ids(drafts)`" in teach.check_method(commits_drafts).verdict
 
 
-def test_a_mirrored_coin_is_almost_right_in_a_tree_too():
+def test_a_mirrored_coin_is_almost_right_for_candidates_too():
     """A candidate that the target never writes passes if the coin is exactly 0."""
 
     def mirrored(candidates, q, p, coin):

@@ -1,4 +1,4 @@
-"""The material of a class: a copy without solutions, and the page for lecturers."""
+"""Material for a class: a copy without solutions, and the page for lecturers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXERCISE = re.compile(r"^### Exercise ?(\d?): (.+) \((\w+), (\d+) minutes\)$", r
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only git knows what to copy")
-def test_a_copy_for_students_has_all_lessons_and_no_solution(tmp_path):
+def test_a_copy_for_students_has_all_lessons_but_no_solutions(tmp_path):
     copy = tmp_path / "course.zip"
     subprocess.run(["make", "course", f"OUT={copy}"], cwd=ROOT, check=True)
     with ZipFile(copy) as files:
@@ -31,12 +31,12 @@ def test_a_copy_for_students_has_all_lessons_and_no_solution(tmp_path):
 
 
 def sources_of(lesson: Path, kind: str) -> list[str]:
-    """The source of each cell of a kind."""
+    """Returns the source of each cell of a kind."""
     cells = json.loads(lesson.read_text("utf-8"))["cells"]
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind]
 
 
-def test_the_page_for_lecturers_lists_every_exercise_of_the_lessons():
+def test_the_page_for_lecturers_lists_every_exercise():
     exercises = []
     for lesson in LESSONS:
         text = "\n".join(sources_of(lesson, "markdown"))
@@ -58,7 +58,7 @@ for name in ("torch", "transformers", "_multiprocessing", "fcntl"):
 
 @pytest.mark.slow
 def test_the_first_lessons_need_neither_torch_nor_processes():
-    """Except for the real run of lesson 20, which waits for a click."""
+    """The real run in lesson 20 does, but it waits for a click."""
     code = WITHOUT_TORCH
     for lesson in LESSONS:
         if lesson.name[:2] in ("00", "10", "20"):

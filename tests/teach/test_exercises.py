@@ -42,10 +42,9 @@ for name, exercise in methods_to_write.EXERCISES.items():
 
 
 def every_mistake():
-    """Each check with each mistake that it knows.
+    """Yields each check with each mistake that it can name.
 
-    Mistakes that an answer of a class makes (``test_class_answers``) are left to the
-    thorough tests.
+    Only the thorough tests try mistakes that ``test_class_answers`` covers.
     """
     for exercise, (check, mistakes) in CHECKS.items():
         made_by_a_class = named_answers().get(exercise, {})
@@ -57,20 +56,20 @@ def every_mistake():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check, mistake", list(every_mistake()))
-def test_a_named_mistake_is_called_by_its_name(check, mistake):
+def test_a_mistake_gets_its_name(check, mistake):
     card = check(mistake.solution)
     assert card.heading is Heading.ALMOST or not card.is_right
     assert card.cause == mistake.name
     assert mistake.question in card.details
 
 
-def test_every_promised_mistake_has_a_name():
+def test_every_mistake_that_the_lessons_promise_can_be_named():
     known = {mistake.name for _, mistakes in CHECKS.values() for mistake in mistakes}
     assert known >= PROMISED
 
 
-def test_every_question_of_a_card_belongs_to_a_mistake_and_none_is_missing():
-    """The mistakes with drafts on a line and with candidates are in speclab.check."""
+def test_every_mistake_has_a_question_and_every_question_a_mistake():
+    """speclab.check has the mistakes in rules for sequences and for candidates."""
     names = {"block": set(BLOCKS)}
     for exercise, (_, mistakes) in CHECKS.items():
         names[exercise] = {mistake.name for mistake in mistakes}
@@ -92,7 +91,7 @@ def verify(drafted, q, p, coin):
     [
         (teach.check_verify, verify),
         (teach.check_method, METHODS["speculative"]),
-        (teach.check_method, METHODS["pearl"]),  # lossless, and faster than asked for
+        (teach.check_method, METHODS["pearl"]),  # lossless, and faster than required
         (lambda method: teach.check_method(method, "dsi"), METHODS["dsi"]),
         (
             lambda method: teach.check_method(method, "duodecoding"),
@@ -101,13 +100,13 @@ def verify(drafted, q, p, coin):
     ],
 )
 def test_a_right_solution_is_right(check, solution):
-    """tests/helpers/class_answers has three more for every exercise."""
+    """tests/helpers/class_answers has three more solutions for every exercise."""
     card = check(solution)
     assert card.is_right, card
     assert repr(card).startswith("✓ Right.")
 
 
-# -- what DSI commits ------------------------------------------------------------------
+# -- DSI's commits ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -118,15 +117,17 @@ def test_a_right_solution_is_right(check, solution):
         (lambda world, known_rows, draft: draft[0].toke, "AttributeError in your line"),
     ],
 )
-def test_what_is_no_draft_is_named(commit, said):
+def test_a_return_value_that_is_no_draft_is_named(commit, said):
     assert said in teach.check_dsi(commit).verdict
 
 
-# -- counterexamples are true ----------------------------------------------------------
-def test_the_counterexample_of_a_replacement_from_p_is_arithmetic():
-    """q = (0.5, 0.5), p = (0.8, 0.2). Token 0 is drafted in half of all cases, and
-    kept. Token 1 is drafted in the other half, rejected with 1 - 0.2/0.5 = 0.6, and
-    replaced by token 0 with 0.8: 0.5 + 0.5 * 0.6 * 0.8 = 0.74.
+# -- counterexamples -------------------------------------------------------------------
+def test_the_counterexample_to_a_replacement_from_p_is_right():
+    """q = (0.5, 0.5), p = (0.8, 0.2).
+
+    Token 0 is drafted in half of all cases, and kept. Token 1 is drafted in the other
+    half, rejected with probability 1 - 0.2/0.5 = 0.6, and replaced by token 0 with
+    probability 0.8: 0.5 + 0.5 * 0.6 * 0.8 = 0.74.
     """
 
     def from_p(drafted, q, p, coin):
@@ -140,7 +141,7 @@ def test_the_counterexample_of_a_replacement_from_p_is_arithmetic():
     assert "the target model says 0.8000" in card.verdict
 
 
-def test_a_method_that_only_plain_decodes_is_lossless_and_called_slow():
+def test_a_method_that_decodes_plainly_is_called_lossless_but_slow():
     def plain(world, gamma):
         METHODS["autoregressive"](world)
 
@@ -150,20 +151,22 @@ def test_a_method_that_only_plain_decodes_is_lossless_and_called_slow():
     assert "Nothing is lost" in repr(card)
 
 
-def test_pearl_without_a_half_is_lossless_and_called_slow():
+def test_half_of_pearl_is_called_lossless_but_slow():
     card = teach.check_method(pearl_without_pre_verify, like="pearl")
     assert card.cause == "slower than it could be"
 
 
-def test_the_counterexample_of_candidates_that_are_ignored_is_arithmetic():
-    """q = (0.5, 0.5), p = (0.8, 0.2), one candidate. Drawn independently, the token is
-    the candidate in half of all cases. Tested, it is kept with 0.5 + 0.5 * 0.4 = 0.7.
+def test_the_counterexample_to_ignored_candidates_is_right():
+    """q = (0.5, 0.5), p = (0.8, 0.2), one candidate.
+
+    An independent draw equals the candidate in half of all cases. A test keeps it with
+    probability 0.5 + 0.5 * 0.4 = 0.7.
     """
     card = teach.check_pick(lambda candidates, q, p, coin: draw(p, coin()))
     assert "a candidate with probability 0.5000; 0.7000 is possible" in card.verdict
 
 
-# -- the answer is a card for every function -------------------------------------------
+# -- every function gets a card --------------------------------------------------------
 def stops_early(world, gamma):
     world.commit((1,))
 
@@ -180,7 +183,7 @@ def fails(*_):
     "function, said",
     [(fails, "IndexError in your line `return values[3]`"), (lambda: 1, "TypeError")],
 )
-def test_an_error_is_a_card_that_names_the_line(check, function, said):
+def test_the_card_for_an_error_names_the_line(check, function, said):
     card = check(function)
     assert not card.is_right
     assert said in card.verdict
@@ -194,22 +197,22 @@ def test_an_error_is_a_card_that_names_the_line(check, function, said):
         ("ab", "give a list of tokens"),
     ],
 )
-def test_what_is_no_list_of_tokens_is_named(committed, said):
+def test_a_return_value_that_is_no_list_of_tokens_is_named(committed, said):
     assert said in teach.check_verify(lambda *_: committed).verdict
 
 
 @pytest.mark.parametrize(
     "given, said", [([0], "give one token"), (7, "7, which is no token"), (0.5, "0.5")]
 )
-def test_what_is_no_token_is_named(given, said):
+def test_a_return_value_that_is_no_token_is_named(given, said):
     assert said in teach.check_pick(lambda *_: given).verdict
 
 
-def test_a_method_that_stops_before_the_end_is_told_so():
+def test_the_card_for_a_method_that_stops_early_says_so():
     assert "ends before the text is complete" in teach.check_method(stops_early).verdict
 
 
-def test_a_student_may_not_change_the_rows_of_the_next_call():
+def test_a_student_cannot_change_the_rows_of_the_next_call():
     def greedy_hands(drafted, q, p, coin):
         result = verify(drafted, q, p, coin)
         for row in (*q, *p):
@@ -219,7 +222,7 @@ def test_a_student_may_not_change_the_rows_of_the_next_call():
     assert teach.check_verify(greedy_hands).is_right
 
 
-def test_an_unknown_exercise_is_named_with_those_that_there_are():
+def test_an_unknown_exercise_is_refused_with_the_known_ones():
     with pytest.raises(
         SpeclibError, match="perl.*known: speculative, pearl, dsi, duodecoding"
     ):

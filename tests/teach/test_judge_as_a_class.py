@@ -1,6 +1,6 @@
 """A class's answers: right ones in other styles, wrong ones that look right.
 
-Each was judged wrongly once. None is in the catalogue of mistakes word for word.
+Each was once judged wrongly. None is in the catalogue of mistakes verbatim.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def test_a_right_answer_in_another_style_is_right(check, answer):
     assert card.heading is Heading.RIGHT, card
 
 
-def test_the_mirrored_test_of_a_coin_is_almost_right():
-    """`u > p / q` differs only at a coin that equals the ratio, such as 0."""
+def test_a_mirrored_coin_is_almost_right():
+    """`u > p / q` differs only if the coin equals the ratio, for example at 0."""
 
     def mirrored(drafted, q, p, coin):
         for place, token in enumerate(drafted):
@@ -72,7 +72,7 @@ def test_the_mirrored_test_of_a_coin_is_almost_right():
     assert "with probability 0" in card.verdict
 
 
-# -- wrong, though it looks right ------------------------------------------------------
+# -- wrong, but seemingly right --------------------------------------------------------
 def residual_relative_to_q(p, q):
     excess = [
         (a - b) / b if a > b and b else max(a - b, 0) for a, b in zip(p, q, strict=True)
@@ -109,7 +109,7 @@ def commit_while_there_is_a_draft(world, known_rows, draft):
 
 
 def pearl_that_trusts_late_drafts(world, window, gamma):
-    """Only the first two drafts of a window are tested; the others are committed."""
+    """Tests only the first two drafts of a window, and commits the others."""
     text = world.text + ids(window)
     rows, drafted = world.all(
         world.target.score(text, last=len(window)), world.draft.propose(text, gamma)
@@ -150,7 +150,7 @@ def test_a_lossy_pearl_is_not_called_lossless():
     assert "Nothing is lost" not in repr(card)
 
 
-def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong():
+def test_answers_are_judged_correctly_after_a_destructive_one():
     assert teach.check_speed(speed_by_popping).is_right
     assert not teach.check_speed(lambda rounds, seconds: 0.0).is_right
     card = teach.check_speed(
@@ -160,7 +160,7 @@ def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong()
 
 
 def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
-    """Lossless: it throws its drafts away without looking at them."""
+    """A lossless rule, which sometimes discards its drafts untested."""
     if coin() < 0.01:
         return [draw(p[0], coin())]
     return line_mistakes.verify(drafted, q, p, coin)
@@ -179,15 +179,15 @@ def verify_a_little_too_lenient(drafted, q, p, coin):
     return [*drafted, draw(p[-1], coin())]
 
 
-def test_what_is_nearly_lossless_is_wrong():
+def test_a_nearly_lossless_rule_is_wrong():
     card = teach.check_verify(verify_a_little_too_lenient)
     assert not card.is_right
     assert "the target model says" in card.verdict
 
 
 @pytest.mark.parametrize("too_many", [-2, 0.5])
-def test_a_count_is_a_whole_number_at_most_one_away(too_many):
-    """The four numbers of samples are 100, 177.8, 10,000 and 360,000."""
+def test_a_count_must_be_a_whole_number_within_one(too_many):
+    """The four sample sizes are 100, 177.8, 10,000 and 360,000."""
 
     def samples(p, found):
         return round(4 * p * (1 - p) / (found - p) ** 2) + too_many
@@ -195,7 +195,7 @@ def test_a_count_is_a_whole_number_at_most_one_away(too_many):
     assert not teach.check_samples(samples).is_right
 
 
-# -- causes by name --------------------------------------------------------------------
+# -- named causes ----------------------------------------------------------------------
 def verify_by_python(drafted, q, p, coin):
     for place, token in enumerate(drafted):
         if not random.random() * q[place][token] < p[place][token]:
@@ -221,23 +221,23 @@ def pearl_by_python(world, window, gamma):
         (teach.check_pearl, pearl_by_python),
     ],
 )
-def test_own_randomness_is_named(check, answer):
-    """The second run cannot plausibly draw the same at each of many positions."""
+def test_an_answers_own_randomness_is_named(check, answer):
+    """A second run is very unlikely to draw the same tokens at many positions."""
     card = check(answer)
     assert not card.is_right
     assert card.cause == "own randomness"
     assert "coin()" in repr(card)
-    assert "probability" not in repr(card)  # the result of one run says nothing
+    assert "probability" not in repr(card)  # one run's result is meaningless
 
 
-def test_a_system_exit_is_a_card():
+def test_a_system_exit_gets_a_card():
     def leaves(p, q):
         raise SystemExit("enough")
 
     assert "SystemExit in your line" in teach.check_residual(leaves).verdict
 
 
-# -- before a student began ------------------------------------------------------------
+# -- before a student begins -----------------------------------------------------------
 def stub(*arguments): ...  # your code
 
 
@@ -249,13 +249,13 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_an_untouched_function_is_no_try(check):
+def test_an_unchanged_function_does_not_count_as_an_attempt(check):
     card = check(stub)
     assert not card.is_right
     assert card.heading == "○ Not begun."
 
 
-def test_a_function_that_gives_nothing_is_a_try():
+def test_a_function_that_returns_nothing_counts_as_an_attempt():
     def gives_nothing(p, q):
         p - q
 

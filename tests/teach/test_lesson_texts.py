@@ -1,6 +1,6 @@
 """A lesson describes its pictures correctly.
 
-The runs are made as in the lessons, and the sentences are the lessons' own.
+Runs are made as in the lessons, and the sentences come from the lessons.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def cells_of(lesson: str) -> list[dict]:
 
 
 def cell_with(lesson: str, words: str) -> dict:
-    """The only cell with these words."""
+    """Returns the only cell with these words."""
     (cell,) = [cell for cell in cells_of(lesson) if words in source_of(cell)]
     return cell
 
@@ -34,7 +34,7 @@ def source_of(cell: dict) -> str:
 
 
 def flowing(text: str) -> str:
-    """A text on one line, so that line breaks do not matter."""
+    """Returns a text on one line, so that line breaks do not matter."""
     return " ".join(text.split())
 
 
@@ -45,7 +45,7 @@ def runs():
     return speclib.compare(gamma=5, c=5.0, alpha=0.8, tokens=32)
 
 
-def test_the_round_that_is_shown_first_is_the_one_that_the_text_speaks_of(runs):
+def test_the_round_shown_first_is_the_one_in_the_text(runs):
     text = flowing(source_of(cell_with("20", "Step with the arrow keys, or press")))
     pearl = runs[2]
     assert f"Round {speclab.rounds(pearl).live.step} is shown first" in text
@@ -64,7 +64,7 @@ def test_the_round_that_is_shown_first_is_the_one_that_the_text_speaks_of(runs):
     assert "The four new drafts after the first" in text
 
 
-def test_the_step_of_the_caches_that_is_shown_first_is_the_one_of_the_text(runs):
+def test_the_step_of_the_caches_shown_first_is_the_one_in_the_text(runs):
     text = flowing(source_of(cell_with("20", "only the draft model loses places. Why")))
     view = speclab.kv_ribbon(runs[2])
     assert f"Step {view.live.step} is shown first" in text

@@ -16,7 +16,7 @@ from speclib import SpeclibError
 from speclib.core.sampling import residual
 
 
-def test_a_card_has_its_hints_behind_buttons_until_the_exercise_is_solved():
+def test_a_cards_hints_are_behind_buttons_until_the_exercise_is_solved():
     wrong = teach.check_residual(lambda p, q: p)
     hints = load_hints()["residual"]
     shown = [unescape(each) for each in re.findall("<p>(.*?)</p>", wrong._repr_html_())]
@@ -27,7 +27,7 @@ def test_a_card_has_its_hints_behind_buttons_until_the_exercise_is_solved():
 
 
 @pytest.mark.parametrize("name", load_quizzes())
-def test_every_choice_of_a_quiz_explains_itself(name):
+def test_every_choice_in_a_quiz_has_an_explanation(name):
     quiz = load_quizzes()[name]
     shown = teach.quiz(name)
     explanations = set()
@@ -42,7 +42,7 @@ def test_every_choice_of_a_quiz_explains_itself(name):
 
 
 @pytest.mark.parametrize("name", load_quizzes())
-def test_without_a_kernel_a_quiz_is_whole_and_each_choice_unfolds_its_reason(name):
+def test_without_a_kernel_a_quiz_is_complete_and_each_choice_unfolds_its_reason(name):
     quiz = load_quizzes()[name]
     forms = teach.quiz(name)._repr_mimebundle_()
     assert forms["text/plain"].splitlines() == [
@@ -60,7 +60,7 @@ def test_without_a_kernel_a_quiz_is_whole_and_each_choice_unfolds_its_reason(nam
     assert "<script" not in forms["text/html"]
 
 
-def test_a_guess_is_compared_only_when_it_is_made():
+def test_a_guess_is_compared_only_after_it_is_made():
     shown = teach.predict("pearl-limit")
     assert shown.answer_shown.value == ""
     shown.slider.value = 3.0
@@ -68,13 +68,13 @@ def test_a_guess_is_compared_only_when_it_is_made():
     assert "You guessed 3; it is 5. The draft model" in shown.answer_shown.value
 
 
-def test_an_unknown_guess_is_named_with_those_that_there_are():
+def test_an_unknown_guess_is_refused_with_the_known_ones():
     with pytest.raises(SpeclibError, match="no guess 'race-car'.*race"):
         teach.predict("race-car")
 
 
-def test_answers_of_guesses_are_what_formulas_and_simulations_give():
-    """Only guesses that can be computed; the others' reasons have the arithmetic."""
+def test_answers_to_guesses_agree_with_formulas_and_simulations():
+    """Only for guesses that can be computed; other reasons contain their arithmetic."""
     guesses = {name: guess.answer for name, guess in load_guesses().items()}
     speed = closed_forms.sd_speed(guesses["race"] / 100, 4, 1 / 5, 1.0)
     assert speed == pytest.approx(1, abs=0.002)

@@ -14,7 +14,7 @@ PAIR = "embedded/llama-7b-70b"
 PROMPT = "Tom has 3 apples."
 
 
-def test_nothing_runs_before_a_click_and_the_picture_says_so():
+def test_nothing_runs_before_a_click_as_the_picture_states():
     shown = teach.real_run(PROMPT, PAIR)
     assert not shown.runs
     assert shown.timeline is None
@@ -22,7 +22,7 @@ def test_nothing_runs_before_a_click_and_the_picture_says_so():
     assert "Not run yet" in "".join(ET.fromstring(shown.picture()).itertext())
 
 
-def test_a_plan_is_made_when_somebody_clicks(own_cache):
+def test_a_click_makes_a_plan(own_cache):
     shown = teach.plan_run("toy", prompts=1, max_new_tokens=16)
     assert "Not run yet" in repr(shown)
     shown.button.click()
@@ -34,7 +34,7 @@ def test_a_plan_is_made_when_somebody_clicks(own_cache):
     assert fastest in repr(shown)
 
 
-def test_a_plan_of_unknown_names_is_refused_before_anything_runs():
+def test_a_plan_with_unknown_names_is_refused_before_anything_runs():
     with pytest.raises(SpeclibError, match="humaneval"):
         teach.plan_run("toy", task="humanevil")
     with pytest.raises(SpeclibError, match="embedded/"):
@@ -42,7 +42,7 @@ def test_a_plan_of_unknown_names_is_refused_before_anything_runs():
 
 
 @pytest.mark.slow
-def test_a_click_runs_every_method_beside_the_notebook(own_cache):
+def test_a_click_runs_every_method_without_blocking_the_notebook(own_cache):
     shown = teach.real_run(
         PROMPT, PAIR, methods=("autoregressive", "pearl"), max_new_tokens=8
     )
@@ -67,7 +67,7 @@ def test_a_click_runs_every_method_beside_the_notebook(own_cache):
     assert shown.button.description == "Run it again"
 
 
-def test_devices_may_be_emulated_and_the_target_on_several():
+def test_devices_can_be_emulated_and_the_target_can_have_several():
     shown = teach.real_run(
         "x", "toy", methods=("dsi",), max_new_tokens=4, world="emulated", servers=2
     )
@@ -78,9 +78,7 @@ def test_devices_may_be_emulated_and_the_target_on_several():
     assert {event.clock for event in shown.runs[0].trace.operations} == {"emulated"}
 
 
-def test_stored_runs_are_what_was_stored_and_are_shown_before_a_click(
-    monkeypatch, tmp_path
-):
+def test_stored_runs_are_read_back_and_shown_before_a_click(monkeypatch, tmp_path):
     monkeypatch.setenv("SPECLIB_CLICK", "1")
     made = compare("pearl", prompt="x", pair="toy", world="virtual", max_new_tokens=8)
     store_runs(tmp_path / "of-a-toy.json", made)
@@ -115,7 +113,7 @@ def test_without_its_model_a_button_keeps_what_is_stored(monkeypatch, tmp_path):
     assert shown.runs == [stored["pearl"]]
 
 
-def test_where_nobody_can_click_it_has_run_when_it_is_shown(monkeypatch):
+def test_without_buttons_it_runs_before_it_is_shown(monkeypatch):
     monkeypatch.setenv("SPECLIB_CLICK", "1")
     shown = teach.real_run("x", "toy", methods=("autoregressive",), max_new_tokens=4)
     assert len(shown.runs) == 1
@@ -123,7 +121,7 @@ def test_where_nobody_can_click_it_has_run_when_it_is_shown(monkeypatch):
     assert "image/png" in forms
 
 
-def test_a_second_click_stops_after_the_method_that_runs():
+def test_a_second_click_stops_after_the_current_method():
     shown = teach.real_run("x", "toy", max_new_tokens=8)
     shown.button.click()
     shown.button.click()
@@ -133,7 +131,7 @@ def test_a_second_click_stops_after_the_method_that_runs():
     assert shown.button.description == "Run it again"
 
 
-def test_an_error_is_said_and_where_nobody_can_click_it_is_raised(monkeypatch):
+def test_an_error_is_shown_and_without_buttons_it_is_raised(monkeypatch):
     too_long = dict(methods=("autoregressive",), max_new_tokens=10**6)
     shown = teach.real_run("x", "toy", **too_long)
     shown.button.click()

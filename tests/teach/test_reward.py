@@ -1,4 +1,4 @@
-"""After a right method: the student's method on the timeline, and on real models."""
+"""A right method is rewarded with its timeline, and with a run on real models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pearl_step(world, window, gamma):
 
 @pytest.fixture
 def displayed(monkeypatch):
-    """What a notebook displays, in order."""
+    """A list of what a notebook displays, in order."""
     shown = []
     monkeypatch.setattr(
         IPython.display, "display", lambda shows, raw=False: shown.append(shows)
@@ -36,7 +36,7 @@ def displayed(monkeypatch):
     return shown
 
 
-def test_below_the_card_of_a_right_pearl_stands_the_students_own_run(displayed):
+def test_the_students_own_run_is_below_the_card_of_a_right_pearl(displayed):
     card = teach.check_pearl(pearl_step)
     assert repr(card).startswith("✓ Right.")
     card._ipython_display_()
@@ -52,8 +52,8 @@ def test_below_the_card_of_a_right_pearl_stands_the_students_own_run(displayed):
     assert students.trace.makespan < speculative.trace.makespan
 
 
-def test_the_drafts_are_neither_lucky_nor_unlucky(monkeypatch):
-    """On a long text PEARL's gain over speculative decoding is the same within 5 %."""
+def test_the_pictures_drafts_are_neither_lucky_nor_unlucky(monkeypatch):
+    """On a long text, PEARL's gain over speculative decoding is equal within 5 %."""
 
     def gain() -> float:
         above, own = reward.virtual_runs(METHODS["pearl"], PEARL)
@@ -65,7 +65,7 @@ def test_the_drafts_are_neither_lucky_nor_unlucky(monkeypatch):
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_every_method_to_write_has_a_picture_of_its_own(name):
+def test_every_method_exercise_has_its_own_picture(name):
     own = reward_of(METHODS[name], STAGES[name])
     assert isinstance(own, OwnRun), own
     assert own.runs[1].trace.meta["method"] == STAGES[name].name
@@ -77,8 +77,8 @@ def test_a_wrong_method_earns_nothing():
     assert type(card) is Card
 
 
-def test_what_is_drawn_is_judged_once_more():
-    """The method is right at the exercise's settings, but fails at the picture's."""
+def test_the_run_in_the_picture_is_judged_too():
+    """The method is right with the exercise's settings but fails with the picture's."""
 
     def fails_at_five(world, gamma):
         if gamma == 5:
@@ -95,7 +95,7 @@ def test_what_is_drawn_is_judged_once_more():
     assert "instead of" in reward_of(writes_something_else, PEARL).verdict
 
 
-def test_the_reward_is_made_only_where_it_is_displayed():
+def test_the_reward_is_computed_only_if_it_is_displayed():
     made = []
     card = RewardedCard(Heading.RIGHT, "Good.", reward=lambda: made.append(1))
     assert card.is_right
@@ -110,7 +110,7 @@ def toys(monkeypatch):
     monkeypatch.setattr(reward, "MOST_TOKENS", 8)
 
 
-def test_a_click_runs_it_on_models_beside_the_other(toys):
+def test_a_click_runs_the_students_and_our_method_on_models(toys):
     own = reward_of(METHODS["dsi"], STAGES["dsi"])
     assert not own.real.runs
     own.real.button.click()
@@ -123,7 +123,7 @@ def test_a_click_runs_it_on_models_beside_the_other(toys):
     assert "your DSI" not in METHODS
 
 
-def test_where_nobody_can_click_no_real_model_starts(toys, monkeypatch):
+def test_without_a_click_no_real_model_starts(toys, monkeypatch):
     monkeypatch.setenv("SPECLIB_CLICK", "1")
     own = reward_of(METHODS["pearl"], PEARL)
     assert not own.real.runs

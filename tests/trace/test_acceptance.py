@@ -1,4 +1,4 @@
-"""Acceptance rates by position: counted, given, and read from engines' logs."""
+"""Acceptance rates by position: counted, given, or read from engines' logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ slot 1 | draft acceptance rate = 0.70000 (   70 accepted /   100 generated)
 
 
 def test_rates_counted_by_hand():
-    """Four windows of two: both pass, both pass, the first fails, the second fails."""
+    """Of four windows of two, two pass; then the first draft fails, then the second."""
     run = speclib.simulate("speculative", gamma=2, alpha=1.0, tokens=6)
     counts = acceptance(run.trace)
     assert (counts.windows, counts.drafted) == (2, 4)
@@ -43,7 +43,7 @@ def test_rates_counted_by_hand():
     both = acceptance([run.trace, wrong.trace])
     assert both.tested == (5, 2)
     assert both.accepted == (2, 2)
-    assert both.settled == (5, 4)  # the last wrong window has room for one draft
+    assert both.settled == (5, 4)  # the last failing window has room for one draft
     assert both.by_position == (2 / 5, 2 / 4)
     assert both.written == 6 + 3
     assert both.mean_length == 9 / 5
@@ -103,7 +103,7 @@ def test_a_log_of_vllm_gives_conditional_rates_to_simulate():
 
 
 def test_intervals_of_vllm_are_weighted_by_their_drafts():
-    """100 intervals of 258 windows each, and a last one with one window."""
+    """There are 100 intervals with 258 windows each, and a last one with one window."""
     line = (
         "SpecDecoding metrics: Mean acceptance length: 2.55, Accepted: {} tokens, "
         "Drafted: {} tokens, Per-position acceptance rate: {}, Avg Draft acceptance "
@@ -137,7 +137,7 @@ def test_a_log_without_a_rate_is_refused_with_the_reason(log, says):
         acceptance_of_log(log, gamma=8 if "draft" in log else None)
 
 
-# -- after the end ---------------------------------------------------------------------
+# -- after the end of the text ---------------------------------------------------------
 PERFECT = speclib.pair(
     {"model": "toy"}, {"model": "toy", "alpha": 1.0}, latency="pearl/codellama-7-70"
 )
@@ -186,8 +186,11 @@ def test_nothing_is_drafted_beyond_the_end_of_the_text(method, gamma, decode):
 
 
 def test_a_log_of_llamacpp_includes_untested_drafts():
-    """All its lines together: 75 of 110. With one draft per window that is the rate;
-    with more the rate is higher, since drafts after a failed one count as well."""
+    """In all its lines together, 75 of 110 drafts are accepted.
+
+    With one draft per window, that is the rate. With more, the rate is higher, because
+    drafts after a rejected one count too.
+    """
     (alone,) = acceptance_of_log(LLAMACPP, gamma=1)
     assert alone == pytest.approx(75 / 110)
     (rate,) = acceptance_of_log(LLAMACPP, gamma=4)
@@ -196,7 +199,7 @@ def test_a_log_of_llamacpp_includes_untested_drafts():
         acceptance_of_log(LLAMACPP)
 
 
-def test_a_rate_of_llamacpp_gives_the_alpha_of_its_run():
+def test_llamacpps_rate_gives_its_runs_alpha():
     what = dict(method="speculative", gamma=8, c=8, tokens=200)
     runs = [speclib.simulate(alpha=0.8, seed=seed, **what) for seed in range(8)]
     counts = acceptance(runs)
@@ -226,7 +229,7 @@ def test_runs_without_a_line_of_drafts_are_refused():
 
 
 @pytest.mark.parametrize("wrong", [[], [0.5, 1.1]])
-def test_a_vector_that_has_no_rates_is_refused(wrong):
+def test_a_vector_without_valid_rates_is_refused(wrong):
     with pytest.raises(BadValue, match="alpha is .*up to 1"):
         speclib.simulate(alpha=wrong)
 

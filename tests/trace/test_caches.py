@@ -1,4 +1,4 @@
-"""The content of KV caches: counted by hand, and compared with the models' own."""
+"""The contents of KV caches, counted by hand and compared with the models' caches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def trace(request):
 
 
 def test_a_block_is_stale_from_its_first_rejected_draft():
-    """The target is fed all four drafts, the draft model all but the last one."""
+    """The target is fed all four drafts, the draft model all except the last."""
     trace = simulate("speculative", gamma=4, alpha=0.6, tokens=40).trace
     blocks = [event for event in trace.operations if event.is_drafting]
     commits = [m for m in cache_moments(trace) if m.event.op == COMMIT]
@@ -44,11 +44,11 @@ def test_a_block_is_stale_from_its_first_rejected_draft():
 
 
 class Recorded(Virtual):
-    """Records what the KV cache really holds when each operation ends."""
+    """Records the actual contents of the KV cache after each operation."""
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
-        self.held: dict[int, list[int]] = {}  # by the operation's id
+        self.held: dict[int, list[int]] = {}  # by operation id
 
     def _finish(self, future, *arguments, **settings):
         self.held[future.id] = list(self.models[future.device].prefix.fed)
@@ -56,7 +56,7 @@ class Recorded(Virtual):
 
 
 def kinds_of_cache(cache: list[int], text: tuple[int, ...]) -> list[str]:
-    """Exact up to the first token that differs from the text, stale after that."""
+    """Marks slots as exact up to the first difference from the text, then as stale."""
     right = 0
     while right < min(len(cache), len(text)) and cache[right] == text[right]:
         right += 1
@@ -119,9 +119,9 @@ def test_only_easyspecs_drafts_are_fuzzy(trace):
 
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_calibration_drops_the_fuzzy_slots_at_the_end_of_a_block(calibrate):
-    """A block of five levels has one exact pass, and feeds four drafts in fuzzy ones.
+    """A block of five levels has one exact pass, and feeds four drafts in fuzzy passes.
 
-    Without calibration, only the first pass of the run is exact, and slots stay.
+    Without calibration, only the run's first pass is exact, and slots stay.
     """
     settings = {"gamma": 5, "width": 1, "lp": 3, "calibrate": calibrate}
     trace = simulate("easyspec", alpha=1.0, tokens=30, **settings).trace

@@ -1,7 +1,7 @@
 """From the predicted to the measured speed-up: cases with a known cause.
 
 Each run differs from the prediction in one respect, so one cause explains the whole
-difference. The texts are short, so chance in the acceptance is a cause as well.
+difference. Texts are short, so chance in the acceptance rate is another cause.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from speclib import Latency, SpeclibError, simulate
 from speclib.trace.metrics import stats
 
 IDLE = Latency.ratio(5, 0.1)  # a target pass takes 0.1 s
-CHANCE = 0.1  # of 600 tokens, in times
+CHANCE = 0.1  # in speed-up, for 600 tokens
 
 
 def runs(latency: Latency = IDLE, *, alpha=0.8, of_others=None, method="pearl", **how):
-    """Plain decoding, a method's run, and speculative decoding without overlap."""
+    """Returns plain decoding, a method's run, and speculative decoding."""
     idle = of_others or latency
     return (
         simulate("autoregressive", tokens=600, latency=idle),
@@ -30,7 +30,7 @@ def runs(latency: Latency = IDLE, *, alpha=0.8, of_others=None, method="pearl", 
 
 
 def others(found, cause: str) -> list[float]:
-    """The shares of all causes except ``cause`` and the chance of a short text."""
+    """Returns the shares of all causes except ``cause`` and short texts' chance."""
     return [
         share
         for name, share in found.shares.items()
@@ -46,8 +46,10 @@ def test_a_run_as_expected_has_nothing_to_explain(method):
 
 
 def test_a_slower_draft_shows_up_as_the_cost_ratio():
-    """At c = 10 a target pass hides ten drafts, at c = 5 only five: every round takes
-    twice as long, except the first, in which nothing overlaps."""
+    """A target pass hides ten drafts at c = 10, but only five at c = 5.
+
+    So every round takes twice as long, except the first, in which nothing overlaps.
+    """
     found = reconcile(*runs(gamma=10), c=10, alpha=0.8)
     assert found.shares["cost ratio"] == pytest.approx(-found.predicted / 2, rel=0.01)
     assert others(found, "cost ratio") == pytest.approx([0] * 4, abs=1e-6)
@@ -65,7 +67,7 @@ def test_passes_that_grow_with_their_tokens_show_up_as_longer_passes():
     assert others(found, "longer passes") == pytest.approx([0] * 4, abs=0.01)
 
 
-def test_passes_that_slow_each_other_show_up_as_both_at_work():
+def test_passes_that_slow_each_other_down_show_up_as_both_at_work():
     """Each takes 1.3 times as long, so the method is slower by the same factor."""
     busy = Latency.ratio(5, 0.13)
     found = reconcile(*runs(busy, of_others=IDLE), c=5, alpha=0.8)
@@ -76,8 +78,11 @@ def test_passes_that_slow_each_other_show_up_as_both_at_work():
 
 
 def test_time_for_requests_and_answers_shows_up_as_messages():
-    """10 ms per operation: a pass of plain decoding takes 0.11 s, and a round of
-    speculative decoding, with its two operations, 20 ms more."""
+    """Messages take 10 ms per operation.
+
+    A pass of plain decoding takes 0.11 s, and a round of speculative decoding, with two
+    operations, 20 ms more.
+    """
     plain, run, _ = (waited(result) for result in runs(method="speculative"))
     rounds, tokens = len(run.trace.commits) - 1, run.stats.tokens - 1
     found = reconcile(plain, run, c=5, alpha=0.8)
@@ -89,7 +94,7 @@ def test_time_for_requests_and_answers_shows_up_as_messages():
 
 
 def waited(result):
-    """The same run, with messages that take 10 ms for each operation."""
+    """Returns the run with messages that take 10 ms per operation."""
     events = [
         event._replace(sent=event.ts - 0.004, received=event.end + 0.006)
         for event in result.trace.events
@@ -97,7 +102,7 @@ def waited(result):
     return replace(result, trace=replace(result.trace, events=events))
 
 
-def test_two_causes_are_one_without_a_run_that_does_not_overlap():
+def test_without_a_run_that_does_not_overlap_two_causes_are_combined():
     plain, run, _ = runs(IDLE.lengthened(0.1))
     shares = reconcile(plain, run, c=5, alpha=0.8).shares
     assert "longer passes, both at work" in shares

@@ -1,4 +1,4 @@
-"""Traces: invariants of every method's run, statistics recounted by hand, formats."""
+"""Traces: invariants of every method's run, recounted statistics, and formats."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def toys(alpha: float) -> dict[str, Toy]:
 
 # -- invariants ------------------------------------------------------------------------
 class Span(NamedTuple):
-    """When an operation began and when it ended."""
+    """An operation's start and end."""
 
     start: float
     end: float
 
 
 def lane_of(trace: Trace, device: str) -> list[Span]:
-    """The spans of a device's operations, in the order of their starts."""
+    """Returns the spans of a device's operations, in order of their starts."""
     events = [event for event in trace.operations if event.device == device]
     return sorted(Span(event.ts, event.ts + event.dur) for event in events)
 
 
 def idle_seconds(lane: list[Span], makespan: float) -> float:
-    """Seconds before the first operation, between two, and after the last."""
+    """Returns the seconds before the first operation, between operations, and after."""
     idle = 0.0
     free_since = 0.0
     for span in lane:
@@ -63,7 +63,7 @@ def idle_seconds(lane: list[Span], makespan: float) -> float:
 
 @RUNS
 @given(alpha=alphas, gamma=gammas, c=ratios, limit=limits, sampler=samplers)
-def test_a_device_does_one_thing_at_a_time_and_is_otherwise_idle(
+def test_a_device_runs_one_operation_at_a_time_and_is_otherwise_idle(
     main_case, decode, alpha, gamma, c, limit, sampler
 ):
     for variant in main_case.at(gamma):
@@ -118,7 +118,7 @@ def test_statistics_equal_a_recount_of_the_events(
         assert set(outcomes) <= {"accepted", "rejected", "discarded"}
         assert outcomes.total() == drafted
 
-        # The rounds after the first; only that one prefills.
+        # Only rounds after the first, which includes prefill.
         later = [event for event in events if event["round"] > 0]
         start, end = commits[0]["ts"], commits[-1]["ts"]
         if len(commits) > 1:
@@ -154,7 +154,7 @@ SCORING = ("score", "score_tree", "score_tree_features")
 
 
 def count_drafted(events: list[dict]) -> int:
-    """Tokens that a draft model wrote, or that were looked up."""
+    """Counts the tokens that a draft model wrote or that were looked up."""
     drafted = 0
     for event in events:
         if event["op"] not in (*SCORING, "commit"):
@@ -163,8 +163,11 @@ def count_drafted(events: list[dict]) -> int:
 
 
 def count_draft_passes(events: list[dict]) -> int:
-    """One pass per token of a line, per phrase, per token fed of sequences, and per
-    level of a tree, even if all its nodes were left out."""
+    """Counts draft passes.
+
+    There is one per token of a sequence, per phrase, per token fed for several
+    sequences, and per level of a tree, even if all its nodes were omitted.
+    """
     passes = 0
     for event in events:
         if event["op"] == "propose":
@@ -176,7 +179,7 @@ def count_draft_passes(events: list[dict]) -> int:
         elif event["op"] == "fork":
             guesses = event["payload"]["guesses"]
             levels = len(event["tokens"]) // len(guesses) if guesses else 0
-            passes += levels + (1 if event["fed"] else 0)  # and one over the window
+            passes += levels + (1 if event["fed"] else 0)  # one pass over the window
         elif event["op"] == "draft_tree":
             passes += count_levels(event["payload"]["parents"])
         elif event["op"] == "draft_dynamic_tree":
@@ -185,7 +188,7 @@ def count_draft_passes(events: list[dict]) -> int:
 
 
 def count_levels(parents: list[int]) -> int:
-    """The most nodes on the path to any node, including that node."""
+    """Returns the largest number of nodes on a path to a node, including that node."""
 
     def depth(node: int) -> int:
         return 0 if node < 0 else 1 + depth(parents[node])
@@ -198,10 +201,10 @@ def seconds_of(device: str, events: list[dict]) -> float:
 
 
 def covered_seconds(events: list[dict], start: float, end: float) -> float:
-    """Seconds between ``start`` and ``end`` during which any device is busy.
+    """Returns the seconds between ``start`` and ``end`` in which any device is busy.
 
-    We cut the time wherever an event begins or ends; between two cuts a device is busy
-    all the time or not at all.
+    Time is cut wherever an event begins or ends; between two cuts, a device is either
+    busy or idle throughout.
     """
     cuts = {start, end}
     for event in events:
@@ -247,7 +250,7 @@ class Noisy(Latency):
 
 @pytest.mark.parametrize("name, round_takes", [("pearl", max), ("speculative", sum)])
 def test_a_makespan_is_the_sum_of_its_rounds(decode, name, round_takes):
-    """In a round of PEARL the devices work in parallel, in a round of SD in turn."""
+    """Devices work in parallel in PEARL, and in turn in speculative decoding."""
     _, trace = decode(METHODS[name], toys(0.8), 30, latency=Noisy(7), gamma=4)
     seconds_of_round = defaultdict(list)
     for event in trace.operations:
@@ -258,7 +261,7 @@ def test_a_makespan_is_the_sum_of_its_rounds(decode, name, round_takes):
 
 # -- statistics ------------------------------------------------------------------------
 def event(ts, dur, device, op, tokens=(), outcome=(), round=0) -> Event:
-    """An event made by hand, with the default payload of its operation."""
+    """Returns a hand-made event with its operation's default payload."""
     payload = OPERATIONS[op].payload_type() if op in OPERATIONS else Payload()
     return Event(
         ts=ts,
@@ -290,7 +293,7 @@ HAND = Trace(
 )
 
 
-def test_every_ratio_of_a_trace_made_by_hand():
+def test_every_ratio_of_a_hand_made_trace():
     s = stats(HAND)
     expected = {
         "tokens": 6,
@@ -318,10 +321,10 @@ def test_every_ratio_of_a_trace_made_by_hand():
     assert {k: getattr(s, k) for k in expected} == pytest.approx(expected)
 
 
-def test_a_step_is_drafting_scoring_verification_and_communication():
+def test_a_steps_time_is_drafting_scoring_verification_and_communication():
     step = [
         event(10, 4, "draft", "propose", (1, 2), ("accepted",) * 2, round=1),
-        event(10.5, 5, "target", "score", (1, 2), round=1),  # both done at 15.5
+        event(10.5, 5, "target", "score", (1, 2), round=1),  # both end at 15.5
         event(16, 1, "controller", "commit", (1, 2), round=1),
     ]
     first = [
@@ -334,12 +337,12 @@ def test_a_step_is_drafting_scoring_verification_and_communication():
     assert (s.step_busy, s.communication) == (5.5, 0.5)
 
 
-def test_a_pass_catches_up_on_tokens_before_its_candidates_and_one_more():
-    """Only if another target has seen them: not in prefill, nor with one target."""
+def test_a_pass_catches_up_on_tokens_before_its_candidates_and_the_last_token():
+    """Only if another target has read them: not in prefill, nor with one target."""
     prefill = event(0, 5, "target", "score")._replace(fed=9)
     late_prefill = event(1, 5, "target-2", "score")._replace(fed=12)
     next_pass = event(6, 4, "target", "score")._replace(kept=9, fed=6)
-    next_pass = next_pass._replace(payload=Scored(tested=2))  # 6 - 2 - 1 are caught up
+    next_pass = next_pass._replace(payload=Scored(tested=2))  # catches up on 6 - 2 - 1
     up_to_date = event(7, 4, "target-2", "score")._replace(kept=12, fed=3)
     up_to_date = up_to_date._replace(payload=Scored(tested=2))
     trace = Trace([prefill, late_prefill, next_pass, up_to_date])
@@ -366,7 +369,7 @@ def test_drafts_made_during_the_last_pass_are_the_tail_of_an_output_cut_by_the_l
         assert (counts.with_tail, counts.with_tail_seconds) == (1 + tail, 3)
 
 
-def test_requests_add_up_and_ratios_use_the_sums():
+def test_totals_of_requests_are_sums_and_ratios_use_the_sums():
     both = total([stats(HAND), stats(HAND), Stats(requests=1, accepted=2, rejected=4)])
     assert (both.requests, both.tokens, both.seconds) == (3, 12, 24)
     assert both.acceptance_rate == pytest.approx(10 / 16)
@@ -381,7 +384,7 @@ def test_an_empty_trace_has_no_rates():
 
 
 # -- formats ---------------------------------------------------------------------------
-def test_a_trace_survives_json(case, decode):
+def test_a_trace_is_unchanged_by_json(case, decode):
     for extra in case.at(3):
         _, trace = decode(case.method, toys(0.8), 20, **extra)
         back = Trace.from_json(trace.to_json())

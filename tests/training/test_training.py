@@ -1,4 +1,4 @@
-"""The training text is valid, repeatable and consistent, and a fit learns."""
+"""The training text is valid, repeatable and consistent, and training learns."""
 
 import doctest
 import hashlib
@@ -30,9 +30,9 @@ from speclib.data import prompts  # noqa: E402
 from speclib.data.retrieval import HELD_OUT_TASKS  # noqa: E402
 from speclib.models import eagle_head  # noqa: E402
 
-# The most tasks that the embedded models were trained on, by seed: see their cards.
-# Not draft-once, which came later and never drew a task held out by then. We assume
-# rows filled with only tasks, and add 5 %.
+# The most tasks that the embedded models were trained on, by seed, from their cards:
+# the number of tasks that would fill all rows, plus 5 %. draft-once is not included; it
+# came later and never drew a task held out by then.
 TRAINED_ON = {
     1: 68_500,  # the target
     5: 22_400,  # its second pass
@@ -50,19 +50,19 @@ COMMAND = "python -m speclab.training"
 
 
 def some(category, count, seed=0):
-    """The first ``count`` tasks of a category."""
+    """Returns the first ``count`` tasks of a category."""
     generators = corpus.GENERATORS | corpus.SHIPPED_ONLY
     rng = random.Random(seed)
     return [generators[category](rng) for _ in range(count)]
 
 
 def training_tasks(seed):
-    """The tasks that a seed gave to the embedded models."""
+    """Returns the tasks that the embedded models were trained on with a seed."""
     return corpus.tasks(seed, corpus.COPYING if seed == 5 else corpus.WEIGHT)
 
 
 def held_out_tasks(category):
-    """The later prompts of a category, and its tasks in the datastore."""
+    """Returns the later prompts of a category, and its tasks in the datastore."""
     further = corpus.shipped(category)[corpus.FIRST :]
     name = "gsm8k" if category == "mgsm_en" else category
     return further + [t for t in corpus.datastore_tasks() if t.category == name]
@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_tasks(category):
 
 
 @pytest.mark.parametrize("category", corpus.CATEGORIES)
-def test_every_template_is_filled_and_every_answer_is_there(category):
+def test_every_template_is_filled_and_every_task_has_an_answer(category):
     for task in some(category, 100) + held_out_tasks(category):
         for question, answer in task.turns:
             assert question.strip()
@@ -140,8 +140,8 @@ def test_code_tasks_pass_their_own_tests_and_show_true_examples():
 
 
 # -- the shipped prompts ---------------------------------------------------------------
-def test_the_prompt_files_are_what_training_leaves_out():
-    """Compared by the users' words in the first and the second turn."""
+def test_the_prompt_files_contain_what_training_leaves_out():
+    """They are compared by the user's words in the first and the second turn."""
     held_out = set()
     for category in corpus.CATEGORIES:
         for task in corpus.shipped(category):
@@ -153,14 +153,14 @@ def test_the_prompt_files_are_what_training_leaves_out():
     assert in_files == held_out
 
 
-def test_every_category_has_96_prompts_and_fewer_are_the_first_of_them():
+def test_every_category_has_96_prompts_and_a_smaller_request_returns_the_first():
     for category in corpus.CATEGORIES:
         tasks = corpus.shipped(category)
         assert len({task.key for task in tasks}) == len(tasks) == 96
         assert corpus.shipped(category, 12) == tasks[:12]
 
 
-def test_what_rest_looks_up_are_the_tasks_of_the_datastore():
+def test_rests_datastore_contains_the_datastores_tasks():
     with lzma.open(HELD_OUT_TASKS, "rt", encoding="utf-8") as lines:
         stored = [json.loads(line) for line in lines]
     tasks = [
@@ -171,7 +171,7 @@ def test_what_rest_looks_up_are_the_tasks_of_the_datastore():
 
 
 def digest(tasks_per_seed):
-    """A digest of the first tasks of every used seed, with their answers."""
+    """Returns a digest of the first tasks of every used seed, with their answers."""
     text = hashlib.sha256()
     for seed in TRAINED_ON:
         for task in islice(training_tasks(seed), tasks_per_seed):
@@ -179,20 +179,20 @@ def digest(tasks_per_seed):
     return text.hexdigest()
 
 
-def test_training_draws_what_it_drew_when_twelve_prompts_were_held_out():
+def test_training_draws_the_same_tasks_as_when_twelve_prompts_were_held_out():
     """The digest dates from that time."""
     expected = "b282b2283acaaf37faae1f4cb6a37088b90bf2768ac9fcb459d9e78e88152149"
     assert digest(300) == expected
 
 
 @pytest.mark.thorough
-def test_training_draws_20000_tasks_as_it_drew_them_then():
+def test_training_draws_the_same_20000_tasks_as_then():
     expected = "5546a3a5f2478fdbfe1a9d3c9adbd919280274d0ae4fc71a75f8e069a7c214c4"
     assert digest(20_000) == expected
 
 
 def drawn_in_training(seed, count, monkeypatch):
-    """The keys of the first ``count`` tasks of a seed, if nothing new is held out."""
+    """Returns the keys of a seed's first ``count`` tasks, with nothing new held out."""
     old = {t.key for c in corpus.CATEGORIES for t in corpus.shipped(c, corpus.FIRST)}
     monkeypatch.setattr(corpus, "held_out", lambda: old)
     return {task.key for task in islice(training_tasks(seed), count)}
@@ -213,7 +213,7 @@ def test_nothing_held_out_is_in_all_of_the_training_text(seed, monkeypatch):
 
 
 # -- tokens ----------------------------------------------------------------------------
-def test_the_tokenizer_gives_back_every_text_and_single_digits(writer):
+def test_the_tokenizer_round_trips_every_text_and_splits_digits(writer):
     texts = []
     for category in corpus.CATEGORIES:
         for task in some(category, 5):
@@ -227,7 +227,7 @@ def test_the_tokenizer_gives_back_every_text_and_single_digits(writer):
             assert not re.search(r"\d", piece) or len(piece) == 1
 
 
-def test_the_chat_template_writes_what_the_models_were_trained_on():
+def test_the_chat_template_has_the_format_of_the_training_text():
     trained = tokenizer.train(tokenizer.texts(corpus.tasks(0), 50))
     task = some("writing", 1)[0]
     (first_question, first_answer), (second_question, _) = task.turns
@@ -243,13 +243,13 @@ def test_the_chat_template_writes_what_the_models_were_trained_on():
         trained.apply_chat_template([{"role": "system", "content": "x"}])
 
 
-# -- fits ------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------
 @pytest.mark.slow
 def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
     plan = fit.Plan(steps=30, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
 
     def run():
-        """The loss before and after, and the fit's summary."""
+        """Returns the loss before and after, and the training's summary."""
         model = fit.build(TINY, 0)
         stream = documents(writer, 3)
         held_out = next(batches(stream, plan.batch, plan.length))
@@ -269,7 +269,7 @@ def test_a_few_steps_reduce_the_loss_and_the_same_seed_repeats_them(writer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", [TINY, TINY_QWEN])
-def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture):
+def test_distillation_brings_the_draft_closer_to_its_target(writer, architecture):
     target, draft = fit.build(TINY, 0).eval(), fit.build(architecture, 1)
     plan = fit.Plan(steps=20, batch=4, length=64, warmup=5, compile=False, rate=5e-3)
     prompts = [writer.prompt(task) for task in islice(corpus.tasks(1), 8)]
@@ -283,7 +283,7 @@ def test_distillation_brings_the_draft_nearer_to_its_target(writer, architecture
 
 
 def test_a_drafts_loss_is_its_divergence_and_half_the_hard_cross_entropy(writer):
-    """As the cards say; computed here in float64, position by position."""
+    """As the cards state; computed here in float64, position by position."""
     target, draft = fit.build(TINY, 0).eval(), fit.build(TINY, 1).eval()
     ids, weights = next(batches(documents(writer, 3), 1, 12))
     with torch.no_grad():
@@ -299,7 +299,7 @@ def test_a_drafts_loss_is_its_divergence_and_half_the_hard_cross_entropy(writer)
     assert loss == pytest.approx(total / weights[0, 1:].sum().item(), rel=1e-4)
 
 
-def test_the_rate_warms_up_and_falls_to_two_per_cent():
+def test_the_learning_rate_warms_up_and_falls_to_two_per_cent():
     plan = fit.Plan(steps=1000, rate=0.01, warmup=100)
     assert fit.rate_at(plan, step=0, done=0.0) == pytest.approx(0.01 / 100)
     assert fit.rate_at(plan, step=49, done=0.0) == pytest.approx(0.01 / 2)
@@ -308,8 +308,8 @@ def test_the_rate_warms_up_and_falls_to_two_per_cent():
     assert fit.rate_at(plan, step=999, done=1.0) == pytest.approx(0.01 * 0.02)
 
 
-def test_a_group_of_masks_sees_what_it_sees_when_it_drafts():
-    """Its rows among all groups equal those for the text and its own masks."""
+def test_a_group_of_masks_attends_as_when_drafting():
+    """Its rows among all groups equal those for only the text and its own masks."""
     draft = fit.build(TINY, 3).eval()
     masks, length = 3, 40
     torch.manual_seed(5)
@@ -331,7 +331,7 @@ def test_a_group_of_masks_sees_what_it_sees_when_it_drafts():
 
 
 # -- drafts ----------------------------------------------------------------------------
-def test_worse_drafts_are_snapshots(tmp_path, monkeypatch):
+def test_worse_drafts_are_snapshots_of_better_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(cards, "MODELS", tmp_path)
     keep = __main__.snapshot_keeper(configuration.DRAFTS["draft-good"])
     model, saved_at = fit.build(TINY, 0), {}
@@ -343,7 +343,7 @@ def test_worse_drafts_are_snapshots(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
+def test_a_single_requested_draft_is_made_with_its_card_and_checksum(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(cards, "MODELS", tmp_path)
@@ -354,7 +354,7 @@ def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
     trained.save_pretrained(tmp_path / "target")
     fit.save(fit.build(TINY_QWEN, 0), tmp_path / recipe.teacher)
 
-    # Only the first pass; then a second one, which continues from the stored draft.
+    # First only the first pass; then a second pass, which continues the stored draft.
     how = "draft --only draft-qwen --no-compile --batch 1 --text-steps"
     __main__.main(f"{how} 3 --draft-steps 0".split())
     stored = fit.build(TINY_QWEN, 9)
@@ -388,9 +388,9 @@ def test_a_draft_asked_for_alone_is_made_with_its_card_and_checksum(
 def test_a_heads_loss_is_smooth_l1_and_a_tenth_of_the_cross_entropy(
     writer, monkeypatch
 ):
-    """As its card says; computed here in float64, position by position, without noise.
+    """As its card states; computed here in float64, one position at a time, noiseless.
 
-    The token at a position goes in with the target's feature of the token before it.
+    The input is a position's token with the target's feature of the token before.
     """
     monkeypatch.setattr(distil, "NOISE", 0.0)
     target = fit.build(TINY, 0).eval().requires_grad_(False)
@@ -452,7 +452,7 @@ def test_a_card_names_a_command_that_works_now(path):
 
 # -- architectures ---------------------------------------------------------------------
 def biased_projections(model) -> set[str]:
-    """The modules of ``model`` that have a bias."""
+    """Returns the modules of ``model`` that have a bias."""
     names = [name for name in model.state_dict() if name.endswith(".bias")]
     return {name.split(".")[-2] for name in names}
 
@@ -464,7 +464,7 @@ def biased_projections(model) -> set[str]:
         (TINY_QWEN, "Qwen2ForCausalLM", {"q_proj", "k_proj", "v_proj"}),
     ],
 )
-def test_a_model_has_the_architecture_of_its_shape_also_when_it_comes_back(
+def test_a_model_has_its_shapes_architecture_even_after_loading(
     tmp_path, architecture, name, biased
 ):
     built = fit.build(architecture, 0)

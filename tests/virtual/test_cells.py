@@ -1,4 +1,4 @@
-"""Virtual cells: windows and choices settled, on one core or on all, in batches."""
+"""Virtual cells: the choice of windows and settings, on one core or all, in batches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from speclib.methods import METHODS
 from speclib.trace.metrics import Stats, total
 
 
-# -- settled ---------------------------------------------------------------------------
-def test_a_window_that_follows_from_c_is_a_number_near_it():
+# -- choices ---------------------------------------------------------------------------
+def test_a_window_that_follows_from_c_is_close_to_c():
     for asked, gamma in (("auto", 3), ("c-2", 1), (3, 3)):  # c is 2.66
         runs = cells.run(virtual_spec(gamma=asked))
         assert runs.gamma == gamma
@@ -24,7 +24,7 @@ def test_the_best_window_is_the_best_of_all_windows():
     speeds = {}
     for gamma in range(1, 15):
         spec = virtual_spec("speculative", gamma, requests=6)
-        first_part = cells.run(spec).stats[:3]  # by which windows are searched
+        first_part = cells.run(spec).stats[:3]  # windows are searched with these
         speeds[gamma] = total(first_part).decode_speed
     runs = cells.run(virtual_spec("speculative", "best", requests=6))
     assert runs.gamma == max(speeds, key=speeds.__getitem__)
@@ -32,7 +32,7 @@ def test_the_best_window_is_the_best_of_all_windows():
 
 
 def runs_of_known_stats(monkeypatch, stats_of_window) -> None:
-    """Every request that is tried has these statistics, by its window."""
+    """Gives every request statistics that depend only on its window."""
 
     def known(cell, requests):
         stats = stats_of_window(cell.settings["gamma"])
@@ -41,7 +41,7 @@ def runs_of_known_stats(monkeypatch, stats_of_window) -> None:
     monkeypatch.setattr(settle, "run_requests", known)
 
 
-def test_a_search_goes_on_past_single_slower_windows_and_ends_at_two_in_a_row(
+def test_a_search_continues_after_one_slower_window_and_ends_after_two_in_a_row(
     monkeypatch,
 ):
     tokens = {3: 70, 4: 80, 5: 100, 6: 90, 7: 110, 8: 100, 9: 120, 10: 110, 11: 110}
@@ -51,19 +51,19 @@ def test_a_search_goes_on_past_single_slower_windows_and_ends_at_two_in_a_row(
 
 
 def test_a_choice_counts_the_time_to_the_first_token(monkeypatch):
-    """11 tokens in 10 s and in 9 s, though the first's last ten take only 2 s."""
+    """11 tokens take 10 s or 9 s, although the first run's last ten take only 2 s."""
     stats_of_window = {
         2: Stats(tokens=11, first_tokens=1, seconds=10.0, ttft=8.0),
         3: Stats(tokens=11, first_tokens=1, seconds=9.0, ttft=1.0),
     }
     runs_of_known_stats(monkeypatch, stats_of_window.__getitem__)
-    asked = virtual_spec("speculative", (2, 3), seed=7)  # which nothing else settled
+    asked = virtual_spec("speculative", (2, 3), seed=7)  # not yet chosen elsewhere
     assert settle.settle(asked).spec.gamma == 3
 
 
-# -- run -------------------------------------------------------------------------------
-def test_methods_meet_the_same_agreements():
-    """Common random numbers: whatever the method, the same positions are rejected."""
+# -- runs ------------------------------------------------------------------------------
+def test_all_methods_get_the_same_agreements():
+    """With common random numbers, every method has the same rejected positions."""
 
     def rejected_positions(method, gamma):
         cell = toy_requests.ToyCell(
@@ -83,12 +83,12 @@ def test_methods_meet_the_same_agreements():
             if outcome == "rejected"
         }
 
-    by_pearl = rejected_positions("pearl", 4)  # no bonus: its tests count positions
+    by_pearl = rejected_positions("pearl", 4)  # no bonus, so tests count positions
     assert by_pearl == rejected_positions("pearl", 7)
     assert len(by_pearl) == pytest.approx(40, abs=25)  # 6 sigma around 200 * 0.2
 
 
-def test_a_failing_cell_leaves_the_others_and_says_why(monkeypatch):
+def test_a_failing_cell_is_explained_and_does_not_affect_the_others(monkeypatch):
     def broken(world, gamma):
         raise ZeroDivisionError("no draft")
 
@@ -98,7 +98,7 @@ def test_a_failing_cell_leaves_the_others_and_says_why(monkeypatch):
     assert results == {bad: "no draft", good: cells.run(good)}
 
 
-def test_many_cells_run_on_every_core_and_agree_with_one(monkeypatch):
+def test_many_cells_run_on_every_core_with_the_same_results_as_on_one(monkeypatch):
     specs = [virtual_spec(gamma=gamma, tokens=60) for gamma in range(1, 11)]
     on_all_cores = dict(cells.run_all(specs))
     monkeypatch.setattr(machine, "cores", lambda: 1)
@@ -113,8 +113,7 @@ NANO_PEARL = "nanopearl/qwen2.5-1.5-72-h200"
     "batch, printed", [(1, 43.63), (8, 336.82), (16, 650.04), (32, 1186.05)]
 )
 def test_plain_decoding_of_a_batch_has_the_printed_throughput(batch, printed):
-    """Tokens per second of all requests, as nano-PEARL prints them; a text's first pass
-    is free here."""
+    """Throughput covers all requests, as in nano-PEARL; prefill is free here."""
     spec = virtual_spec(
         "autoregressive",
         None,

@@ -1,4 +1,4 @@
-"""What is known of an output: where it leaves plain decoding's."""
+"""Where an output diverges from plain decoding's."""
 
 from __future__ import annotations
 
