@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, whatever breaks the writing off."""
+"""Files are written completely or not at all, whatever interrupts the writing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ except SpeclibError as error:
 """
 
 
-def test_a_write_is_whole_or_not_there(tmp_path):
+def test_a_file_is_written_completely_or_not_at_all(tmp_path):
     path = tmp_path / "deep" / "file.csv"
     write_atomically(path, "old\n")
     with pytest.raises(UnicodeEncodeError):
@@ -34,7 +34,7 @@ def test_a_write_is_whole_or_not_there(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["file.csv"]
 
 
-def test_a_write_that_is_refused_names_the_file_and_leaves_the_old_one(tmp_path):
+def test_a_failed_write_names_the_file_and_leaves_the_old_one(tmp_path):
     path = tmp_path / "ledger.csv"
     path.write_text("old")
     writer = subprocess.run(
@@ -50,7 +50,7 @@ def test_a_write_that_is_refused_names_the_file_and_leaves_the_old_one(tmp_path)
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_link_stays_one_and_an_earlier_file_keeps_its_permissions(tmp_path):
+def test_a_link_stays_a_link_and_an_existing_file_keeps_its_permissions(tmp_path):
     real, link = tmp_path / "real.csv", tmp_path / "link.csv"
     real.write_text("old")
     real.chmod(0o600)
@@ -61,7 +61,7 @@ def test_a_link_stays_one_and_an_earlier_file_keeps_its_permissions(tmp_path):
     assert real.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_keeps_a_file_from_being_written_is_told_with_what_helps(tmp_path):
+def test_the_error_for_a_failed_write_has_the_reason_and_a_next_step(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     for name, says in {
@@ -72,7 +72,7 @@ def test_what_keeps_a_file_from_being_written_is_told_with_what_helps(tmp_path):
             write_atomically(tmp_path / name, "new")
 
 
-def test_the_files_of_a_library_are_moved_when_all_of_them_are_written(tmp_path):
+def test_files_from_a_library_are_moved_only_after_all_are_written(tmp_path):
     folder = tmp_path / "model"
     with whole_files(folder) as part:
         (part / "a").write_text("1")

@@ -1,4 +1,4 @@
-"""Bad values given to the public API: one clear line each, at once."""
+"""A bad value passed to the public API raises one clear line at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from speclib.trace.events import Trace
 from speclib.trace.metrics import stats
 from speclib.worlds.virtual import Virtual
 
-SECONDS = 30.0  # a busy machine is slow, and five of these ran for over a minute
-LONGEST = 600  # characters of a message, whatever folder the project lies in
+SECONDS = 30.0  # some once ran for over a minute
+LONGEST = 600  # characters per message, for any path of the project
 
 
 def decode(prompt: Any = "x", **values: Any) -> object:
@@ -32,7 +32,7 @@ def decode_dsi(**values: Any) -> object:
 
 
 def virtual(models: Any = None, latency: Any = None, **values: Any) -> Virtual:
-    """A virtual world of models that cannot say anything."""
+    """Opens a virtual world with models that cannot run."""
     if models is None:
         models = {"draft": Silent(3), "target": Silent(3)}
     return Virtual(models, latency or speclib.Latency.ratio(3), **values)
@@ -99,7 +99,7 @@ def book_timeline(item: Any) -> object:
     return book().timeline(item)
 
 
-# A function, what it is called with, and words of the message.
+# A function, its arguments, and words of the message.
 BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     # decode
     (decode, {"prompt": [1, 2, 3]}, "the prompt is .1, 2, 3.: give a str"),
@@ -259,7 +259,7 @@ BAD: list[tuple[Callable[..., object], dict[str, Any], str]] = [
 
 
 def name_of(case: Any) -> str | None:
-    """The start of a call, as its test's name."""
+    """Returns the start of a call, for its test's name."""
     if callable(case):
         return case.__qualname__.replace(".__init__", "")
     if isinstance(case, dict):
@@ -268,7 +268,7 @@ def name_of(case: Any) -> str | None:
 
 
 @pytest.mark.parametrize("call, values, says", BAD, ids=name_of)
-def test_a_bad_value_is_one_clear_line_at_once(call, values, says):
+def test_a_bad_value_raises_one_clear_line_at_once(call, values, says):
     begun = time.perf_counter()
     with pytest.raises(SpeclibError, match=says) as caught:
         call(**values)
@@ -279,7 +279,7 @@ def test_a_bad_value_is_one_clear_line_at_once(call, values, says):
     assert isinstance(caught.value, ValueError | LookupError | TypeError)
 
 
-def test_python_s_own_handlers_understand_the_errors():
+def test_pythons_own_handlers_catch_the_errors():
     with pytest.raises(ValueError, match="alpha is 2"):
         speclib.simulate(alpha=2)
     with pytest.raises(LookupError, match="unknown method 'perl'"):
@@ -292,7 +292,7 @@ def test_python_s_own_handlers_understand_the_errors():
     assert issubclass(BadCall, SpeclibError)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpys_numbers_are_accepted():
     import numpy as np
 
     result = speclib.simulate(

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of public names run, and give what they say."""
+"""The examples in public names' docstrings run, with the output shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import speclib
 
-# Names that are no function, worlds of worker processes, and what needs a screen.
+# Names that are no functions, worlds of worker processes, and names that need a screen.
 WITHOUT_EXAMPLE = {
     "METHODS",
     "SpeclibError",
@@ -17,7 +17,7 @@ WITHOUT_EXAMPLE = {
     "Cluster",
     "timeline",
 }
-OF_MODELS = {"decode_batch"}  # which need torch
+OF_MODELS = {"decode_batch"}  # examples that need torch
 
 
 @pytest.mark.parametrize("name", sorted(set(speclib.__all__) - WITHOUT_EXAMPLE))

@@ -1,6 +1,6 @@
-"""What stays light, and what the import contracts of pyproject.toml cannot say.
+"""Importing stays light; and rules that pyproject.toml's import contracts cannot state.
 
-Who may import whom is checked by ``lint-imports`` (make lint).
+``lint-imports`` (make lint) checks which package may import which.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PACKAGES = ("speclib", "speclab")
 
 
 def module_name(path: Path) -> str:
-    """ "speclib.methods.pearl" of speclib/methods/pearl.py."""
+    """Returns "speclib.methods.pearl" for speclib/methods/pearl.py."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
@@ -51,10 +51,9 @@ def syntax_tree(name: str) -> ast.Module:
 
 
 def imported_modules(nodes: Iterable[ast.AST], package: list[str]) -> set[str]:
-    """Absolute names of the modules imported, and of what is taken from them.
+    """Returns absolute names of imported modules and of the names imported from them.
 
-    ``package`` holds the parts of the name of the package that relative imports start
-    from.
+    ``package`` has the parts of the package's name at which relative imports start.
     """
     names = set()
     for node in nodes:
@@ -70,14 +69,14 @@ def imported_modules(nodes: Iterable[ast.AST], package: list[str]) -> set[str]:
 
 @cache
 def imports_anywhere(name: str) -> frozenset[str]:
-    """What a module imports, at its top or inside functions."""
+    """Returns what a module imports, at its top or inside functions."""
     package = name.split(".")[:-1]
     return frozenset(imported_modules(ast.walk(syntax_tree(name)), package))
 
 
 @cache
 def imports_at_the_top(name: str) -> frozenset[str]:
-    """What a module imports when it is imported itself."""
+    """Returns what a module imports when it is imported itself."""
     package = name.split(".")[:-1]
     return frozenset(imported_modules(syntax_tree(name).body, package))
 
@@ -86,7 +85,7 @@ def modules_within(package: str) -> list[str]:
     return [name for name in FILES if name.startswith(f"{package}.")]
 
 
-# -- what the contracts cannot say -----------------------------------------------------
+# -- rules beyond the contracts --------------------------------------------------------
 KNOWN_TO_METHODS = {
     "__future__",
     "collections",
@@ -105,8 +104,8 @@ METHOD_PAGES = set(modules_within("speclib.methods")) - {"speclib.methods.__init
 
 
 @pytest.mark.parametrize("name", sorted(METHOD_PAGES))
-def test_a_method_knows_no_time_chance_or_device(name):
-    """A contract lists what is forbidden; here is all that is allowed."""
+def test_a_method_imports_nothing_about_time_chance_or_devices(name):
+    """A contract lists forbidden imports; this test lists all allowed ones."""
     packages = {module.split(".")[0] for module in imports_anywhere(name)}
     assert packages - KNOWN_TO_METHODS == set(), f"{name} imports what it must not know"
 
@@ -115,8 +114,8 @@ def test_a_method_knows_no_time_chance_or_device(name):
     assert "numpy.random" not in source
 
 
-def test_ray_is_imported_for_clusters_alone_and_only_where_one_is_opened():
-    """A module outside imports what needs Ray in the function that opens a cluster."""
+def test_ray_is_imported_only_for_clusters_and_only_when_one_is_opened():
+    """Other modules import what needs Ray in the function that opens a cluster."""
     for name in FILES:
         if "cluster" in name:
             continue
@@ -136,7 +135,7 @@ ROOMS = sorted(
 
 
 def modules_from_elsewhere(room: str) -> set[str]:
-    """Modules within ``room`` that files outside it import, or that a face shows."""
+    """Returns modules in ``room`` that outside files import or a package exports."""
     inside = set(modules_within(room))
     asked_for = {
         module
@@ -151,10 +150,10 @@ def modules_from_elsewhere(room: str) -> set[str]:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_is_entered_by_its_door_and_the_door_is_no_wider(room):
-    """A room's ``DOOR`` names its modules that others may import; the rest is its own.
+    """A room's ``DOOR`` lists the modules that others may import; the rest is private.
 
-    A door names modules and not what is in them: so importing stays light, and a cell's
-    key depends on the modules that the cell runs.
+    A door lists modules, not their contents, so importing stays light, and a cell's key
+    depends only on the modules that the cell runs.
     """
     door = getattr(import_module(room), "DOOR", ())
     assert sorted(modules_from_elsewhere(room)) == list(door)
@@ -183,7 +182,7 @@ def test_importing_is_light(line, more):
     assert ran.stdout.strip() == "[]"
 
 
-def test_every_public_name_is_there_and_an_unknown_one_lists_them():
+def test_every_public_name_exists_and_the_error_for_an_unknown_one_lists_them():
     expected = {"decode", "load_pair", "pair", "timeline", "Processes", "METHODS"}
     assert expected <= set(dir(speclib))
     with pytest.raises(AttributeError, match="'nothing'; known: METHODS"):
@@ -194,14 +193,16 @@ def test_every_public_name_is_there_and_an_unknown_one_lists_them():
         _ = speclab.nothing
 
 
-def test_a_name_of_the_engine_is_not_looked_for_in_the_workbench():
+def test_the_error_for_an_engines_name_in_the_workbench_says_where_it_is():
     says = "speclab.simulate is speclib.simulate: `import speclib`"
     with pytest.raises(AttributeError, match=says):
         _ = speclab.simulate
 
 
-def test_a_folder_that_is_called_as_a_library_is_none(tmp_path, monkeypatch):
-    """Ray's own folder is /tmp/ray, and scripts are run in /tmp."""
+def test_a_folder_with_a_librarys_name_is_not_mistaken_for_the_library(
+    tmp_path, monkeypatch
+):
+    """Ray's folder is /tmp/ray, and scripts are run in /tmp."""
     (tmp_path / "typst_like").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     assert not is_installed("typst_like")
@@ -259,7 +260,7 @@ main()
 """
 
 
-def test_the_engine_runs_with_three_libraries_and_the_rest_says_what_it_needs():
+def test_the_engine_needs_three_libraries_and_the_rest_names_what_it_needs():
     latency = sorted((ROOT / "data" / "latency").rglob("*.toml"))[0]
     name = latency.relative_to(ROOT / "data" / "latency").with_suffix("").as_posix()
     code = WITH_THE_BASE_ALONE.replace("LATENCY", name)
@@ -317,7 +318,7 @@ assert len(batch("virtual").results) == 2
 """
 
 
-def test_on_windows_what_works_is_listed_and_all_else_names_wsl():
+def test_on_windows_only_working_names_are_listed_and_the_others_mention_wsl():
     code = [sys.executable, "-c", AS_ON_WINDOWS]
     ended = subprocess.run(code, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

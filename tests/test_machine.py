@@ -1,4 +1,4 @@
-"""The machine's name, and what it can compute."""
+"""The machine's name and abilities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_machine_has_a_short_stable_name():
         ("fpu avx2", ("cpu", "cuda:0"), False),
     ],
 )
-def test_bfloat16_wants_instructions_of_every_place(monkeypatch, flags, places, able):
+def test_bfloat16_needs_instructions_on_every_device(monkeypatch, flags, places, able):
     monkeypatch.setattr(machine_facts, "cpuinfo", {"flags": flags}.get)
     assert machine_facts.computes("bfloat16", places) is able
     assert machine_facts.computes("auto", places)

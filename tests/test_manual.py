@@ -1,4 +1,4 @@
-"""README, CONTRIBUTING and the pages under docs name what there is."""
+"""README, CONTRIBUTING and the pages under docs name things that exist."""
 
 import ast
 import re
@@ -35,13 +35,13 @@ def test_the_manual_names_commands_and_files_that_exist():
 
 # -- links -----------------------------------------------------------------------------
 def links_of(page: Path) -> list[str]:
-    """Where a page's links lead, but for those to other sites."""
+    """Returns the targets of a page's links, except those to other sites."""
     targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
     return [target for target in targets if not target.startswith("https://")]
 
 
 def anchors_of(page: Path) -> set[str]:
-    """What a link may name after a #, as GitHub makes it of each heading."""
+    """Returns what may follow # in a link: GitHub's anchors of all headings."""
     anchors = set()
     for heading in re.findall(r"^#+ (.+)$", page.read_text(), re.M):
         plain = re.sub(r"[^\w\- ]", "", heading.lower())
@@ -50,7 +50,7 @@ def anchors_of(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
+def test_every_link_leads_to_an_existing_file_and_heading(page):
     for link in links_of(page):
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
@@ -59,7 +59,7 @@ def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page):
             assert anchor in anchors_of(target), link
 
 
-def test_the_readme_leads_to_every_page_of_the_manual():
+def test_the_readme_links_to_every_page_of_the_manual():
     linked = {(ROOT / link).resolve() for link in links_of(ROOT / "README.md")}
     assert set(PAGES) - {ROOT / "README.md"} <= linked
 
@@ -73,15 +73,15 @@ def test_every_method_is_in_the_manuals_table_of_methods():
 
 # -- code ------------------------------------------------------------------------------
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_the_python_on_a_page_is_python(page):
+def test_python_code_on_a_page_is_valid(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        if not block.startswith("!"):  # what stands in a notebook
+        if not block.startswith("!"):  # a notebook's shell command
             ast.parse(block)
 
 
 # -- the drawing of the house ----------------------------------------------------------
 def floors_drawn() -> dict[str, list[str]]:
-    """Each package of the drawing, and its floors from top to bottom."""
+    """Returns each package in the drawing, with its floors from top to bottom."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     (drawing,) = re.findall(r"```\n(speclab/.*?)```", page, re.S)
     floors: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ def floors_drawn() -> dict[str, list[str]]:
     return floors
 
 
-def test_the_house_is_drawn_as_the_import_contracts_have_it():
+def test_the_drawing_of_the_house_agrees_with_the_import_contracts():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     floors = {}
     for contract in settings["importlinter"]["contracts"]:

@@ -1,4 +1,4 @@
-"""What is read and what is written may lie in two folders: SPECLIB_HOME is one."""
+"""Files may be read from one folder and written to another, SPECLIB_HOME."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def python(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 def folders(home: Path) -> list[Path]:
-    """Where data, reports and caches are with this SPECLIB_HOME."""
+    """Returns the folders of data, reports and caches with this SPECLIB_HOME."""
     printed = python("-c", SHOW, home=home).stdout
     return [Path(word) for word in printed.split()]
 
 
-def test_an_empty_home_is_written_to_and_the_checkout_is_read(tmp_path):
+def test_with_an_empty_home_the_checkout_is_read_and_the_home_written(tmp_path):
     data, reports, cache = folders(tmp_path)
     assert data == CHECKOUT / "data"
     assert reports == tmp_path / "reports"
     assert cache == tmp_path / ".cache"
 
 
-def test_a_home_with_data_of_its_own_is_another_copy_of_the_project(tmp_path):
+def test_a_home_with_its_own_data_is_used_for_everything(tmp_path):
     (tmp_path / "data").mkdir()
     data, reports, cache = folders(tmp_path)
     assert data == tmp_path / "data"
@@ -42,8 +42,8 @@ def test_a_home_with_data_of_its_own_is_another_copy_of_the_project(tmp_path):
     assert cache == tmp_path / ".cache"
 
 
-def test_where_nothing_can_be_written_reproduce_says_so_in_one_line(tmp_path):
-    """No folder can be made below a file, whoever asks."""
+def test_reproduces_error_for_an_unwritable_home_is_one_line(tmp_path):
+    """No user can create a folder below a file."""
     (tmp_path / "file").write_text("no folder")
     ended = python("-m", "speclab", "reproduce", "--quick", home=tmp_path / "file")
     assert ended.returncode == 2

@@ -1,4 +1,4 @@
-"""The pool of processes: they end together, whatever ends one or interrupts us."""
+"""The processes of a pool end together, after a failure or an interrupt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from speclab.pool import on_every_core
 from speclib.errors import SpeclibError
 
-# When the interrupt comes, the first process has started and the others have not.
+# The interrupt comes when only the first process has started.
 INTERRUPTED_AT_ITS_START = """
 import signal, time
 from speclab.pool import on_every_core
@@ -33,13 +33,13 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_process_that_dies_in_an_item_ends_the_others():
+def test_a_process_that_dies_ends_the_others():
     with pytest.raises(SpeclibError, match="died.*run again"):
         list(on_every_core(os._exit, [1, 1, 1]))
 
 
-def test_what_nobody_waits_for_any_more_is_stopped():
-    """As when an interrupt comes between two results."""
+def test_processes_stop_if_their_results_are_no_longer_wanted():
+    """This happens if an interrupt comes between two results."""
     before = multiprocessing.active_children()
     results = on_every_core(time.sleep, [0.01, 600, 600])
     next(results)
@@ -49,10 +49,10 @@ def test_what_nobody_waits_for_any_more_is_stopped():
     assert multiprocessing.active_children() == before
 
 
-def test_an_interrupt_while_its_processes_start_ends_them_without_a_word():
+def test_an_interrupt_while_processes_start_ends_them_silently():
     script = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT_ITS_START],
-        capture_output=True,  # until the last process has closed its end
+        capture_output=True,  # waits for every process to close its end
         text=True,
         timeout=60,
     )

@@ -1,4 +1,4 @@
-"""What is shown of a long run: nothing at first, then plain lines."""
+"""A long run shows nothing at first, then plain lines."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ PIN = re.compile(r"([A-Za-z0-9._-]+)==([0-9][A-Za-z0-9.]*)")
 
 
 def pins() -> dict[str, str]:
-    """name -> exact version, of every line of the lock files."""
+    """Returns name -> exact version for every line of the lock files."""
     versions = {}
     for file in LOCK_FILES:
         for line in (ROOT / file).read_text().splitlines():
@@ -44,7 +44,7 @@ def pins() -> dict[str, str]:
 
 
 def requirements() -> list[tuple[str, str]]:
-    """(name, least version) of all that pyproject.toml asks for."""
+    """Returns (name, least version) for all requirements in pyproject.toml."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = settings["project"]
     declared = list(project["dependencies"])
@@ -61,7 +61,7 @@ def numbers_of(version: str) -> list[int]:
 
 
 @pytest.mark.parametrize("name, least", requirements())
-def test_every_requirement_is_pinned_exactly_and_no_lower_than_declared(name, least):
+def test_every_requirement_is_pinned_exactly_and_not_below_its_minimum(name, least):
     version = pins()[canonical(name)]
     assert numbers_of(version) >= numbers_of(least)
 
@@ -70,15 +70,15 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_whatever_a_pinned_library_needs_is_pinned_too(python):
-    """As the libraries that are installed here state it of any Python."""
+def test_the_requirements_of_pinned_libraries_are_pinned_too(python):
+    """Their requirements are those stated by the libraries installed here."""
     settings = {"python_version": python, "python_full_version": f"{python}.9"}
     pinned = pins()
     for name in pinned:
         try:
             needed = importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
-            continue  # of another system or Python, or an extra
+            continue  # for another system or Python, or an extra
 
         for line in needed:
             requirement = Requirement(line)
@@ -94,7 +94,7 @@ def test_every_test_has_a_time_limit():
 
 
 def tracked() -> list[Path]:
-    """The files that git knows; skips the test where there is no git."""
+    """Returns the files tracked by git; skips the test without git."""
     try:
         listed = subprocess.run(
             ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -117,8 +117,8 @@ def test_no_file_names_a_home_folder_or_a_package_mirror():
         assert not words.search(path.read_bytes()), path.relative_to(ROOT)
 
 
-def test_lessons_show_their_pictures_before_they_are_run():
-    """A lesson that was written anew has no outputs until ``speclab store`` runs it."""
+def test_lessons_show_their_pictures_before_they_run():
+    """A regenerated lesson has no outputs until ``speclab store`` runs it."""
     for path in (ROOT / "notebooks" / "learn").glob("*.ipynb"):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         advice = f"run `make lectures`, and commit notebooks/learn/{path.name}"
@@ -130,7 +130,7 @@ SHOWN_KINDS = ("paper", "virtual", "measured")
 
 
 def results_in_the_readme() -> list[list[str]]:
-    """Its table's rows: a pair, then a speed-up for each method and kind."""
+    """Returns its table's rows: a pair, then a speed-up for each method and kind."""
     readme = (ROOT / "README.md").read_text()
     section = readme.split("<!-- results -->")[1]
     rows = []
@@ -140,12 +140,12 @@ def results_in_the_readme() -> list[list[str]]:
     return rows
 
 
-def test_the_readmes_results_are_those_of_the_ledger():
+def test_the_readmes_results_equal_the_ledgers():
     path = ROOT / "reports" / "ledger.csv"
     if not path.exists():
         pytest.skip("no ledger yet: make reproduce")
 
-    speedups = defaultdict(set)  # as the README writes them
+    speedups = defaultdict(set)  # in the README's format
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             is_speedup = row["item"] == "table-1" and row["metric"] == "speedup"

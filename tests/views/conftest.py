@@ -1,4 +1,4 @@
-"""Fixtures for tests of views: a few of PEARL's tables with made-up numbers."""
+"""Fixtures for tests of views: some of PEARL's tables, with made-up numbers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ITEMS = (
 def results():
     """Tables of every form with virtual numbers, by item.
 
-    Each number is 4 % above print, or 2 without a print. It is the mean of three
-    requests that differ by 3 %; the highest one changes from cell to cell.
+    Each number is 4 % above the printed one, or 2 if none is printed. It is the mean of
+    three requests that differ by 3 %; the highest one changes from cell to cell.
     """
     pearl = load_paper("pearl")
     virtual = {}

@@ -1,4 +1,4 @@
-"""Charts of tables: the form that the table's file names, with every number in it."""
+"""A table's chart has the form named in the table's file, and every number."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PAPERS = ("pearl", "dsi", "duodecoding", "easyspec")
 
 
 def filled_with(table, kind, values) -> TableResult:
-    """A table with these numbers of a kind, by row and column."""
+    """Returns a table with these numbers of a kind, by row and column."""
     result = TableResult(table)
     for (row, column), value in values.items():
         result.add(row, column, kind, value)
     return result
 
 
-def test_sweeps_mark_the_highest_of_each_line(results):
+def test_sweeps_mark_the_maximum_of_each_line(results):
     stars = set()
     for line in chart(results["table-5"]).data:
         if line.xaxis == "x":
@@ -36,7 +36,7 @@ def test_sweeps_mark_the_highest_of_each_line(results):
     assert stars == {("paper", 3), ("virtual", 3)}
 
 
-def test_charts_are_of_the_filled_kinds_and_paint_no_background(results):
+def test_charts_show_the_filled_kinds_and_have_no_background(results):
     for item in ("figure-2b", "table-5", "theorem-2"):
         figure = chart(results[item])
         assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
@@ -45,7 +45,7 @@ def test_charts_are_of_the_filled_kinds_and_paint_no_background(results):
     assert chart(results["table-15"]) is None
 
 
-def test_the_line_at_a_fixed_window_goes_on_to_the_last_iteration_of_any_kind():
+def test_the_line_at_a_fixed_window_reaches_the_last_iteration_of_any_kind():
     table = load_paper("pearl").table("figure-2b")
     (column,) = table.column_labels
     result = filled_with(table, "paper", {(str(i), column): 2 for i in range(1, 11)})
@@ -59,6 +59,6 @@ def test_the_line_at_a_fixed_window_goes_on_to_the_last_iteration_of_any_kind():
 
 
 @pytest.mark.parametrize("key", PAPERS)
-def test_every_chart_that_a_tables_file_names_is_known(key):
+def test_every_chart_named_in_a_tables_file_exists(key):
     names = {table.chart for table in load_paper(key).tables.values()}
     assert names - {None} <= set(CHARTS)

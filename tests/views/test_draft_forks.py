@@ -1,6 +1,6 @@
 """SSD's branches as a reader sees them: in a lane, and round by round.
 
-Judged from the finished SVG and text, against a run whose texts are known.
+The finished SVG and text are compared with a run whose texts are known.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ RIGHT = {"gamma": 2, "fan": 1, "c": 4.0, "alpha": 1.0, "tokens": 10}
 DOUBTFUL = {"gamma": 4, "fan": 3, "c": 6.0, "alpha": 0.6, "doubt": 1.0, "tokens": 60}
 
 
-def test_a_draft_that_is_always_right_is_told_in_words():
-    """A confident draft guesses only what follows its whole window."""
+def test_rounds_of_an_always_right_draft_are_described_in_words():
+    """A confident draft guesses only the token after its whole window."""
     result = simulate("ssd", text="a b c d e f g h i j", **RIGHT)
     view = sequences(result)
     view.slider.value = 0
@@ -41,7 +41,7 @@ def rounds_of(view):
         yield view.round
 
 
-def test_the_branch_that_is_framed_is_the_next_rounds_window():
+def test_the_framed_branch_is_the_next_rounds_window():
     view = sequences(simulate("ssd", **DOUBTFUL))
     rounds = list(rounds_of(view))
     hits = 0
@@ -53,7 +53,7 @@ def test_the_branch_that_is_framed_is_the_next_rounds_window():
     assert 0 < hits < len(rounds) - 1
 
 
-def test_a_frame_stands_around_the_hit_and_around_nothing_else():
+def test_only_the_hit_has_a_frame():
     view = sequences(simulate("ssd", **DOUBTFUL))
     for drafted in rounds_of(view):
         frames = rectangles(view.picture(), "chosen")
@@ -80,6 +80,6 @@ def test_no_two_cells_overlap_and_all_are_inside():
                 assert cell.y != other.y or is_apart
 
 
-def test_in_a_lane_a_fork_is_a_row_of_levels_and_the_number_of_other_branches():
+def test_in_a_lane_a_fork_is_one_row_of_levels_and_a_count_of_other_branches():
     result = simulate("ssd", gamma=2, fan=2, c=4.0, alpha=0.7, doubt=1.0, tokens=12)
-    assert "+ 5" in timeline(result).picture()  # 2 x 3 branches, one of them shown
+    assert "+ 5" in timeline(result).picture()  # of 2 x 3 branches, one is shown

@@ -1,6 +1,6 @@
-"""Several sequences at once as a reader sees them: in a lane, and round by round.
+"""Several sequences as a reader sees them: in a lane, and round by round.
 
-Judged from the finished SVG and text, against a trace made by hand.
+The finished SVG and text are compared with a hand-made trace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OUTCOMES = ("accepted", "rejected", "discarded", "dropped")
 
 
 def operation(ts, device, op, round, tokens, outcome=(), **counts) -> Event:
-    """An operation of one second."""
+    """Returns an operation of one second."""
     return event_of(
         ts, 1.0, device, op, round, round, tokens, outcome, "virtual", **counts
     )
@@ -35,15 +35,15 @@ def commit(ts, round, *tokens) -> Event:
 
 
 def hand_made_run():
-    """Three rounds after the prompt " " (token 0).
+    """Returns three rounds after the prompt " " (token 0).
 
     ::
 
         round   window   sequences           the target
-        0                a                   wants " a": right
-        1                b c   or   c d      wants " c": the second one continues
-        2       d        e f   or   f f      wants " e" rather than the window's " d",
-                                             so the sequences are not looked at
+        0                a                   writes " a": right
+        1                b c   or   c d      writes " c": sequence 2 continues
+        2       d        e f   or   f f      writes " e", not the window's " d",
+                                             so the sequences are not used
     """
     events = [
         operation(
@@ -98,13 +98,13 @@ def run_with_changing_numbers_of_sequences():
 
 
 def numbers_of_sequences(result) -> list[int]:
-    """The cells of every drafting in a run."""
+    """Returns the number of sequences in every drafting of a run."""
     operations = result.trace.operations
     return [len(event.sequences) for event in operations if event.is_drafting]
 
 
 # -- in a lane -------------------------------------------------------------------------
-def test_sequences_are_stacked_and_only_the_chosen_one_has_the_colours_of_outcomes():
+def test_sequences_are_stacked_and_only_the_chosen_one_has_outcome_colours():
     cells = rectangles(timeline(hand_made_run()).picture(), *OUTCOMES)
     first_round, second_round, third_round = cells[:1], cells[1:5], cells[5:9]
     height = first_round[0].height
@@ -126,7 +126,7 @@ def kinds(cells) -> list[str]:
     return [cell.kind for cell in cells]
 
 
-def test_rows_of_a_lane_stay_inside_it_and_never_overlap_in_time():
+def test_a_lanes_rows_stay_inside_it_and_never_overlap_in_time():
     result = run_with_changing_numbers_of_sequences()
     assert set(numbers_of_sequences(result)) > {1, 2}
 
@@ -148,13 +148,13 @@ def share_a_row(cell, other) -> bool:
     return overlap and not is_same
 
 
-def test_a_lane_of_one_sequence_is_as_high_as_any_other():
+def test_a_lane_with_one_sequence_has_the_usual_height():
     picture = timeline(simulate("duodecoding", gamma=6, k=1, c=6)).picture()
     heights = {box.height for box in rectangles(picture, *OUTCOMES, "score")}
     assert len(heights) == 1
 
 
-def test_who_wrote_a_word_is_right_for_every_sequence():
+def test_a_words_writer_is_right_for_every_sequence():
     written = [
         [part.kind for part in parts]
         for _, parts in timeline_run(hand_made_run()).committed_texts()
@@ -162,7 +162,7 @@ def test_who_wrote_a_word_is_right_for_every_sequence():
     assert written == [["draft"], ["draft"], ["target"]]
 
 
-def test_tips_say_which_sequence_it_was_and_whether_another_was_chosen():
+def test_tips_name_the_sequence_and_whether_another_was_chosen():
     tips = tooltips(timeline(hand_made_run()).picture())
     tips_of_sequences = [tip for tip in tips if "sequence " in tip]
     second_round, third_round = tips_of_sequences[:4], tips_of_sequences[4:]
@@ -176,7 +176,7 @@ def test_tips_say_which_sequence_it_was_and_whether_another_was_chosen():
 
 
 # -- round by round --------------------------------------------------------------------
-def test_a_round_is_told_in_words():
+def test_a_round_is_described_in_words():
     def lines(round: int) -> list[str]:
         return sequences(hand_made_run(), round=round).text().splitlines()
 
@@ -192,7 +192,7 @@ def test_a_round_is_told_in_words():
     assert lines(0)[1] == "round 0: 1 sequence of 1 token, no threshold asked"
 
 
-def test_bars_are_as_long_as_chances_and_theta_stands_where_its_own_would_end():
+def test_bars_have_the_lengths_of_probabilities_and_theta_is_to_scale():
     picture = sequences(hand_made_run(), round=1).picture()
     bars = rectangles(picture, "chance")
     (theta,) = elements(picture, "line", "theta")
@@ -207,7 +207,7 @@ def test_bars_are_as_long_as_chances_and_theta_stands_where_its_own_would_end():
     assert not elements(without_threshold, "line", "theta")
 
 
-def test_the_frame_is_around_the_sequence_that_goes_on():
+def test_the_frame_marks_the_sequence_that_continues():
     picture = sequences(hand_made_run(), round=1).picture()
     (frame,) = rectangles(picture, "chosen")
     cells = rectangles(picture, *OUTCOMES)
@@ -218,7 +218,7 @@ def test_the_frame_is_around_the_sequence_that_goes_on():
     assert rectangles(nobody_looks, "chosen") == []
 
 
-def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_in_the_text():  # noqa: E501
+def test_sliders_change_round_and_run_keeping_the_nearest_position():
     runs = {}
     for k in (1, 3):
         runs[k] = simulate("duodecoding", gamma=6, c=6, k=k, alpha=0.7, doubt=0.6)
@@ -255,6 +255,6 @@ def test_sliders_move_round_and_run_and_the_round_of_another_run_is_the_nearest_
         ),
     ],
 )
-def test_bad_input_is_named_with_the_next_step(call, message):
+def test_bad_input_is_named_with_a_next_step(call, message):
     with pytest.raises(SpeclibError, match=message):
         call()

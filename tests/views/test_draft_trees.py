@@ -1,6 +1,6 @@
 """A drafted tree as a reader sees it: in a lane, and round by round.
 
-Judged from the finished SVG and text, against a trace made by hand.
+The finished SVG and text are compared with a hand-made trace.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ OUTCOMES = ("accepted", "rejected", "dropped")
 
 
 def run_with_tree(outcome: tuple[str, ...], committed: tuple[int, ...]):
-    """A round after the text " e" in which the draft wrote this tree.
+    """Returns a run whose round 1, after the text " e", drafts this tree.
 
     ::
 
         e ---- a ---- b
            `-- c ---- d
 
-    ``outcome`` of the nodes a, b, c, d; ``committed``: tokens that the round added.
+    outcome: of the nodes a, b, c, d.
+    committed: the tokens that the round added.
     """
     tree = event_of(
         1.0,
@@ -80,7 +81,7 @@ def run_that_follows_a_and_b():
     return run_with_tree(("accepted", "accepted", "discarded", "discarded"), (1, 2))
 
 
-def test_a_tree_is_told_in_words():
+def test_a_tree_is_described_in_words():
     assert sequences(run_that_follows_c()).text().splitlines() == [
         "tree, 1 rounds",
         "round 1: a tree of 4: 2 levels, at most 2 wide",
@@ -94,7 +95,7 @@ def test_a_tree_is_told_in_words():
     assert ended.endswith("2 of 2 levels, to the text's end")
 
 
-def test_nodes_stand_behind_their_parents_and_only_the_way_has_colours():
+def test_nodes_follow_their_parents_and_only_the_accepted_path_has_colours():
     picture = sequences(run_that_follows_c()).picture()
     a, b, c, d = rectangles(picture, *OUTCOMES)
     assert (a.kind, b.kind) == ("dropped", "dropped")
@@ -108,7 +109,7 @@ def test_nodes_stand_behind_their_parents_and_only_the_way_has_colours():
     assert dark_edges == edges[3:]  # the path is drawn on top
 
 
-def test_no_two_nodes_of_a_wide_tree_overlap_and_all_are_inside():
+def test_a_wide_trees_nodes_do_not_overlap_and_are_all_inside():
     result = simulate("tree", gamma=6, width=8, c=3.0, alpha=0.6, doubt=1.0, tokens=40)
     view = sequences(result)
     for round in view.slider.options:
@@ -127,7 +128,7 @@ def overlap(node, other) -> bool:
     return node.y == other.y and node.x < other.right and other.x < node.right
 
 
-def test_a_tree_in_a_lane_is_a_cell_per_level_and_a_count_of_the_others():
+def test_in_a_lane_a_tree_is_one_cell_per_level_and_a_count_of_other_nodes():
     picture = timeline(run_that_follows_c()).picture()
     cells = rectangles(picture, *OUTCOMES, "discarded")
     kinds = [cell.kind for cell in cells]

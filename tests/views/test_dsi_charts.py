@@ -12,8 +12,8 @@ from speclab.theory.dsi_heatmaps import heatmaps
 from speclab.views.charts.table_charts import chart
 
 
-def test_heatmaps_have_acceptance_upwards_and_a_line_only_where_something_is_slower():
-    """The paper on panel (a): SI gains in "the region above the pink region"."""
+def test_heatmaps_have_acceptance_upwards_and_a_line_only_if_something_is_slower():
+    """In the paper's panel (a), SI gains in "the region above the pink region"."""
     rules = heatmaps((5,), repeats=None, dsi_lookahead=5)
     shares = np.array([0.1, 1.0])
     alphas = np.array([0.0, 0.5, 1.0])

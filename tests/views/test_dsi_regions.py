@@ -1,4 +1,4 @@
-"""The maps of where SI and DSI gain, judged from the finished SVG and text."""
+"""The maps of where SI and DSI gain, tested with the finished SVG and text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PINK = {"#b5427f", "#d987b0", "#f2cfe1"}  # slower than plain decoding
 
 
 def regions_at(**values):
-    """The maps with some sliders away from their defaults."""
+    """Returns the maps with some sliders away from their defaults."""
     controls = {}
     for name, (low, high, step, default) in CONTROLS.items():
         controls[name] = (low, high, step, values.get(name, default))
@@ -23,7 +23,7 @@ def regions_at(**values):
 
 
 def cells_by_colour(svg: str) -> list[dict[str, int]]:
-    """The number of cells of a colour in each map."""
+    """Returns the number of cells of each colour in each map."""
     maps = []
     for group in elements(svg, "g"):
         if group.get("shape-rendering"):
@@ -32,7 +32,7 @@ def cells_by_colour(svg: str) -> list[dict[str, int]]:
 
 
 def cells(path: str) -> int:
-    """The number of cells in a path: each row of them begins with h and its length."""
+    """Returns the number of cells in a path; each row begins with h and its length."""
     return sum(int(length) for length in re.findall(r"h(\d+)", path))
 
 
@@ -40,9 +40,8 @@ def slower_cells(map_cells: dict[str, int]) -> int:
     return sum(count for colour, count in map_cells.items() if colour in PINK)
 
 
-def test_with_one_draft_si_loses_exactly_where_it_is_right_less_often_than_its_cost():
-    """(1 + a) / (1 + s) < 1 if a < s: at 4,950 of 100 x 100 centres; the diagonal is a
-    tie."""
+def test_with_one_draft_si_loses_exactly_where_its_rate_is_below_its_cost():
+    """(1 + a) / (1 + s) < 1 if a < s: at 4,950 of 100 x 100 centres; 100 are ties."""
     si, _ = cells_by_colour(regions_at(gamma=1).picture())
     assert slower_cells(si) == 4950
     assert sum(si.values()) == 10_000
@@ -57,18 +56,18 @@ def test_dsi_is_nowhere_slower_than_plain_decoding(lookahead, servers):
     assert "slower than it in 0% of the map" in view.text()
 
 
-def test_the_circle_stands_where_the_sliders_do_and_the_maps_share_an_explorers():
+def test_the_circle_is_at_the_sliders_values_and_explorer_and_maps_share_sliders():
     sliders = explorer(compare, {"method": ("dsi",), **CONTROLS}).controls
     view = regions(sliders)
     picture_before = view.image.value
     si_before, dsi_before = centres(picture_before)
 
-    sliders["c"].value = 2.5  # 0.4 of the axis, from 0.2
+    sliders["c"].value = 2.5  # from 0.2 to 0.4 of the axis
     si_right, dsi_right = centres(view.image.value)
     assert si_right[0] - si_before[0] == 72.0
     assert dsi_right[0] - dsi_before[0] == 72.0
 
-    sliders["alpha"].value = 0.3  # half of the axis down
+    sliders["alpha"].value = 0.3  # half the axis down
     si_down, dsi_down = centres(view.image.value)
     assert si_down[1] - si_right[1] == 150.0
     assert dsi_down[1] - dsi_right[1] == 150.0

@@ -1,4 +1,4 @@
-"""Sliders above a timeline: runs are simulated again at every step."""
+"""Sliders above a timeline: every step simulates the runs again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from speclib import SpeclibError, compare, simulate
 
 
 def test_a_network_makes_a_target_pass_longer_by_a_round_trip():
-    """A pass of 0.1 s and two messages of 0.02 s: 0.14 s. All drafts are right."""
+    """A pass of 0.1 s and two messages of 0.02 s take 0.14 s. All drafts are right."""
     asked = {"gamma": 5, "c": 5.0, "alpha": 1.0, "network": 0.02}
     a_token = 0.14
     of_speculative = 6 * a_token / (5 * 0.02 + 0.14)
@@ -42,8 +42,8 @@ def test_a_slider_moves_the_timeline_in_place():
     assert base64.b64decode(data["image/png"])[:4] == b"\x89PNG"
 
 
-def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
-    """alpha = 1, gamma = c = 5: six tokens for five drafts of 1/5 and a pass: 2 / 6."""
+def test_the_cost_next_to_the_sliders_is_device_time_over_plain_decodings():
+    """At alpha = 1, gamma = c = 5: a pass and five drafts of 1/5 for six tokens, 2 / 6."""
     view = explorer(
         compare,
         {
@@ -58,8 +58,8 @@ def test_the_price_beside_the_sliders_is_device_time_over_plain_decodings():
     assert [row.over_sd for row in view.rows()] == ["0.33×", "1.00×"]
 
 
-def test_simulate_can_be_explored_with_the_controls_that_stand_there_by_default():
-    """They have a draft length, unlike plain decoding, the baseline."""
+def test_simulate_can_be_explored_with_the_default_controls():
+    """They have a draft length, which plain decoding, the baseline, does not."""
     view = explorer(simulate)
     assert [run.trace.meta["method"] for run in view.simulated()] == [
         "autoregressive",
@@ -69,7 +69,7 @@ def test_simulate_can_be_explored_with_the_controls_that_stand_there_by_default(
     assert "γ = 4" in view.figures.value
 
 
-# -- one draw and many -----------------------------------------------------------------
+# -- one seed and many -----------------------------------------------------------------
 SLIDERS = {
     "gamma": (1, 9, 1, 5),
     "alpha": (0.0, 1.0, 0.1, 0.8),
@@ -78,7 +78,7 @@ SLIDERS = {
 }
 
 
-def test_a_button_redraws_and_a_slider_keeps_the_draw():
+def test_a_button_changes_the_seed_and_a_slider_keeps_it():
     view = explorer(compare, SLIDERS)
     first = view.timeline.svg
     view.draw_button.click()
@@ -89,7 +89,7 @@ def test_a_button_redraws_and_a_slider_keeps_the_draw():
     assert view.timeline.svg == second
 
 
-def test_the_range_of_many_draws_is_that_of_separate_runs():
+def test_the_range_of_many_seeds_equals_that_of_separate_runs():
     view = explorer(compare, SLIDERS)
     view.draw_many()
     speedups = []
@@ -102,28 +102,28 @@ def test_the_range_of_many_draws_is_that_of_separate_runs():
     assert wanted in view.figures.value
 
 
-def test_in_a_notebook_many_draws_follow_by_themselves():
+def test_in_a_notebook_many_seeds_follow_automatically():
     async def open_notebook():
         view = explorer(compare, SLIDERS)
         assert view.rows()[2].draws == "–"
         async with asyncio.timeout(HANG):
             while "mean" not in view.figures.value:
-                await asyncio.sleep(0)  # lets the draws continue
+                await asyncio.sleep(0)  # lets the other seeds run
         return view
 
     view = asyncio.run(open_notebook())
     view.controls["gamma"].value = 2
-    assert view.rows()[2].draws == "–"  # they had another draft length
+    assert view.rows()[2].draws == "–"  # those had another draft length
 
 
 def race(**options):
-    """As in lesson 00: theory also knows the arguments that a partial has fixed."""
+    """As in lesson 00; theory also gets the arguments fixed by a partial."""
     simulated = partial(compare, "speculative", gamma=4, c=5.0, tokens=20)
     sliders = {"alpha": (0.0, 1.0, 0.05, 0.8)}
     return explorer(simulated, sliders, columns=("as_drawn", "expected"), **options)
 
 
-def test_the_speed_that_is_expected_is_shown_at_every_acceptance_rate():
+def test_the_expected_speed_is_shown_at_every_acceptance_rate():
     view = race()
     for alpha, expected in ((0.0, 0.56), (0.45, 0.99), (0.5, 1.08), (1.0, 2.78)):
         view.controls["alpha"].value = alpha
@@ -131,7 +131,7 @@ def test_the_speed_that_is_expected_is_shown_at_every_acceptance_rate():
         assert f"{expected:.2f}×" in view.figures.value
 
 
-def test_a_typical_draw_is_near_what_is_expected_where_the_first_one_is_not():
+def test_a_typical_seed_is_close_to_the_expectation_even_if_the_first_is_not():
     typical = race(typical=True)
     first = race()
     assert typical.seed != first.seed
@@ -150,7 +150,7 @@ def test_a_typical_draw_is_near_what_is_expected_where_the_first_one_is_not():
 
 
 def test_a_value_in_the_text_moves_the_sliders():
-    """As a button <button value="alpha=1, without=pre-verify"> asks for it."""
+    """A <button value="alpha=1, without=pre-verify"> in the text does so."""
     options = {"both kept": None, "pre-verify": "pre-verify"}
     view = explorer(compare, {**SLIDERS, "without": options})
     assert view.outside.settable == [*SLIDERS, "without"]

@@ -19,24 +19,24 @@ def run():
 
 
 def press(picture, key: str) -> None:
-    """As if the page had sent a key."""
+    """Sends a key as the page does."""
     count = picture.happened.get("count", 0) + 1
     action = {"kind": "key", "handle": "", "key": key, "times": 1}
     picture.happened = {"count": count, "actions": [action]}
 
 
 def boxes(picture, kind: str) -> list:
-    """The boxes of a kind, except for the one in the legend, which comes last."""
+    """Returns the boxes of a kind, without the one in the legend, which is last."""
     return elements(picture.svg, "rect", kind)[:-1]
 
 
-def test_there_is_a_box_for_every_place_of_every_cache(run):
+def test_every_position_of_every_cache_has_a_box(run):
     ribbon = kv_ribbon(run)
     picture = ribbon.live
     prompt = run.trace.prompt_length
     for step, moment in enumerate(cache_moments(run.trace)[:9], 1):
         ribbon.slider.value = step
-        hidden = max(0, prompt - 2)  # positions of the prompt, left of the first column
+        hidden = max(0, prompt - 2)  # prompt positions left of the first column
         for kind in ("exact", "stale"):
             places = 0
             for kinds in moment.kinds.values():
@@ -44,7 +44,7 @@ def test_there_is_a_box_for_every_place_of_every_cache(run):
             assert len(boxes(picture, kind)) == places, (step, kind)
 
 
-def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
+def test_a_rejection_shows_as_stale_positions_and_then_as_a_cut(run):
     picture = kv_ribbon(run).live
     steps = cache_moments(run.trace)
     rejecting = next(
@@ -52,7 +52,7 @@ def test_a_rejection_is_seen_as_stale_places_and_then_as_a_cut(run):
         for step, moment in enumerate(steps, 1)
         if moment.event.op == COMMIT and "stale" in moment.kinds["draft"]
     )
-    assert picture.step == rejecting  # it begins at the first interesting step
+    assert picture.step == rejecting  # the first interesting step is shown first
     assert boxes(picture, "stale")
     assert not boxes(picture, "cut")
     assert picture.spoken.startswith("The text grows by")
@@ -87,7 +87,7 @@ def test_keys_step_and_space_plays(run):
     assert not ribbon.player.playing
 
 
-def test_the_newest_places_are_always_to_be_seen(run):
+def test_the_newest_positions_are_always_visible(run):
     picture = kv_ribbon(run).live
     for width in (480, 700, 1100):
         picture.page_width = width
@@ -104,7 +104,7 @@ def test_the_newest_places_are_always_to_be_seen(run):
                 assert any(tip.startswith(f"place {longest}:") for tip in tips)
 
 
-def test_the_picture_is_valid_and_its_words_count_places(run):
+def test_the_picture_is_valid_and_its_text_counts_positions(run):
     ribbon = kv_ribbon(run)
     ET.fromstring(ribbon.picture())
     assert repr(ribbon).startswith("KV caches, step ")
@@ -112,7 +112,7 @@ def test_the_picture_is_valid_and_its_words_count_places(run):
     assert {"image/png", "text/plain"} < set(forms)
 
 
-def test_what_has_no_line_of_drafts_is_refused():
+def test_a_run_without_sequences_of_drafts_is_refused():
     tree = simulate("tree", gamma=3, width=3, tokens=12, doubt=1.0)
     with pytest.raises(SpeclibError, match="width=1"):
         kv_ribbon(tree)

@@ -1,4 +1,4 @@
-"""The pictures of a draft pass over devices, exact and fuzzy, judged from their SVG."""
+"""Pictures of a draft pass over devices, exact and fuzzy, tested with their SVG."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from speclab import layers
 LAYER_SECONDS = 27.2e-3 / 32  # EasySpec, Table 1: 36.76 tok/s; 32 layers
 
 
-def test_bars_are_as_long_as_their_parts_last_and_both_passes_share_an_axis():
+def test_bars_lengths_are_their_parts_durations_and_both_passes_share_an_axis():
     controls = {"lp": (1, 8, 1, 4), "devices": (1, 8, 1, 4)}
     picture = layers(LAYER_SECONDS, controls).picture()
 
-    # A lane's ground is as wide as its pass lasts: four lanes of each pass.
+    # A lane's background has its pass's duration; each pass has four lanes.
     exact_pass, *_, fuzzy_pass = rectangles(picture, "idle")
     share_of_exact = fuzzy_pass.width / exact_pass.width
     assert share_of_exact == pytest.approx(14.86 / 27.2, abs=0.001)
@@ -27,11 +27,11 @@ def test_bars_are_as_long_as_their_parts_last_and_both_passes_share_an_axis():
     assert width / exact_pass.width == pytest.approx(0.66 / 32, rel=0.06)
 
     assert len(attentions) == 32 + 32
-    assert len(rectangles(picture, "attention copy")) == 2 * 3  # first, last layer
+    assert len(rectangles(picture, "attention copy")) == 2 * 3  # first and last layer
     assert len(rectangles(picture, "mlp copy")) == 32 * 3
 
 
-def test_on_one_device_a_fuzzy_pass_takes_as_long_as_an_exact_one():
+def test_on_one_device_fuzzy_and_exact_passes_take_the_same_time():
     view = layers(LAYER_SECONDS, {"devices": (1, 8, 1, 1)})
     assert view.headings() == (
         "exact: one layer after the other, 27.20 ms",
@@ -39,7 +39,7 @@ def test_on_one_device_a_fuzzy_pass_takes_as_long_as_an_exact_one():
     )
 
 
-def test_the_picture_follows_its_sliders_and_a_still_stands_beside_it():
+def test_the_picture_follows_its_sliders_and_has_a_still_version():
     view = layers(LAYER_SECONDS)
     image_before = view.image.value
     view.controls["lp"].value = 2

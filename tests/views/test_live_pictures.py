@@ -1,4 +1,4 @@
-"""Accept bars and coins: what they show, and what a drag, a key or a button does."""
+"""Accept bars and coins: their contents, and the effects of drags, keys and buttons."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def throws(seed=0):
 
 
 def happen(picture, **what):
-    """As if the page had sent it."""
+    """Sends an action as the page does."""
     count = picture.happened.get("count", 0) + 1
     picture.happened = {"count": count, "actions": [{"times": 1, **what}]}
     assert picture.answered == count
 
 
 def handles(picture) -> dict:
-    """The parts that can be dragged, by name."""
+    """Returns the parts that can be dragged, by name."""
     parts = {}
     for group in elements(picture.svg, "g"):
         name = group.get("data-handle")
@@ -45,7 +45,7 @@ def handles(picture) -> dict:
 
 
 def heights(picture, kind: str) -> list[float]:
-    """The boxes of a kind, in pixels."""
+    """Returns the heights of the boxes of a kind, in pixels."""
     boxes = elements(picture.svg, "rect", kind)
     return [float(box.get("height")) for box in boxes]
 
@@ -60,11 +60,11 @@ def test_kept_and_replaced_parts_fill_p_for_every_token():
         assert len(kept) == len(replaced) == len(WORDS)
         written = [sum(parts) for parts in zip(kept, replaced, strict=True)]
         assert written == pytest.approx(heights(picture, "p"), abs=0.02)
-        assert sum(written) == pytest.approx(236, abs=0.1)  # all of the column
+        assert sum(written) == pytest.approx(236, abs=0.1)  # the whole column
 
 
 @pytest.mark.parametrize("width", [480, 1100])
-def test_what_stands_below_one_bar_does_not_run_into_the_next(width):
+def test_labels_below_neighbouring_bars_do_not_overlap(width):
     picture = bars()
     picture.page_width = width
     texts = elements(picture.svg, "text")
@@ -79,8 +79,8 @@ def test_what_stands_below_one_bar_does_not_run_into_the_next(width):
         assert mean_width <= distance
 
 
-def test_the_sentence_counts_what_both_distributions_share():
-    """min(p, q) sums to 0.2 + 0.2 + 0.2."""
+def test_the_sentence_states_how_much_both_distributions_share():
+    """The sum of min(p, q) is 0.2 + 0.2 + 0.2."""
     assert bars().spoken == (
         "Of 100 drafted tokens 60 are kept and 40 are rejected and replaced."
     )
@@ -91,19 +91,19 @@ def test_the_top_of_a_bar_can_be_dragged_and_the_others_share_the_rest():
     picture = bars()
     top = float(handles(picture)["q-1"].find("{*}line").get("y1"))
     happen(picture, kind="drag", handle="q-1", x=0, y=top)
-    assert picture.q[1] == pytest.approx(0.6, abs=0.01)  # it was not moved
+    assert picture.q[1] == pytest.approx(0.6, abs=0.01)  # not moved
 
     lines = elements(picture.svg, "line")
     ground = max(float(line.get("y1", 0)) for line in lines)
     happen(picture, kind="drag", handle="q-1", x=0, y=(top + ground) / 2)
     assert picture.q[1] == pytest.approx(0.3, abs=0.01)
     assert picture.q.sum() == pytest.approx(1)
-    assert picture.q[0] == pytest.approx(picture.q[2])  # as before: 0.2 to 0.2
+    assert picture.q[0] == pytest.approx(picture.q[2])  # as before, with 0.2 each
     assert list(picture.p) == pytest.approx(P)
 
 
 @pytest.mark.parametrize("y", [-1000, 5000])
-def test_a_bar_can_be_dragged_neither_to_0_nor_to_1(y):
+def test_a_bar_cannot_be_dragged_to_0_or_1(y):
     picture = bars()
     happen(picture, kind="drag", handle="p-0", x=0, y=y)
     assert picture.p.min() > 0
@@ -121,8 +121,8 @@ def test_arrow_keys_move_the_bar_that_has_the_focus():
     assert picture.p[2] == pytest.approx(0.30)
 
 
-def test_a_key_that_was_pressed_often_moves_a_bar_so_many_steps():
-    """The page counts while Python draws, so no press is lost."""
+def test_repeated_key_presses_move_a_bar_as_many_steps():
+    """The page counts presses while Python draws, so none is lost."""
     picture = bars()
     up = {"kind": "key", "handle": "p-2", "key": "ArrowUp", "times": 12}
     down = {"kind": "key", "handle": "p-2", "key": "ArrowDown", "times": 5}
@@ -140,7 +140,7 @@ def test_a_picture_that_fails_still_answers():
 
 
 def test_the_temperature_shapes_both_distributions():
-    """At 0.5 all probabilities are squared, and normalised."""
+    """At 0.5, all probabilities are squared and normalised."""
     view = speclab.accept_bars(P, Q, WORDS)
     view.temperature.value = 0.5
     squared = np.square(Q) / np.square(Q).sum()
@@ -150,8 +150,8 @@ def test_the_temperature_shapes_both_distributions():
 
 
 # -- coins -----------------------------------------------------------------------------
-def test_many_throws_write_tokens_as_the_target_would():
-    """10,000 tokens: each share is within 4.5 standard errors of p."""
+def test_many_throws_write_tokens_with_the_targets_frequencies():
+    """For 10,000 tokens, each share is within 4.5 standard errors of p."""
     picture = throws()
     picture.throw(10_000)
     shares = picture.counts / picture.counts.sum()
@@ -160,7 +160,7 @@ def test_many_throws_write_tokens_as_the_target_would():
     assert f"{max(abs(shares - np.array(P))):.3f}" in picture.spoken
 
 
-def test_space_throws_once_and_r_begins_anew_with_other_coins():
+def test_space_throws_once_and_r_restarts_with_other_coins():
     picture = throws()
     for _ in range(3):
         happen(picture, kind="key", handle="", key=" ")
@@ -174,7 +174,7 @@ def test_space_throws_once_and_r_begins_anew_with_other_coins():
     assert picture.last != first
 
 
-def test_the_dart_stands_where_the_coin_fell():
+def test_the_dart_is_where_the_coin_fell():
     picture = throws()
     strip = 900 - 2 * MARGIN
     for _ in range(20):
@@ -192,7 +192,7 @@ def test_the_dart_stands_where_the_coin_fell():
         )
 
 
-def test_a_coin_beyond_the_cut_is_a_rejection_and_asks_for_a_second_one():
+def test_a_coin_beyond_the_cut_is_a_rejection_and_needs_a_second_coin():
     picture = throws()
     seen = set()
     for _ in range(100):
@@ -210,7 +210,7 @@ def test_a_coin_beyond_the_cut_is_a_rejection_and_asks_for_a_second_one():
 # -- both ------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [bars, throws])
 @pytest.mark.parametrize("width", [300, 1400])
-def test_a_picture_is_drawn_for_the_width_that_the_page_has(make, width):
+def test_a_picture_is_drawn_for_the_width_of_the_page(make, width):
     picture = make()
     picture.page_width = width
     root = ET.fromstring(picture.svg)
@@ -220,7 +220,7 @@ def test_a_picture_is_drawn_for_the_width_that_the_page_has(make, width):
 
 
 @pytest.mark.parametrize("show", [speclab.accept_bars, speclab.coins])
-def test_a_notebook_gets_a_still_picture_and_words_too(show):
+def test_a_notebook_also_gets_a_still_picture_and_text(show):
     data, _ = show()._repr_mimebundle_()
     assert {"text/plain", "image/png"} < data.keys()
 
@@ -233,6 +233,6 @@ def test_a_notebook_gets_a_still_picture_and_words_too(show):
         ((1.0, 0.0, 0.0, 0.0), "above 0"),
     ],
 )
-def test_what_is_no_distribution_is_named(show, p, message):
+def test_an_invalid_distribution_is_named(show, p, message):
     with pytest.raises(SpeclibError, match=message):
         show(p=p)

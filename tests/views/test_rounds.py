@@ -1,4 +1,4 @@
-"""One round at a time: the drawing and the words agree with the trace."""
+"""One round at a time: picture and text agree with the trace."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def run():
 
 
 def is_drafting(shown) -> bool:
-    """Whether the text continues after the window, so that the round has new drafts."""
+    """Whether the text continues after the window, so the round has new drafts."""
     return len(shown.before) + len(shown.window) < TOKENS
 
 
 def shown_at(view, step: int):
-    """The picture at a step."""
+    """Returns the picture at a step."""
     view.slider.value = step
     return view.live
 
@@ -36,17 +36,17 @@ OUTCOMES = ("accepted", "rejected", "discarded", "waiting")
 
 
 def drafts_of(svg: str) -> list:
-    """The boxes of the drafts, which are the top row."""
+    """Returns the boxes of the drafts, which are the top row."""
     return [box for box in rectangles(svg, *OUTCOMES) if box.y == 110]
 
 
 def cells(picture, kind: str) -> int:
-    """The number of drafts with an outcome."""
+    """Returns the number of drafts with an outcome."""
     return [draft.kind for draft in drafts_of(picture.svg)].count(kind)
 
 
 # -- the rounds of a trace -------------------------------------------------------------
-def test_windows_are_replayed_from_the_trace_as_pearls_page_has_them(run):
+def test_windows_replayed_from_the_trace_equal_pearls(run):
     """A round leaves gamma - 1 drafts if all pass, and none after a rejection."""
     text = ()
     window = ()
@@ -65,7 +65,7 @@ def test_windows_are_replayed_from_the_trace_as_pearls_page_has_them(run):
     assert text == run.tokens
 
 
-def test_outcomes_of_all_rounds_are_those_of_the_events(run):
+def test_the_outcomes_of_all_rounds_equal_the_events(run):
     """Each accepted and each rejected draft is tested in exactly one round."""
     counted = {"accepted": 0, "rejected": 0}
     for shown in window_rounds(run.trace):
@@ -86,7 +86,7 @@ def test_the_ablations_of_pearl_have_rounds_without_an_early_test(without):
         assert early == [not has_window for has_window in windows]
 
 
-def test_in_speculative_decoding_nothing_is_left_for_the_next_round():
+def test_speculative_decoding_leaves_nothing_for_the_next_round():
     run = simulate("speculative", gamma=3, alpha=0.8, tokens=30)
     for shown in window_rounds(run.trace):
         assert not shown.window
@@ -101,7 +101,7 @@ def test_a_run_with_several_passes_or_trees_is_refused(method):
 
 
 # -- the picture -----------------------------------------------------------------------
-def test_every_draft_has_a_cell_and_every_row_stands_below_the_one_it_tests(run):
+def test_every_draft_has_a_cell_above_the_row_that_tests_it(run):
     view = rounds(run)
     for step, wanted in enumerate(window_rounds(run.trace), 1):
         picture = shown_at(view, step)
@@ -115,7 +115,7 @@ def test_every_draft_has_a_cell_and_every_row_stands_below_the_one_it_tests(run)
             assert (row.x, row.width) == (draft.x, draft.width)
 
 
-def test_the_rings_are_around_the_window_and_around_the_first_new_draft(run):
+def test_rings_mark_the_window_and_the_first_new_draft(run):
     view = rounds(run)
     for step, wanted in enumerate(window_rounds(run.trace), 1):
         svg = shown_at(view, step).svg
@@ -156,7 +156,7 @@ def test_the_words_below_agree_with_the_picture(run):
         assert written == pieces
 
 
-def test_it_begins_with_a_window_and_keys_step_to_both_ends(run):
+def test_the_picture_begins_at_a_window_and_keys_step_to_both_ends(run):
     view = rounds(run)
     assert view.live.round.window
     press = {"kind": "key", "handle": "", "times": 99}
@@ -169,7 +169,7 @@ def test_it_begins_with_a_window_and_keys_step_to_both_ends(run):
 
 @pytest.mark.parametrize("gamma", [1, 12])
 @pytest.mark.parametrize("width", [300, 1400])
-def test_nothing_stands_outside_of_the_picture(gamma, width):
+def test_nothing_is_outside_the_picture(gamma, width):
     view = rounds(simulate("pearl", gamma=gamma, c=5.0, alpha=0.9, tokens=48))
     view.live.page_width = width
     root = ET.fromstring(view.live.svg)

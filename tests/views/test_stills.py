@@ -1,4 +1,4 @@
-"""Curves, judged from the finished SVG and text."""
+"""Curves and other stills, tested with the finished SVG and text."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NAN = float("nan")
 
 
 # -- curves ----------------------------------------------------------------------------
-def test_points_of_a_curve_stand_at_their_values_and_a_nan_is_left_out():
+def test_a_curves_points_are_at_their_values_and_nan_is_omitted():
     lines = {"a": {1: 1.0, 2: 2.0, 4: 1.5}, "b": {1: NAN, 2: 1.0}}
     still = curves(lines, "t", "x")
 
     (x1, y1), (x2, y2), (x4, y4), (b_x, b_y) = centres(still.picture())
-    assert x2 - x1 == pytest.approx(x4 - x2, abs=0.02)  # places, not numbers
+    assert x2 - x1 == pytest.approx(x4 - x2, abs=0.02)  # evenly spaced, not to scale
     assert (y1 - y4) / (y1 - y2) == pytest.approx(0.5, abs=0.001)
     assert (b_x, b_y) == (x2, y1)
     assert repr(still).splitlines() == ["t", "  a: 1: 1, 2: 2, 4: 1.5", "  b: 2: 1"]
 
 
-def test_names_at_the_ends_of_curves_do_not_overlap():
+def test_names_at_the_ends_of_curves_do_not_overlap_each_other():
     lines = {"a": {1: 0.5, 2: 0.9}, "b": {1: 0.5, 2: 0.9}, "c": {1: 0.5, 2: 0.901}}
     picture = curves(lines, "t").picture()
     names = [text for text in elements(picture, "text") if text.text in lines]
@@ -41,7 +41,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
 
 
 @pytest.mark.parametrize("count", [7, 24])
-def test_every_line_is_drawn_with_its_name_and_none_looks_like_another(count):
+def test_every_line_has_its_name_and_looks_different(count):
     """There are six colours; further lines are dashed."""
     lines = {f"line {i}": {1: 1.0, 2: 2.0 - i / 1000} for i in range(count)}
     still = curves(lines, "t", low=1.999)
@@ -68,7 +68,7 @@ def test_curves_follow_a_slider():
     assert view.image.value == view.picture()
 
 
-def test_acceptance_by_place_has_the_rates_of_its_runs():
+def test_acceptance_by_position_has_its_runs_rates():
     runs = [
         simulate("speculative", gamma=3, alpha=[0.9, 0.6, 0.3], seed=seed)
         for seed in range(4)
@@ -96,13 +96,13 @@ def test_bad_input_is_named(call, message):
 
 
 # -- passes ----------------------------------------------------------------------------
-def test_bars_of_a_pass_are_as_long_as_their_seconds():
+def test_a_passs_bars_have_the_lengths_of_their_durations():
     still = forward_passes(1, 50)
     one, fifty = repr(still).splitlines()[1:]
     assert one.endswith("computes 13.5 billion operations: 0.043 ms")
     assert fifty.startswith("  50 tokens: reads 13.5 GB: 6.6 ms")
     first, second = rectangles(still.picture(), "reading")
-    assert first.width == second.width  # the weights, once for each pass
+    assert first.width == second.width  # weights are read once per pass
     _, computing = rectangles(still.picture(), "computing")
-    # 50 tokens of 2 * 6.74e9 operations at 312e12/s, 13.48e9 bytes at 2.039e12/s
+    # 50 tokens with 2 * 6.74e9 operations at 312e12/s; 13.48e9 bytes at 2.039e12/s
     assert computing.width / second.width == pytest.approx(2.160 / 6.611, abs=0.002)

@@ -1,4 +1,4 @@
-"""The page of a table: its answer, its dots, the paper's claims, and all numbers."""
+"""A table's page: its answer, its dots, the paper's claims, and all numbers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ ELSEWHERE = LedgerLine(
 def measured() -> TableResult:
     """Table 1 with two prompts of every measured cell, on a machine called "here".
 
-    Plain decoding writes 8 / (4.5 - 0.5) = 2 tokens a second after the first commit, a
-    method 8 / (2 - 0.5) = 5.33 and 8 / (2.5 - 0.5) = 4. So the speed-ups are 2.667 and
-    2, with the geometric mean 2.309.
+    After the first commit, plain decoding writes 8 / (4.5 - 0.5) = 2 tokens per second,
+    and a method 8 / (2 - 0.5) = 5.33 and 8 / (2.5 - 0.5) = 4. So the speed-ups are
+    2.667 and 2, with geometric mean 2.309.
     """
     table = load_paper("pearl").table("table-1")
     cells = cells_to_run(table, ("measured",))
@@ -64,7 +64,7 @@ def text_of(result: TableResult, others=()) -> str:
 
 
 def predicted(row: str, values: dict[str, float]) -> TableResult:
-    """PEARL's Table 1 as printed, with predictions for only one row."""
+    """Returns PEARL's Table 1 as printed, with predictions for only one row."""
     table = load_paper("pearl").table("table-1")
     result = fill(table, [], Known.of_rows([]), "", ())
     for column, value in values.items():
@@ -84,14 +84,16 @@ def predicted(row: str, values: dict[str, float]) -> TableResult:
         (2.98, "The size does not: .* comes out 20 % above print"),
     ],
 )  # fmt: skip
-def test_the_answer_says_how_far_the_prediction_is_from_print(value, answer):
+def test_the_answer_states_how_far_the_prediction_is_from_the_printed_number(
+    value, answer
+):
     page = table_page(predicted("PEARL (ours)", {"CodeLlama 7&34B": value}))
     assert page.question == "PEARL, Table 1: does it reproduce?"
     assert re.match(answer, page.answer)
 
 
 def committed(name: str) -> list[dict[str, str]]:
-    """The lines of a committed file about PEARL's Table 1."""
+    """Returns the lines of a committed file about PEARL's Table 1."""
     with (paths.ROOT / "reports" / name).open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     return [x for x in lines if (x["paper"], x["item"]) == ("pearl", "table-1")]
@@ -112,8 +114,8 @@ def report() -> str:
     return (paths.ROOT / "reports" / "pearl" / "table-1.md").read_text("utf-8")
 
 
-def test_pearls_answer_is_what_the_ledger_and_the_claims_say(ledger, report):
-    """The page's differences and gains, computed here from the two committed files."""
+def test_pearls_answer_follows_from_the_ledger_and_the_claims(ledger, report):
+    """The page's differences and gains are recomputed from the two committed files."""
     pairs = [pair for row, pair, kind in ledger if (row, kind) == (PEARL, "paper")]
 
     def off_print(method: str, pair: str) -> float:
@@ -159,7 +161,7 @@ def test_readme_report_and_ledger_have_the_same_numbers_of_table_1(ledger, repor
 
 
 # -- numbers ---------------------------------------------------------------------------
-def test_every_printed_number_is_in_the_page_beside_its_prediction(results):
+def test_every_printed_number_is_on_the_page_next_to_its_prediction(results):
     for result in results.values():
         if not result.table.cells:
             continue
@@ -189,7 +191,7 @@ def test_no_table_is_wider_than_eight_columns_and_no_plot_than_100_letters(resul
             assert max(map(len, plot.splitlines())) <= 100
 
 
-def test_the_dots_stand_where_their_numbers_are():
+def test_the_dots_are_at_their_numbers():
     values = {"CodeLlama 7&34B": 2.0, "CodeLlama 7&70B": 4.43}
     page = table_page(predicted("PEARL (ours)", values))
     plot = re.search(r"(?s)```text\n(.*?)```", page_markdown(page))[1]
@@ -213,7 +215,7 @@ def test_another_machines_numbers_have_their_own_fold(results):
     assert "77.7" not in text
 
 
-def test_an_interval_is_shown_unless_one_prompt_gave_the_number(measured):
+def test_an_interval_is_shown_unless_the_number_comes_from_one_prompt(measured):
     assert "| CodeLlama 7&34B | 2.31 | " in text_of(measured)
     one = TableResult(measured.table, "here")
     one.add(
@@ -227,7 +229,7 @@ def test_a_cell_that_failed_is_named_with_its_reason(results):
     assert "- `no file`: table-5, 3: virtual" in text_of(failed)
 
 
-def test_a_disturbed_number_has_a_sign_which_is_explained(results):
+def test_a_disturbed_number_has_a_mark_which_is_explained(results):
     sign = "‡: other programs kept the machine busy"
     assert sign not in text_of(results["table-5"])
     disturbed = TableResult(results["table-5"].table, "here")
@@ -239,7 +241,7 @@ def test_a_disturbed_number_has_a_sign_which_is_explained(results):
     assert text.count(sign) == 1
 
 
-def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them():
+def test_device_seconds_are_a_separate_number_if_a_column_needs_them():
     table = load_paper("pearl").table("extra-3")
     row, column = "PEARL: PEARL, 4 GPUs", "device-seconds per token"
     result = TableResult(table)
@@ -254,8 +256,8 @@ def test_device_seconds_are_a_number_of_their_own_where_a_column_asks_for_them()
     assert "0.777" not in text
 
 
-def test_a_page_says_cause_by_cause_why_the_measured_run_differs(measured):
-    """From 2.0 in print over 1.8 and 1.5 to 1.4: differences of -0.2, -0.3 and -0.1."""
+def test_a_page_lists_the_causes_of_a_measured_difference(measured):
+    """From the printed 2.0 over 1.8 and 1.5 to 1.4, steps are -0.2, -0.3 and -0.1."""
     levels = {"printed": 2.0, "beyond its tables": 1.8, "predicted": 1.8}
     causes = {**levels, "cost ratio": 1.5, "not explained": 1.4}
     way = Reconciled("pearl", tuple(Cause(*cause) for cause in causes.items()))
@@ -272,8 +274,10 @@ def test_a_page_says_cause_by_cause_why_the_measured_run_differs(measured):
         assert f"| {name} | {number} |" in text
 
 
-# -- what the paper says ---------------------------------------------------------------
-def test_what_a_stand_in_cannot_say_is_not_comparable_and_has_no_mark(measured):
+# -- the paper's claims ----------------------------------------------------------------
+def test_a_claim_that_a_stand_in_cannot_test_is_not_comparable_and_has_no_mark(
+    measured,
+):
     """Small models that reach 2.31 do not refute the paper's 4.43."""
     text = text_of(measured)
     claim = "PEARL is up to 4.43 times as fast as plain decoding"
@@ -282,7 +286,7 @@ def test_what_a_stand_in_cannot_say_is_not_comparable_and_has_no_mark(measured):
     assert "<em>not comparable: 2.31</em>" in as_html(text)
 
 
-def test_a_verdict_is_a_mark_and_a_number_and_its_reason_a_note(results):
+def test_a_verdict_is_a_mark_with_a_number_and_its_reason_is_a_note(results):
     result = results["table-1"]
     text = text_of(result)
     cells = re.findall(r"(?m)^\| (?!---|method)[^|]+ \| (.*) \|$", text)
@@ -293,7 +297,7 @@ def test_a_verdict_is_a_mark_and_a_number_and_its_reason_a_note(results):
     assert any("6 / codellama 7&34B: 1.807 not in 1.755 to 1.765" in n for n in notes)
 
 
-def test_what_to_know_is_four_points_at_most_and_comes_before_all_folds(results):
+def test_what_to_know_has_at_most_four_points_and_comes_before_all_folds(results):
     for result in results.values():
         text = text_of(result)
         before, _, _ = text.partition("<details>")
@@ -302,7 +306,7 @@ def test_what_to_know_is_four_points_at_most_and_comes_before_all_folds(results)
         assert len(result.table.before_you_cite) <= 4
 
 
-def test_every_erratum_is_in_the_page(results):
+def test_every_erratum_is_on_the_page(results):
     for result in results.values():
         text = text_of(result)
         for erratum in result.table.errata:
