@@ -216,7 +216,7 @@ import sys
 allowed = {"numpy", "psutil", "pydantic", "pydantic_core", "annotated_types",
            "typing_extensions", "typing_inspection", "speclib", "speclab"}
 
-class NothingElse:  # as in an environment with the base install alone
+class NothingElse:  # as in an environment with only the base install
     def find_spec(self, name, path=None, target=None):
         library = name.split(".")[0]
         if library in allowed or library in sys.stdlib_module_names:
@@ -274,7 +274,7 @@ import multiprocessing.context
 import signal
 import sys
 
-class Missing:  # modules that are part of Python on other systems only
+class Missing:  # modules that Python has only on other systems
     names = {"fcntl", "resource", "termios", "pwd", "grp"}
 
     def find_spec(self, name, path=None, target=None):
@@ -327,7 +327,7 @@ def test_on_windows_only_working_names_are_listed_and_the_others_mention_wsl():
 AS_IN_A_BROWSER = """
 import sys
 
-class Missing:  # what Python in a browser lacks, and what nobody installed there
+class Missing:  # modules that Python in a browser lacks or that are missing there
     names = {"multiprocessing", "_multiprocessing", "psutil", "torch", "transformers",
              "fcntl", "resource", "termios", "pwd", "grp", "resvg_py", "scipy", "ray"}
 

@@ -118,7 +118,7 @@ def test_every_pair_of_the_papers_is_listed_with_its_sizes(findings):
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_named(findings):
+def test_missing_parts_are_named(findings):
     pairs = {pair["name"]: pair for pair in findings["pairs"]}
     missing = "; ".join(pairs["hub/llama3-8b-70b"]["missing"])
     if torch.cuda.device_count() == 0:

@@ -65,7 +65,7 @@ def test_letters_have_enough_contrast_with_their_background(name):
 
 
 @pytest.mark.parametrize("kind", KIND_COLOURS)
-def test_a_boxs_fill_or_outline_has_enough_contrast_with_the_card(kind):
+def test_the_fill_or_outline_of_a_box_has_enough_contrast_with_the_card(kind):
     colours = [KIND_COLOURS[kind], OUTLINES.get(kind, KIND_COLOURS[kind])]
     assert max(contrast(colour, "#fff") for colour in colours) >= SHAPES
 

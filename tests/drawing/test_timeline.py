@@ -28,7 +28,7 @@ VERMILLION = "#D55E00"
 BLUE = "#0072B2"
 GREEN_INK = "#00795a"  # for text that the draft wrote
 ROUNDING = 0.011  # pixels; coordinates have two decimals
-WHITE = 1.52  # at most so many pixels between neighbours
+WHITE = 1.52  # the most pixels between neighbours
 
 
 class LaneSeen(NamedTuple):

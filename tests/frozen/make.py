@@ -39,7 +39,7 @@ EXACT = {  # exact distributions: (vocabulary size, sampler)
 
 
 def runs(**settings):
-    """Returns all variants, by name, with those of the ``settings`` that they have."""
+    """Returns all variants by name, each with the ``settings`` that it accepts."""
     found = {}
     for method in METHODS:
         refused = {"gamma", "servers"}.difference(parameters(method))

@@ -33,7 +33,7 @@ def fresh(net, text, last):
 
 
 @pytest.mark.parametrize("family, count", [("Llama", 1), ("Qwen3", 4), ("Llama", 16)])
-def test_whatever_text_came_before_rows_equal_a_fresh_passs(family, count):
+def test_whatever_text_came_before_rows_equal_those_of_a_fresh_pass(family, count):
     net = network(family, layers=3)
     dice = random.Random(1)
     model, text = FixedRows(net, VOCAB, count), [1]
@@ -49,7 +49,7 @@ def test_whatever_text_came_before_rows_equal_a_fresh_passs(family, count):
 
 
 @pytest.mark.parametrize("first_room", [256, 1024])
-def test_with_a_first_room_of_any_size_rows_equal_a_fresh_passs(first_room):
+def test_with_any_first_room_rows_equal_those_of_a_fresh_pass(first_room):
     net = network(layers=2, max_position_embeddings=4 * FIRST_ROOM)
     model = FixedRows(net, VOCAB, 8, first_room=first_room)
     text = [token % VOCAB for token in range(2 * FIRST_ROOM)]
@@ -160,7 +160,7 @@ with_a_window = pytest.mark.parametrize(
 
 
 @with_a_window
-def test_beyond_a_window_rows_equal_a_fresh_passs(name):
+def test_beyond_a_window_rows_equal_those_of_a_fresh_pass(name):
     """Also after a rejection that returns to before the window."""
     net = snapshots.random_network(name)
     model, text = FixedRows(net, snapshots.VOCAB, 8), [1]

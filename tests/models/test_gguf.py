@@ -108,7 +108,7 @@ def test_a_file_that_is_no_gguf_is_named(tmp_path):
             LlamaCpp(tmp_path / name, 16, 16)
 
 
-def test_k_quants_need_multiples_of_256_and_the_error_names_what_is_none():
+def test_k_quants_need_multiples_of_256_and_the_error_names_the_wrong_size():
     with pytest.raises(
         SpeclibError, match="blocks of 256 weights, and width .* is 192: .*Q8_0"
     ):

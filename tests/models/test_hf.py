@@ -43,7 +43,7 @@ def fresh(net, text, last):
     return torch.softmax(logits, -1).numpy()
 
 
-def test_whatever_text_came_before_rows_equal_a_fresh_passs():
+def test_whatever_text_came_before_rows_equal_those_of_a_fresh_pass():
     net, dice = network(), random.Random(1)
     model, text = hf.HFModel(net, VOCAB), [1]
     for _ in range(120):

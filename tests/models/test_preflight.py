@@ -182,7 +182,7 @@ def test_each_rank_is_counted_with_its_part_of_the_model_or_all_of_it(tmp_path, 
     assert [use.weights for use in uses] == pytest.approx(expected, abs=1)
 
 
-def test_one_processs_layers_are_spread_in_proportion_to_free_memory():
+def test_layers_of_one_process_are_spread_in_proportion_to_free_memory():
     place = {"draft": ["cpu"], "target": ["cuda:0", "cuda:1"]}
     model = "meta-llama/Llama-2-7b-hf"
     pair = speclib.pair(model, model, place=place)

@@ -74,7 +74,7 @@ def test_all_files_are_unpacked_from_an_archive_and_nothing_else_is_left(
     assert zoo.locate("zoo/draft") == models / "draft"
 
 
-def test_right_existing_files_are_left_alone(models, archive):
+def test_existing_files_with_the_right_checksum_are_left_alone(models, archive):
     fetch(str(archive), quietly)
     assert fetch("no-such-archive.zip", quietly) == []
 

@@ -69,7 +69,7 @@ def test_a_wrong_value_is_named_before_anything_runs(wrong, said):
         plan(**wrong)
 
 
-def test_the_methods_are_those_whose_needs_the_pair_meets(tmp_path):
+def test_a_plan_has_the_methods_that_the_pair_supports(tmp_path):
     everywhere = set(methods_for(load_pair("ladder/good")))
     assert {"autoregressive", "pearl", "prompt_lookup"} < everywhere
     assert set(methods_for(load_pair("embedded/eagle"))) - everywhere == {"eagle"}

@@ -36,7 +36,7 @@ def displayed(monkeypatch):
     return shown
 
 
-def test_the_students_own_run_is_below_the_card_of_a_right_pearl(displayed):
+def test_a_right_pearls_card_has_the_students_own_run_below_it(displayed):
     card = teach.check_pearl(pearl_step)
     assert repr(card).startswith("✓ Right.")
     card._ipython_display_()

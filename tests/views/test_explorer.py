@@ -43,7 +43,7 @@ def test_a_slider_moves_the_timeline_in_place():
 
 
 def test_the_cost_next_to_the_sliders_is_device_time_over_plain_decodings():
-    """At alpha = 1, gamma = c = 5: a pass and five drafts of 1/5 for six tokens, 2 / 6."""
+    """With alpha = 1, gamma = c = 5, six tokens take a pass and five drafts of 1/5."""
     view = explorer(
         compare,
         {

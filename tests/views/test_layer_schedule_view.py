@@ -12,7 +12,7 @@ from speclab import layers
 LAYER_SECONDS = 27.2e-3 / 32  # EasySpec, Table 1: 36.76 tok/s; 32 layers
 
 
-def test_bars_lengths_are_their_parts_durations_and_both_passes_share_an_axis():
+def test_bars_are_as_long_as_their_parts_and_both_passes_share_an_axis():
     controls = {"lp": (1, 8, 1, 4), "devices": (1, 8, 1, 4)}
     picture = layers(LAYER_SECONDS, controls).picture()
 

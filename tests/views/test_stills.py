@@ -96,7 +96,7 @@ def test_bad_input_is_named(call, message):
 
 
 # -- passes ----------------------------------------------------------------------------
-def test_a_passs_bars_have_the_lengths_of_their_durations():
+def test_the_bars_of_a_pass_have_the_lengths_of_their_durations():
     still = forward_passes(1, 50)
     one, fifty = repr(still).splitlines()[1:]
     assert one.endswith("computes 13.5 billion operations: 0.043 ms")
