@@ -199,9 +199,7 @@ def test_the_error_for_an_engines_name_in_the_workbench_says_where_it_is():
         _ = speclab.simulate
 
 
-def test_a_folder_with_a_librarys_name_is_not_mistaken_for_the_library(
-    tmp_path, monkeypatch
-):
+def test_a_folder_with_a_librarys_name_is_not_the_library(tmp_path, monkeypatch):
     """Ray's folder is /tmp/ray, and scripts are run in /tmp."""
     (tmp_path / "typst_like").mkdir()
     monkeypatch.syspath_prepend(tmp_path)

@@ -31,9 +31,7 @@ def count_one_text(agrees: tuple[bool, ...], limit: int, length: int) -> Counted
 
 @pytest.mark.parametrize("alpha", [0.3, 0.9])
 @pytest.mark.parametrize("limit, budget, sequences", [(6, 3, 1), (5, 4, 2), (7, 2, 1)])
-def test_the_expected_counts_are_the_mean_over_all_texts(
-    alpha, limit, budget, sequences
-):
+def test_expected_counts_are_the_mean_over_all_texts(alpha, limit, budget, sequences):
     length = budget // sequences
     counted = tested = passes = 0.0
     for agrees in product((False, True), repeat=limit + length):

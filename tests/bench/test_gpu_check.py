@@ -187,9 +187,7 @@ def test_rows_from_before_a_failure_are_reported(tmp_path):
 
 
 @pytest.mark.parametrize("rows_before", [0, 3])
-def test_killed_after_any_row_it_leaves_a_report_of_all_rows_so_far(
-    tmp_path, rows_before
-):
+def test_killed_after_any_row_it_leaves_a_report_of_the_rows(tmp_path, rows_before):
     """SIGKILL ends it while the checks run on a simulated GPU."""
     asked = 0
 
@@ -262,9 +260,7 @@ def test_a_check_that_hangs_is_killed(tmp_path, monkeypatch):
 
 # -- aims ------------------------------------------------------------------------------
 @pytest.mark.parametrize("is_recorded", [True, False])
-def test_only_recorded_passes_have_an_aim_for_the_share_of_bandwidth(
-    is_recorded, monkeypatch
-):
+def test_only_recorded_passes_have_an_aim_for_bandwidth(is_recorded, monkeypatch):
     model = SimpleNamespace(is_recorded=is_recorded, network=None)
     monkeypatch.setattr(speed, "bytes_read_per_pass", lambda _: 1 << 30)
     row = speed.share_of_bandwidth(FAKE_GPU, model, [0.01], 150 * 2.0**30)

@@ -38,9 +38,7 @@ def mean_tokens(case, test) -> float:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_block_test_commits_the_most_and_the_ratio_test_the_most_draft_by_draft(
-    case,
-):
+def test_the_block_test_commits_the_most_and_the_ratio_test_the_most_by_draft(case):
     block = mean_tokens(case, LINE_TESTS["block"])
     ratio = mean_tokens(case, LINE_TESTS["ratio"])
     exact = mean_tokens(case, LINE_TESTS["exact"])

@@ -29,9 +29,7 @@ ONE = 1 - 2.0**-53  # the largest possible u
 
 # -- samplers --------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_sampler_equals_transformers_warpers_in_the_order_temperature_top_k_top_p(
-    dtype,
-):
+def test_a_sampler_equals_transformers_temperature_then_top_k_then_top_p(dtype):
     torch = pytest.importorskip("torch")
     warpers = pytest.importorskip("transformers").generation.logits_process
     logits = np.random.default_rng(0).normal(0, 3, (40, 50)).astype(dtype)
@@ -364,9 +362,7 @@ def drafted(*tokens: int, q=(0.5, 0.5, 0.0)) -> tuple[Drafted, ...]:
 @pytest.mark.parametrize(
     "u, accepted", [(0.0, True), (0.4999, True), (0.5, False), (ONE, False)]
 )
-def test_a_drafted_token_is_accepted_if_its_coin_is_strictly_below_p_over_q(
-    u, accepted
-):
+def test_a_draft_is_accepted_if_its_coin_is_strictly_below_p_over_q(u, accepted):
     rows = np.array([[0.25, 0.0, 0.75]])  # p/q of token 0 is 1/2
     verified = verify(Fixed(accept=u, residual=0.0), drafted(0), rows)
     expected = Verified((0,), ()) if accepted else Verified((), (2,))

@@ -123,9 +123,7 @@ def certainly(*tokens: int, vocab=10) -> np.ndarray:
         ),
     ],
 )
-def test_a_tree_is_followed_as_far_as_it_contains_the_targets_draws(
-    said, verified, outcome
-):
+def test_a_tree_is_followed_as_far_as_the_target_agrees(said, verified, outcome):
     """``said``: the target's tokens after the text, 3, 6, 3 4 and 3 5.
 
     text ── 3 ─┬─ 4

@@ -57,7 +57,7 @@ def test_each_of_our_pairs_can_be_read_and_sent(name):
         ("", "the key 'target' is missing; the key 'draft' is missing"),
     ],
 )
-def test_the_error_for_a_damaged_pair_file_is_one_line_that_names_it(write, text, says):
+def test_a_damaged_pair_file_is_named_in_one_line(write, text, says):
     write("pairs", text)
     with pytest.raises(BadValue, match=rf"mine\.toml.*{says}") as caught:
         speclib.load_pair("mine")
@@ -76,9 +76,7 @@ def test_the_error_for_a_damaged_pair_file_is_one_line_that_names_it(write, text
         (CURVES.replace("[target]", "[taget]"), "KeyError.*target"),
     ],
 )
-def test_the_error_for_a_damaged_latency_file_is_one_line_that_names_it(
-    write, text, says
-):
+def test_a_damaged_latency_file_is_named_in_one_line(write, text, says):
     write("latency", text)
     with pytest.raises(BadValue, match=rf"mine\.toml.*{says}") as caught:
         speclib.load_latency("mine")

@@ -39,9 +39,7 @@ def test_auto_chooses_a_lookahead_and_servers_that_keep_up(given, settled):
 
 
 @pytest.mark.parametrize("lookahead, servers", [(5, 1), (3, 2), (2, 3), (1, 3)])
-def test_auto_uses_the_smallest_number_of_an_open_worlds_servers_that_keeps_up(
-    lookahead, servers
-):
+def test_auto_uses_the_fewest_servers_that_keep_up(lookahead, servers):
     """That number is ceil(5 / lookahead), but at most the three that exist."""
     pair = speclib.load_pair("toy")
     with speclib.open_world("virtual", pair, servers=3) as world:

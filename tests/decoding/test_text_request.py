@@ -26,9 +26,7 @@ def use_template(monkeypatch, apply_chat_template) -> None:
     monkeypatch.setattr(OpenPair, "tokenizer", tokenizer)
 
 
-def test_a_chat_is_formatted_by_the_template_with_the_assistants_turn_opened(
-    monkeypatch,
-):
+def test_the_template_formats_a_chat_and_opens_the_assistants_turn(monkeypatch):
     heard = {}
 
     def apply(messages, **options):
@@ -44,7 +42,7 @@ def test_a_chat_is_formatted_by_the_template_with_the_assistants_turn_opened(
 @pytest.mark.parametrize(
     "error", [ValueError("roles must alternate"), TypeError("x"), KeyError("content")]
 )
-def test_the_error_for_a_template_that_raises_is_one_line_that_names_the_pair(
+def test_the_error_for_a_failing_template_names_the_pair_in_one_line(
     monkeypatch, error
 ):
     def refuse(messages, **options):

@@ -33,9 +33,7 @@ def counts(stats: Stats) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_an_emulated_cell_decides_like_the_virtual_one_and_is_never_faster(
-    rows, temperature
-):
+def test_an_emulated_cell_decides_like_a_virtual_one_but_not_faster(rows, temperature):
     for spec in (
         emulated_spec(temperature=temperature),
         emulated_spec("speculative", 4, alpha=0.6, temperature=temperature),

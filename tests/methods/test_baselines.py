@@ -47,9 +47,7 @@ def test_a_constant_schedule_drafts_a_fixed_number_but_never_the_last_token(deco
     assert stats(trace).target_runs == 3
 
 
-def test_the_heuristic_adds_two_if_all_are_accepted_and_else_subtracts_one_down_to_one(
-    decode,
-):
+def test_the_heuristic_adds_two_after_full_acceptance_or_subtracts_one(decode):
     """A perfect draft drafts 2, 4, 6 and 8, which with bonus tokens are 24.
 
     A useless draft drafts 3, 2, 1, 1.

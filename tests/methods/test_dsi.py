@@ -279,9 +279,7 @@ def test_with_constant_pass_times_dsi_is_never_slower_than_plain_decoding(
     c=st.integers(2, 9),
     seed=st.integers(0, 999),
 )
-def test_with_enough_servers_right_drafts_cost_t1_wrong_ones_and_the_last_token_t2(
-    alpha, c, seed
-):
+def test_right_drafts_cost_t1_and_wrong_ones_and_the_last_token_t2(alpha, c, seed):
     """This follows Proposition 1's derivation; the time is exact, not a bound."""
     tokens = 30
     models = toys(alpha, c + 1, seed=seed)

@@ -188,9 +188,7 @@ def place_of_sequence(sequences, first_token: int) -> int | None:
 
 # -- the time of a round ---------------------------------------------------------------
 @pytest.mark.parametrize("alpha, rate", [(0.0, 0.0), (1.0, 1.0)])
-def test_an_always_wrong_draft_has_rate_0_and_an_always_right_one_rate_1(
-    decode, alpha, rate
-):
+def test_an_always_wrong_draft_has_rate_0_and_a_right_one_1(decode, alpha, rate):
     """Tokens outside every sequence count as tested; otherwise no rate would be low."""
     models = toys(alpha)
     _, trace = decode(METHODS["duodecoding"], models, 20, gamma=3, k=1)

@@ -362,9 +362,7 @@ def test_a_stopped_drafting_does_not_affect_the_next(target_network, head, passe
     np.testing.assert_allclose(again.rows, wanted.rows, atol=1e-6)
 
 
-def test_a_cache_filled_without_features_is_not_reused_with_features(
-    target_network, head
-):
+def test_a_cache_without_features_is_not_reused_with_features(target_network, head):
     target, model = hf.HFModel(target_network, VOCAB), eagle_head.Head(head, VOCAB)
     model.rows(TEXT, 0, PLAIN)
     features = features_of(target, TEXT)

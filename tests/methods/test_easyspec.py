@@ -71,9 +71,7 @@ def test_an_lp_below_1_is_refused(decode):
 
 
 # -- calibration -----------------------------------------------------------------------
-def test_with_calibration_the_first_pass_feeds_everything_since_the_last_exact_pass(
-    decode,
-):
+def test_with_calibration_the_first_pass_feeds_all_since_the_last_exact_pass(decode):
     """It keeps the cache of the last first pass, and feeds all tokens committed since.
 
     Without calibration, an accepted first candidate stays cached.

@@ -62,9 +62,7 @@ def test_the_window_grows_to_its_levels_then_moves_one_position_per_pass(decode)
     assert [e.payload.likeliest for e in passes] == [(8, 6), (9, 7), (0, 8), (1, 9)]
 
 
-def test_when_the_text_ends_with_an_ngrams_first_token_the_latest_ngram_is_tested_first(
-    decode,
-):
+def test_the_latest_ngram_that_begins_with_the_last_token_is_tested_first(decode):
     """Each key gets a wrong and then a right n-gram: 6 8 9 and 5 6 7, then 7 9 0 and
     6 7 8, and so on.
 

@@ -137,9 +137,7 @@ def test_greedy_output_ends_at_the_first_of_several_end_tokens(case, decode):
             assert output == WORDS[: first + 1], (settings, first)
 
 
-def test_greedy_output_is_the_targets_argmax_even_if_every_text_has_its_own(
-    case, decode
-):
+def test_greedy_output_is_the_targets_argmax_if_every_text_has_its_own(case, decode):
     for seed in range(2):
         target = Random(3, 100 + seed)
         text = (1, 2)

@@ -103,9 +103,7 @@ def test_drafting_by_phrases_drafts_the_same_tokens_in_fewer_passes(decode, samp
 
 
 # -- by hand ---------------------------------------------------------------------------
-def test_by_hand_the_draft_follows_its_own_ngrams_and_a_phrase_extends_it(
-    decode,
-):
+def test_by_hand_the_draft_follows_its_own_ngrams_and_a_phrase_extends_it(decode):
     """Draft and target count modulo ten; gamma = 5, W = 2, N = 3.
 
     Each pass yields a wrong n-gram for the text's last token and a right one for the
@@ -159,9 +157,7 @@ def test_by_hand_the_targets_tokens_after_failed_drafts_become_phrases(decode):
     assert (counts.accepted, counts.rejected) == (7, 1)
 
 
-def test_by_hand_a_failed_phrase_is_corrected_by_the_targets_tokens(
-    decode,
-):
+def test_by_hand_a_failed_phrase_is_corrected_by_the_targets_tokens(decode):
     """The target writes 8 after 1 5, and 6 after any other 5.
 
     Round 1 drafts 1 5 6 and rejects 5; the phrases are 5 8 and 6 7. Round 2 drafts

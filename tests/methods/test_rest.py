@@ -104,9 +104,7 @@ def test_of_very_many_occurrences_evenly_spaced_ones_are_returned():
 
 # -- the method ------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [1, 4, 10])
-def test_with_the_targets_own_words_in_the_datastore_every_draft_is_accepted(
-    length,
-):
+def test_with_the_targets_own_words_in_the_datastore_every_draft_is_accepted(length):
     """The first lookup uses the prompt's only token."""
     target = Toy(None, 60, 0, WORDS, 128)
     output, trace = ran([(9, 9), (0, *WORDS)], target, 3 * (length + 1), length=length)
@@ -163,9 +161,7 @@ def test_without_a_datastore_the_text_itself_is_looked_up(decode):
 
 
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(1.0), Sampler(0.8, 2)], ids=str)
-def test_whatever_the_datastore_contains_the_tokens_equal_plain_decodings(
-    decode, sampler
-):
+def test_with_any_datastore_the_tokens_equal_plain_decodings(decode, sampler):
     dice = np.random.default_rng(7)
     for seed in range(12):
         texts = [tuple(dice.integers(0, 3, 30).tolist()) for _ in range(5)]
@@ -217,9 +213,7 @@ def embedded_pair() -> Pair:
 
 
 @pytest.mark.thorough
-def test_an_embedded_pairs_datastore_contains_texts_its_target_was_not_trained_on(
-    embedded_pair,
-):
+def test_an_embedded_pairs_datastore_was_not_trained_on(embedded_pair):
     """They are as the trainer would write them, except for an end token after code."""
     from speclab.training.tasks import corpus
     from speclab.training.tokenizer import EOS, Writer

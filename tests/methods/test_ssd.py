@@ -228,9 +228,7 @@ def test_with_an_always_right_draft_a_round_commits_gamma_plus_one_tokens(decode
 
 
 @pytest.mark.parametrize("gamma, milliseconds", [(3, 12.21), (4, 13.75), (7, 21.37)])
-def test_a_round_of_the_profiled_engine_takes_the_time_of_its_parts(
-    gamma, milliseconds
-):
+def test_a_round_of_the_profiled_engine_takes_its_parts_time(gamma, milliseconds):
     """Serving takes 0.76 ms; then comes the longer of 11.45 and 2.83 + 2.54 per draft.
 
     The draft is always right, with three guesses for each number of accepted drafts.

@@ -68,17 +68,13 @@ def test_a_model_that_no_method_can_run_is_refused_by_name(
     assert f"model {model!r}" in str(caught.value)
 
 
-def test_a_model_without_position_ids_is_refused_before_its_weights_are_read(
-    tmp_path,
-):
+def test_a_model_without_position_ids_is_refused_before_reading_weights(tmp_path):
     model = save_config(tmp_path, "RwkvConfig", vocab_size=VOCAB)
     with pytest.raises(BadValue, match="rwkv.* passes take no .*position_ids"):
         open_pair(pair_of(model)).build("target")
 
 
-def test_a_network_that_ranks_cannot_split_is_refused_before_its_weights_are_read(
-    tmp_path,
-):
+def test_a_network_that_ranks_cannot_split_is_refused_before_reading_weights(tmp_path):
     model = save_config(tmp_path, "GPTNeoXConfig", **ARCHITECTURES["GPTNeoXConfig"])
     pair = speclib.pair(target={"model": model, "spread": "tensors"}, draft=model)
     with pytest.raises(BadValue, match="GPTNeoX.* between which heads") as caught:

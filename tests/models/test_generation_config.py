@@ -143,9 +143,7 @@ def test_an_unsupported_setting_that_would_change_the_text_is_named(
         speclib.decode_batch([PROMPT], pair=pair, world="virtual")
 
 
-def test_settings_that_matter_only_in_sampling_are_refused_only_in_sampling(
-    pair_that_says,
-):
+def test_settings_only_for_sampling_are_refused_only_in_sampling(pair_that_says):
     pair, _ = pair_that_says(min_p=0.1, typical_p=0.9)
     assert decode(pair).tokens
     with pytest.raises(BadValue, match=r"sets min_p=0.1, typical_p=0.9"):

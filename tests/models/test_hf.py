@@ -143,9 +143,7 @@ def own(tmp_path_factory):
 @pytest.mark.parametrize(
     "method", [name for name in speclib.METHODS if not about(name).needs_head]
 )
-def test_a_users_checkpoints_decode_in_real_processes_as_transformers_generates(
-    own, method
-):
+def test_a_users_checkpoints_decode_in_processes_as_transformers_does(own, method):
     settings = {"gamma": 3} if takes_gamma(method) else {}
     result = speclib.decode(
         "w5 w7 w11", world=own, method=method, max_new_tokens=24, **settings

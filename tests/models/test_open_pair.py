@@ -63,9 +63,7 @@ def test_inline_computation_uses_no_more_threads_than_a_device_has(three_threads
         assert three_threads.get_num_threads() == expected
 
 
-def test_a_pair_without_threads_is_computed_with_torchs_default(
-    three_threads,
-):
+def test_a_pair_without_threads_is_computed_with_torchs_default(three_threads):
     pair = speclib.load_pair("embedded/llama-7b-70b")
     speclib.open_world("virtual", pair).close()
 

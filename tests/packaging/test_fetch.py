@@ -64,9 +64,7 @@ def there(models: Path) -> dict[str, bytes]:
 
 # -- fetched files ---------------------------------------------------------------------
 @pytest.mark.parametrize("form", ["path", "file://"])
-def test_all_files_are_unpacked_from_an_archive_and_nothing_else_is_left(
-    models, archive, form
-):
+def test_all_files_are_unpacked_and_nothing_else_is_left(models, archive, form):
     source = str(archive) if form == "path" else archive.as_uri()
     assert sorted(fetch(source, quietly)) == sorted(FILES)
     assert there(models) == FILES
@@ -87,9 +85,7 @@ def test_existing_files_with_the_right_checksum_are_left_alone(models, archive):
     assert (models / "target" / "config.json").stat().st_mtime_ns == before
 
 
-def test_a_models_weights_are_unpacked_last_as_they_mark_it_as_complete(
-    models, archive
-):
+def test_a_models_weights_are_unpacked_last_to_mark_it_complete(models, archive):
     brought = fetch(str(archive), quietly)
     assert all(name.endswith("model.safetensors") for name in brought[-2:])
 

@@ -148,9 +148,7 @@ def test_a_timeline_can_be_drawn_with_the_wheels_scripts_and_styles(site, tmp_pa
 FIND = "from speclib.models import zoo; print(zoo.locate('zoo/draft-qwen'))"
 
 
-def test_the_error_for_a_missing_model_says_how_to_get_it_and_that_works(
-    site, tmp_path
-):
+def test_the_error_for_a_missing_model_names_the_command_which_works(site, tmp_path):
     ended = python(site, "-c", FIND, home=tmp_path)
     assert re.search(
         "'zoo/draft-qwen' is missing in .*: run `python -m speclib fetch`",

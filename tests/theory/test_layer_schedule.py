@@ -58,9 +58,7 @@ def test_two_devices_divide_the_attentions_of_a_group():
 
 
 @pytest.mark.parametrize("lp, devices", [(1, 1), (3, 2), (4, 4), (5, 8)])
-def test_a_device_computes_one_part_at_a_time_and_an_mlp_waits_for_its_attention(
-    lp, devices
-):
+def test_a_device_computes_one_part_at_a_time_and_attention_precedes_mlp(lp, devices):
     parts = schedule(12, lp, devices, 2.0, 1.0, 0.25)
     for device in range(devices):
         parts_of_device = [part for part in parts if part.device == device]

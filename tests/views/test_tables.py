@@ -84,9 +84,7 @@ def predicted(row: str, values: dict[str, float]) -> TableResult:
         (2.98, "The size does not: .* comes out 20 % above print"),
     ],
 )  # fmt: skip
-def test_the_answer_states_how_far_the_prediction_is_from_the_printed_number(
-    value, answer
-):
+def test_the_answer_states_the_predictions_distance_from_print(value, answer):
     page = table_page(predicted("PEARL (ours)", {"CodeLlama 7&34B": value}))
     assert page.question == "PEARL, Table 1: does it reproduce?"
     assert re.match(answer, page.answer)
@@ -275,9 +273,7 @@ def test_a_page_lists_the_causes_of_a_measured_difference(measured):
 
 
 # -- the paper's claims ----------------------------------------------------------------
-def test_a_claim_that_a_stand_in_cannot_test_is_not_comparable_and_has_no_mark(
-    measured,
-):
+def test_a_claim_that_a_stand_in_cannot_test_is_called_not_comparable(measured):
     """Small models that reach 2.31 do not refute the paper's 4.43."""
     text = text_of(measured)
     claim = "PEARL is up to 4.43 times as fast as plain decoding"

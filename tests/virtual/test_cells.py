@@ -41,9 +41,7 @@ def runs_of_known_stats(monkeypatch, stats_of_window) -> None:
     monkeypatch.setattr(settle, "run_requests", known)
 
 
-def test_a_search_continues_after_one_slower_window_and_ends_after_two_in_a_row(
-    monkeypatch,
-):
+def test_a_search_ends_after_two_slower_windows_in_a_row_not_after_one(monkeypatch):
     tokens = {3: 70, 4: 80, 5: 100, 6: 90, 7: 110, 8: 100, 9: 120, 10: 110, 11: 110}
     runs_of_known_stats(monkeypatch, lambda g: Stats(tokens=tokens[g], seconds=1.0))
     speeds = settle.try_windows(virtual_spec("speculative", "best"), c=5.2)

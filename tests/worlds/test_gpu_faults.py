@@ -54,9 +54,7 @@ def test_out_of_memory_and_our_own_errors_are_not_lasting(cause):
     assert not performer.Failure(cause).is_lasting
 
 
-def test_a_worker_is_replaced_after_a_lasting_error_and_kept_after_any_other(
-    monkeypatch,
-):
+def test_a_worker_is_replaced_after_a_lasting_error_and_else_kept(monkeypatch):
     with Processes(speclib.load_pair("toy")) as world:
         for cause, is_replaced in ((PASSING[1], False), (LASTING[0], True)):
             target = world.processes["target"]
@@ -74,9 +72,7 @@ def test_a_worker_is_replaced_after_a_lasting_error_and_kept_after_any_other(
             assert (world.processes["target"] != target) == is_replaced
 
 
-def test_a_lasting_error_of_a_cancelled_operation_is_raised_by_the_next(
-    monkeypatch,
-):
+def test_a_lasting_error_of_a_cancelled_operation_is_raised_by_the_next(monkeypatch):
     with Processes(speclib.load_pair("toy")) as world:
         begin(world)
         world.cancel(world.target.score(world.text))

@@ -235,9 +235,7 @@ def killed(*devices, servers: int = 3):
         "draft",
     ],
 )
-def test_a_device_killed_in_mid_run_costs_dsi_only_time_as_the_trace_shows(
-    device,
-):
+def test_a_device_killed_in_mid_run_costs_dsi_only_time_as_the_trace_shows(device):
     hurt, plain = killed(device)
     assert hurt.tokens == plain.tokens
     lost = [event for event in hurt.trace.operations if event.lost]

@@ -622,9 +622,7 @@ def test_a_malformed_latency_file_is_refused_by_name(latency_file, text):
         load_latency("mine")
 
 
-def test_fuzzy_passes_save_the_same_time_for_every_layer_that_joins_a_group(
-    latency_file,
-):
+def test_fuzzy_passes_save_the_same_time_for_every_joined_layer(latency_file):
     """Nine layers form 9, 6, 5 and 4 groups with lp 1 to 4 (see test_layer_schedule).
 
     So 3 layers join at the measured lp of 2, four at 3, five at 4. Each saves 0.05 s of
@@ -646,9 +644,7 @@ def test_fuzzy_passes_save_the_same_time_for_every_layer_that_joins_a_group(
     assert latency.lengthened(0) is latency
 
 
-def test_a_fuzzy_tree_takes_an_exact_pass_and_a_fuzzy_pass_per_level(
-    latency_file,
-):
+def test_a_fuzzy_tree_takes_an_exact_pass_and_a_fuzzy_pass_per_level(latency_file):
     """An exact pass fills an empty cache, calibrated or not: 0.75 s for two tokens.
 
     Then two levels of three nodes each run three layers at once (0.6 s). The next tree
