@@ -2,9 +2,9 @@
 
     file.gguf  ->  model.safetensors, config.json, tokenizer.json, ...
 
-transformers reads the file, using the package gguf for its quantised numbers. The
+transformers reads the file, and the package gguf decodes its quantised numbers. The
 result is a checkpoint like any other, with the file's weights in a dtype that torch
-has. The file itself may be its draft in llama.cpp.
+supports. In llama.cpp, the file itself can be its draft.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
 def convert(file: Path, folder: Path) -> None:
     """Converts a GGUF ``file`` to the checkpoint ``folder``, whole or not at all.
 
-    Its weights are in float32, which represents the file's values.
+    The weights are stored in float32, which can represent the file's values.
 
     Raises BadValue if the file is not a GGUF file, is damaged, or has an architecture
     that transformers does not read from GGUF files; SpeclibError without the libraries,

@@ -1,17 +1,17 @@
 """A KV cache that copies nothing until it is full, and grows in large steps.
 
 transformers' own cache concatenates old and new keys and values in every layer of every
-pass, which copies the whole text. Here a layer has free slots behind its last token,
-and a pass writes its tokens there. Rolling back copies nothing either: the next tokens
+pass, which copies the whole text. Here a layer has free slots after its last token, and
+a pass writes its tokens there. Rolling back copies nothing either: the next tokens
 overwrite the old ones. If no slot is free, a pass adds 256::
 
     slots    0                 5        8                              255
              t0 t1 t2 t3 t4    t5 t6 t7 ............ free ............
              cached            fed now
 
-Layers with a sliding window keep every token too: after a rejection, tokens that the
-window had left may be within reach again. A pass is shown only the tokens that it can
-reach. With a window of three tokens and t5 and t6 fed now::
+Layers with a sliding window keep every token too: after a rejection, tokens that had
+left the window may be within reach again. A pass is shown only the tokens that it can
+reach. With a window of three tokens, if t5 and t6 are fed now::
 
     cached   t0 t1 t2 t3 t4
     shown             t3 t4 t5 t6        t5 sees t3 t4 t5, and t6 sees t4 t5 t6
@@ -37,7 +37,7 @@ STEP = 256  # slots added at a time
 
 
 def empty_cache(config: PretrainedConfig) -> Cache:
-    """A cache for the layers of ``config``, of a model's text part."""
+    """An empty cache for the layers of ``config``, a text part's configuration."""
     windows = layer_windows(config)
     if all(window is None for window in windows):
         return Cache(layer_class_to_replicate=BufferedLayer)  # adds layers on demand
@@ -61,9 +61,9 @@ def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 class BufferedLayer(DynamicLayer):
-    """One layer's keys and values, with free slots behind them.
+    """One layer's keys and values, with free slots after them.
 
-    It has at most ``STEP`` slots more than were ever written.
+    At most ``STEP`` of its slots have never been written to.
     """
 
     def __init__(self) -> None:
@@ -95,8 +95,8 @@ class WindowLayer(BufferedLayer):
     """A layer with a sliding window: a pass is shown only the tokens within reach.
 
     window: how many tokens a token sees, itself included.
-    first_position: the position of the first token that the next pass feeds. In a line
-        it follows all cached tokens; the nodes of a tree lie side by side.
+    first_position: the lowest position of a token that the next pass feeds. It may be
+        less than the number of cached tokens, since nodes of a tree share positions.
     """
 
     is_sliding = True  # transformers then asks this layer how large its mask is

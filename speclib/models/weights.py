@@ -5,9 +5,9 @@ with random numbers, and ignores weights that the network does not have. Loading
 folder twice could then give two different models, or a model with half of its layers.
 transformers only reports this; here it is an error.
 
-One of several ranks keeps a slice of each weight, or some layers. So its network is
-built on "meta", where weights have a shape but no values, and cut to what the rank
-keeps. Then it is filled: the rank's slice of each weight is copied into it::
+One of several ranks keeps a slice of each weight, or some of the layers. So its network
+is built on "meta", where weights have a shape but no values, and cut to the rank's
+part. Then it is filled: the rank's slice of each weight is copied into it::
 
     empty network  ->  cut to a rank's part  ->  filled, weight by weight
      (open_weights)      (tensor_parallel,        (fill)
@@ -81,7 +81,7 @@ def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
 
 
 def mismatch(name: str, stored: Iterable[int], wanted: Iterable[int]) -> str:
-    """Describes how a weight's stored shape differs from the network's."""
+    """A description of a weight whose stored shape differs from the network's."""
     return f"{name!r} is {list(stored)}, not {list(wanted)}"
 
 
@@ -199,10 +199,10 @@ def _weights_on_meta() -> Iterator[None]:
 
 
 def open_weights(loading: Loading) -> Unfilled:
-    """The empty network of a checkpoint, and its weights.
+    """A checkpoint's empty network, and the source of its weights.
 
-    Raises BadValue for a checkpoint that cannot be dilated. Missing weights are noticed
-    when the files are read.
+    Raises BadValue for a checkpoint that cannot be dilated. Missing weights are only
+    detected when the files are read.
     """
     if loading.checkpoint.spec.dilation is None:
         return _open_stored(loading)
@@ -317,7 +317,7 @@ def _find_stored_names(
 def _refuse_other_values(
     checkpoint: Checkpoint, files: Mapping[str, StoredWeight], tied: str, source: str
 ) -> None:
-    """Raises BadValue for tied weights that differ: transformers would not tie them."""
+    """Raises BadValue if tied weights differ, since transformers would not tie them."""
     with opened(files[tied].path) as file, opened(files[source].path) as other:
         if torch.equal(file.get_tensor(tied), other.get_tensor(source)):
             return

@@ -16,7 +16,7 @@ ZOO = MODELS  # where the embedded checkpoints are
 CHECKSUMS = DATA / "models" / "SHA256SUMS"
 WEIGHTS = "model.safetensors"
 HOW_TO_GET = (
-    "run `python -m speclib fetch`, or let SPECLIB_HOME name a checkout; in a checkout "
+    "run `python -m speclib fetch`, or set SPECLIB_HOME to a checkout; in a checkout, "
     "restore it, or train it with `make models`, which rewrites the checksums"
 )
 

@@ -7,9 +7,9 @@ last rank's device, the remaining passes run there, and the cache moves back::
                        \\              /
     rank 1               d4 d5 ------ .
 
-So a draft can share the devices of its target, a pipeline, and run wherever the target
-is idle. All ranks have the same ``prefix``. ``held`` says for how many of its first
-tokens each rank has keys and values.
+So a draft can share the devices of a pipelined target, and run on whichever is idle.
+All ranks have the same ``prefix``. For each rank, ``held`` is the number of its first
+tokens whose keys and values the rank has.
 
 Source: PEARL, Appendix G.
 """
