@@ -142,7 +142,7 @@ def device_names(targets: int = 1) -> tuple[str, ...]:
 
 
 class Submits(Protocol):
-    """What a device needs of its world."""
+    """The part of a world that a device needs."""
 
     @property
     def context(self) -> int:
@@ -165,10 +165,10 @@ class Submits(Protocol):
 
 
 class Device:
-    """The name of one model's device. It submits operations, and does not know when or
-    where they run.
+    """A named device for one model.
 
-    It never drafts beyond the end of the text.
+    It submits operations, and does not know when or where they run. It never drafts
+    beyond the end of the text.
 
     ``role``: draft or target. ``index``: its number among the devices of its role,
     from 0.
@@ -182,7 +182,7 @@ class Device:
         self.index = int(number or 1) - 1
 
     def ask(self, operation: Operation) -> AnyFuture:
-        """Future of ``operation``, shortened to fit the models' context."""
+        """Submits ``operation``, shortened to fit the models' context."""
         tokens_left = max(0, self.world.context - len(operation.text))
         return self.world.submit(self.name, operation.within(tokens_left))
 
@@ -232,7 +232,7 @@ class Device:
         """Future of k sequences of Drafted tokens after ``text`` (see
         ``DraftSequences``).
 
-        ``budget``: their tokens in all; fewer if the text or the context ends first.
+        ``budget``: their total tokens; fewer if the text or the context ends first.
         """
         useful = self._useful(budget, len(text))
         return self.ask(DraftSequences(as_text(text), useful, k, most))

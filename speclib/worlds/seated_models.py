@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class SeatTask(NamedTuple):
-    """What a seat asks for: an operation with its text, and the run it belongs to."""
+    """A seat's operation, with its text, and the run that it belongs to."""
 
     seat: int
     operation: Operation
@@ -50,9 +50,9 @@ class SeatTask(NamedTuple):
 
 @dataclass(frozen=True)
 class Together(Operation):
-    """What several seats ask of one device in a step: an operation like any other.
+    """The tasks of several seats for one device in a step, as a single operation.
 
-    Its own text is empty. It is in no trace: the seats' traces have its parts.
+    Its own text is empty. No trace contains it: the seats' traces contain its parts.
     """
 
     tasks: tuple[SeatTask, ...] = ()
@@ -68,7 +68,7 @@ class Together(Operation):
         return Given(output.small, (), self.unfinished())
 
     def recorded(self, event: OwnEvent, recording: RecordedRun) -> Output:
-        raise NotImplementedError("no trace has what a batch asks of a device")
+        raise NotImplementedError("no trace contains the operations of a batch")
 
 
 class SeatedModels:
@@ -110,7 +110,7 @@ class SeatedModels:
         return outcomes
 
     def _ask(self, network: SharedNetwork, feed: Feed) -> Any:
-        """Called in a seat's turn: its logits, once the shared pass is made."""
+        """Called in a seat's turn; returns its logits once the shared pass is made."""
         turn = self._turn
         assert turn is not None, "a seat runs in its turn"
         self._network = network

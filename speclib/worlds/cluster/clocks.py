@@ -1,4 +1,4 @@
-"""Clocks of several machines on one axis.
+"""Puts the clocks of several machines on one axis.
 
 A monotonic clock counts from the start of its machine, so the clocks of two machines
 may differ by any amount. A round trip measures it: the other clock is read between our
@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-DRIFT = 1e-4  # seconds per second, at most, between two machines' quartzes
+DRIFT = 1e-4  # seconds per second, at most, between two machines' clocks
 
 
 class Reading(NamedTuple):
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 def read(
     other: Callable[[], float], now: Callable[[], float] = time.perf_counter
 ) -> Reading:
-    """One round trip; ``other()`` reads the other clock, ``now()`` ours."""
+    """Makes one round trip; ``other()`` reads the other clock, ``now()`` ours."""
     before = now()
     reading = other()
     after = now()

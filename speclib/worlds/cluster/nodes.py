@@ -1,8 +1,8 @@
-"""The nodes of a Ray cluster: how to join it, and whether a pair fits it.
+"""The nodes of a Ray cluster: how to join it, and whether a pair fits into it.
 
-A device's places in the pair file say what it needs: for ``core:N`` or ``cpu`` as many
-CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node it
-gets, and which of the node's GPUs.
+A device's places in the pair file determine what it needs: for ``core:N`` or ``cpu`` as
+many CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node
+the device gets, and which of the node's GPUs.
 """
 
 from __future__ import annotations
@@ -114,8 +114,10 @@ def names() -> dict[str, str]:
 
 # -- what a device needs ---------------------------------------------------------------
 class Resources(NamedTuple):
-    """What a process needs or a node has. GPUs come first because they are rarer: the
-    larger of two is the one with more GPUs."""
+    """The CPUs and GPUs that a process needs or a node has.
+
+    GPUs come first, because they are rarer: the larger of two has more GPUs.
+    """
 
     gpus: float = 0.0
     cpus: float = 0.0
@@ -130,7 +132,7 @@ class Resources(NamedTuple):
         return self.gpus >= wanted.gpus and self.cpus >= wanted.cpus
 
     def without(self, taken: Resources) -> Resources:
-        """What is left after ``taken``."""
+        """The rest after ``taken`` is subtracted."""
         return Resources(self.gpus - taken.gpus, self.cpus - taken.cpus)
 
     def __str__(self) -> str:
@@ -150,7 +152,7 @@ def needs_of(
     needs no GPU. All processes of a device are on one node.
 
     Raises BadValue if no node has the CPUs or GPUs that a device needs in addition to
-    the larger ones, whether or not something else is using them.
+    the larger devices. Whether something else is using them does not matter.
     """
     needs: dict[str, tuple[Resources, ...]] = {}
     for name, role, index in devices:
@@ -253,7 +255,7 @@ def as_seen_by_actor(
 
 
 def check_places(pair: Pair, place: Place) -> None:
-    """Raises BadValue if draft and target share GPUs: here each has its own."""
+    """Raises BadValue if draft and target share GPUs: in a cluster they cannot."""
     shared = sorted(
         name for name in {*place.draft} & {*place.target} if name.startswith("cuda")
     )
