@@ -59,7 +59,7 @@ class Feed(NamedTuple):
 
 
 class Places:
-    """Where every layer caches the keys and values of a pass.
+    """The slots in which every layer caches the keys and values of a pass.
 
     seats [fed texts], positions [fed texts, fed tokens]. ``shown``: how many slots of
     each seat the pass sees. ``are_first``: whether the seats are 0, 1, 2, ... without

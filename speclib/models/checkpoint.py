@@ -67,8 +67,8 @@ class Checkpoint:
 
     spec     the pair's description of it
     folder   where its files are
-    config   its configuration; for a multimodal model, of the whole model
-    vocab    how many tokens it can read and write
+    config   its configuration; for a multimodal model, the whole model's
+    vocab    the number of tokens that it can read and write
     context  the longest text that it can handle, in tokens
     """
 
@@ -174,7 +174,7 @@ class Checkpoint:
             self._refuse_missing_weights()
 
     def weight_files(self) -> list[Path]:
-        """Its weight files; downloads those that the hub's cache lacks.
+        """The paths of its weight files; downloads those that the hub's cache lacks.
 
         Raises BadValue for a file that is missing or cannot be downloaded.
         """

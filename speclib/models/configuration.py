@@ -42,7 +42,7 @@ ADVICE = (
 
 # -- models that no method can run -----------------------------------------------------
 def check_config(model: str, config: PretrainedConfig) -> None:
-    """Raises BadValue, with the model and the reason, if no method can run it."""
+    """Raises BadValue, naming the model and the reason, if no method can run it."""
     _check_it_writes_text(model, config)
     text = config.get_text_config(decoder=True)
     if isinstance(text, dict):  # not parsed: the architecture has no such part
@@ -130,7 +130,7 @@ def layer_windows(config: PretrainedConfig) -> list[int | None]:
 
 
 def real_rows(config: PretrainedConfig) -> int:
-    """How many tokens a model can read and write.
+    """The number of tokens that a model can read and write.
 
     ``config``: the configuration of a model's text part. Tokens that dilation added do
     not count: their weights are zeros, and a logit of 0 may be the largest.
@@ -156,7 +156,7 @@ def longest_text(config: PretrainedConfig) -> int:
 
 
 def _length_before_longrope(config: PretrainedConfig) -> int | None:
-    """The longest text before "longrope" extends it; None without longrope."""
+    """The longest text before "longrope" extends it; None if it does not."""
     extended: int = config.max_position_embeddings
     for rotation in _rotations(config):
         before: int | None = rotation.get("original_max_position_embeddings")

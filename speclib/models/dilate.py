@@ -66,7 +66,7 @@ from speclib.errors import BadValue
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 ROTARY = ("default", "linear", "llama3")  # their rates depend on j/h only
 READERS = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "lm_head")
-FRESH_DEVIATION = 0.02  # of the weights of a freshly made model
+FRESH_DEVIATION = 0.02  # the standard deviation of a new model's weights
 
 
 class Architecture(NamedTuple):
@@ -103,7 +103,7 @@ class Architecture(NamedTuple):
 
     @property
     def queries_per_key(self) -> int:
-        """How many query heads share one key and value head."""
+        """The number of query heads that share one key and value head."""
         return self.heads // self.kv_heads
 
 
@@ -282,7 +282,7 @@ def _depths(small: Architecture, large: Architecture) -> list[int]:
 
 
 def _copies(small: Architecture, large: Architecture) -> int:
-    """How many copies of each key serve all its queries."""
+    """The number of copies of each key that serve all its queries."""
     return ceil(small.queries_per_key / large.queries_per_key)
 
 
@@ -376,7 +376,7 @@ def _fill(
 
 
 class Destination(NamedTuple):
-    """Where a small weight goes in the large one, and its scale factor.
+    """The indices of a small weight in the large one, and its scale factor.
 
     rows, columns: the indices in the large weight for the small one's rows and columns.
         A bias or a norm has rows only.
@@ -388,7 +388,7 @@ class Destination(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A weight of the small model, and where it goes in the large model's."""
+    """A weight of the small model, and its destination in the large model's weight."""
 
     weight: torch.Tensor
     destination: Destination
@@ -424,7 +424,7 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Sour
 def _destinations(
     small: Architecture, large: Architecture, normalises_queries: bool
 ) -> dict[str, Destination]:
-    """Module name -> where its weights go.
+    """Module name -> the destination of its weights.
 
     normalises_queries: the model has Qwen3's norms of q and k.
     """

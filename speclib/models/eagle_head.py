@@ -53,8 +53,11 @@ TARGET_WEIGHTS = ("model.embed_tokens.", "lm_head.")  # these are not stored
 
 
 class EagleNetwork(nn.Module):
-    """The head's layers: ``fc``, and a ``network`` of one layer around the target's
-    embedding and LM head."""
+    """The head's layers.
+
+    They are ``fc``, and a ``network`` of one layer with the target's embedding and LM
+    head.
+    """
 
     def __init__(self, network: PreTrainedModel):
         super().__init__()

@@ -60,7 +60,7 @@ def fetch(source: str | None = None, say: Callable[[str], object] = print) -> li
 
 
 def _files_to_fetch() -> list[str]:
-    """Missing or differing files. Weights are last: their presence marks a model."""
+    """Missing or differing files; weights last, since a model exists once they do."""
     wanted = []
     for name, checksum in zoo.checksums().items():
         path = zoo.ZOO / name
@@ -70,7 +70,7 @@ def _files_to_fetch() -> list[str]:
 
 
 def _address_of_release() -> str:
-    """Where this version's archive is published.
+    """The address of this version's archive.
 
     Raises BadValue if this version does not state its repository's address.
     """

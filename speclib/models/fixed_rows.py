@@ -64,7 +64,7 @@ def block_at(slot: int, count: int, first_room: int) -> Block:
 
 
 class FixedLayer(CacheLayerMixin):
-    """Keys and values of one layer: [1, heads, slots, width of a head].
+    """Keys and values of one layer: [1, heads, slots, head width].
 
     A pass of ``model`` writes its tokens to ``model.slots`` and reads the first
     ``model.room`` slots. There is memory for ``model.capacity`` slots.
@@ -101,15 +101,15 @@ class FixedLayer(CacheLayerMixin):
         return self.keys[:, :, :room], self.values[:, :, :room]
 
     def get_seq_length(self) -> int:
-        """How many tokens precede the next pass; does not read from the device."""
+        """The number of tokens before the next pass; does not read from the device."""
         return self._model.cached
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many slots a token may attend to, and the first one."""
+        """The number of slots that a token may attend to, and the first one."""
         return self._model.room, 0
 
     def get_max_length(self) -> int:
-        """How many tokens fit."""
+        """The number of tokens that fit."""
         return self._model.room
 
 
@@ -218,7 +218,7 @@ class FixedRows(HFModel):
         ids = torch.tensor([fed], device=self.network.device)
         causal = self._causal_view()
         if view is not None:
-            _lay_over(causal, view, first, len(block))
+            _copy_rows(causal, view, first, len(block))
 
         if self.recorder is not None and with_logits:
             self._record_once(ids, causal, self.recorder)
@@ -330,10 +330,10 @@ def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
     return view._replace(masks=masks)
 
 
-def _lay_over(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
+def _copy_rows(causal: TreeView, view: TreeView, first: int, rows: int) -> None:
     """Copies ``rows`` rows of ``view``, from ``first`` on, into ``causal``."""
     for kind, mask in causal.masks.items():
-        room = mask.shape[-1]  # these rows do not see tokens beyond it, fed later
+        room = mask.shape[-1]  # tokens beyond it are fed in later passes
         visible = view.masks[kind][:, :, first : first + rows, :room]
         mask[:, :, :rows] = torch.finfo(mask.dtype).min
         mask[:, :, :rows, : visible.shape[-1]] = visible

@@ -20,13 +20,13 @@ from speclib.errors import BadValue, SpeclibError, how_to_install, is_installed
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MAGIC = b"GGUF"  # how every such file begins
+MAGIC = b"GGUF"  # the first bytes of every such file
 
 
 def fetch_gguf(file: Path, say: Callable[[str], object] = print) -> Path:
     """Converts ``file`` to a checkpoint in a folder of the same name, next to it.
 
-    Keeps an existing folder. Returns the folder; raises what ``convert`` does.
+    Keeps an existing folder. Returns the folder; raises the same errors as ``convert``.
     """
     folder = file.with_suffix("")
     if not folder.exists():
@@ -45,8 +45,8 @@ def convert(file: Path, folder: Path) -> None:
     The weights are stored in float32, which can represent the file's values.
 
     Raises BadValue if the file is not a GGUF file, is damaged, or has an architecture
-    that transformers does not read from GGUF files; SpeclibError without the libraries,
-    or if nothing can be written.
+    that transformers does not read from GGUF files; SpeclibError if a library is
+    missing, or the folder cannot be written.
     """
     _check(file)
     from safetensors import SafetensorError
@@ -104,7 +104,7 @@ def _read(file: Path) -> tuple[PreTrainedModel, Any]:
 
 
 def _save(network: PreTrainedModel, folder: Path) -> None:
-    """The weights and the configurations; tied weights are stored once."""
+    """Writes the weights and the configurations; tied weights are stored once."""
     from safetensors.torch import save_file
 
     network.tie_weights()

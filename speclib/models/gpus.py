@@ -1,4 +1,4 @@
-"""How many GPUs torch can use on this machine, and how. This module knows no model."""
+"""Counts the GPUs, and sets how torch uses them. This module knows no model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def count() -> int:
 
 
 def available() -> str:
-    """How many GPUs torch can use, as the end of an error message."""
+    """The number of GPUs that torch can use, as the end of an error message."""
     return f"torch can use {count()} GPUs here"
 
 

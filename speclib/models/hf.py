@@ -44,14 +44,14 @@ PASS_ARGUMENTS = ("attention_mask", "past_key_values", "position_ids", "logits_t
 
 
 class TreeView(NamedTuple):
-    """What the tokens of a pass attend to, and their positions, for transformers.
+    """The attention masks of a pass, and its tokens' positions, for transformers.
 
     masks: kind of attention -> mask [1, 1, fed tokens, all tokens], 0 where the row's
         token sees the column's, else the most negative number. With a window, columns
         that no row can reach are left out.
     position_ids: [1, fed tokens], each token's position in its own path.
     first_position: the lowest of these positions.
-    parents: of the tree that ends the pass; None: it ends with a line.
+    parents: the parents of the nodes, if a tree ends the pass; else None.
     """
 
     masks: dict[str, torch.Tensor]
@@ -200,7 +200,7 @@ class HFModel(Model):
     def _tree_view(
         self, text: Sequence[int], parents: Sequence[int], kept: int
     ) -> TreeView:
-        """What the tokens after the first ``kept`` attend to, and their positions.
+        """The masks and positions of the tokens after the first ``kept``.
 
         For the text t0 t1, nodes a b c with parents (-1, 0, -1), and nothing kept; on
         the right, the same for layers with a window of two tokens::
@@ -310,7 +310,7 @@ class HFModel(Model):
     def _compute(
         self, wanted: int, view: TreeView | None, **inputs: torch.Tensor
     ) -> torch.Tensor:
-        """The network's logits [wanted, its rows] for the last of these inputs."""
+        """The network's logits [wanted, its rows] for the last ``wanted`` inputs."""
         options = {} if view is None else view.options
         output = self.network(
             **inputs,
@@ -383,7 +383,7 @@ def as_rows(logits: torch.Tensor) -> Rows:
 
 
 def likeliest(logits: torch.Tensor) -> list[int]:
-    """The likeliest token in each row of ``logits`` [rows, vocab]; ties: the first.
+    """The likeliest token in each row of ``logits`` [rows, vocab], or the first such.
 
     Only the tokens leave the device, in one copy. Raises SpeclibError as
     ``check_numbers`` does.
@@ -460,7 +460,7 @@ def _check_passes(checkpoint: Checkpoint) -> None:
     unknown = [name for name in PASS_ARGUMENTS if name not in known]
     if unknown:
         raise refusal(
-            checkpoint.model, config, f"its passes take no {', '.join(unknown)}"
+            checkpoint.model, config, f"its forward method lacks {', '.join(unknown)}"
         )
 
 

@@ -1,6 +1,6 @@
-"""What a loader needs to know: which model to build, where, and in which dtype.
+"""The input of every loader: which model to build, where, and in which dtype.
 
-Every loader takes one ``Loading``. Importing this module imports no torch.
+Importing this module imports no torch.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RankLost(SpeclibError):
 class Rank(NamedTuple):
     """One of the ``size`` processes that together run a device's model.
 
-    The first has ``pipes`` to the others. Each waits for another for at most
+    The first has ``pipes`` to the others. No rank waits for another longer than
     ``patience`` seconds.
     """
 

@@ -1,4 +1,4 @@
-"""An open pair: what its two models share, and how each one is built.
+"""An open pair: its models' files, what the two models share, and how to build them.
 
     Pair (describes)  ->  OpenPair, once  ->  a world  ->  a method
 
@@ -38,7 +38,7 @@ LOSSLESS = ("auto", "float32", "float64")
 
 
 class OpenPair:
-    """A ``pair`` together with what its models' files contain.
+    """A ``pair``, with access to its models' files.
 
     Its members raise BadValue if the pair cannot work, for example with two different
     vocabularies, or with a model that no method can run.
@@ -99,8 +99,8 @@ class OpenPair:
         mask = self.pair.draft.mask
         if mask is not None and mask >= self.draft.vocab:
             raise BadValue(
-                f"draft.mask is {mask}, but {self.pair.draft.model!r} knows "
-                f"{self.draft.vocab:,} tokens: give the id of the token that it was "
+                f"draft.mask is {mask}, but {self.pair.draft.model!r} has a vocabulary "
+                f"of {self.draft.vocab:,} tokens: give the id of the token that it was "
                 "trained to read as a mask"
             )
         return self.target.vocab
@@ -137,14 +137,14 @@ class OpenPair:
     # -- where the models run, and in which library ------------------------------------
     @cached_property
     def place(self) -> Place:
-        """Where the pair runs here: the first alternative that this machine has."""
+        """The pair's place: the first alternative that this machine can provide."""
         place = self.pair.place
         if not place.has_alternatives:
             return place  # torch need not count the GPUs
         return place.on_machine_with(gpus.count())
 
     def ranks(self, role: Role, index: int = 0) -> int:
-        """How many processes together run the model of one device of ``role``."""
+        """The number of processes that together run the model of a ``role`` device."""
         if self.pair.model(role).spread == "blocks":
             return 1
         return len(self.place.of(role, index))
@@ -165,8 +165,8 @@ class OpenPair:
 
         By default it uses one per core, and each waits for the others in a busy loop.
         If another program occupies a core, a forward pass of a small model then takes
-        more than ten times as long (see docs/decisions.md). A pair that states threads
-        per device gets at most that many; any other pair gets torch's default. Call it
+        more than ten times as long (see docs/decisions.md). A pair that sets threads
+        per device gets at most that number; other pairs get torch's default. Call this
         after loading the models, which import torch.
         """
         if "torch" not in sys.modules or self.is_toy:
@@ -291,7 +291,7 @@ def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
 
 @cache
 def own_threads_of_torch() -> int:
-    """torch's default number of threads, before we set it."""
+    """torch's default number of threads, as it was before we changed it."""
     threads: int = sys.modules["torch"].get_num_threads()
     return threads
 
@@ -313,7 +313,7 @@ def _load(loading: Loading, role: Role) -> Any:
 
         return fixed_rows.load(loading)
 
-    # A draft in one process loads as layer-parallel, so that its layers can share an
+    # A draft in one process is loaded layer-parallel, so that its layers can share an
     # input.
     if spec.spread == "layers" or (role == "draft" and spec.spread == "blocks"):
         from .parallel import layer_parallel

@@ -66,7 +66,7 @@ def check(
     """Raises BadValue, with the reason, for a pair that cannot be loaded here.
 
     targets: the number of target devices. in_one_process: whether they share one
-    process. cached: how many tokens each model caches; with 0, memory is checked only
+    process. cached: the tokens that each model caches; with 0, memory is checked only
     if a model may be large. roles: the models to load.
     """
     check_gpus(opened, targets, roles)
@@ -107,7 +107,7 @@ def check_gpus(opened: OpenPair, targets: int, roles: Sequence[Role] = ROLES) ->
             raise BadValue(
                 f"pair {opened.pair.name!r} is on {name}, but {gpus.available()}. Give "
                 "other places, such as {'draft': ['core:0'], 'target': ['core:1']};"
-                " `python -m speclab doctor` says what this machine can run"
+                " `python -m speclab doctor` shows what this machine can run"
             )
 
 
@@ -211,7 +211,7 @@ def _sizes(
 def needed_memory(
     held: Iterable[MemoryUse], in_one_process: bool = False
 ) -> dict[str, int]:
-    """Each memory -> the bytes of ``held`` and of CUDA itself that it must store."""
+    """Each memory -> the bytes that it must hold: those in ``held``, and CUDA's own."""
     needed: dict[str, int] = {}
     for use in held:  # each is one process's share
         size = use.weights + use.cache

@@ -124,7 +124,7 @@ def record(
 
     Also returns its output: a replay writes to the same tensors. The pass is computed
     once before it is recorded, because a first pass chooses kernels and allocates
-    lasting memory. Errors in ``compute`` are raised unchanged.
+    memory that stays in use. Errors in ``compute`` are raised unchanged.
     """
     pieces: list[CudaPiece] = []
 

@@ -246,7 +246,7 @@ class Toy(Uncached):
         offset = random.integers(1, vocab - 1, context)
         self._by_place = by_place
         self._agreement = agreement
-        self._place = np.zeros(context, int)  # each token's number in a row; 0: none
+        self._place = np.zeros(context, int)  # 1, 2, ... for tokens in a row; 0: none
         # Never the script's token, and never BOS.
         self._wrong = (self._script - 1 + offset) % (vocab - 1) + 1
 

@@ -31,5 +31,5 @@ def stand_in(named_tokens: Sequence[int], rows: int) -> int:
 
 
 def known_tokens(tokens: Sequence[int], rows: int, stand_in: int) -> list[int]:
-    """``tokens``, with ``stand_in`` replacing those that have no row."""
+    """``tokens``, with ``stand_in`` in place of each one that has no row."""
     return [token if token < rows else stand_in for token in tokens]

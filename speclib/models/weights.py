@@ -95,8 +95,8 @@ def refuse_differences(
 ) -> None:
     """Raises BadValue if the files' weights differ from the network's.
 
-    missing: weights of the network that no file has. unused: weights in the files that
-    the network does not have. mismatched: descriptions of weights of another shape.
+    missing: the network's weights that no file contains. unused: weights in the files
+    that are not the network's. mismatched: descriptions of weights of another shape.
     """
     unused = [name for name in unused if not _is_computed(name)]
     problems = []
@@ -225,7 +225,7 @@ def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
                 share = shares.get(name)
                 own[id(empty)] = _own_share(empty, whole, share, weights.device)
             filled[name] = own[id(empty)]
-        del whole  # or its file would stay open while the next one is read
+        del whole  # otherwise its file stays open while the next one is read
     weights.network.load_state_dict(filled, strict=False, assign=True)
 
 

@@ -1,6 +1,6 @@
-"""The embedded checkpoints: where they are, and whether they are intact.
+"""Locates the embedded checkpoints, and checks that they are intact.
 
-Their files are compared with checksums before anything is loaded. A wheel has the
+Their files are compared with checksums before anything is loaded. A wheel contains the
 checksums but not the checkpoints, which ``fetch`` downloads.
 """
 

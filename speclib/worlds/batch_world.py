@@ -40,7 +40,7 @@ from .world import World
 class StepAnswers(NamedTuple):
     """The outcomes of a device's operations in a step, in the order of its tasks.
 
-    ``seconds``: how long all of it took.
+    ``seconds``: the time that all of them took.
     """
 
     outcomes: Sequence[Performed | DeviceFailed]
@@ -122,7 +122,7 @@ class Seat(World):
 class BatchWorld:
     """Runs several seats step by step. A subclass provides the devices and the clock.
 
-    seats: how many requests are decoded at a time. opened: see World.
+    seats: the number of requests decoded at a time. opened: see World.
     """
 
     kind = "abstract"
@@ -179,7 +179,7 @@ class BatchWorld:
     def _perform(
         self, tasks_of: Mapping[str, Sequence[SeatTask]]
     ) -> dict[str, StepAnswers]:
-        """The answers of each device; moves the clock to the end of the step."""
+        """Performs a step, moves the clock to its end, and returns the answers."""
         raise NotImplementedError
 
     def _zero(self) -> None:
@@ -199,10 +199,10 @@ class BatchWorld:
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that are fed one token of every seat."""
+        """c of passes that feed one token of every seat."""
         raise NotImplementedError
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        """How many drafts take as long as a target pass, each made for all seats."""
+        """The number of drafts for all seats that take as long as a target pass."""
         return self.cost_ratio.value

@@ -2,7 +2,7 @@
 
 In a trial all devices work at once, as they do under a parallel method: each target
 makes one pass, while the draft makes as many as fit into the same time. A trial's ratio
-is the seconds of its target pass over the seconds of one draft pass. c is the median of
+is the time of its target pass divided by the time of one draft pass. c is the median of
 the ratios. If the machine slows down for a while, it slows both sides of the same
 trials, and a single disturbed trial does not move the median.
 
@@ -36,7 +36,7 @@ class Trial(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many draft passes take as long as the target pass."""
+        """The number of draft passes that take as long as the target pass."""
         return self.target / self.draft
 
 
@@ -45,7 +45,7 @@ class CostRatio:
     """c, and the smallest and largest ratio of its trials.
 
     ``trials``: their number; 0 if c is known and was not timed. ``target_seconds``: the
-    median of a target pass.
+    median time of a target pass.
     """
 
     value: float

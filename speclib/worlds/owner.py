@@ -1,4 +1,4 @@
-"""Who may use a world: one request at a time, in the process that opened it.
+"""Guards a world: one request at a time, in the process that opened it.
 
 A request changes the world's text, queues and clock, and each worker holds one
 operation. So a second request is refused before it changes anything: from a callback of

@@ -73,7 +73,7 @@ class Clock:
         return time.perf_counter()
 
     def wait(self, pipe: Connection, seconds: float) -> bool:
-        """Waits at most ``seconds`` for a message through ``pipe``.
+        """Waits at most ``seconds`` for a message from ``pipe``.
 
         Returns whether one has arrived.
         """
@@ -193,7 +193,7 @@ def end_with_parent() -> None:
 
 
 def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """What ``function`` returns, or a Failure with the cause of its error."""
+    """The result of ``function``, or a Failure with the cause of its error."""
     try:
         return function(*args)
     except Exception as error:
@@ -386,7 +386,7 @@ def rows_in_reply(rows: Rows) -> Rows:
 def _rows_to_send(
     output: Output, operation: Operation, run: DecodingRun, leave_rows: LeaveRows
 ) -> Any:
-    """What the reply contains in place of the rows."""
+    """The rows in the form in which the reply contains them."""
     if operation.gives_distributions and run.sampler.greedy:
         return Certain(tuple(output.rows.argmax(-1).tolist()))
     return leave_rows(output.rows)

@@ -135,7 +135,7 @@ class ProcessBatch(BatchWorld):
 
     @property
     def cost_ratio(self) -> CostRatio:
-        """c of passes that are fed one token of every seat."""
+        """c of passes that feed one token of every seat."""
         if self.emulate is not None:
             return CostRatio.known(self.emulate.c_of_batch(len(self.seats)))
         return self.devices.cost_ratio

@@ -33,7 +33,7 @@ class Processes(RealDevices[Worker]):
         """Raises BadValue for a missing GPU, or models that do not fit into memory."""
         self._refuse_what_does_not_fit()
         shares_devices = self.emulate is not None and self.emulate.shared is not None
-        # If draft and target share devices: which worker computes on each.
+        # They decide which worker computes on a device that draft and target share.
         self.stage_locks = StageLocks() if shares_devices else None
         self._shared: dict[str, Any] = {}  # where each worker leaves its rows
 

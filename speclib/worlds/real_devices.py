@@ -1,7 +1,7 @@
 """Real devices on the wall-clock, over any kind of message passing.
 
 The models are real, or emulated: then cheap models compute the tokens, and every
-operation takes the time in a latency file.
+operation takes the time that a latency file gives.
 
 Workers start once and serve many requests. Each holds at most one operation; the rest
 of the queue stays in this process. Messages are small: they contain only the part of a
@@ -67,11 +67,11 @@ class AnyWorker(Protocol):
         ...
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it has ended, ``receive`` raises DeviceLost."""
+        """Sends an operation. If the worker ended, ``receive`` raises DeviceLost."""
         ...
 
     def interrupt(self) -> None:
-        """Tells it that the current operation is no longer wanted."""
+        """Tells the worker that the current operation is no longer wanted."""
         ...
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
@@ -233,7 +233,7 @@ class RealDevices(World, Generic[W]):
     def _drain(self) -> None:
         """Makes every device idle.
 
-        After an interrupt it may be unknown what a worker was asked. It is then ended.
+        If an interrupt left it unknown what a worker was asked, the worker is ended.
         """
         for name, future in self._running.items():
             if future is not self._asked.get(name):
@@ -317,8 +317,8 @@ class RealDevices(World, Generic[W]):
         rank = " of rank 0" if worker.has_followers else ""  # which reports the others
         error = DeviceLost(
             f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
-            f"{rank} in {self.timeout:g} s; it was stopped. Slow hardware: "
-            f"{type(self).__name__}(timeout=...)"
+            f"{rank} in {self.timeout:g} s; it was stopped. If the hardware is slow, "
+            f"raise {type(self).__name__}(timeout=...)"
         )
         self._lose(oldest, error)
 
@@ -352,7 +352,7 @@ class RealDevices(World, Generic[W]):
         self._finish(future, performed, end, error, reply.overrun)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
-        """When an operation began and ended, seconds since the request began."""
+        """The start and end of an operation, in seconds since the request began."""
         return reply.start - self._origin, reply.end - self._origin
 
     def with_rows(self, performed: Performed, device: str) -> Performed:

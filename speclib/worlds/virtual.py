@@ -96,7 +96,7 @@ class Stages:
 class Virtual(World):
     """A simulated clock; deterministic to the last digit.
 
-    ``models``: device name -> model. ``latency``: how long operations last.
+    ``models``: device name -> model. ``latency``: the durations of operations.
     ``cancel``, ``opened``: see World.
     """
 
@@ -146,7 +146,7 @@ class Virtual(World):
         self._heap: list[Scheduled] = []
         self._progress: dict[AnyFuture, Progress] = {}
         self._stages = Stages()
-        # How long a message takes between the controller and each device.
+        # The time of a message between the controller and each device.
         self._message_seconds = {
             name: self.latency.message_to(name) for name in self.devices
         }

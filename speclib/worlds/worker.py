@@ -123,12 +123,12 @@ class Worker:
                 end.close()
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it has ended, ``receive`` raises DeviceLost."""
+        """Sends an operation. If the worker ended, ``receive`` raises DeviceLost."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(question)
 
     def interrupt(self) -> None:
-        """Tells it that the current operation is no longer wanted."""
+        """Tells the worker that the current operation is no longer wanted."""
         with contextlib.suppress(ConnectionError):
             self.pipe.send(STOP)
 
@@ -142,7 +142,7 @@ class Worker:
         until = time.monotonic() + timeout
         ready = wait(self.signs, timeout)
         if any(process.exitcode == 0 for process in self.followers):
-            # A follower ended normally: the first rank will say why.
+            # A follower ended normally: the first rank will report why.
             still = max(0.0, until - time.monotonic())
             ready = wait([self.pipe, self.process.sentinel], still)
         with contextlib.suppress(EOFError, OSError):
@@ -152,13 +152,13 @@ class Worker:
         self.stop(PATIENCE if ready else 0.0)
         if not ready:
             raise DeviceLost(
-                f"no answer in {timeout:g} s; it was stopped. Slow hardware: give a "
-                f"larger {setting}"
+                f"no answer in {timeout:g} s; it was stopped. If the hardware is slow, "
+                f"give a larger {setting}"
             )
         raise DeviceLost(self._how_it_ended(ready))
 
     def _how_it_ended(self, ready: list[Any]) -> str:
-        """Which process ended, and how; ``ready``: the sentinels that are ready."""
+        """A message on which process ended, and how; ``ready``: the ready sentinels."""
         rank, ended = 0, self.process
         for number, process in enumerate(self.processes):
             if process.sentinel in ready:
@@ -175,7 +175,7 @@ class Worker:
         self.pipe.close()
 
     def stop(self, patience: float = PATIENCE) -> None:
-        """Closes the pipe, and kills a worker that has not ended ``patience`` later."""
+        """Closes the pipe; kills the worker unless it ends in ``patience`` seconds."""
         self.let_go()
         try:
             self.process.join(patience)

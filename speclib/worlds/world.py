@@ -110,7 +110,7 @@ class World:
 
     @cached_property
     def datastore(self) -> Any:
-        """What REST searches, opened on first use; None: the text itself."""
+        """The texts that REST searches, opened on first use; None: the request's."""
         return None if self.opened is None else self.opened.datastore
 
     @property
@@ -139,7 +139,7 @@ class World:
     ) -> None:
         """Starts a request: empty KV caches, the clock at zero, ``prompt`` as the text.
 
-        ``limit``: tokens to commit. ``eos``: one or several tokens that end the text.
+        ``limit``: the most tokens to commit. ``eos``: tokens that end the text.
         ``on_commit``: called with the tokens of every commit, unless it is empty.
 
         Raises WorldNotFree if another thread's request is running, if ``on_commit``
@@ -384,7 +384,7 @@ class World:
     def _wait_on(self) -> None:
         """Waits until an operation ends. Raises the error of any that failed.
 
-        The method might wait for other operations, and never look at the failed one.
+        The method might be waiting for others, and never look at the failed one.
         """
         if not any(self._running.values()):
             raise SpeclibError(
@@ -491,7 +491,7 @@ class World:
 
     @property
     def drafts_beside_a_pass(self) -> float:
-        """How many drafts take as long as a target pass, messages included.
+        """The number of drafts that take as long as a target pass, messages included.
 
         This is c, unless the devices are on several machines: there a message to the
         target may take longer than one to the draft.

@@ -36,7 +36,7 @@ except ImportError as error:
     ) from error
 
 FAMILY = "LlamaForCausalLM"
-VERSION = 2  # of the files that this module writes
+VERSION = 2  # the version of the files that this module writes
 UNQUANTISED = {"F32": torch.float32, "F16": torch.float16}
 
 
@@ -122,7 +122,7 @@ def _check_architecture(model: str, config: PretrainedConfig) -> None:
 
 
 def _check_widths(model: str, sizes: Architecture, quantization: str) -> None:
-    """Raises BadValue if rows are not a whole number of the format's blocks long.
+    """Raises BadValue unless each row is a whole number of the format's blocks.
 
     llama.cpp would silently fall back to other formats, tensor by tensor.
     """

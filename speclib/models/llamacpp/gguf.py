@@ -52,7 +52,7 @@ api.llama_backend_init()
 
 
 class Card(NamedTuple):
-    """A GGUF's description of itself.
+    """The description in a GGUF file.
 
     model: its path. tokens: the tokens' texts, by id.
     context: the longest text that it was made for, in tokens.
@@ -68,7 +68,7 @@ class Card(NamedTuple):
 
     @property
     def vocab(self) -> int:
-        """How many tokens it can read and write."""
+        """The number of tokens that it can read and write."""
         return len(self.tokens)
 
     @property

@@ -154,7 +154,7 @@ class Layered(Ranked):
     is exact.
 
     exact: how many of the first cached tokens have exact keys and values.
-    lp: how many layers share an input in fuzzy passes, at most.
+    lp: the most layers that share an input in a fuzzy pass.
     """
 
     def __init__(

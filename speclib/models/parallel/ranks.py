@@ -15,9 +15,9 @@ model's methods to call. So the followers know no operation and draw no token::
            |  during a pass: gather, sum    |      over torch.distributed, among all
            +---------- rank 0 --------------+
 
-No rank waits forever. It detects at once that another rank's process ended, and after
-the ranks' ``patience`` that one hangs. A follower that waits for an order exits when
-the leader's pipe closes. This module does not know how a model is cut.
+No rank waits forever. A process that ended is detected at once, and one that hangs
+after the ranks' ``patience``. A follower that waits for an order exits when the
+leader's pipe closes. This module does not know how a model is cut.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from speclib.models.loading import THIS_MACHINE, Rank, RankLost
 from speclib.operations.model import Model, Stopped
 
 if TYPE_CHECKING:
-    # Public as torch.distributed.TCPStore, which mypy cannot tell: hence the ignores.
+    # Public as torch.distributed.TCPStore, which mypy does not see: hence the ignores.
     from torch._C._distributed_c10d import TCPStore
     from transformers import PreTrainedModel
 
@@ -81,8 +81,8 @@ class Ranks:
     """One of several ranks, connected to the others.
 
     rank: this process among them.
-    store: where the ranks find each other.
-    device: where this rank's tensors are.
+    store: the store through which the ranks find each other.
+    device: the device that this rank's tensors are on.
     take_turns: one rank computes at a time, and the others wait for its output.
 
     The constructor ends with a first collective, a sum of zeros: NCCL takes seconds to
@@ -154,7 +154,7 @@ class Ranks:
 
 
 def end_of_work_on(device: torch.device) -> Callable[[], bool]:
-    """Returns a check: has the GPU finished the work launched before this call?"""
+    """Returns a check whether the GPU has finished all work launched so far."""
     event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(device))
     return event.query
@@ -359,7 +359,7 @@ class Leading(Model):
         here. ``is_done()``: whether the device has finished.
 
         Raises SpeclibError with the cause if a rank failed; RankLost if one ended, or
-        the ranks' patience is over.
+        the ranks' patience has run out.
         """
         until = time.monotonic() + self.rank.patience
         while not is_done():

@@ -8,8 +8,8 @@ last rank's device, the remaining passes run there, and the cache moves back::
     rank 1               d4 d5 ------ .
 
 So a draft can share the devices of a pipelined target, and run on whichever is idle.
-All ranks have the same ``prefix``. For each rank, ``held`` is the number of its first
-tokens whose keys and values the rank has.
+All ranks have the same ``prefix``. ``held`` is how many of its first tokens each rank
+has cached.
 
 Source: PEARL, Appendix G.
 """

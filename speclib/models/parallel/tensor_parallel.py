@@ -3,7 +3,7 @@
 transformers' plan for the checkpoint's architecture specifies how each layer is cut:
 
 - "colwise": the layer's outputs are cut. A rank then computes only the attention of its
-  own heads, and holds no other keys and values.
+  own heads, and caches no other keys and values.
 - "rowwise": the layer's inputs are cut, and the ranks' outputs are summed. This happens
   twice in a layer, and these sums are the only messages.
 - the head's outputs are cut and gathered.
@@ -146,7 +146,7 @@ def own_units(units: int, number: int, size: int) -> range:
 
 
 def _units(network: PreTrainedModel, name: str, width: int) -> int:
-    """Into how many pieces the ``width`` of the module ``name`` may be cut.
+    """The number of pieces into which the ``width`` of module ``name`` may be cut.
 
     Attention is cut between its key and value heads, each together with the query heads
     that read it. Anything else may be cut anywhere.
@@ -206,7 +206,7 @@ def _cut(
     """Cuts ``linear`` to the share of rank ``number`` of ``size``; returns the shares.
 
     dimension: the dimension of its weight [out, in] to cut.
-    units: into how many pieces that may be cut.
+    units: the number of pieces into which it may be cut.
 
     If the ranks' outputs are summed, only the first rank keeps the bias.
     """

@@ -70,7 +70,7 @@ def fingerprint_of_code() -> str:
 
 
 class MeetingPoint(NamedTuple):
-    """Where the first rank of a device waits for the others."""
+    """The port on which the first rank of a device accepts the others, and its key."""
 
     port: int
     key: bytes
@@ -116,7 +116,7 @@ class Actor:
     """One process of a device."""
 
     def __init__(self) -> None:
-        self._pipe, self._stops = Pipe()  # how a worker is told to stop
+        self._pipe, self._stops = Pipe()  # carries STOP to the worker
         self._lock = threading.Lock()
         self._performed = 0  # the number of the current operation; 0: none
         self._unwanted = 0  # operations up to this number are no longer wanted

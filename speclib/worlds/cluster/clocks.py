@@ -25,7 +25,7 @@ DRIFT = 1e-4  # seconds per second, at most, between two machines' clocks
 
 
 class Reading(NamedTuple):
-    """How far another clock is ahead of ours.
+    """A reading of how far another clock is ahead of ours.
 
     ``offset``: seconds. ``error``: how far off it may be, either way, when it was read.
     ``taken``: when it was read, by our clock.
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
     taken: float
 
     def error_at(self, now: float) -> float:
-        """How far off it may be at ``now``."""
+        """The most seconds that the reading may be off at ``now``."""
         return self.error + DRIFT * (now - self.taken)
 
 

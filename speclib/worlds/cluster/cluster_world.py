@@ -93,12 +93,12 @@ class ActorWorker:
         return [self._answer, *self._serving]
 
     def ask(self, question: Question) -> None:
-        """Sends it an operation. If it has ended, ``receive`` raises DeviceLost."""
+        """Sends an operation. If the worker ended, ``receive`` raises DeviceLost."""
         self._asked += 1
         self._answer = self._first.perform.remote(self._asked, question)
 
     def interrupt(self) -> None:
-        """Tells it that the current operation is no longer wanted."""
+        """Tells the worker that the current operation is no longer wanted."""
         self._first.stop.remote(self._asked)
 
     def receive(self, timeout: float, setting: str = "timeout") -> Any:
@@ -113,7 +113,7 @@ class ActorWorker:
             ready, _ = ray.wait(self.signs, timeout=timeout)
             if ready and self._answer not in ready:
                 ray.get(ready)  # raises if a follower failed
-                # It ended normally: the first rank will say why.
+                # It ended normally: the first rank will report why.
                 still = max(PATIENCE, until - time.monotonic())
                 ready, _ = ray.wait([self._answer], timeout=still)
             if ready:
@@ -132,8 +132,8 @@ class ActorWorker:
                 f"what it needs, or Ray is slow. Wait, or give a larger {setting}"
             )
         return (
-            f"no answer in {timeout:g} s; it was stopped. Slow hardware or network: "
-            f"give a larger {setting}"
+            f"no answer in {timeout:g} s; it was stopped. If the hardware or network "
+            f"is slow, give a larger {setting}"
         )
 
     @property
@@ -142,7 +142,7 @@ class ActorWorker:
         return tuple(ray.get([actor.pid.remote() for actor in self._actors]))
 
     def read_clock(self) -> Reading:
-        """How far its clock is ahead of ours. Raises RayError if it does not answer."""
+        """Reads its clock, relative to ours. Raises RayError if it does not answer."""
         return clocks.read(
             lambda: float(ray.get(self._first.clock.remote(), timeout=PATIENCE))
         )
@@ -202,7 +202,7 @@ class Cluster(RealDevices[ActorWorker]):
 
     # -- workers -----------------------------------------------------------------------
     def _needs_now(self) -> dict[str, tuple[Resources, ...]]:
-        """What each device needs, the largest first; see ``nodes.needs_of``."""
+        """The resources of each device, the largest first; see ``nodes.needs_of``."""
         devices = [(d.name, d.role, d.index) for d in self.devices.values()]
         is_emulated = self.emulate is not None
         return nodes.needs_of(self.pair, self._place, devices, is_emulated)
@@ -236,7 +236,7 @@ class Cluster(RealDevices[ActorWorker]):
         node = nodes.names().get(answer, answer)
         worker = self._workers[name]
         worker.node = self._node_of[name] = node
-        self._clock_of.pop(name, None)  # perhaps of another node
+        self._clock_of.pop(name, None)  # it may be another node's
         for _ in range(TRIPS_AT_FIRST):
             self._read_clock(name)
         if name not in self._clock_of:
@@ -258,7 +258,7 @@ class Cluster(RealDevices[ActorWorker]):
     # -- the clock ---------------------------------------------------------------------
     @property
     def clocks(self) -> dict[str, Reading]:
-        """How far each device's clock is ahead of ours, by the best reading."""
+        """The best reading of each device's clock, relative to ours."""
         return dict(self._clock_of)
 
     def _zero(self) -> None:
@@ -276,7 +276,7 @@ class Cluster(RealDevices[ActorWorker]):
             self._clock_of[name] = clocks.surer(self._clock_of.get(name), new)
 
     def _times_of(self, reply: Reply, future: AnyFuture) -> tuple[float, float]:
-        """When an operation began and ended, by our clock.
+        """The start and end of an operation, by our clock.
 
         An operation cannot begin before its question is sent, or end after its answer
         is received: clock errors that imply this are corrected.

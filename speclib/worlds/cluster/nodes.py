@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster: how to join it, and whether a pair fits into it.
+"""Joins a Ray cluster, and checks whether a pair fits onto its nodes.
 
 A device's places in the pair file determine what it needs: for ``core:N`` or ``cpu`` as
 many CPUs as the pair has threads, and for ``cuda:N`` one GPU. Ray decides which node
@@ -146,7 +146,7 @@ def needs_of(
     devices: Sequence[tuple[str, Role, int]],
     is_emulated: bool,
 ) -> dict[str, tuple[Resources, ...]]:
-    """What the processes of every device need, the largest device first.
+    """The resources of every device's processes, the largest device first.
 
     ``devices``: name, role and index of each. An emulated device is one process and
     needs no GPU. All processes of a device are on one node.
@@ -225,7 +225,7 @@ def _places(place: Place, role: Role, index: int) -> tuple[str, ...]:
 
 
 def place_in_cluster(pair: Pair) -> Place:
-    """Where ``pair`` is computed: the first alternative with enough GPUs here."""
+    """The place of ``pair``: its first alternative with enough GPUs in the cluster."""
     gpus = int(ray.cluster_resources().get("GPU", 0))
     return pair.place.on_machine_with(gpus)
 
