@@ -40,7 +40,7 @@ def prepare_environment() -> None:
     os.environ.setdefault(NVML_CHECK, "1")
 
 
-def settle_attention() -> None:
+def disable_cudnn_attention() -> None:
     """Turns cuDNN's attention off in this process, unless the environment asks for it.
 
     torch prefers it on some GPUs (compute capability 9.0 and 10.0). cuDNN spends tens

@@ -80,7 +80,7 @@ class HFModel(Model):
         ``own_rows`` first tokens have a probability above 0.
     stand_in: what a draft is fed in place of a token that it has no row for; None if it
         has a row for every token. See ``vocabulary.stand_in``.
-    brings_tokens_alone: whether greedy passes copy only tokens from the device.
+    copies_tokens_only: whether greedy passes copy only tokens from the device.
     warms_up: whether ``prepare`` runs forward passes; true on a GPU.
 
     Each layer first calls ``stopped()``; if it returns true, the pass raises Stopped.
@@ -93,10 +93,10 @@ class HFModel(Model):
     def __init__(self, network: PreTrainedModel, vocab: int):
         self.network = network.eval()
         self.vocab = vocab
-        self.brings_tokens_alone = network.device.type != "cpu"
+        self.copies_tokens_only = network.device.type != "cpu"
         self.warms_up = network.device.type == "cuda"
         if network.device.type == "cuda":
-            gpus.settle_attention()
+            gpus.disable_cudnn_attention()
         self.config = network.config.get_text_config(decoder=True)
         self.own_rows = min(vocab, real_rows(self.config))
         self.context = longest_text(self.config)
@@ -277,7 +277,7 @@ class HFModel(Model):
         self.prefix.move(text, kept)
 
         self._logits = logits
-        if sampler.greedy and self.brings_tokens_alone and not sampler.penalties:
+        if sampler.greedy and self.copies_tokens_only and not sampler.penalties:
             tokens_alone: Any = CertainRows(likeliest(logits), self.vocab)
             rows: Rows = tokens_alone  # usable like an array
             return rows

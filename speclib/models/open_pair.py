@@ -171,7 +171,7 @@ class OpenPair:
         """
         if "torch" not in sys.modules or self.is_toy:
             return
-        threads = own_threads_of_torch()
+        threads = default_torch_threads()
         if "threads" in self.pair.place.model_fields_set:
             threads = min(self.pair.place.threads, threads)
         sys.modules["torch"].set_num_threads(threads)
@@ -290,7 +290,7 @@ def _check_same_words(target: Checkpoint, draft: Checkpoint | Card) -> None:
 
 
 @cache
-def own_threads_of_torch() -> int:
+def default_torch_threads() -> int:
     """torch's default number of threads, as it was before we changed it."""
     threads: int = sys.modules["torch"].get_num_threads()
     return threads

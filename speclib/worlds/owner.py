@@ -34,7 +34,7 @@ class Owner:
         self.is_closed = False
         self._busy = threading.Lock()
         self._thread: threading.Thread | None = None  # runs the request
-        self.is_telling = False  # while the request's callback runs
+        self.is_in_callback = False  # while the request's callback runs
 
     @property
     def is_here(self) -> bool:
@@ -59,7 +59,7 @@ class Owner:
         self.check()
         thread = threading.current_thread()
         is_free = self._busy.acquire(blocking=False)
-        was_dropped = thread is self._thread and not self.is_telling
+        was_dropped = thread is self._thread and not self.is_in_callback
         if not is_free and not was_dropped:
             name = self._thread.name if self._thread else ""
             raise WorldNotFree(
@@ -69,7 +69,7 @@ class Owner:
 
     def give_back(self) -> None:
         """Ends the request."""
-        self.is_telling = False
+        self.is_in_callback = False
         if self._busy.locked():
             self._busy.release()
 

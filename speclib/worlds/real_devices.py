@@ -288,9 +288,9 @@ class RealDevices(World, Generic[W]):
             self._lose(answering, error)
             return
         if isinstance(reply, Failure):
-            self._take_failure(answering, reply)
+            self._handle_failure(answering, reply)
         else:
-            self._take_reply(answering, reply)
+            self._handle_reply(answering, reply)
 
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
         """The future whose worker has answered or ended; None if none did in time.
@@ -322,7 +322,7 @@ class RealDevices(World, Generic[W]):
         )
         self._lose(oldest, error)
 
-    def _take_failure(self, future: AnyFuture, failure: Failure) -> None:
+    def _handle_failure(self, future: AnyFuture, failure: Failure) -> None:
         """Handles an error that an operation raised in its worker.
 
         The worker is no longer usable if its device has several processes, which may
@@ -343,7 +343,7 @@ class RealDevices(World, Generic[W]):
             self._broken[future.device] = error  # even if this operation was cancelled
         self._lose(future, error)
 
-    def _take_reply(self, future: AnyFuture, reply: Reply) -> None:
+    def _handle_reply(self, future: AnyFuture, reply: Reply) -> None:
         """Handles the reply of an operation that ended or was stopped."""
         error = Cancelled("cancelled") if reply.was_stopped else None
         performed = self.with_rows(reply.performed, future.device)

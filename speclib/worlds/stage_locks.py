@@ -45,18 +45,18 @@ class StageLocks:
         """
         computing, next_in_line = 2 * stage, 2 * stage + 1
         for byte in (next_in_line, computing):
-            while not self._take(byte):
+            while not self._acquire(byte):
                 if stopped(LOOK_EVERY):
-                    self._give_back(next_in_line)
+                    self._release(next_in_line)
                     return False
-        self._give_back(next_in_line)
+        self._release(next_in_line)
         return True
 
     def leave(self, stage: int) -> None:
         """Releases the stage."""
-        self._give_back(2 * stage)
+        self._release(2 * stage)
 
-    def _take(self, byte: int) -> bool:
+    def _acquire(self, byte: int) -> bool:
         """Acquires a lock unless another process has it; returns whether it did."""
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
@@ -64,6 +64,6 @@ class StageLocks:
             return False
         return True
 
-    def _give_back(self, byte: int) -> None:
+    def _release(self, byte: int) -> None:
         """Releases a lock, if this process has it."""
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)

@@ -35,12 +35,12 @@ SAME_MOMENT = 1e-9  # relative to the time since the start; rounding is less
 
 
 class Scheduled(NamedTuple):
-    """An entry of the clock's heap: at ``time``, it calls ``happens(future)``."""
+    """An entry of the clock's heap: at ``time``, it calls ``callback(future)``."""
 
     time: float
     number: int  # in the order of scheduling
     future: AnyFuture
-    happens: Callable[[AnyFuture], None]
+    callback: Callable[[AnyFuture], None]
 
 
 @dataclass(slots=True)
@@ -174,13 +174,13 @@ class Virtual(World):
             future.sent = self._now
         self._send(future, self._arrive)
 
-    def _send(self, future: AnyFuture, happens: Callable[[AnyFuture], None]) -> None:
-        """Calls ``happens(future)`` when a message to or from its device arrives."""
+    def _send(self, future: AnyFuture, callback: Callable[[AnyFuture], None]) -> None:
+        """Calls ``callback(future)`` when a message to or from its device arrives."""
         message = self._message_seconds[future.device]
         if message:
-            self._schedule(self._now + message, future, happens)
+            self._schedule(self._now + message, future, callback)
         else:
-            happens(future)
+            callback(future)
 
     def _arrive(self, future: AnyFuture) -> None:
         """Called when the question reaches the device."""
@@ -210,16 +210,16 @@ class Virtual(World):
                 self._begin_step(following)
 
     def _schedule(
-        self, time: float, future: AnyFuture, happens: Callable[[AnyFuture], None]
+        self, time: float, future: AnyFuture, callback: Callable[[AnyFuture], None]
     ) -> None:
-        heappush(self._heap, Scheduled(time, next(self._sequence), future, happens))
+        heappush(self._heap, Scheduled(time, next(self._sequence), future, callback))
 
     def _step(self) -> None:
-        time, _, future, happens = heappop(self._heap)
+        time, _, future, callback = heappop(self._heap)
         if self._running[future.device] is not future:
             return  # it was aborted, and its device does something else
         self._now = time
-        happens(future)
+        callback(future)
 
     def _end_step(self, future: AnyFuture) -> None:
         """Called when the operation's first step ends."""

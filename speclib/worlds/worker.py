@@ -207,7 +207,7 @@ def refuse_daemon() -> None:
         )
 
 
-def leave_to_parent() -> None:
+def forget_workers() -> None:
     """Makes a forked child forget the workers and the fork server of its parent.
 
     On exit the child would kill everything that multiprocessing has started, and it
@@ -223,7 +223,7 @@ def leave_to_parent() -> None:
         server._forkserver_address = None
 
 
-os.register_at_fork(after_in_child=leave_to_parent)
+os.register_at_fork(after_in_child=forget_workers)
 
 
 def serving(heavy: bool = False) -> None:

@@ -240,11 +240,11 @@ class World:
         self._record(COMMIT, next(self._event_ids), self._answered, self.now, committed)
         self.round += 1
         if self._on_commit and committed:
-            self.owner.is_telling = True
+            self.owner.is_in_callback = True
             try:
                 check_answer(self._on_commit(committed))
             finally:
-                self.owner.is_telling = False
+                self.owner.is_in_callback = False
 
     def _allowed(self, tokens: Tokens) -> tuple[Tokens, bool]:
         """The tokens that may be committed, and whether one is an end token."""

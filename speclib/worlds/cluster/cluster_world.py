@@ -66,7 +66,7 @@ class ActorWorker:
         bundles = [{"CPU": own.cpus, "GPU": own.gpus} for own in needs]
         self._group = placement_group(bundles, "STRICT_PACK")
         # Releases the resources however this worker ends, even by an interrupt.
-        self._give_back = weakref.finalize(self, give_back, self._group, self._actors)
+        self._release = weakref.finalize(self, release, self._group, self._actors)
 
         for number, bundle in enumerate(needs):
             strategy = PlacementGroupSchedulingStrategy(
@@ -149,14 +149,14 @@ class ActorWorker:
 
     def let_go(self) -> None:
         """Ends its actors, and releases their resources."""
-        self._give_back()
+        self._release()
 
     def stop(self, patience: float = 0.0) -> None:
         """As ``let_go``, since Ray ends actors at once."""
         self.let_go()
 
 
-def give_back(group: Any, actors: list[Any]) -> None:
+def release(group: Any, actors: list[Any]) -> None:
     """Ends actors, and releases their resources, if the cluster is still connected."""
     if not ray.is_initialized():
         return  # Ray has ended them with the connection
