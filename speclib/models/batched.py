@@ -278,7 +278,7 @@ class SeatModel(Model):
 def over_seats(
     model: HFModel, seats: int, ask: Callable[[SharedNetwork, Feed], torch.Tensor]
 ) -> list[Model]:
-    """A model for each of ``seats`` requests, sharing the weights of ``model``."""
+    """Makes a model for each of ``seats`` requests; all share ``model``'s weights."""
     network: SharedNetwork
     if isinstance(model, FixedRows):
         network = SharedFixedRows(model, seats)

@@ -106,7 +106,7 @@ class Checkpoint:
                 "tokenizer.json and tokenizer_config.json there, from the model that "
                 "it was made from"
             )
-        # AutoTokenizer ignores the file of any Qwen2, and splits text as the original.
+        # AutoTokenizer ignores any Qwen2's file, and splits text as the original does.
         is_embedded = self.model.startswith("zoo/")
         loader = PreTrainedTokenizerFast if is_embedded else AutoTokenizer
         loaded: PreTrainedTokenizerBase = self.read(loader, "tokenizer")
@@ -114,7 +114,7 @@ class Checkpoint:
 
     @cached_property
     def words(self) -> dict[int, str]:
-        """Token id -> the token as its tokenizer spells it."""
+        """Maps each token id to the token as its tokenizer spells it."""
         return {token: word for word, token in self.tokenizer.get_vocab().items()}
 
     @cached_property
@@ -199,7 +199,7 @@ class Checkpoint:
         return not self.model.startswith("zoo/") and not Path(self.model).is_dir()
 
     def stored_weights(self) -> dict[str, StoredWeight]:
-        """Each weight -> its file and shape.
+        """Maps each weight to its file and shape.
 
         Raises BadValue for a file that is incomplete, or that ``weight_files`` rejects.
         """
@@ -235,7 +235,7 @@ def find(spec: ModelSpec) -> Checkpoint:
 
 
 def _folder_of(model: str) -> Path:
-    """The folder of a checkpoint; downloads a hub checkpoint's small files first."""
+    """Finds a checkpoint's folder; downloads a hub checkpoint's small files first."""
     if model.startswith("zoo/"):
         return zoo.locate(model)
     path = Path(model)

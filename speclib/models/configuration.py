@@ -95,7 +95,7 @@ def _shares_caches(config: PretrainedConfig) -> bool:
 
 
 def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
-    """The error that says why no method can run ``model``, and what to run instead."""
+    """The error for a ``model`` that no method can run, with the reason and advice."""
     return BadValue(
         f"model {model!r} ({config.model_type}) cannot be used: {reason}. {ADVICE}"
     )
@@ -103,10 +103,11 @@ def refusal(model: str, config: PretrainedConfig, reason: str) -> BadValue:
 
 # -- facts from a configuration --------------------------------------------------------
 def attention_windows(config: PretrainedConfig) -> dict[str, int | None]:
-    """Each kind of attention -> how many tokens a token sees, itself included.
+    """Maps each kind of attention to the number of tokens that a token sees.
 
-    None: all tokens before it. ``config``: the configuration of a model's text part. If
-    it lists no kinds, all layers have its window, if it has one.
+    The token itself counts; None means all tokens before it. ``config``: the
+    configuration of a model's text part. If it lists no kinds, all layers have its
+    window, if it has one.
     """
     window = getattr(config, "sliding_window", None)
     kinds = getattr(config, "layer_types", None)

@@ -15,8 +15,8 @@ In the notes below width d becomes D, head dimension h becomes H, and n layers b
   k goes to k*G + i. If g > G, each key is copied ceil(g/G) times, so that grouped
   queries also fit an architecture in which each query has its own key (Llama-2-7B).
 - Head dimension H = r*h. Channel t goes to r*t: the rotary pair (j, j + h/2) becomes
-  (r*j, r*j + H/2), which turns at the same rate, theta^(-2rj/rh). Attention divides by
-  sqrt(H) instead of sqrt(h), so q, bias included, is scaled by sqrt(r).
+  (r*j, r*j + H/2), which rotates at the same rate, theta^(-2rj/rh). Attention divides
+  by sqrt(H) instead of sqrt(h), so q, bias included, is scaled by sqrt(r).
 - Qwen3 normalises q and k over H with the *layers'* eps. Their mean square falls by a
   factor of r, and eps by D/d. Scaling q_proj and k_proj by sqrt(r * d/D) restores the
   ratio of mean square and eps, and leaves q and k too large by sqrt(r). That is the
@@ -287,7 +287,7 @@ def _copies(small: Architecture, large: Architecture) -> int:
 
 
 def _head_ratio(small: PretrainedConfig, large: PretrainedConfig) -> int:
-    """r: a large head's dimension divided by a small head's."""
+    """The ratio r of a large head's dimension to a small head's."""
     return Architecture.of(large).head_dim // Architecture.of(small).head_dim
 
 
@@ -297,7 +297,7 @@ def empty_like(
     dtype: torch.dtype,
     device: torch.device,
 ) -> PreTrainedModel:
-    """The large model without values for its weights, which are on "meta".
+    """Makes the large model with weights on "meta", where they have no values.
 
     device: where its weights will be, and where its computed buffers are already.
     """
@@ -403,7 +403,7 @@ class Source(NamedTuple):
 
 
 def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Source]:
-    """Large weight -> its source; the weights of added layers have none."""
+    """Maps each large weight to its source; weights of added layers have none."""
     small_sizes = Architecture.of(model.config)
     large_sizes = Architecture.of(config)
     depths = _depths(small_sizes, large_sizes)
@@ -424,7 +424,7 @@ def _sources(model: PreTrainedModel, config: PretrainedConfig) -> dict[str, Sour
 def _destinations(
     small: Architecture, large: Architecture, normalises_queries: bool
 ) -> dict[str, Destination]:
-    """Module name -> the destination of its weights.
+    """Maps each module name to the destination of its weights.
 
     normalises_queries: the model has Qwen3's norms of q and k.
     """

@@ -74,7 +74,7 @@ class EagleNetwork(nn.Module):
         }
 
     def join(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """The layer's input [..., width].
+        """Joins tokens and features to the layer's input [..., width].
 
         tokens: [...]; features: [..., width], of the tokens before them.
         """
@@ -85,7 +85,7 @@ class EagleNetwork(nn.Module):
 
 
 def fresh(target: PreTrainedModel, seed: int) -> EagleNetwork:
-    """An untrained head for ``target``, with its dtype, embedding and LM head.
+    """Makes an untrained head for ``target``, with its dtype, embedding and LM head.
 
     Its norm starts as a copy of the target's. The embedding and LM head are frozen.
     """
@@ -115,7 +115,7 @@ def one_layer(config: PretrainedConfig) -> PretrainedConfig:
 
 
 def read(target: PreTrainedModel, folder: Path) -> EagleNetwork:
-    """The stored head of ``target``, read from ``folder``.
+    """Reads the stored head of ``target`` from ``folder``.
 
     Raises BadValue if it is missing, or its weights have other names or shapes.
     """
@@ -145,7 +145,7 @@ def _shapes(weights: Mapping[str, torch.Tensor]) -> set[tuple[str, tuple[int, ..
 
 
 def dilated(head: EagleNetwork, shape: Sequence[int]) -> EagleNetwork:
-    """``head`` in a larger ``shape`` (see ``dilate``), for a target of that width.
+    """Puts ``head`` in a larger ``shape`` (see ``dilate``), for a target of that width.
 
     It predicts the same features in the first channels, and zeros in the others.
     """

@@ -297,7 +297,7 @@ class FixedRows(HFModel):
             self._recordings.clear()  # the cache will move to new memory
 
     def _causal_view(self) -> TreeView:
-        """A block's masks [1, 1, count, room] and positions [1, count] without a tree.
+        """The masks [1, 1, count, room] and positions [1, count] of a block of text.
 
         Like tokens, fillers see whatever precedes them, so no row of a mask is empty.
         Fillers beyond the longest text get its last position. Layers with a sliding
@@ -318,7 +318,7 @@ class FixedRows(HFModel):
 
 
 def _with_all_columns(view: TreeView, tokens: int) -> TreeView:
-    """``view`` with masks of ``tokens`` columns.
+    """Extends the masks of ``view`` to ``tokens`` columns.
 
     In ``view``, masks for layers with a sliding window lack the first columns.
     """

@@ -138,7 +138,7 @@ def end_tokens_in(
 def _set_in(
     config: GenerationConfig, settings: Mapping[str, Collection[Any]]
 ) -> tuple[str, ...]:
-    """The ``settings`` that the file sets to a value with an effect."""
+    """The ``settings`` to which the file gives a value that has an effect."""
     found = []
     for name, without_effect in settings.items():
         value = getattr(config, name, None)

@@ -81,7 +81,7 @@ def _check(file: Path) -> None:
 
 
 def _read(file: Path) -> tuple[PreTrainedModel, Any]:
-    """The file's network, in float32, and its tokenizer."""
+    """Reads the file's network, in float32, and its tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging

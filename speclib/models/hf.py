@@ -76,8 +76,8 @@ class HFModel(Model):
 
     network: the transformers model.
     vocab: the length of its distributions: the vocabulary of the pair's target. Further
-        logits are cut off before the softmax. If the network has fewer, only its
-        ``own_rows`` first tokens have a probability above 0.
+        logits are cut off before the softmax. If the network has fewer, only the first
+        ``own_rows`` tokens have a probability above 0.
     stand_in: what a draft is fed in place of a token that it has no row for; None if it
         has a row for every token. See ``vocabulary.stand_in``.
     copies_tokens_only: whether greedy passes copy only tokens from the device.
@@ -181,7 +181,7 @@ class HFModel(Model):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """The rows [new, vocab] after the last ``new`` nodes of a tree being drafted.
+        """Computes the rows [new, vocab] after the last ``new`` nodes of a draft tree.
 
         The pass feeds only those nodes: earlier passes have fed the text and the other
         nodes. With a greedy sampler the rows have temperature 1. ``prefix`` keeps the
@@ -240,7 +240,7 @@ class HFModel(Model):
         )
 
     def _mask(self, sees: np.ndarray) -> torch.Tensor:
-        """``sees`` [fed tokens, all tokens] as a mask for transformers."""
+        """Converts ``sees`` [fed tokens, all tokens] to a mask for transformers."""
         mask = torch.zeros(1, 1, *sees.shape, dtype=self.network.dtype)
         mask.masked_fill_(torch.tensor(~sees), torch.finfo(mask.dtype).min)
         return mask.to(self.network.device)
@@ -310,7 +310,7 @@ class HFModel(Model):
     def _compute(
         self, wanted: int, view: TreeView | None, **inputs: torch.Tensor
     ) -> torch.Tensor:
-        """The network's logits [wanted, its rows] for the last ``wanted`` inputs."""
+        """Computes the network's logits [wanted, its rows] for the last inputs."""
         options = {} if view is None else view.options
         output = self.network(
             **inputs,
@@ -355,7 +355,7 @@ class HFModel(Model):
 def within_window(
     sees: np.ndarray, positions: np.ndarray, window: int | None
 ) -> np.ndarray:
-    """``sees``, limited to tokens less than ``window`` back; None: no limit.
+    """Limits ``sees`` to tokens less than ``window`` positions back; None: no limit.
 
     sees: [fed tokens, all tokens], whether the row's token sees the column's.
     positions: [all tokens], each token's position in its own path.
@@ -372,7 +372,7 @@ def within_window(
 
 
 def as_rows(logits: torch.Tensor) -> Rows:
-    """``logits`` on the CPU, float32 or float64."""
+    """Copies ``logits`` to the CPU, in float32 or float64."""
     if logits.dtype != torch.float64:
         logits = logits.float()
     if logits.is_cuda:  # copies into pinned memory are faster

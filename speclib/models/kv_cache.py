@@ -53,7 +53,7 @@ def first_within_reach(position: int, window: int) -> int:
 
 
 def enlarged(states: torch.Tensor, tokens: int) -> torch.Tensor:
-    """``states`` [texts, heads, length, channels] padded with zeros to ``tokens``."""
+    """Pads ``states`` [texts, heads, length, channels] with zeros to ``tokens``."""
     texts, heads, length, channels = states.shape
     larger = states.new_zeros(texts, heads, tokens, channels)
     larger[:, :, :length] = states
@@ -72,7 +72,7 @@ class BufferedLayer(DynamicLayer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Adds keys and values [1, heads, fed, channels]; returns all that it has."""
+        """Adds keys and values [1, heads, fed, channels]; returns all cached ones."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self._key_slots = key_states[:, :, :0]

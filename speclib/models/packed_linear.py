@@ -62,7 +62,7 @@ def _is_float32_linear_on_cpu(module: nn.Module) -> TypeGuard[nn.Linear]:
 
 
 def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
-    """A packed layer's forward method: its output for ``x`` [..., in_features]."""
+    """Computes a packed layer's output for ``x`` [..., in_features]."""
     is_one_token = x.numel() == x.shape[-1]
     if is_one_token and not self.is_packed_for_one:
         return F.linear(x, self.weight, self.bias)
@@ -71,14 +71,14 @@ def _packed_forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
 
 
 def packed_weight(weight: torch.Tensor) -> Any:
-    """``weight`` [out, in] in the layout that ``packed_product`` needs."""
+    """Packs ``weight`` [out, in] for ``packed_product``."""
     return torch.ops.mkldnn._reorder_linear_weight(weight, None)
 
 
 def packed_product(
     x: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """The output of a packed layer for ``x`` [..., in]: [..., out]."""
+    """Computes a packed layer's output [..., out] for ``x`` [..., in]."""
     product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
         x, packed, bias, "none", [], ""
     )
@@ -106,7 +106,7 @@ def packed_is_faster_for_one(layers: Sequence[nn.Linear]) -> bool:
 
 
 def _least_seconds(work: Callable[[], None]) -> float:
-    """The duration of the fastest of a few runs: disturbances only slow a run down."""
+    """Times the fastest of a few runs, since disturbances only slow a run down."""
     seconds = []
     for _ in range(TIMES):
         started = time.perf_counter()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 GB = 1e9  # bytes
-ASSUMED_GPU = 80_000_000_000  # bytes: an A100, if the driver does not say
+ASSUMED_GPU = 80_000_000_000  # bytes: an A100's, if the driver does not report them
 
 # The least memory, in bytes, that CUDA takes in each process on a GPU: torch's pull
 # request 86509 states 287,047,680, with kernels loaded on first use.
@@ -130,7 +130,7 @@ def _may_be_large(spec: ModelSpec) -> bool:
 
 
 def published(model: str) -> PretrainedConfig:
-    """The configuration of a hub model, from its sizes under data/shapes."""
+    """Makes a hub model's configuration from its sizes under data/shapes."""
     from transformers import AutoConfig
     from transformers.utils import logging
 
@@ -152,7 +152,7 @@ def estimate(
     targets: int,
     free: Mapping[str, int],
 ) -> list[MemoryUse]:
-    """The memory that each model in ``configs`` takes on each of its places.
+    """Estimates the memory that each model in ``configs`` takes on each of its places.
 
     place: where they run, without alternatives. length: the cached text's, in tokens.
     free: see ``free_memory``. A model in one process is spread over its GPUs in
@@ -191,7 +191,7 @@ def _shares(
 def _sizes(
     spec: ModelSpec, config: PretrainedConfig, dtype: str, length: int
 ) -> tuple[int, int]:
-    """Bytes of a model's weights, and of its KV cache for ``length`` tokens."""
+    """The bytes of a model's weights, and of its KV cache for ``length`` tokens."""
     from .dilate import dilated_config
     from .weights import empty_network
 
@@ -211,7 +211,7 @@ def _sizes(
 def needed_memory(
     held: Iterable[MemoryUse], in_one_process: bool = False
 ) -> dict[str, int]:
-    """Each memory -> the bytes that it must hold: those in ``held``, and CUDA's own."""
+    """Maps each memory to the bytes that it must hold: ``held``, and CUDA's own."""
     needed: dict[str, int] = {}
     for use in held:  # each is one process's share
         size = use.weights + use.cache

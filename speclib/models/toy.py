@@ -110,7 +110,7 @@ class Uncached(Model):
     def tree(
         self, text: Sequence[int], parents: Sequence[int], sampler: Sampler
     ) -> Rows:
-        """The rows [len(parents) + 1, vocab] of a scored tree, counted as one pass.
+        """Scores a tree, counted as one pass: rows [len(parents) + 1, vocab].
 
         The cache keeps the text and the tree's stem.
         """
@@ -123,14 +123,14 @@ class Uncached(Model):
         return rows
 
     def features_fed(self) -> np.ndarray | None:
-        """A feature for each token that the last pass fed, [fed, 1].
+        """Returns a feature for each token that the last pass fed, [fed, 1].
 
         A toy's feature is a checksum of the path that ends with the token.
         """
         return np.array([[checksum(path)] for path in self._texts_fed()])
 
     def _texts_fed(self) -> list[AnyText]:
-        """For each token that the last pass fed, the text that ends with it."""
+        """The texts that end with each of the tokens that the last pass fed."""
         text, kept, parents = self._last_pass
         start = len(text) - len(parents)
         bare_text = tuple(text[:start])
@@ -161,7 +161,7 @@ class Uncached(Model):
     def level(
         self, text: Sequence[int], parents: Sequence[int], new: int, sampler: Sampler
     ) -> Rows:
-        """The rows [new, vocab] of a tree's last level, counted as one pass.
+        """Computes the rows [new, vocab] of a tree's last level, counted as one pass.
 
         As in ``HFModel.level``, greedy rows are ``chances``, and the cache keeps the
         text and the tree's stem.
@@ -407,9 +407,9 @@ class Random(Uncached):
     own_rows: how many tokens its own vocabulary has; None: ``vocab``. Further tokens
         have probability 0, and it is fed token 0 in their place. Tokens beyond
         ``vocab`` are cut off.
-    horizon: the length from which on every text is continued with token 0, so that an
-        enumerator need not branch on tokens that a method drafts beyond the end of the
-        output. None: no horizon.
+    horizon: from this text length on, the next token is always 0, so that an enumerator
+        need not branch on tokens that a method drafts beyond the end of the output.
+        None: no horizon.
     """
 
     def __init__(
@@ -440,7 +440,7 @@ class Random(Uncached):
     def _distribution_after(
         self, text: tuple[int, ...], sampler: Sampler
     ) -> np.ndarray:
-        """The distribution [vocab] after ``text``, drawn once and remembered."""
+        """The distribution [vocab] after ``text``, which is drawn only once."""
         kind_of_pass = (self.sharing, self.exact) if self.sharing > 1 else ()
         key = (text, sampler, kind_of_pass)
         if key not in self._known:
@@ -493,9 +493,9 @@ class ToyTokenizer:
         self.vocab = vocab
 
     def encode(self, text: str) -> list[int]:
-        """The prompt: one token, or none for an empty text."""
+        """Returns the prompt: one token, or none for an empty text."""
         return [BOS] if text else []
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = False) -> str:
-        """The tokens as text, for example " t3 t7"."""
+        """Writes the tokens as text, for example " t3 t7"."""
         return "".join(f" t{token}" for token in tokens)

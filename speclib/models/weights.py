@@ -81,7 +81,7 @@ def load_network(checkpoint: Checkpoint, **options: Any) -> PreTrainedModel:
 
 
 def mismatch(name: str, stored: Iterable[int], wanted: Iterable[int]) -> str:
-    """A description of a weight whose stored shape differs from the network's."""
+    """Describes a weight whose stored shape differs from the network's."""
     return f"{name!r} is {list(stored)}, not {list(wanted)}"
 
 
@@ -153,7 +153,7 @@ class Share(NamedTuple):
 
 
 def empty_network(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
-    """A network whose weights have no values; computed buffers have theirs.
+    """Makes a network whose weights have no values; computed buffers have theirs.
 
     Raises BadValue if transformers cannot make a language model from ``config``.
     """
@@ -199,7 +199,7 @@ def _weights_on_meta() -> Iterator[None]:
 
 
 def open_weights(loading: Loading) -> Unfilled:
-    """A checkpoint's empty network, and the source of its weights.
+    """Makes a checkpoint's empty network, and finds the source of its weights.
 
     Raises BadValue for a checkpoint that cannot be dilated. Missing weights are only
     detected when the files are read.
@@ -232,7 +232,7 @@ def fill(weights: Unfilled, shares: Mapping[str, Share] | None = None) -> None:
 def _own_share(
     empty: torch.Tensor, whole: Any, share: Share | None, device: torch.device
 ) -> torch.Tensor:
-    """A tensor like ``empty`` with its ``share`` of ``whole``; None: all of it."""
+    """Makes a tensor like ``empty`` from its ``share`` of ``whole``; None: from all."""
     own = torch.zeros(empty.shape, dtype=empty.dtype, device=device)
     if share is None:
         own.copy_(whole[:])
@@ -281,7 +281,7 @@ def _find_stored_names(
     wholes: Mapping[str, torch.Tensor],
     files: Mapping[str, StoredWeight],
 ) -> dict[str, str]:
-    """Each weight of the network -> its name in the checkpoint.
+    """Maps each weight of the network to its name in the checkpoint.
 
     A checkpoint has one of two tied weights, or both with equal values. Raises BadValue
     for any other weight that is missing, has another shape, or is not in the network.

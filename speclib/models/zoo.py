@@ -22,7 +22,7 @@ HOW_TO_GET = (
 
 
 def locate(model: str) -> Path:
-    """The folder of the embedded model ``zoo/<name>``.
+    """Finds and checks the folder of the embedded model ``zoo/<name>``.
 
     Raises BadValue if it is missing, or its files do not match SHA256SUMS.
     """
@@ -51,13 +51,13 @@ def _check_files(folder: Path) -> None:
 
 
 def checksum_of(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Computes the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checksums() -> dict[str, str]:
-    """Each file's path within the zoo -> its SHA-256, from SHA256SUMS."""
+    """Maps each file's path within the zoo to its SHA-256, from SHA256SUMS."""
     checksum_of_file = {}
     try:
         for line in CHECKSUMS.read_text("utf-8").splitlines():

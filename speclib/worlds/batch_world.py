@@ -112,7 +112,7 @@ class Seat(World):
         return self._batch.drafts_beside_a_pass
 
     def _start(self, future: AnyFuture) -> None:
-        """Nothing to do: the operation begins with the step."""
+        """Does nothing: the operation begins with the step."""
 
     def _step(self) -> None:
         assert self._turn is not None, "a method takes turns before it waits"

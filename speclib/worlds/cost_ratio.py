@@ -56,7 +56,7 @@ class CostRatio:
 
     @classmethod
     def known(cls, c: float) -> CostRatio:
-        """c on a clock with given durations."""
+        """Makes the CostRatio of a clock with given durations."""
         return cls(value=c, low=c, high=c)
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def measure(take_trial: Callable[[int], Trial]) -> CostRatio:
 
 
 def read(trials: Sequence[Trial]) -> CostRatio:
-    """c, from the ratios of ``trials``."""
+    """Computes c from the ratios of ``trials``."""
     ratios = [trial.ratio for trial in trials]
     return CostRatio(
         value=median(ratios),

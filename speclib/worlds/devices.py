@@ -114,12 +114,12 @@ def cause_of(error: Exception) -> str:
 
 
 def failed(device: str, operation: Operation, cause: str) -> DeviceFailed:
-    """The error for ``operation``, which failed on ``device`` because of ``cause``."""
+    """Makes the error for an operation that failed on ``device`` for this ``cause``."""
     return DeviceFailed(f"device {device!r} failed in {operation.name}: {cause}")
 
 
 def failed_by(device: str, operation: Operation, raised: Exception) -> DeviceFailed:
-    """As ``failed``, for an error ``raised`` in this process, with its traceback."""
+    """As ``failed``, for an error ``raised`` in this process; keeps its traceback."""
     error = failed(device, operation, cause_of(raised))
     error.__cause__ = raised
     return error

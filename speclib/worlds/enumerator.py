@@ -72,7 +72,7 @@ class Intervals:
         self.held: dict[Key, Interval] = {}
 
     def choose(self, dist: Row, position: int, role: str, index: int = 0) -> int:
-        """The outcome in this run; like ``Coins.choose``."""
+        """Chooses this run's outcome; see ``Coins.choose``."""
         key = (position, role, index)
         return self.take(key, _possible_outcomes(dist, self.held.get(key, WHOLE)))
 
@@ -139,7 +139,7 @@ def outcomes(
     eos: EndTokens = (),
     **settings: Any,
 ) -> Distribution:
-    """The exact distribution of ``method``'s output of ``tokens`` tokens.
+    """Computes the exact distribution of ``method``'s output of ``tokens`` tokens.
 
     ``models``: device name -> model with a small vocabulary. ``c``: the target's
     seconds over the draft's. ``eos``: see ``World.begin``. ``settings`` go to the
@@ -184,7 +184,7 @@ def truth(
     prompt: Sequence[int] = (0,),
     eos: EndTokens = (),
 ) -> Distribution:
-    """The target's own distribution over outputs: the product of its rows.
+    """Computes the target's own distribution over outputs: the product of its rows.
 
     No method is involved.
     """

@@ -101,7 +101,7 @@ class Certain(NamedTuple):
     tokens: Tokens
 
     def read(self, vocab: int) -> Rows:
-        """The rows themselves, [tokens, vocab]."""
+        """Restores the rows, [tokens, vocab]."""
         return certain(self.tokens, vocab)
 
 
@@ -155,7 +155,7 @@ LeaveRows: TypeAlias = Callable[[Rows], Any]
 
 # -- the process -----------------------------------------------------------------------
 def serve(pipe: Connection, start: Callable[..., Any], *args: Any) -> None:
-    """The main function of a worker process; see ``answer_messages``."""
+    """Runs as the main function of a worker process; see ``answer_messages``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Jupyter interrupts the whole group
     end_with_parent()
     answer_messages(pipe, start, *args)
@@ -193,7 +193,7 @@ def end_with_parent() -> None:
 
 
 def attempt(function: Callable[..., Any], *args: Any) -> Any:
-    """The result of ``function``, or a Failure with the cause of its error."""
+    """Calls ``function``; returns its result, or a Failure if it raises an error."""
     try:
         return function(*args)
     except Exception as error:
@@ -205,8 +205,8 @@ def attempt(function: Callable[..., Any], *args: Any) -> Any:
 class DeviceSpec:
     """A description of a worker's device.
 
-    ``index``: its number among the devices of its ``role``. ``latency``: to emulate;
-    None: as fast as it computes. ``seats``: in a batch, how many requests it serves.
+    ``index``: its number among the devices of its ``role``. ``latency``: the latency to
+    emulate, if any. ``seats``: in a batch, the number of requests that it serves.
     """
 
     name: str
@@ -386,7 +386,7 @@ def rows_in_reply(rows: Rows) -> Rows:
 def _rows_to_send(
     output: Output, operation: Operation, run: DecodingRun, leave_rows: LeaveRows
 ) -> Any:
-    """The rows in the form in which the reply contains them."""
+    """Converts the rows to the form in which the reply contains them."""
     if operation.gives_distributions and run.sampler.greedy:
         return Certain(tuple(output.rows.argmax(-1).tolist()))
     return leave_rows(output.rows)

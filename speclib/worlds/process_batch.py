@@ -47,7 +47,7 @@ class SeatedProcesses(Processes):
             preflight.check(self.opened, self.dtype, cached=cached)
 
     def _as_timed(self, operation: Operation) -> Together:
-        """The same operation in every seat at once."""
+        """Repeats the operation in every seat, as one operation."""
         own = replace(operation, text=tuple(operation.text))
         tasks = tuple(SeatTask(seat, own, self.run) for seat in range(self.seats))
         return Together(self.text, tasks)
@@ -58,7 +58,7 @@ class ProcessBatch(BatchWorld):
 
     ``length``: the longest text of a seat, in tokens; its keys and values must fit into
     memory, for every seat. ``emulate``: a latency to emulate: undilated models compute
-    the tokens, and every step takes the time that the latency gives. ``timeout``:
+    the tokens, and every step takes the time that the latency specifies. ``timeout``:
     seconds that a step may take.
 
     devices: the world that performs the steps; see Processes for its errors.

@@ -1,7 +1,7 @@
 """Real devices on the wall-clock, over any kind of message passing.
 
 The models are real, or emulated: then cheap models compute the tokens, and every
-operation takes the time that a latency file gives.
+operation takes the time that a latency file specifies.
 
 Workers start once and serve many requests. Each holds at most one operation; the rest
 of the queue stays in this process. Messages are small: they contain only the part of a
@@ -106,7 +106,7 @@ class RealDevices(World, Generic[W]):
     layer, and on a GPU every kernel that was launched. ``timeout``: seconds that an
     operation may take before its device counts as hung; ``start_timeout``: the same for
     building a model. ``emulate``: a latency to emulate: undilated models compute the
-    tokens, and every operation takes the time that the latency gives.
+    tokens, and every operation takes the time that the latency specifies.
 
     Raises DeviceLost naming the device and the cause. A lost worker is replaced when
     the next request begins, and so is a worker if an interrupt cut a message to it. Use
@@ -205,7 +205,7 @@ class RealDevices(World, Generic[W]):
         """Called when a model is built; ``answer``: its worker's first message."""
 
     def _receive(self, name: str, timeout: float, setting: str = "timeout") -> Any:
-        """The next message of a worker. Raises DeviceLost with the cause."""
+        """Waits for a worker's next message. Raises DeviceLost with the cause."""
         try:
             return self._workers[name].receive(timeout, setting)
         except DeviceLost as error:
@@ -233,7 +233,7 @@ class RealDevices(World, Generic[W]):
     def _drain(self) -> None:
         """Makes every device idle.
 
-        If an interrupt left it unknown what a worker was asked, the worker is ended.
+        Ends a worker if an interrupt left open what it was asked to do.
         """
         for name, future in self._running.items():
             if future is not self._asked.get(name):
@@ -293,7 +293,7 @@ class RealDevices(World, Generic[W]):
             self._handle_reply(answering, reply)
 
     def _wait_for_one(self, busy: list[AnyFuture], patience: float) -> AnyFuture | None:
-        """The future whose worker has answered or ended; None if none did in time.
+        """Waits for a worker to answer or end; returns its future, or None if none did.
 
         ``patience``: seconds.
         """
@@ -306,7 +306,7 @@ class RealDevices(World, Generic[W]):
 
     @staticmethod
     def _wait(signs: list[Any], patience: float) -> list[Any]:
-        """The ``signs`` of workers that are ready; empty if none is in time."""
+        """Waits until some ``signs`` are ready; returns them, or [] if none is."""
         raise NotImplementedError
 
     def _give_up_on_oldest(self, busy: list[AnyFuture]) -> None:
@@ -356,7 +356,7 @@ class RealDevices(World, Generic[W]):
         return reply.start - self._origin, reply.end - self._origin
 
     def with_rows(self, performed: Performed, device: str) -> Performed:
-        """``performed`` with its rows, which a message may have replaced."""
+        """Restores the rows in ``performed``, which a message may have replaced."""
         if performed.output is None:
             return performed
         small, rows = performed.output
@@ -367,7 +367,7 @@ class RealDevices(World, Generic[W]):
         return performed._replace(output=Output(small, rows))
 
     def _find_rows(self, left: Any, device: str) -> Rows:
-        """The rows that a worker left here; ``left``: what ``LeaveRows`` returned."""
+        """Finds the rows that a worker left; ``left``: what ``LeaveRows`` returned."""
         raise NotImplementedError
 
     def _lose(self, future: AnyFuture, error: DeviceFailed | DeviceLost) -> None:
@@ -409,7 +409,7 @@ class RealDevices(World, Generic[W]):
         return Trial(target=median(seconds.values()), draft=draft / drafted)
 
     def _as_timed(self, operation: Operation) -> Operation:
-        """The operation to time for c, in the form in which requests submit it."""
+        """Puts an operation that is timed for c into the form that requests submit."""
         return operation
 
     def compute_at_once(

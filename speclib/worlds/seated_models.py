@@ -61,7 +61,7 @@ class Together(Operation):
     payload_type = Payload
 
     def run(self, model: Any, run: DecodingRun) -> Output:
-        """The outcome of each task, in order; ``model``: SeatedModels."""
+        """Performs the tasks in order; ``model``: SeatedModels."""
         return Output(model.perform(self.tasks), np.empty(0))
 
     def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:
@@ -86,7 +86,7 @@ class SeatedModels:
         )
 
     def perform(self, tasks: Sequence[SeatTask]) -> list[Performed | Exception]:
-        """The outcome of each task, or its error."""
+        """Performs all tasks; returns the outcome of each, or its error."""
         outcomes: list[Performed | Exception] = [NOTHING] * len(tasks)
 
         def perform_one(number: int) -> None:

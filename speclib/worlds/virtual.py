@@ -265,7 +265,7 @@ class Virtual(World):
         self._answer(future)
 
     def _until_now(self, future: AnyFuture) -> Performed:
-        """The part of an operation that is done when it is stopped now.
+        """Cuts an operation short; returns what it has computed until now.
 
         Nothing of an aborted pass stays cached.
         """

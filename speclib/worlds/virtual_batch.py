@@ -81,7 +81,7 @@ class VirtualBatch(BatchWorld):
     def _compute(
         self, name: str, tasks: Sequence[SeatTask]
     ) -> list[Performed | Exception]:
-        """The outcome of each task on a device, or its error."""
+        """Computes the outcome of each task on a device, or its error."""
         outcomes: list[Performed | Exception] = []
         for seat, operation, run in tasks:
             try:

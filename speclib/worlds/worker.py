@@ -158,7 +158,7 @@ class Worker:
         raise DeviceLost(self._how_it_ended(ready))
 
     def _how_it_ended(self, ready: list[Any]) -> str:
-        """A message on which process ended, and how; ``ready``: the ready sentinels."""
+        """Describes which process ended, and how; ``ready``: the ready sentinels."""
         rank, ended = 0, self.process
         for number, process in enumerate(self.processes):
             if process.sentinel in ready:

@@ -273,7 +273,7 @@ class World:
     def guess(
         self, tokens: Iterable[int], row: Row | None = None
     ) -> tuple[Drafted, ...]:
-        """``tokens`` after the text, as drafts that no model made.
+        """Makes drafts of ``tokens`` after the text, without a model.
 
         ``row``: the distribution that each was drawn from; None: q is one-hot. The
         drafts stop before an end token, before a token outside the vocabulary, and at
@@ -314,7 +314,7 @@ class World:
     def _make_drafts(
         self, operation: int, tokens: Tokens, rows: Rows | None = None
     ) -> tuple[Drafted, ...]:
-        """The Drafted tokens of the event ``operation``, which are not tested yet."""
+        """Makes the Drafted tokens of the event ``operation``, not tested yet."""
         self._outcomes[operation] = ["discarded"] * len(tokens)
         if rows is None:
             rows = certain(tokens, self.vocab)
@@ -351,7 +351,7 @@ class World:
         return tuple(future.value for future in futures)
 
     def wait(self, future: Future[A]) -> A:
-        """The result of one future."""
+        """Waits for one future, and returns its result."""
         self.all(future)
         return future.result()
 

@@ -203,7 +203,7 @@ def _add_weights(
 def _neighbouring_pairs(weight: torch.Tensor, heads: int) -> torch.Tensor:
     """Reorders the rows of each head so that rotary pairs are neighbours.
 
-    transformers rotates a head's first half with its second, llama.cpp rotates
+    transformers rotates a head's first half with its second; llama.cpp rotates
     neighbours. A head of six rows, with pairs (a, A), (b, B), (c, C)::
 
         a b c A B C   ->   a A b B c C

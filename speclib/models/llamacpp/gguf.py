@@ -118,7 +118,7 @@ def _has_cuttable_cache(model: Any) -> bool:
 
 
 def describe(path: str | Path) -> Card:
-    """The card of the GGUF ``path``; raises the same errors as ``open_model``."""
+    """Describes the GGUF ``path``; raises the same errors as ``open_model``."""
     model = open_model(path, vocab_only=True)
     try:
         _check_has_tokens(model, path)
@@ -168,7 +168,7 @@ def _named_tokens(model: Any) -> tuple[int, ...]:
 
 
 def _metadata(model: Any, key: str) -> str:
-    """A value from the file's metadata; empty if missing."""
+    """Reads a value from the file's metadata; empty if missing."""
     buffer = ctypes.create_string_buffer(256)
     size = api.llama_model_meta_val_str(model, key.encode(), buffer, len(buffer))
     return buffer.value.decode() if size > 0 else ""

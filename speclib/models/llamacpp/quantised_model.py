@@ -322,7 +322,7 @@ class LlamaCpp(Model):
         return kept
 
     def _slots(self, sequence: int, tokens: Sequence[int], wanted: int) -> list[Slot]:
-        """Slots for a sequence's next ``tokens``; the last ``wanted`` need rows."""
+        """Makes slots for a sequence's ``tokens``; the last ``wanted`` need rows."""
         cached = len(self._sequences.tokens[sequence])
         first_wanted = len(tokens) - wanted
         slots = []
@@ -333,7 +333,7 @@ class LlamaCpp(Model):
         return slots
 
     def _feed(self, slots: Sequence[Slot]) -> Rows:
-        """Feeds tokens to their sequences; returns logits [rows wanted, vocab]."""
+        """Feeds tokens to their sequences; returns logits [wanted rows, vocab]."""
         logits = []
         try:
             for start in range(0, len(slots), BATCH):
@@ -346,7 +346,7 @@ class LlamaCpp(Model):
         return np.concatenate(logits)
 
     def _pass(self, slots: Sequence[Slot]) -> Rows:
-        """One pass over at most BATCH tokens; returns logits [rows wanted, vocab]."""
+        """Feeds up to BATCH tokens in a pass; returns logits [wanted rows, vocab]."""
         if self.stopped():
             raise Stopped
         self._fill_batch(slots)

@@ -1,7 +1,7 @@
 """Layer-parallel drafting: a draft computes several layers' attentions at once.
 
 A forward pass is a chain of layers, and the chain's length makes a small draft slow. In
-a *fuzzy* pass the layers of a group share the input of the first. All their attentions
+a *fuzzy* pass the layers of a group share the first layer's input. All their attentions
 read h_1 at once, one per rank. Then the MLPs follow in order:
 
     h'_i    = h_i + attn_i(h_1)
@@ -98,7 +98,7 @@ def fuzzy(
 
 
 class LayerGroup:
-    """Consecutive layers whose attentions read the input of the first."""
+    """Consecutive layers whose attentions all read the first layer's input."""
 
     def __init__(self, layers: Sequence[Any], ranks: Ranks | Alone):
         self.layers = layers
@@ -122,7 +122,7 @@ class LayerGroup:
     def attend(
         self, hidden: torch.Tensor, options: dict[str, Any]
     ) -> list[torch.Tensor]:
-        """Each layer's attention output for ``hidden`` [1, T, D], in order.
+        """Computes each layer's attention output for ``hidden`` [1, T, D], in order.
 
         Rank i % size computes layer i. Five layers on two ranks::
 

@@ -62,15 +62,15 @@ class Alone:
     wait_on_device = False
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors of all ranks: only this one's."""
+        """Returns the tensors of all ranks: only this one's."""
         return [tensor]
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The sum over all ranks: this one's ``tensor``."""
+        """Returns the sum over all ranks: this one's ``tensor``."""
         return tensor
 
     def send(self, tensor: torch.Tensor, source: int) -> torch.Tensor:
-        """The tensor of rank ``source``: this one's ``tensor``."""
+        """Returns the tensor of rank ``source``: this one's ``tensor``."""
         return tensor
 
 
@@ -120,7 +120,7 @@ class Ranks:
         return self.backend == "nccl"
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """All ranks' tensors, which have one shape, in rank order."""
+        """Returns all ranks' tensors, which have one shape, in rank order."""
         own = self._for_backend(tensor)
         tensors = [torch.empty_like(own) for _ in range(self.size)]
         _run(distributed.all_gather, tensors, own)
@@ -145,7 +145,7 @@ class Ranks:
         return _copied_back(own, tensor)
 
     def _for_backend(self, tensor: torch.Tensor) -> torch.Tensor:
-        """``tensor`` in memory that the backend can read.
+        """Copies ``tensor`` to memory that the backend can read, if necessary.
 
         With gloo, that is the CPU's memory: a waiting rank then leaves its GPU to
         others, and torch documents only some of gloo's collectives between GPUs.
@@ -402,7 +402,7 @@ class Leading(Model):
             raise kind(f"{name} failed: {failure.cause}")
 
     def _explained(self, error: RanksApart) -> SpeclibError:
-        """The error of the rank that caused ``error``.
+        """Finds the rank that caused ``error``, and returns its error.
 
         Every rank that lost another reports only that; the rank to blame reports why.
         """

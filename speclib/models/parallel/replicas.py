@@ -53,7 +53,7 @@ class Replica(Ranked):
     def _forward(
         self, tokens: Sequence[int], wanted: int, view: TreeView | None
     ) -> torch.Tensor:
-        """The logits [wanted, vocab], computed by the active rank."""
+        """Computes the logits [wanted, vocab] on the active rank."""
         if self.ranks.rank == self.active:
             logits = super()._forward(tokens, wanted, view).contiguous()
         else:

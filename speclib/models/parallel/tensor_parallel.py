@@ -227,7 +227,7 @@ def _cut(
 
 
 def _padded(weight: torch.Tensor, share: Share, width: int) -> nn.Parameter:
-    """The ``share`` of ``weight``, zero-padded to ``width`` in the cut dimension."""
+    """Pads the ``share`` of ``weight`` with zeros to ``width`` in the cut dimension."""
     own_slice = weight[share.region]
     padding_shape = list(weight.shape)
     padding_shape[share.dimension] = width - own_slice.shape[share.dimension]

@@ -56,7 +56,7 @@ COMPUTING = ("core", "data", "models", "operations", "worlds")
 
 @cache
 def fingerprint_of_code() -> str:
-    """A hash of the source code that takes part in a pass.
+    """Computes a hash of the source code that takes part in a pass.
 
     Two machines compare it to find out whether they run the same code.
     """
@@ -136,7 +136,7 @@ class Actor:
             answer_messages(pipe, assignment.build)
 
     def _accept_followers(self, count: int) -> tuple[Connection, ...]:
-        """The connections to the other ranks, in the order of their numbers."""
+        """Accepts the other ranks; returns the connections in the order of ranks."""
         pipe_of_rank = {}
         for _ in range(count):
             pipe = self._listener.accept()
@@ -190,5 +190,5 @@ class Actor:
 
     @ray.method(concurrency_group=ASIDE)
     def clock(self) -> float:
-        """The monotonic clock of this machine, in seconds."""
+        """Reads the monotonic clock of this machine, in seconds."""
         return time.perf_counter()

@@ -301,7 +301,7 @@ class Cluster(RealDevices[ActorWorker]):
         return latency.over_network(draft.error, target.error).drafts_beside_a_pass()
 
     def _facts(self) -> dict[str, Any]:
-        """The node of each device, and how far off its times may be."""
+        """The node of each device, and the largest error of its times."""
         now = self._origin + self.now
         errors = {name: clock.error_at(now) for name, clock in self._clock_of.items()}
         return {"nodes": dict(self._node_of), "clock_error": errors}
