@@ -141,7 +141,7 @@ class RequestedSettings:
         if gamma == AUTO and own_gamma is not None:
             return own_gamma
         passes_besides = about(self.method).passes_besides
-        drafts = max(1.0, world.drafts_beside_a_pass - passes_besides)
+        drafts = max(1.0, world.drafts_per_target_pass - passes_besides)
         return min(MOST, gamma_at(gamma, drafts))
 
     def _resolve_servers(self, world: World) -> int:
