@@ -21,8 +21,8 @@ def assisted(
 
     The draft stops at ``num_assistant_tokens``, at an end token, or at a token whose
     probability is below ``confidence_threshold`` (0: never). That token is still
-    tested. The draft never writes the last token of the limit: the target gives that
-    one anyway.
+    tested. The draft never writes the last token that the limit allows, since the
+    target writes it anyway.
 
     ``schedule="heuristic"``: two more draft tokens next time if all were accepted, else
     one fewer, at least one. ``"constant"``: always the same number. The defaults are
