@@ -72,12 +72,11 @@ def _parser() -> ArgumentParser:
     race.add_argument("prompt", help="a question, sent as a chat message")
     race.add_argument("--raw", action="store_true", help="continue the prompt as text")
     race.add_argument(
-        "--pair",
-        help="a name in speclib.pairs(); default: a real pair if you have fetched one",
+        "--pair", help="a name in speclib.pairs(); default: a real pair, if fetched"
     )
     race.add_argument("--method", action="append", help="may be given several times")
     race.add_argument(
-        "--tokens", type=int, default=64, help="new tokens to write; default: 64"
+        "--tokens", type=int, default=64, help="number of tokens to write; default: 64"
     )
     race.add_argument("--save", help="save a picture or page: .png, .svg or .html")
     return parser

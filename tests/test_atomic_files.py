@@ -81,9 +81,7 @@ def test_the_files_of_a_library_are_moved_when_all_of_them_are_written(tmp_path)
     with pytest.raises(KeyError), whole_files(folder) as part:
         (part / "a").write_text("2")
         raise KeyError
-    refused = pytest.raises(
-        SpeclibError, match="cannot write .*: .*; model is unchanged"
-    )
+    refused = pytest.raises(SpeclibError, match="cannot write .*; model is unchanged")
     with refused, whole_files(folder) as part:
         (part / "a").write_text("2")
         (part / "none" / "b").write_text("2")
