@@ -26,8 +26,8 @@ from .duodecoding import duodecoding
 from .eagle import eagle
 from .easyspec import easyspec
 from .lookahead import lookahead
+from .method_facts import About
 from .ouroboros import ouroboros
-from .page_facts import About
 from .pearl import pearl
 from .prompt_lookup import prompt_lookup
 from .rest import rest
@@ -115,12 +115,12 @@ def _arguments(function: Callable[..., object]) -> list[str]:
 
 def about(method: str) -> About:
     """The ``ABOUT`` in a method's source file; only its name if there is none."""
-    nothing_said = About(name=method)
+    only_the_name = About(name=method)
     if method not in METHODS:
-        return nothing_said
-    page = sys.modules[METHODS[method].__module__]
-    said: About = getattr(page, "ABOUT", nothing_said)
-    return said
+        return only_the_name
+    module = sys.modules[METHODS[method].__module__]
+    facts: About = getattr(module, "ABOUT", only_the_name)
+    return facts
 
 
 def parameters(method: str) -> list[str]:

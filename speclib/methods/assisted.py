@@ -8,7 +8,7 @@ from speclib.core.settings import require_counts, require_one_of
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def assisted(

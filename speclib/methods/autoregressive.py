@@ -5,7 +5,7 @@ from __future__ import annotations
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def autoregressive(world: World) -> None:

@@ -22,7 +22,7 @@ from speclib.core.verification import match, verify
 from speclib.worlds.devices import AnyFuture, Device, DeviceLost, Future
 from speclib.worlds.world import World
 
-from .page_facts import About, shows
+from .method_facts import About, shows
 
 TESTS = {"exact": match, "ratio": verify}
 

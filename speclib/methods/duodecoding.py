@@ -17,7 +17,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About
+from .method_facts import GAMMA, About
 
 
 def duodecoding(

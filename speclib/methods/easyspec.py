@@ -6,7 +6,7 @@ from speclib.core.settings import require_bools, require_counts
 from speclib.core.verification import verify_tree
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, About, shows
+from .method_facts import GAMMA, About, shows
 
 
 def easyspec(

@@ -26,7 +26,7 @@ from speclib.core.settings import require_counts
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def lookahead(world: World, window: int = 7, ngram: int = 5, guesses: int = 7) -> None:

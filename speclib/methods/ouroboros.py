@@ -24,7 +24,7 @@ from speclib.core.verification import TEXT, offer, verify_tree
 from speclib.worlds.world import World
 
 from .lookahead import Pool, Window, window_span
-from .page_facts import About
+from .method_facts import About
 
 
 def ouroboros(

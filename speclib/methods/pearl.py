@@ -19,7 +19,7 @@ from speclib.core.settings import require_one_of
 from speclib.core.verification import LINE_TESTS, Verified, drafting_attempt
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, TEST, About, shows
+from .method_facts import GAMMA, TEST, About, shows
 
 NO_ROWS: Rows = np.empty((0, 0))  # from an idle target
 

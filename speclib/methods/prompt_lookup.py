@@ -8,7 +8,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import verify
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def prompt_lookup(

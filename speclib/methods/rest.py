@@ -14,7 +14,7 @@ from speclib.core.text import AnyText
 from speclib.core.verification import match_tree, offer
 from speclib.worlds.world import World
 
-from .page_facts import About
+from .method_facts import About
 
 
 def rest(world: World, longest: int = 16, length: int = 10, nodes: int = 64) -> None:

@@ -31,7 +31,7 @@ from speclib.errors import BadValue
 from speclib.operations.fork import Branches
 from speclib.worlds.world import World
 
-from .page_facts import GAMMA, TEST, About, shows
+from .method_facts import GAMMA, TEST, About, shows
 
 Fan: TypeAlias = int | Sequence[int]  # guesses after each number of accepted drafts
 BACKUPS = ("draft", "random", "none")
