@@ -1,4 +1,4 @@
-"""speclib: parallel speculative decoding, run, simulated and drawn.
+"""speclib runs, simulates and draws parallel speculative decoding.
 
 The package speclab builds on it to reproduce the papers, check methods and teach.
 Importing speclib is fast and needs no torch: heavy modules load on first use.

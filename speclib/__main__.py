@@ -18,7 +18,7 @@ INTERRUPTED = "\ninterrupted: run the same command again to continue from there"
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Runs the command in ``words``; None: the command line."""
+    """Runs the command in ``words``, by default the words of the command line."""
     parser = _parser()
     command = parser.parse_args(words)
     if command.name is None:

@@ -98,7 +98,7 @@ class Whole(Number):
 
 @dataclass(frozen=True)
 class AnyOfThem(Number):
-    """A number, finite or not."""
+    """Any number, finite or not."""
 
     def allows(self, value: Any) -> bool:
         """Whether ``value`` is a number."""

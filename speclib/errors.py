@@ -192,8 +192,8 @@ def unknown_name(
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, ignoring case; None if none is similar."""
-    like_it = nearest_names(name, known, count=1, least_alike=0.6)
-    return like_it[0] if like_it else None
+    matches = nearest_names(name, known, count=1, least_alike=0.6)
+    return matches[0] if matches else None
 
 
 def nearest_names(

@@ -38,8 +38,8 @@ class Features(NamedTuple):
     def of_path(self, length: int, nodes: Sequence[int]) -> Features:
         """The features of a text's last tokens and of one path down the tree after it.
 
-        ``length``: the text's. ``self`` has the features of the text's last tokens and
-        of all nodes of the tree.
+        ``length``: the text's length. ``self`` has the features of the text's last
+        tokens and of all nodes of the tree.
         """
         positions = list(range(self.start, length))
         positions += [length + node for node in nodes]

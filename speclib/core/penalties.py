@@ -1,4 +1,4 @@
-"""Penalties and bans: make tokens less likely because of the text before them.
+"""Penalties and bans, which make tokens less likely or impossible.
 
 All of them are pure functions of the text before a position. So a row is the same in
 every pass that computes it, whether the pass covers one token or a window, and whether

@@ -140,8 +140,8 @@ def begins_with(text: AnyText, start: AnyText) -> bool:
 class TextMessage(NamedTuple):
     """The part of a text that its receiver lacks.
 
-    ``start``: how many tokens of the log the receiver has; 0: it starts another log.
-    ``new``: the next tokens of the log. ``shared``, ``tail``: the Text's.
+    ``start``: how many tokens of the log the receiver has; 0: a new log starts.
+    ``new``: the next tokens of the log. ``shared``, ``tail``: see ``Text``.
     """
 
     start: int

@@ -314,17 +314,16 @@ def match_tree(world: Writing, tree: CandidateTree, rows: Rows) -> Verified:
 
 
 def _mark_rejected(world: Writing, tree: CandidateTree, candidates: list[int]) -> None:
-    """Marks the first candidate of a position as rejected, on behalf of them all."""
+    """Marks a position's first candidate as rejected; the others are not marked."""
     if candidates:
         world.mark(tree.drafted[candidates[0]], "rejected")
 
 
 def offer(world: TakesGuesses, paths: Iterable[Tokens]) -> CandidateTree:
-    """The tree of ``paths`` as candidates after the world's text, without a draft
-    model.
+    """Makes ``paths`` a tree of candidates after the world's text.
 
-    Each path is cut before its first end token, and before the last token of the
-    limit, which is left to the target.
+    No draft model is needed. Each path is cut before its first end token, and before
+    the last token that the limit allows, which is left to the target.
     """
     fitting = [_fitting(world, path) for path in paths]
     tokens, parents = merged(fitting)

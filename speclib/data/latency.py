@@ -11,7 +11,7 @@ token that a pass is fed; ``per_kept``, seconds for each cached token that it re
 ``forward``.
 
 The optional section ``fuzzy`` describes draft passes in which several layers share an
-input. The groups have ``lp_size`` of the draft's ``layers``.
+input: groups of up to ``lp_size`` of the draft's ``layers``.
 
 The optional section ``shared`` means that the draft runs on the target's devices.
 ``stages`` is the number of these devices, which compute the target one after the other.

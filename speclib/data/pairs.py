@@ -230,7 +230,7 @@ class Pair(BaseModel):
 
     @model_validator(mode="after")
     def _check_toys(self) -> Self:
-        """A toy's partner must be a toy with the same vocabulary, without datastore."""
+        """Raises ValueError for a toy with a wrong partner, or with a datastore."""
         if self.target.is_toy != self.draft.is_toy:
             raise ValueError(
                 f"the target is {self.target.model!r} and the draft "
@@ -250,7 +250,7 @@ class Pair(BaseModel):
 
     @model_validator(mode="after")
     def _check_how_the_draft_writes(self) -> Self:
-        """Only a draft may have a mask or a head, not both; a head is its target's."""
+        """Raises ValueError unless only the draft has a mask or its target's head."""
         target, draft = self.target, self.draft
         if target.mask is not None or target.head:
             raise ValueError(
@@ -365,7 +365,7 @@ def real_pair() -> str:
 
 
 def _writes(pair: Pair) -> str:
-    """What a pair can write, and what is needed for it."""
+    """What a pair can write, and how to get its models."""
     model = pair.target.model
     if pair.target.is_toy:
         return "numbers: it has no weights"

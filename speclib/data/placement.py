@@ -52,7 +52,7 @@ class Place(BaseModel):
         return False
 
     def on_machine_with(self, gpus: int) -> Place:
-        """The same, with the alternatives that a machine with ``gpus`` GPUs uses."""
+        """The same places, chosen from the alternatives for ``gpus`` GPUs."""
         return Place(
             draft=_first_available(self.draft, gpus),
             target=_first_available(self.target, gpus),

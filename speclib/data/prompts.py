@@ -1,4 +1,4 @@
-"""Prompts of all tasks: our own by name, or the official benchmark files in a folder.
+"""The prompts of all tasks, from our own files or from the official benchmark files.
 
 The official formats are
 

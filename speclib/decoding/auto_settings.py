@@ -106,7 +106,7 @@ class RequestedSettings:
             return servers
         lookahead = self.counts.get("lookahead", AUTO)
         least = lookahead if isinstance(lookahead, int) else 1
-        return rounds_up(min(available, c / least))
+        return round_up(min(available, c / least))
 
     def resolve(self, world: World) -> dict[str, Any]:
         """The settings for a method's run in an open ``world``, each count a number.
@@ -163,10 +163,10 @@ class RequestedSettings:
         servers = self._resolve_servers(world)
         if servers == 1:
             return 1
-        return min(MOST, rounds_up(world.ratio / servers))
+        return min(MOST, round_up(world.ratio / servers))
 
 
-def rounds_up(ratio: float) -> int:
+def round_up(ratio: float) -> int:
     """ceil(ratio), at least 1, ignoring rounding errors in the last digits."""
     return max(1, ceil(ratio - 1e-9))
 

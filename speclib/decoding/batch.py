@@ -128,9 +128,9 @@ def decode_batch(
     Then greedy output equals plain decoding's with the same number of requests at a
     time.
 
-    Raises SpeclibError, naming the wrong value, without prompts, for a method whose
-    devices do not wait for each other (DSI), for a model that does not run in torch,
-    and if the requests do not fit into memory.
+    Raises SpeclibError, naming the wrong value: if there are no prompts, for a method
+    whose devices do not wait for each other (DSI), for a model that does not run in
+    torch, and if the requests do not fit into memory.
     """
     requested = requested_settings(method, gamma, settings, decode_batch)
     refuse_servers(requested)

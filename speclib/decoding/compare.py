@@ -41,8 +41,8 @@ def compare(
     a draft.
 
     Without a ``prompt`` it is a what-if: further keywords are ``simulate``'s. With a
-    prompt and a ``pair``, its models decode (see ``decode_in_turns``), and further
-    keywords are ``decode``'s.
+    prompt and a ``pair``, the pair's models decode (see ``decode_in_turns``), and
+    further keywords are ``decode``'s.
     """
     asked = methods or (method,)
     names = list(dict.fromkeys((PLAIN, "speculative", *asked)))

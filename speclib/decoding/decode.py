@@ -1,4 +1,4 @@
-"""``decode``: one prompt, one method, one world, one result."""
+"""``decode``: decodes one prompt with one method in one world."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ class Result:
         """The method, its speed, and its speed-up over plain decoding if known."""
         label = about(str(self.trace.meta["method"])).name
         speed = self.stats.decode_speed
-        said = f"{label}: {len(self.tokens)} tokens"
+        line = f"{label}: {len(self.tokens)} tokens"
         if isnan(speed):
-            return f"{said}, all in the first round, which gives no speed"
-        said += f", {speed:.1f} a second"
+            return f"{line}, all in the first round, which gives no speed"
+        line += f", {speed:.1f} a second"
         if self.baseline is None or isnan(self.speedup):
-            return said
-        said += f", {self.speedup:.2f} times as fast as plain decoding"
+            return line
+        line += f", {self.speedup:.2f} times as fast as plain decoding"
         if self.speedup < 1:
-            return f"{said}, so slower"
+            return f"{line}, so slower"
         seconds, plain = self.stats.seconds, self.baseline.stats.seconds
         if round(seconds, 1) > round(plain, 1):  # as they are printed
-            return f"{said}; slower with prefill: {seconds:.1f} s against {plain:.1f} s"
-        return said
+            return f"{line}; slower with prefill: {seconds:.1f} s against {plain:.1f} s"
+        return line
 
     def __repr__(self) -> str:
         return f"<{self.summary}: {shorten(self.text, 60, placeholder=' ...')!r}>"
@@ -146,7 +146,7 @@ def decode(
     ignore_eos      treats end tokens like any other, so that all outputs have the same
                     length. Otherwise a text ends at the first of the target's end
                     tokens; a chat model has several
-    on_commit       is called with the tokens of each commit, to stream them
+    on_commit       called with the tokens of each commit, for streaming
     settings        the method's settings; ``lookahead`` and ``servers`` are also "auto"
                     if left out (see ``auto_settings``)
 

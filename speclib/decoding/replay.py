@@ -62,8 +62,8 @@ def replay(
     devices.
 
     Raises SpeclibError if the trace lacks information, or if the method submits other
-    operations than those in the trace. That happens with another method or setting, or
-    if its decisions depend on time and results now arrive in another order.
+    operations than the trace has. That happens with another method or setting, or if
+    the method's decisions depend on time and results now arrive in another order.
     """
     name = method or trace.meta.get("method")
     if name not in METHODS:
@@ -91,7 +91,7 @@ def replay(
 
 
 def _settings_of(name: str, meta: dict[str, Any]) -> dict[str, Any]:
-    """The method's arguments that the trace names."""
+    """The method's arguments, from the trace's ``meta``."""
     _world, *parameters = signature(METHODS[name]).parameters.values()
     needed = list(NEEDED_META)
     needed += [p.name for p in parameters if p.default is Parameter.empty]
@@ -214,16 +214,16 @@ class Replayed(Virtual):
             return event
 
         operation = future.op
-        there = "nothing"
+        found = "nothing"
         if event is not None:
-            there = (
+            found = (
                 f"a {event.op} by {event.device!r} in round {event.round}, "
                 f"{len(event.tokens)} tokens, {event.kept} kept, {event.fed} fed"
             )
         raise BadValue(
             f"the replay leaves the trace at operation {future.id}: it asks for "
             f"a {operation.name} by {future.device!r} in round {future.round} after "
-            f"{len(operation.text)} tokens; the trace has {there}. {BLAME}"
+            f"{len(operation.text)} tokens; the trace has {found}. {BLAME}"
         )
 
     def target_rows(
@@ -236,16 +236,16 @@ class Replayed(Virtual):
         depends on the answer after such a text, or beyond the committed text's end.
         """
         first_of_last = len(texts) - len(likeliest)
-        said = []
+        answers = []
         for text in texts[:first_of_last]:
-            said.append(self._committed_at(len(text), otherwise=0))
+            answers.append(self._committed_at(len(text), otherwise=0))
         for text, best in zip(texts[first_of_last:], likeliest, strict=True):
             is_committed = tested and text == self.whole_text[: len(text)]
             if is_committed:
-                said.append(self._committed_at(len(text), otherwise=best))
+                answers.append(self._committed_at(len(text), otherwise=best))
             else:
-                said.append(best)
-        return certain(said, self.vocab)
+                answers.append(best)
+        return certain(answers, self.vocab)
 
     def _committed_at(self, position: int, otherwise: int) -> int:
         """The committed token at ``position``; beyond the text's end, ``otherwise``."""

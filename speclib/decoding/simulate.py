@@ -253,7 +253,7 @@ def _what_if(
             "alpha"
         )
     script = script_of(text)
-    if len(script.words) < 3:  # a draft could not say a wrong word
+    if len(script.words) < 3:  # a draft could not write a wrong word
         raise BadValue("the text has fewer than two different words: give a longer one")
     if latency is None:
         latency = Latency.ratio(c, target)

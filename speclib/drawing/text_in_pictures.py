@@ -48,7 +48,7 @@ def font_files() -> list[str]:
 
 @lru_cache
 def advance_widths() -> dict[str, float]:
-    """Letter -> its width in the font's regular face, as a share of the font size."""
+    """Maps letters to their widths in the regular face, as shares of the font size."""
     widths = {}
     with TTFont(font_files()[0], lazy=True) as font:
         metrics = font["hmtx"]

@@ -3,7 +3,7 @@ at once.
 
     draft      d1 d2 | d3 d4 | d5 d6 | ...          never waits, lookahead 2
     target     text ─────────┐                      plain decoding's own pass
-    target-2         d1 d2 ──┼──────┐               as soon as two drafts are there
+    target-2         d1 d2 ──┼──────┐               as soon as two drafts exist
     target-3               d3 d4 ───┼──────┐
                              │      │      │
                              rows: any order in, applied in the order of the text

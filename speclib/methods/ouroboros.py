@@ -9,7 +9,7 @@ The others are the target's answers to rejected drafts. With gamma = 4 a round i
 
 where d1 .. d4 may have taken the draft model fewer than four passes, since it uses
 phrases, too. The target scores the whole tree in one pass. Its answers after the
-rejected tokens become new phrases, and correct those that were tried.
+rejected tokens become new phrases, and correct the phrases that were tried.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from all of them at once:
                                                      (2, e): number of accepted tokens,
                                                      and the token that follows
     outcome (1, b):   b1 b2 is the next window       a hit: nothing is left to draft
-    outcome (1, x):   none of them is                a miss: the draft starts over
+    outcome (1, x):   no branch is for it            a miss: the draft starts over
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Fork(DraftingByLevel):
     def run(self, model: Model, run: DecodingRun) -> Output:
         """((outcomes, tokens of each branch), q rows [branches * n, V]).
 
-        If it is empty, nothing is read, and the first part is ().
+        An empty operation reads nothing, and its first part is ().
         """
         if self.is_empty:
             return Output((), np.empty((0, model.vocab)))
@@ -232,7 +232,7 @@ class Fork(DraftingByLevel):
 
     @property
     def level_passes(self) -> int:
-        """One for each level of all branches; with a mask, one for all levels."""
+        """One pass per level of all branches; with a mask, one pass for all levels."""
         return self.n if self.mask is None else 1
 
     def result(self, output: Output, kept: int, fed: int, to_drafts: ToDrafts) -> Given:

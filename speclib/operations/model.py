@@ -137,7 +137,7 @@ class Model(ABC):
     def continued(
         self, text: AnyText, starts: Sequence[Tokens], n: int
     ) -> tuple[Tokens, ...]:
-        """Each of ``starts`` continued greedily after ``text``, to ``n`` tokens.
+        """Continues each of ``starts`` greedily after ``text``, to ``n`` tokens.
 
         By default the sequences are continued one by one, and the first sequence last,
         so that it stays in the KV cache.

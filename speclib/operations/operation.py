@@ -1,4 +1,4 @@
-"""What every operation must answer.
+"""What every operation must provide.
 
 An operation is one thing that a device can be asked to do: draft some tokens, score a
 text. It is a value, contains the whole text it is about, and can be sent to another

@@ -35,10 +35,10 @@ class Stats:
     rejected: int = 0
     draft_runs: int = 0  # forward passes
     target_runs: int = 0
-    draft_seconds: float = 0.0  # in which devices were busy
+    draft_seconds: float = 0.0  # busy time of devices
     target_seconds: float = 0.0
     operations: int = 0
-    caught_up: int = 0  # tokens a target fed only because another target had seen them
+    caught_up: int = 0  # tokens that another target had read first
     overruns: int = 0  # emulated operations that outlasted their latency
 
     def __add__(self, other: Self) -> Self:
@@ -116,7 +116,7 @@ def stats(trace: Trace) -> Stats:
     commits = [commit for commit in trace.commits if commit.tokens]
     draftings = [event for event in trace.operations if event.is_drafting]
     scorings = [event for event in trace.operations if event.is_scoring]
-    outcomes: list[str] = []  # including lookups, which no model made
+    outcomes: list[str] = []  # including lookups, which no model drafted
     for event in trace.events:
         outcomes += event.outcome
     return Stats(
@@ -140,7 +140,7 @@ def stats(trace: Trace) -> Stats:
 
 
 def _caught_up(scorings: list[Event]) -> int:
-    """Tokens that a target fed only because another target had seen them.
+    """Tokens that another target read first, and that a target had to catch up on.
 
     A pass feeds its candidates and one more token; any further tokens are catching up.
     The pass that starts a text is prefill, and a single target never catches up.

@@ -372,7 +372,7 @@ def style_of(kind: str, patterns: str) -> Attributes:
 def draw_marks(panel: Panel, committed: Sequence[CommittedText]) -> str:
     """Lines where rounds start, where text is committed, and where it is complete.
 
-    A commit's tooltip has the text so far. Devices may still work after the last one.
+    A commit's tooltip has the text so far. Devices may still work after the text ends.
     """
     axis, run = panel.axis, panel.run
     commit_gap = axis.x(run.seconds) / max(1, len(committed))  # on average

@@ -81,7 +81,7 @@ class TimelineRun:
 
     @property
     def lost(self) -> dict[str, float]:
-        """Device -> the time in seconds at which it was lost, for lost devices."""
+        """Maps each lost device to the time in seconds at which it was lost."""
         return {
             event.device: event.end for event in self.trace.operations if event.lost
         }

@@ -62,7 +62,7 @@ class Timeline(NotebookView, anywidget.AnyWidget):
     _esm = PAGE_SCRIPT.read_text() + SCRIPT.read_text()
     _css = STYLE.read_text()
     svg = traitlets.Unicode().tag(sync=True)
-    story = traitlets.Dict().tag(sync=True)  # what the player tells
+    story = traitlets.Dict().tag(sync=True)  # what the player shows
     page_width = traitlets.Int(0).tag(sync=True)  # pixels; 0 if unknown
     is_large = traitlets.Bool(False).tag(sync=True)  # whether it fills the screen
 
