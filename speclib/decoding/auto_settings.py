@@ -140,8 +140,8 @@ class RequestedSettings:
         own_gamma = about(self.method).auto_gamma
         if gamma == AUTO and own_gamma is not None:
             return own_gamma
-        passes_besides = about(self.method).passes_besides
-        drafts = max(1.0, world.drafts_per_target_pass - passes_besides)
+        without_drafts = about(self.method).passes_without_drafts
+        drafts = max(1.0, world.drafts_per_target_pass - without_drafts)
         return min(MOST, gamma_at(gamma, drafts))
 
     def _resolve_servers(self, world: World) -> int:

@@ -62,12 +62,12 @@ def ouroboros(
     *Why it is lossless.* A coin belongs to a position of the text and to a purpose,
     such as drafting. In drafting, the pool changes only the number of passes. In
     lengthening, phrases are fixed before the target's pass, and are tested with coins
-    that were never read before. One danger is left. The pool depends on the drafts
-    after a rejected one, and the next round reads the draft coins of their positions
+    that were never read before. One danger remains. The pool depends on the drafts that
+    follow a rejected one, and the next round reads the draft coins of their positions
     again. But that round drafts the next ``gamma`` positions, which include all of
-    those, and its phrases depend only on the last draft, and follow it. So no token
-    before such a position depends on its draft coin. If the context cuts the draft
-    short, no phrase is added.
+    these positions, and its phrases depend only on the last draft, and follow it. So no
+    token before such a position depends on the position's draft coin. If the context
+    cuts the draft short, no phrase is added.
 
     Source: Zhao et al. 2024, "Ouroboros: Generating Longer Drafts Phrase by Phrase for
     Faster Speculative Decoding"; the defaults are from ``ouroboros`` in its published
@@ -80,14 +80,14 @@ def ouroboros(
     - keeps only whole phrases of the verification; here shorter ones are kept, too;
     - credits a phrase that matches to its end with one token too few;
     - corrects tried phrases only if all drafts were accepted: if one failed, line 103
-      counts them before they are joined (line 115 joins them), which gives none for the
-      default three; here they are always corrected;
+      counts the phrases before line 115 joins them, which counts none of the default
+      three; here they are always corrected;
     - starts its window with random tokens of the prompt; here they are in order;
     - feeds phrases with a common prefix separately; here the prefix is fed once.
 
-    Also, no phrase is added here to a draft that has an end token, the window continues
-    from drafts that are rejected later and is not moved back, and near the end of the
-    models' context each pass of the draft writes one token.
+    Three more choices are ours: a draft with an end token gets no phrase; the window
+    continues from drafts that are rejected later, and is not moved back; and near the
+    end of the models' context each pass of the draft writes one token.
     """
     require_counts(least=0, phrases=phrases, window=window)
     require_counts(guesses=guesses)

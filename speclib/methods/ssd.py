@@ -226,7 +226,7 @@ def fan_in_words(fan: Fan | None) -> str:
 
 ABOUT = About(
     name="SSD",
-    passes_besides=1,  # over the window
+    passes_without_drafts=1,  # over the window
     narrow='method="pearl"',
     labels={**GAMMA, "fan": fan_in_words, "backup": shows("backup: {}"), **TEST},
     variants=(
