@@ -74,7 +74,7 @@ def _parser() -> ArgumentParser:
     race.add_argument(
         "--pair", help="a name in speclib.pairs(); default: a real pair, if fetched"
     )
-    race.add_argument("--method", action="append", help="may be given several times")
+    race.add_argument("--method", action="append", help="repeat to race several")
     race.add_argument(
         "--tokens", type=int, default=64, help="number of tokens to write; default: 64"
     )
