@@ -1,6 +1,6 @@
 """The registry of methods: a new one needs a file, an import and a line in METHODS.
 
-A method's ``ABOUT`` holds the facts that timelines, planners, tests and "auto" use.
+A method's ``ABOUT`` has the facts that timelines, planners, tests and "auto" use.
 
 Methods import ``core``, the types of ``worlds`` and the results of ``operations``:
 never time, randomness, torch or models. Every registered method is tested for

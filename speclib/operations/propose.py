@@ -60,7 +60,7 @@ class Propose(Drafting):
     position::
 
         fed      t1 t2 t3  m  m         n = 3
-        drafts          d1 d2 d3        d3 knows neither d1 nor d2
+        drafts          d1 d2 d3        d3 depends on neither d1 nor d2
 
     If it is stopped, its result is the tokens written until then.
 

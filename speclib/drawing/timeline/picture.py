@@ -237,7 +237,7 @@ def seen_from(zoom: float) -> Attributes:
 
 
 def levels(name: str, bodies: Sequence[str]) -> str:
-    """A group for each zoom level, of which one is visible at a time."""
+    """A group for each zoom level; only one is visible at a time."""
     groups = ""
     for zoom, body in zip(ZOOM_LEVELS, bodies, strict=True):
         groups += svg.tag("g", body, cls=name, data_until=3 * zoom, **seen_from(zoom))
