@@ -108,8 +108,8 @@ class Seat(World):
         return self._batch.cost_ratio
 
     @property
-    def drafts_beside_a_pass(self) -> float:
-        return self._batch.drafts_beside_a_pass
+    def drafts_per_target_pass(self) -> float:
+        return self._batch.drafts_per_target_pass
 
     def _start(self, future: AnyFuture) -> None:
         """Does nothing: the operation begins with the step."""
@@ -203,6 +203,6 @@ class BatchWorld:
         raise NotImplementedError
 
     @property
-    def drafts_beside_a_pass(self) -> float:
+    def drafts_per_target_pass(self) -> float:
         """The number of drafts for all seats that take as long as a target pass."""
         return self.cost_ratio.value

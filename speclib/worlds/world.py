@@ -490,7 +490,7 @@ class World:
         return self.cost_ratio.value
 
     @property
-    def drafts_beside_a_pass(self) -> float:
+    def drafts_per_target_pass(self) -> float:
         """The number of drafts that take as long as a target pass, messages included.
 
         This is c, unless the devices are on several machines: there a message to the
