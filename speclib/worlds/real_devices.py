@@ -318,7 +318,7 @@ class RealDevices(World, Generic[W]):
         error = DeviceLost(
             f"device {oldest.device!r} of pair {self.pair.name!r} hung: no answer"
             f"{rank} in {self.timeout:g} s; it was stopped. If the hardware is slow, "
-            f"raise {type(self).__name__}(timeout=...)"
+            f"increase {type(self).__name__}(timeout=...)"
         )
         self._lose(oldest, error)
 

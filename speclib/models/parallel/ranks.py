@@ -370,8 +370,8 @@ class Leading(Model):
                 raise RankLost(
                     f"the ranks' pass is {self.rank.patience:g} s late: one of them "
                     "hangs in a collective operation, without an error. If the "
-                    "hardware is slow, raise Processes(timeout=...); ranks wait half "
-                    "of it"
+                    "hardware is slow, increase Processes(timeout=...); ranks wait "
+                    "half as long"
                 )
 
     def _send(self, *order: Any, patience: float | None) -> None:
@@ -424,8 +424,8 @@ class Leading(Model):
 
     def _hung(self, number: int) -> RankLost:
         return RankLost(
-            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. If "
-            "the hardware is slow, raise Processes(timeout=...); ranks wait half of it"
+            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. If the "
+            "hardware is slow, increase Processes(timeout=...); ranks wait half as long"
         )
 
     def _name_of(self, number: int) -> str:
