@@ -424,8 +424,8 @@ class Leading(Model):
 
     def _hung(self, number: int) -> RankLost:
         return RankLost(
-            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. If the "
-            "hardware is slow, increase Processes(timeout=...); ranks wait half as long"
+            f"{self._name_of(number)} hung: it is {self.rank.patience:g} s late. On "
+            "slow hardware, increase Processes(timeout=...); ranks wait half as long"
         )
 
     def _name_of(self, number: int) -> str:
