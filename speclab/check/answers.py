@@ -1,4 +1,4 @@
-"""What a rule returns, as tokens; or a sentence that says why it is not one."""
+"""Reads what a rule returns as tokens, or explains why it cannot."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
         ) from None
     if not tokens:
         raise Failed(
-            f"For the drafts {list(drafted)} your function commits no token: after "
-            "every pass at least one is known."
+            f"For the drafts {list(drafted)} your function commits no token: every "
+            "pass decides at least one."
         )
     _require_few(tokens, drafted, most)
     for token in tokens:
@@ -80,7 +80,7 @@ def _require_few(given: Any, drafted: Tokens, most: int) -> None:
     if isinstance(given, Sized) and len(given) > most:
         raise Failed(
             f"For the drafts {list(drafted)} your function commits {len(given)} "
-            f"tokens: one pass decides {most} at most."
+            f"tokens: one pass decides at most {most}."
         )
 
 

@@ -1,4 +1,4 @@
-"""A question to ``check``: a rule, its shape, and the cases to try it on."""
+"""A request to ``check``: a rule, its shape, and the cases to try it on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Q_AND_P = {
     "tree": (2, 3),
     "candidates": (1, 2),
 }  # positions of these arguments
-MOST_OUTCOMES = 20_000  # that we enumerate in a case that the caller asked for
+MOST_OUTCOMES = 20_000  # enumerated in a case with the caller's gamma or vocab
 MOST_GAMMA = 256  # beyond this a check takes too long
 MOST_VOCAB = 300_000  # above the largest vocabularies of published models
 COIN = "coin"
@@ -64,7 +64,7 @@ class Asked(NamedTuple):
     def walk(self, case: Any, end: int | None = None) -> dict[Any, float]:
         """The distribution of what the rule returns in a case, over every outcome.
 
-        Raises NotRepeatable if the rule differs from one call to the next.
+        Raises NotRepeatable if the rule behaves differently from call to call.
         """
         distribution: dict[Any, float] = case.distribution(self.called(end), self.array)
         return distribution
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
     def called(self, end: int | None = None) -> Rule:
         """The rule, callable with a coin and without an end token.
 
-        ``end``: the end token that a rule with this argument is given; None: none.
+        ``end``: the token passed to a rule that takes an end token.
         """
         rule = self.rule
         takes_coin, takes_end = _takes_coin(rule, self.shape), _takes_end(rule)
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
         return run
 
     def told_other_q(self, change: Callable[[Any], Any]) -> Rule:
-        """The rule, called with the rows of q that ``change`` makes."""
+        """The rule, called with rows of q that ``change`` has changed."""
         rule = self.called()
 
         @wraps(rule)
@@ -197,7 +197,7 @@ def require_order(rule: Rule, shape: str) -> None:
 
 
 def _whose(name: str) -> str:
-    """Which rows an argument's name announces: "q", "p", or "" for neither."""
+    """Which rows an argument's name suggests: "q", "p", or "" for neither."""
     words = name.lower().split("_")
     for whose, kinds in (("q", ("draft", "assistant")), ("p", ("target",))):
         if any(kind in name.lower() for kind in kinds):
@@ -218,7 +218,7 @@ def shape_of(rule: Rule) -> str:
         return "line"
     raise BadValue(
         f"a rule with the arguments ({', '.join(names)}) fits no shape: write "
-        "rule(drafted, q, p, coin), or name one of " + ", ".join(SHAPES)
+        "rule(drafted, q, p, coin), or give one of " + ", ".join(SHAPES)
     )
 
 
@@ -228,16 +228,15 @@ def arguments_of(rule: Rule) -> list[str]:
         arguments = signature(rule).parameters.values()
     except (TypeError, ValueError):
         raise BadValue(
-            f"the arguments of {as_shown(rule)} are not known: name its shape, one of "
+            f"the arguments of {as_shown(rule)} are unknown: give its shape, one of "
             + ", ".join(SHAPES)
         ) from None
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     given = [each for each in arguments if each.kind in positional]
     names = [each.name for each in given if each.default is Parameter.empty]
     after = given[len(names) : len(names) + 1]
-    if [each.name for each in after] == [
-        COIN
-    ]:  # check passes it although it has a default
+    # A coin is passed even if it has a default.
+    if [each.name for each in after] == [COIN]:
         names.append(COIN)
     return [name for name in names if name != END]
 
@@ -275,7 +274,7 @@ def cases_of(
 
 
 def chosen(cases: Sequence[Any], choice: str, **changes: Any) -> list[Any]:
-    """The cases, with drafts chosen as ``choice`` says."""
+    """The cases, with drafts chosen by ``choice``."""
     return [replace(case, choice=choice, **changes) for case in cases]
 
 

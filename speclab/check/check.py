@@ -1,10 +1,10 @@
-"""Is this acceptance rule lossless? Decided by enumerating every outcome.
+"""Checks whether an acceptance rule is lossless, by enumerating every outcome.
 
-A rule says which drafted tokens are kept and what replaces the others. It is lossless
-if its text has the target's own distribution. We decide this without sampling: models
-over a few tokens are known completely, and the rule's random numbers are intervals that
-every comparison cuts in two. If that is impossible, we run the rule many times, and the
-answer says how large an error this would find.
+A rule decides which drafted tokens are kept and what replaces the others. It is
+lossless if the text that it writes has the target's distribution. We decide this
+without sampling: models over a few tokens are known completely, and each of the rule's
+random numbers is an interval that every comparison cuts in two. If that is impossible,
+we run the rule many times, and the answer states how large an error this would find.
 """
 
 from __future__ import annotations
@@ -64,33 +64,34 @@ from speclib.worlds.world import World
 if TYPE_CHECKING:
     from speclib.data.pairs import Pair
 
-LENGTHS = ("gamma", "lookahead")  # what methods call the length of a draft
-TIMES = 3  # that we walk a rule, to find out whether it draws its own random numbers
-FIRST_CASES = 6  # that we walk again, with an end token and with another q
+LENGTHS = ("gamma", "lookahead")  # methods' names for the draft length
+TIMES = 3  # walks of a rule, to find out whether it draws its own random numbers
+FIRST_CASES = 6  # the cases walked again, with an end token and with another q
 FEWER = 1e-6  # tokens per pass; a smaller shortfall is not reported
 OWN_RANDOMNESS = (
-    "It draws its own random numbers, so not every outcome can be walked. Draw them "
-    "only from `coin()`, and the answer is exact."
+    "It draws its own random numbers, so its outcomes cannot all be enumerated. If it "
+    "draws them only from `coin()`, the answer is exact."
 )
 NOT_THE_SAME = (
-    "It does not do the same each time, so not every outcome can be walked. Does it "
-    "draw its own random numbers, or keep state from one call to the next? Draw random "
-    "numbers only from `coin()`, and the answer is exact."
+    "It behaves differently from call to call, so its outcomes cannot all be "
+    "enumerated. Does it draw its own random numbers, or keep state between calls? If "
+    "it draws random numbers only from `coin()`, the answer is exact."
 )
 NO_TIME_FOR_AN_END = (
-    "No error was found, but there was no time to walk it with an end token."
+    "No error was found, but there was no time to try it with an end token."
 )
 COIN_TOO_FREE = (
-    "It does more with a coin than compare it, so not every outcome can be walked."
+    "It does more with a coin than compare it, so its outcomes cannot all be "
+    "enumerated."
 )
 Found = TypeVar("Found")
-Walked = Sequence[tuple[Any, dict[Any, float]]]  # cases, and the rule's distributions
+Walked = Sequence[tuple[Any, dict[Any, float]]]  # a case, the rule's distribution in it
 
 
 class Fault(NamedTuple):
     """What is wrong with a rule: a sentence, and the name of the mistake.
 
-    ``needs_end``: it shows only if a token ends the text.
+    ``needs_end``: whether it shows only if a token ends the text.
     """
 
     problem: str
@@ -112,43 +113,43 @@ def check(
     seconds: float = 30.0,
     runs: int = RUNS,
 ) -> Checked:
-    """Whether an acceptance rule, or a whole method, is lossless.
+    """Checks whether an acceptance rule, or a whole method, is lossless.
 
     >>> bool(speclib.check("speculative"))
     True
     >>> bool(speclib.check(lambda drafted, q, p, coin: drafted[:1]))
     False
 
-    ``rule`` is a function. Its ``shape`` says how we call it:
+    ``rule`` is a function. Its ``shape`` determines how it is called:
 
         line         rule(drafted, q, p, coin)           -> the committed tokens
         tree         rule(tokens, parents, q, p, coin)   -> the committed tokens
         candidates   rule(candidates, q, p, coin)        -> one token
-        method       method(world, gamma)                as a page of speclib.methods
+        method       method(world, gamma)                as in speclib.methods
 
     The modules ``line``, ``tree``, ``candidates`` and ``pages`` of ``speclab.check``
-    explain the arguments. By default the function's arguments tell the shape. A
-    registered method may be given by its name; a Pair, or its name, is checked by
-    ``speclab.check.pair``. The committed tokens are the accepted drafts and one more
-    token. A rule for a line or a tree that takes ``end`` is also tried with a token
-    that ends the text. ``coin()`` gives a random number in [0, 1): compare it, or pass
-    it to ``draw(row, coin())`` of ``speclab.check.coin``. A rule that draws its own
-    random numbers takes no coin; it is checked by sampling.
+    explain the arguments. By default the shape is inferred from the function's
+    arguments. ``rule`` may also be the name of a registered method, or a Pair or its
+    name (see ``speclab.check.pair``). The committed tokens are the accepted drafts and
+    one more token. A rule for a line or a tree that takes ``end`` is also tried with a
+    token that ends the text. ``coin()`` returns a random number in [0, 1): compare it,
+    or pass it to ``draw(row, coin())`` from ``speclab.check.coin``. A rule that draws
+    its own random numbers takes no coin; it is checked by sampling.
 
-    ``array`` makes the rows that the rule gets: ``torch.tensor``, ``list``, or any
+    ``array`` converts the rows for the rule: ``torch.tensor``, ``list``, or any
     function of a numpy array. ``gamma``, ``vocab`` (for a line): the draft length and
     vocabulary size to try instead of the usual cases; if there are too many outcomes,
     we sample. ``put_back`` (for candidates and trees): whether candidates are drawn
     with replacement. ``drawn``: how each draft is chosen, given the draft's softmax q:
     "q" draws from q, "argmax" takes the likeliest token, "top-k" draws from the two
-    likeliest. ``servers`` (for a method): devices with the target. ``seconds`` of CPU
-    time and ``runs`` limit the work. Outside the main thread we cannot stop a rule that
-    never ends.
+    likeliest. ``servers`` (for a method): the number of devices with the target.
+    ``seconds`` of CPU time and ``runs`` limit the work. Outside the main thread we
+    cannot stop a rule that never ends.
 
     The answer is true if the rule is lossless, so ``assert check(rule)`` is a test. A
     sampled answer proves nothing: it is never true, and its ``problem`` is empty if no
-    error was found. Errors below a probability of 1e-6 are not seen. Only BadValue and
-    BadCall are raised, for arguments of ``check`` itself, regardless of the rule.
+    error was found. Errors below a probability of 1e-6 are not detected. Raises only
+    BadValue and BadCall, for arguments of ``check`` itself, whatever the rule does.
     """
     require_arguments(array, drawn, gamma, vocab, servers, seconds, runs)
     subject: Any = rule
@@ -178,7 +179,7 @@ def check(
 
 
 def _shape_of(rule: Rule, shape: str | None) -> str:
-    """The given shape, or else the one that the rule's arguments show."""
+    """The given shape, or the one inferred from the rule's arguments."""
     require_plain(rule)
     shape = shape_of(rule) if shape is None else shape
     if shape not in SHAPES:
@@ -189,9 +190,9 @@ def _shape_of(rule: Rule, shape: str | None) -> str:
 
 
 def _pair_of(asked: object) -> Pair:
-    """A pair, or the pair of this name.
+    """The pair ``asked``, loaded if it is a name.
 
-    Raises BadValue for a name without a pair, BadCall for anything else.
+    Raises BadValue for an unknown name, BadCall for anything else.
     """
     from speclib.data.pairs import Pair, load_pair
     from speclib.data.toml_files import names_under
@@ -210,17 +211,17 @@ def _pair_of(asked: object) -> Pair:
 
 # -- a rule ----------------------------------------------------------------------------
 def _check_rule(asked: Asked) -> Checked:
-    """The answer for a rule: every outcome walked if possible, else sampled."""
+    """Checks a rule, by enumeration if possible and otherwise by sampling."""
     first = asked.cases[0]
     if isinstance(first, LineCase) and isinstance(first.target, DrawnWhenAsked):
-        too_many = f"{first.name}: too many outcomes to walk them all."
+        too_many = f"{first.name}: too many outcomes to enumerate."
         return _by_sampling(asked, too_many)
     try:
         return _by_walking(asked)
     except NotRepeatable as error:
         return _by_sampling(asked, _why_not_walked(error))
     except Failed as failed:
-        # A library that does not know coins names their class in its error.
+        # A library that cannot handle a coin names its class in the error.
         is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
         if not is_about_coins:
             raise
@@ -228,12 +229,15 @@ def _check_rule(asked: Asked) -> Checked:
 
 
 def _why_not_walked(error: NotRepeatable) -> str:
-    """The sentence about a rule that differs from one call to the next."""
+    """The sentence about a rule that behaves differently from call to call."""
     return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else NOT_THE_SAME
 
 
 def _by_walking(asked: Asked) -> Checked:
-    """Raises NotRepeatable for a rule that draws its own random numbers."""
+    """Checks a rule by enumeration.
+
+    Raises NotRepeatable for a rule that draws its own random numbers.
+    """
     ends = process_time() + asked.seconds / 2
     pairs: list[tuple[Any, dict[Any, float]]] = []
     for case in asked.cases:
@@ -272,9 +276,10 @@ def _by_walking(asked: Asked) -> Checked:
 
 
 def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
-    """The result of ``run``. Raises NotRepeatable if ``rule`` draws meanwhile.
+    """The result of ``run``.
 
-    An import can add generators and advance them, but only once.
+    Raises NotRepeatable if ``rule`` draws its own random numbers meanwhile. An import
+    can add generators and advance them, but only once.
     """
     for _ in range(TIMES):
         before = modules_and_states(rule)
@@ -300,19 +305,19 @@ def _fault(asked: Asked, pairs: Walked) -> Fault | None:
 
 
 def _require_repeatable(asked: Asked, pairs: Walked) -> None:
-    """Raises NotRepeatable if the walks give something else when repeated."""
+    """Raises NotRepeatable if repeating the walks gives another result."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
             try:
                 found = asked.walk(case)
-            except TookTooLong:  # as far as there is time
+            except TookTooLong:  # no time to repeat the rest
                 return
             if not is_same(found, distribution):
                 raise NotRepeatable(NOT_THE_SAME)
 
 
 def _fault_with_an_end(asked: Asked) -> Fault | None:
-    """What is wrong if one of the tokens ends the text."""
+    """What is wrong with a rule if one of the tokens ends the text."""
     for case in asked.cases[:FIRST_CASES]:
         for end in range(case.vocab):
             try:
@@ -355,7 +360,11 @@ def _does_the_same(rule: Rule, pairs: Walked) -> bool:
 
 
 def _known_mistakes(asked: Asked) -> list[Mistake]:
-    """The mistakes of a shape, also with the real draft probabilities as q."""
+    """The known mistakes in rules of this shape.
+
+    If drafts are not drawn from q, each is also tried with the true draft probabilities
+    as q.
+    """
     known = {
         "line": line_mistakes.MISTAKES,
         "tree": candidate_mistakes.IN_A_TREE,
@@ -408,7 +417,7 @@ def _notes(asked: Asked, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
 
 
 def _only_if_chosen_so(asked: Asked) -> str | None:
-    """A note, if the rule is not lossless with drafts chosen in another way."""
+    """A note if the rule is not lossless with drafts chosen in another way."""
     for choice, words in CHOICES.items():
         if choice == asked.choice:
             continue
@@ -426,7 +435,7 @@ def _only_if_chosen_so(asked: Asked) -> str | None:
 
 
 def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
-    """A note, if the rule does not depend on q and so accepts too few drafts."""
+    """A note if the rule does not depend on q and so accepts too few drafts."""
     try:
         for change in (lambda rows: rows * np.nan, lambda rows: np.roll(rows, 1, -1)):
             rule = asked.told_other_q(change)
@@ -452,35 +461,36 @@ def _means(rates: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _scope_of(walked: Sequence[Any], cases: Sequence[Any]) -> str:
-    """What was walked, in a sentence."""
+    """What was enumerated, in a sentence."""
     if len(walked) < len(cases):
         return (
-            f"Every outcome was walked, in {len(walked)} of {len(cases)} cases: there "
-            "was no time for more."
+            f"Every outcome was enumerated in {len(walked)} of {len(cases)} cases; "
+            "there was no time for the others."
         )
     first, last = cases[0].name, cases[-1].name
     return (
-        f"Every outcome was walked, in {len(cases)} cases, from {first!r} to {last!r}."
+        f"Every outcome was enumerated in {len(cases)} cases, from {first!r} to "
+        f"{last!r}."
     )
 
 
 def _said_of_drafts(asked: Asked) -> str:
-    """How drafts were chosen, in a sentence; "" for the usual way."""
+    """How drafts were chosen, in a sentence; "" if they were drawn from q."""
     return "" if asked.choice == "q" else f" Each draft was {CHOICES[asked.choice]}."
 
 
 def _first(differences: Iterable[str | None]) -> str | None:
-    """The first that is not None."""
+    """The first difference that is not None."""
     return next((each for each in differences if each is not None), None)
 
 
 # -- by sampling -----------------------------------------------------------------------
 def _by_sampling(asked: Asked, why: str) -> Checked:
-    """The answer by many runs of the rule."""
+    """Checks a rule by running it many times."""
     if asked.shape == "candidates":
         return Checked(
             None,
-            problem=f"{why} For candidates there is no answer by sampling.",
+            problem=f"{why} A rule for candidates cannot be checked by sampling.",
             how="not run",
         )
     cases = [case for case in asked.cases if not _is_sure(case)]
@@ -521,13 +531,13 @@ def _is_sure(case: Case[Any]) -> bool:
 
 
 def _sampled_rate(samples: Sequence[Sampled], cases: Sequence[Any]) -> Rate:
-    """The mean of tokens per pass over the cases, and the highest possible."""
+    """The mean number of tokens per pass over the cases, and the highest possible."""
     mean = float(np.mean([each.tokens for each in samples]))
     off = float(np.sqrt(np.mean([each.tokens_off**2 for each in samples])))
     off /= len(samples) ** 0.5
     is_large = isinstance(cases[0].target, DrawnWhenAsked)
     best = {} if is_large else _means([case.best_rates() for case in cases])
-    return Rate(mean, f"tokens a pass (95 % interval: +-{off:.4f})", best)
+    return Rate(mean, f"tokens per pass (95 % interval: +-{off:.4f})", best)
 
 
 # -- a method --------------------------------------------------------------------------
@@ -543,7 +553,7 @@ def _page_of(name: str) -> pages.Method:
 
 
 def _check_method(method: pages.Method, servers: int) -> Checked:
-    """The answer for a whole method."""
+    """Checks a whole method."""
     setup = pages.Setup(walks=pages.WALKS_WITH_ENDS, servers=servers)
     try:
         behaviour = _without_draws(method, partial(pages.behaviour_of, method, setup))
@@ -570,7 +580,8 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
     return Checked(
         is_lossless=problem is None,
         problem=problem or "",
-        scope=f"Every outcome was walked of all texts {walked}, greedily and sampling.",
+        scope=f"Every outcome was enumerated for all texts {walked}, greedily and with "
+        "sampling.",
         largest_error=max(errors),
         is_lossless_greedy=is_right_greedy,
         notes=(*_speeds(behaviour, setup), *_late_work(method, setup)),
@@ -582,8 +593,8 @@ def _late_work(method: pages.Method, setup: pages.Setup) -> list[str]:
     if not pages.works_after_the_end(method, setup):
         return []
     return [
-        "It continues after an end token: it asks a model, or commits, once the text "
-        "is complete. None of this is written, and it takes time."
+        "It continues after an end token: it runs a model, or commits, although the "
+        "text is complete. None of this is written, and it costs time."
     ]
 
 

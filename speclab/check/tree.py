@@ -1,4 +1,4 @@
-"""The cases for a rule that tests drafts in a tree.
+"""Test cases for a rule that tests drafts in a tree.
 
 Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
 
@@ -7,12 +7,13 @@ Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
     q         [n, V], the row that each node's token was drawn or chosen from; without
               replacement, its elder siblings have probability 0 in it
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
-    coin      coin() gives a new random number in [0, 1)
+    coin      coin() returns a new random number in [0, 1)
 
-and returns the committed tokens: an accepted path down from the text, and one more.
+and returns the committed tokens: an accepted path down from the text, and one more
+token.
 
-The trees of the cases have the shapes below. We enumerate the tokens of all nodes, so
-each node has every possible token in turn:
+The cases have trees of the shapes below, among others. We enumerate all nodes' tokens,
+so each node has every possible token in turn:
 
     two children     text ─┬─ 0        a child and       text ─┬─ 0 ─── 2
                            └─ 1        a grandchild            └─ 1
@@ -55,7 +56,7 @@ class DrawnTree(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeCase(Case[DrawnTree]):
-    """Two models, and the shape of a tree.
+    """A draft and a target model, and the shape of a tree.
 
     ``put_back``: whether a node may have the token of an elder sibling.
     """
@@ -65,7 +66,7 @@ class TreeCase(Case[DrawnTree]):
 
     @property
     def longest(self) -> int:
-        return max(depths(self.parents)) + 2  # a path of nodes, and one token more
+        return max(depths(self.parents)) + 2  # a path of nodes, and one more token
 
     def proposals(self) -> Iterator[tuple[DrawnTree, float]]:
         """Every possible tree, drawn node by node, with its probability."""
@@ -85,7 +86,7 @@ class TreeCase(Case[DrawnTree]):
             yield from self._drawn_on(longer, probability * float(shares[token]))
 
     def _row_of(self, node: int, tokens: Tokens) -> Row:
-        """The row that gives a node's token, without its elder siblings."""
+        """The row from which a node's token comes, without its elder siblings."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
         if self.put_back:

@@ -121,7 +121,7 @@ def test_the_usual_rules_are_lossless(rule):
     assert answer, answer
     assert answer.how == "walked"
     assert answer.largest_error == 0
-    assert repr(answer).startswith("Lossless.\nEvery outcome was walked")
+    assert repr(answer).startswith("Lossless.\nEvery outcome was enumerated")
 
 
 @pytest.mark.parametrize("array", [list, np.float32, np.asarray], ids=str)
@@ -258,7 +258,7 @@ def test_a_case_of_probability_0_is_noted_but_is_no_error():
 
     answer = check(not_strict)
     assert answer
-    assert "a coin that is 0 exactly, which happens with probability 0" in repr(answer)
+    assert "a coin that is exactly 0, which has probability 0" in repr(answer)
 
 
 # -- rules whose outcomes cannot all be walked -----------------------------------------
