@@ -80,7 +80,7 @@ def _require_few(given: Any, drafted: Tokens, most: int) -> None:
     if isinstance(given, Sized) and len(given) > most:
         raise Failed(
             f"For the drafts {list(drafted)} your function commits {len(given)} "
-            f"tokens: one pass decides at most {most}."
+            f"tokens: one pass decides {most} at most."
         )
 
 

@@ -1,4 +1,4 @@
-"""Numbers not from running a method: for layers, caches, positions in a window."""
+"""Measures numbers that are not a method's: for layers, caches, window positions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def layer_similarity(
     texts = load_prompts(task, length, numbers[-1] + 1, opened.tokenizer)
     for number in numbers:
         text = texts[number]
-        assert isinstance(text, str)  # as each prompt of a given length is
+        assert isinstance(text, str)  # because it has a given length
         for state, by_layer in similarities(opened.pair, text, lp).items():
             for layer, similarity in enumerate(by_layer):
                 yield number, f"{state}, layer {layer}", similarity
@@ -39,7 +39,7 @@ def layer_similarity(
 def cache_transport(
     pair: str, numbers: Sequence[int], lengths: tuple[int, ...]
 ) -> Iterator[At]:
-    """Seconds to move a draft's KV cache to another replica, by cached tokens."""
+    """Seconds to move a draft's KV cache to another replica, by number of tokens."""
     seconds = measure_transport(load_pair(pair), lengths, len(numbers))
     for length, repeats in seconds.items():
         for number, repeat in zip(numbers, repeats, strict=True):
@@ -80,7 +80,7 @@ MEASURED: dict[str, Callable[..., Iterator[At]]] = {
 
 
 def measure_values(step: ValuesStep, measurement: Measurement) -> str | None:
-    """Brings a step to its ``n`` and appends the values; returns why it failed."""
+    """Measures a step's missing values and appends them; returns why it failed."""
     name = measurement.machine, *step.name
     done = set()
     for value in read_all_values():

@@ -261,7 +261,7 @@ def test_a_case_of_probability_0_is_noted_but_is_no_error():
     assert "a coin that is exactly 0, which has probability 0" in repr(answer)
 
 
-# -- rules whose outcomes cannot all be walked -----------------------------------------
+# -- rules whose outcomes cannot all be enumerated -------------------------------------
 def own_chance(replaces_rightly=True):
     def rule(drafted, q, p):
         for position, token in enumerate(drafted):

@@ -189,7 +189,7 @@ def test_a_rule_that_keeps_state_is_not_said_to_draw_random_numbers():
 
     answer = check(rule, runs=2000)
     assert (answer.how, answer.is_lossless) == ("sampled", False)
-    assert "or keep state from one call to the next?" in answer.scope
+    assert "or keep state between calls?" in answer.scope
 
 
 def test_a_method_that_asks_no_model_is_judged():
