@@ -1,7 +1,7 @@
-"""Values: numbers not from running a method, for example the similarity of two states.
+"""Values: numbers that are not a method's, for example the similarity of two states.
 
-A line is one text or one repeat; the reader computes their mean and its interval. They
-are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
+A line has the value for one text or repeat; the reader computes the mean and its
+interval. Values are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Value:
     machine   see ``this_machine``
     what      what is measured, for example "layer similarity"
     settings  of the measurement, as "name=value name=value"
-    at        where in the pair, for example "q, layer 3" or "128 tokens"
+    at        what in the pair it concerns, for example "q, layer 3" or "128 tokens"
     n         the number of the text or the repeat
     date      when it was measured; ``commit``: the code's commit
     """
@@ -63,7 +63,7 @@ def append_values(values: Iterable[Value], folder: Path | None = None) -> None:
 
 
 def read_values(path: Path) -> Iterator[Value]:
-    """The values in a file, without an incomplete last line left by a killed run.
+    """The values in a file, except for an incomplete last line left by a killed run.
 
     Raises BadValue naming the file and the damaged line.
     """
@@ -103,7 +103,7 @@ class ValuesStep(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """What its values share: what is measured, the pair and the settings."""
+        """What all its values share: what is measured, the pair and the settings."""
         settings = " ".join(f"{name}={value}" for name, value in self.settings)
         return self.what, self.pair, settings
 
