@@ -338,7 +338,7 @@ def lessons() -> None:
 def pictures(
     to: Annotated[
         Path | None,
-        typer.Option(help="The folder; reports/local/pictures by default."),
+        typer.Option(help="Output folder; reports/local/pictures by default."),
     ] = None,
 ) -> None:
     """Write the pictures for the board, each as SVG and PNG."""
@@ -352,7 +352,7 @@ def pictures(
 @app.command()
 def site(
     out: Annotated[
-        Path | None, typer.Option(help="The folder; site by default.")
+        Path | None, typer.Option(help="Output folder; site by default.")
     ] = None,
 ) -> None:
     """Build a site of lessons, reports, audit, manual and API that needs no Python."""

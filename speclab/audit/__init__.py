@@ -1,4 +1,4 @@
-"""The audit: what papers print and what published code does, checked in the sources.
+"""The audit: what papers print and published code does, checked against the sources.
 
 ``items`` reads the findings, the table of lossless code and the slips from
 ``data/audit``, and ``page`` writes them as one page. ``readings`` looks up the cited
@@ -8,8 +8,4 @@ findings. The other findings need only arithmetic on printed numbers, which
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = (
-    "items",
-    "page",
-    "readings",
-)
+DOOR = ("items", "page", "readings", )

@@ -36,7 +36,7 @@ class PaperErrata(NamedTuple):
 
 
 def audit_page() -> str:
-    """The audit's page: findings, a table of which code is lossless, errata, sources."""
+    """The audit's page: findings, which code is lossless, errata and sources."""
     audit = load_audit()
     by_paper = groupby(audit.findings, key=lambda finding: finding.paper)
     environment = Environment(

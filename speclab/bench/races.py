@@ -1,4 +1,4 @@
-"""Races: several contestants decode every prompt in turns, to compare their speeds.
+"""Races: several contestants take turns on every prompt, to compare their speeds.
 
 A contestant is any function that returns tokens and statistics for a prompt.
 """
@@ -55,8 +55,8 @@ class Race:
     def answers(self, name: str) -> list[Any]:
         """A contestant's answers from all repeats, in order."""
         answers = []
-        for of_one_repeat in self.results[name]:
-            answers.extend(of_one_repeat)
+        for repeat in self.results[name]:
+            answers.extend(repeat)
         return answers
 
     def same_outputs(self, name: str, other: str) -> str:
@@ -72,10 +72,10 @@ def race(
     tokens: int,
     repeats: int = 1,
 ) -> Race:
-    """Let every contestant decode every prompt, ``repeats`` times.
+    """Lets every contestant decode every prompt, ``repeats`` times.
 
-    Who comes first changes from prompt to prompt, so if the machine slows down, it
-    slows all contestants.
+    The order rotates from prompt to prompt, so if the machine slows down, it slows all
+    contestants.
     """
     names = list(contestants)
     results: dict[str, list[list[Any]]] = {}

@@ -29,7 +29,7 @@ PEERS = {PEER: False, f"{PEER} with packed linears": True}  # whether they are p
 
 
 def stand_in(size: Size) -> Iterator[BenchRow]:
-    """On embedded/llama-7b-70b: PEARL, SD, plain decoding, and transformers.
+    """Races PEARL, SD, plain decoding and transformers on embedded/llama-7b-70b.
 
     PEARL and SD each use their best window (float32, one core per device). Assisted
     generation in transformers uses its defaults, and as many threads as one of our
@@ -46,7 +46,7 @@ def good_draft(size: Size) -> Iterator[BenchRow]:
 def race_on_pair(
     pair_name: str, size: Size, with_peers: bool = False
 ) -> Iterator[BenchRow]:
-    """Ratios of tokens per second after the first commit, greedy.
+    """Ratios of greedy decoding speeds, in tokens per second after the first commit.
 
     A repeat's speed covers ``size.tokens`` tokens after each prompt; a row is the
     median over repeats. A method's best window is chosen beforehand, on other prompts.

@@ -38,7 +38,7 @@ def token_in(given: Any, vocab: int) -> int:
 def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
     """``given`` as committed tokens. Raises Failed if they are not tokens.
 
-    ``most``: the number of tokens that one target pass decides.
+    ``most``: the most tokens that one target pass decides.
     """
     if given is None:
         raise Failed(NOTHING_GIVEN)

@@ -28,7 +28,7 @@ def _is_below_ratio(u: Coin, token: int, q: Row, p: Row) -> bool:
     return bool(u < p[token] / q[token])
 
 
-def _from_what_is_left(left: Row, p: Row, coin: NewCoin) -> int:
+def _from_residual(left: Row, p: Row, coin: NewCoin) -> int:
     return draw(left, coin())
 
 
@@ -36,7 +36,7 @@ def _from_p(left: Row, p: Row, coin: NewCoin) -> int:
     return draw(p, coin())
 
 
-def _likeliest_left(left: Row, p: Row, coin: NewCoin) -> int:
+def _likeliest_of_residual(left: Row, p: Row, coin: NewCoin) -> int:
     return int(np.argmax(left))
 
 
@@ -47,7 +47,7 @@ def _likeliest_of_p(left: Row, p: Row, coin: NewCoin) -> int:
 def _chooser(
     accepts: Callable[[Coin, int, Row, Row], bool] = _is_below_ratio,
     left_after: Callable[[Row, Row, int], Row] = lambda p, q, token: residual(p, q),
-    replacement: Callable[[Row, Row, NewCoin], int] = _from_what_is_left,
+    replacement: Callable[[Row, Row, NewCoin], int] = _from_residual,
     tests_all_of_p: bool = False,
     row_for_all: bool = False,
     one_coin: bool = False,
@@ -189,7 +189,7 @@ TAUGHT = (
         (_chooser(tried=0),),
     ),
 )
-REPLACEMENTS = (_from_what_is_left, _from_p, _likeliest_left, _likeliest_of_p)
+REPLACEMENTS = (_from_residual, _from_p, _likeliest_of_residual, _likeliest_of_p)
 OTHERS = (
     Wrong(
         "residual from p",
@@ -251,7 +251,7 @@ OTHERS = (
         "likeliest token, it is written too often: which distribution should you draw "
         "from, and with which coin?",
         (
-            _chooser(replacement=_likeliest_left),
+            _chooser(replacement=_likeliest_of_residual),
             _chooser(replacement=_likeliest_of_p),
         ),
     ),

@@ -35,10 +35,10 @@ from speclab.check.case import (
     Rule,
     chances,
     describe_chance,
-    said_of,
+    describe_choice,
+    format_distinctly,
     shown,
-    told_apart,
-    told_the_chances,
+    with_true_q,
 )
 from speclab.check.coin import NewCoin, all_outcomes
 from speclib.core.sampling import Row, Tokens
@@ -129,7 +129,7 @@ class Position:
         if differences[token] <= EQUAL:
             return None
         found = float(self._found(distribution)[token])
-        is_so, should_be = told_apart(found, float(self.p[token]))
+        is_so, should_be = format_distinctly(found, float(self.p[token]))
         return (
             f"{self.words}: {token} is written with probability {is_so}; the target "
             f"model says {should_be}."
@@ -164,7 +164,7 @@ class Position:
         if count != 1:
             there_are += " candidates"
         models = f"Where q = {shown(self.q)}, p = {shown(self.p)} and {there_are}"
-        return models + said_of(self.choice)
+        return models + describe_choice(self.choice)
 
     unit: ClassVar[str] = "of all tokens are candidates"
 
@@ -182,7 +182,7 @@ class Position:
     @cached_property
     def most_hits(self) -> float:
         """The rate of removal and renormalisation."""
-        return self.rate(self.distribution(told_the_chances(pick, self.choice)))
+        return self.rate(self.distribution(with_true_q(pick, self.choice)))
 
 
 def _position(q: Sequence[float], p: Sequence[float], candidates: int) -> Position:

@@ -168,10 +168,10 @@ def _describe_difference(
 ) -> str:
     token_in_order = f"the {ORDINALS[len(before)]} token"
     models = f"Where q = {shown(case.draft[()])} and p = {shown(case.target[()])}"
-    models += said_of(case.choice)
+    models += describe_choice(case.choice)
     if before:
         models += f", and after {listed(before)} p = {shown(case.target[before])}"
-    is_so, should_be = told_apart(found, wanted)
+    is_so, should_be = format_distinctly(found, wanted)
     return (
         f"{models}: {token_in_order} is {token} with probability {is_so}; the "
         f"target model says {should_be}."
@@ -257,7 +257,7 @@ def chances(row: Row, choice: str) -> Row:
     return share
 
 
-def told_the_chances(rule: Rule, choice: str) -> Rule:
+def with_true_q(rule: Rule, choice: str) -> Rule:
     """The rule, called with the true draft probabilities as q."""
 
     def run(*arguments: Any) -> Any:
@@ -267,12 +267,12 @@ def told_the_chances(rule: Rule, choice: str) -> Rule:
     return run
 
 
-def said_of(choice: str) -> str:
+def describe_choice(choice: str) -> str:
     """How drafts are chosen, to end a sentence with; "" if they are drawn from q."""
     return "" if choice == "q" else f", and each draft is {CHOICES[choice]}"
 
 
-def told_apart(one: float, other: float) -> tuple[str, str]:
+def format_distinctly(one: float, other: float) -> tuple[str, str]:
     """Two probabilities, each with enough digits to differ, at least four."""
     for digits in range(4, 9):
         first, second = f"{one:.{digits}f}", f"{other:.{digits}f}"
@@ -316,7 +316,7 @@ def random_models(
     return models[0], models[1]
 
 
-class DrawnWhenAsked(Mapping[Tokens, Row]):
+class DrawnOnDemand(Mapping[Tokens, Row]):
     """A model of any size, whose random rows are drawn on demand.
 
     A text always gets the same row.

@@ -18,20 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from speclab.check import candidate_mistakes, line_mistakes, pages
-from speclab.check.asked import (
-    SHAPES,
-    Asked,
-    arguments_of,
-    cases_of,
-    chosen,
-    few_cases,
-    greedy_cases,
-    require_arguments,
-    require_fit,
-    require_order,
-    require_plain,
-    shape_of,
-)
 from speclab.check.calls import (
     AllTookTooLong,
     Failed,
@@ -43,10 +29,24 @@ from speclab.check.case import (
     CHOICES,
     Array,
     Case,
-    DrawnWhenAsked,
+    DrawnOnDemand,
     Rule,
     listed,
-    told_the_chances,
+    with_true_q,
+)
+from speclab.check.check_request import (
+    SHAPES,
+    CheckRequest,
+    arguments_of,
+    cases_of,
+    chosen,
+    few_cases,
+    greedy_cases,
+    require_arguments,
+    require_fit,
+    require_order,
+    require_plain,
+    shape_of,
 )
 from speclab.check.coin import NotWalkable
 from speclab.check.line import LineCase
@@ -72,7 +72,7 @@ OWN_RANDOMNESS = (
     "It draws its own random numbers, so its outcomes cannot all be enumerated. If it "
     "draws them only from `coin()`, the answer is exact."
 )
-NOT_THE_SAME = (
+DIFFERS_EACH_TIME = (
     "It behaves differently from call to call, so its outcomes cannot all be "
     "enumerated. Does it draw its own random numbers, or keep state between calls? If "
     "it draws random numbers only from `coin()`, the answer is exact."
@@ -80,7 +80,7 @@ NOT_THE_SAME = (
 NO_TIME_FOR_AN_END = (
     "No error was found, but there was no time to try it with an end token."
 )
-COIN_TOO_FREE = (
+COIN_NOT_ONLY_COMPARED = (
     "It does more with a coin than compare it, so its outcomes cannot all be "
     "enumerated."
 )
@@ -171,8 +171,10 @@ def check(
                 answer = _check_method(subject, servers)
             else:
                 cases = cases_of(shape, gamma, vocab, put_back, drawn)
-                asked = Asked(subject, shape, array, seconds, runs, drawn, cases)
-                answer = _check_rule(asked)
+                request = CheckRequest(
+                    subject, shape, array, seconds, runs, drawn, cases
+                )
+                answer = _check_rule(request)
     except Failed as failed:
         answer = Checked(None, problem=str(failed), how="not run")
     return replace(answer, seconds=process_time() - began)
@@ -189,62 +191,62 @@ def _shape_of(rule: Rule, shape: str | None) -> str:
     return shape
 
 
-def _pair_of(asked: object) -> Pair:
-    """The pair ``asked``, loaded if it is a name.
+def _pair_of(pair: object) -> Pair:
+    """The pair itself, or loaded if ``pair`` is a name.
 
     Raises BadValue for an unknown name, BadCall for anything else.
     """
     from speclib.data.pairs import Pair, load_pair
     from speclib.data.toml_files import names_under
 
-    if isinstance(asked, Pair):
-        return asked
-    if not isinstance(asked, str):
-        raise BadCall(f"a rule is a function; this is {as_shown(asked)}")
-    if asked in names_under(DATA / "pairs"):
-        return load_pair(asked)
+    if isinstance(pair, Pair):
+        return pair
+    if not isinstance(pair, str):
+        raise BadCall(f"a rule is a function; this is {as_shown(pair)}")
+    if pair in names_under(DATA / "pairs"):
+        return load_pair(pair)
     others = (
         "A rule is path/to/file.py:function, and a pair has a name like embedded/once"
     )
-    raise unknown_name(f"no method {asked!r}", asked, METHODS, others)
+    raise unknown_name(f"no method {pair!r}", pair, METHODS, others)
 
 
 # -- a rule ----------------------------------------------------------------------------
-def _check_rule(asked: Asked) -> Checked:
+def _check_rule(request: CheckRequest) -> Checked:
     """Checks a rule, by enumeration if possible and otherwise by sampling."""
-    first = asked.cases[0]
-    if isinstance(first, LineCase) and isinstance(first.target, DrawnWhenAsked):
+    first = request.cases[0]
+    if isinstance(first, LineCase) and isinstance(first.target, DrawnOnDemand):
         too_many = f"{first.name}: too many outcomes to enumerate."
-        return _by_sampling(asked, too_many)
+        return _by_sampling(request, too_many)
     try:
-        return _by_walking(asked)
+        return _by_walking(request)
     except NotRepeatable as error:
-        return _by_sampling(asked, _why_not_walked(error))
+        return _by_sampling(request, _why_not_walked(error))
     except Failed as failed:
         # A library that cannot handle a coin names its class in the error.
         is_about_coins = is_caused_by(failed, NotWalkable) or "Coin" in str(failed)
         if not is_about_coins:
             raise
-        return _by_sampling(asked, COIN_TOO_FREE)
+        return _by_sampling(request, COIN_NOT_ONLY_COMPARED)
 
 
 def _why_not_walked(error: NotRepeatable) -> str:
     """The sentence about a rule that behaves differently from call to call."""
-    return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else NOT_THE_SAME
+    return OWN_RANDOMNESS if str(error) == OWN_RANDOMNESS else DIFFERS_EACH_TIME
 
 
-def _by_walking(asked: Asked) -> Checked:
+def _by_walking(request: CheckRequest) -> Checked:
     """Checks a rule by enumeration.
 
     Raises NotRepeatable for a rule that draws its own random numbers.
     """
-    ends = process_time() + asked.seconds / 2
+    ends = process_time() + request.seconds / 2
     pairs: list[tuple[Any, dict[Any, float]]] = []
-    for case in asked.cases:
+    for case in request.cases:
         if pairs and process_time() > ends:
             break
         try:
-            found = _without_draws(asked.rule, partial(asked.walk, case))
+            found = _without_draws(request.rule, partial(request.walk, case))
             pairs.append((case, found))
         except AllTookTooLong:
             if not pairs:
@@ -252,26 +254,26 @@ def _by_walking(asked: Asked) -> Checked:
             break
 
     walked = [case for case, _ in pairs]
-    is_whole = len(walked) == len(asked.cases)
-    fault = _fault(asked, pairs)
+    is_whole = len(walked) == len(request.cases)
+    fault = _fault(request, pairs)
     is_lossless: bool | None = fault is None
     if is_lossless and not is_whole:
         is_lossless = None  # what was not walked may still show an error
     answer = Checked(
         is_lossless=is_lossless,
         how="walked" if is_whole else "walked in part",
-        scope=_scope_of(walked, asked.cases) + _said_of_drafts(asked),
+        scope=_scope_of(walked, request.cases) + _describe_drafts(request),
         rate=_rate_of(pairs),
     )
     if fault is None:
-        return replace(answer, notes=_notes(asked, pairs, answer.rate))
+        return replace(answer, notes=_notes(request, pairs, answer.rate))
     return replace(
         answer,
         problem=fault.problem,
         mistake=fault.mistake,
         question=fault.question,
         largest_error=max(case.largest_error(found) for case, found in pairs),
-        is_lossless_greedy=None if fault.needs_end else _is_lossless_greedy(asked),
+        is_lossless_greedy=None if fault.needs_end else _is_lossless_greedy(request),
     )
 
 
@@ -292,36 +294,36 @@ def _without_draws(rule: Rule, run: Callable[[], Found]) -> Found:
     raise NotRepeatable(OWN_RANDOMNESS)
 
 
-def _fault(asked: Asked, pairs: Walked) -> Fault | None:
+def _fault(request: CheckRequest, pairs: Walked) -> Fault | None:
     """What is wrong with a rule; None if nothing was found."""
     problem = _first(case.difference(found) for case, found in pairs)
     if problem is None:
-        return _fault_with_an_end(asked) if asked.takes_end else None
-    _require_repeatable(asked, pairs)
-    mistake = _mistake_like(asked, pairs)
+        return _fault_with_an_end(request) if request.takes_end else None
+    _require_repeatable(request, pairs)
+    mistake = _mistake_like(request, pairs)
     if mistake is None:
         return Fault(problem)
     return Fault(problem, mistake.name, mistake.question)
 
 
-def _require_repeatable(asked: Asked, pairs: Walked) -> None:
+def _require_repeatable(request: CheckRequest, pairs: Walked) -> None:
     """Raises NotRepeatable if repeating the walks gives another result."""
     for _ in range(TIMES - 1):
         for case, distribution in pairs:
             try:
-                found = asked.walk(case)
+                found = request.walk(case)
             except TookTooLong:  # no time to repeat the rest
                 return
             if not is_same(found, distribution):
-                raise NotRepeatable(NOT_THE_SAME)
+                raise NotRepeatable(DIFFERS_EACH_TIME)
 
 
-def _fault_with_an_end(asked: Asked) -> Fault | None:
+def _fault_with_an_end(request: CheckRequest) -> Fault | None:
     """What is wrong with a rule if one of the tokens ends the text."""
-    for case in asked.cases[:FIRST_CASES]:
+    for case in request.cases[:FIRST_CASES]:
         for end in range(case.vocab):
             try:
-                found = asked.walk(case, end)
+                found = request.walk(case, end)
             except Failed as failed:
                 raise Failed(f"If {end} ends the text: {failed}") from failed
             except AllTookTooLong as error:
@@ -342,11 +344,11 @@ def _fault_with_an_end(asked: Asked) -> Fault | None:
     return None
 
 
-def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
+def _mistake_like(request: CheckRequest, pairs: Walked) -> Mistake | None:
     """The known mistake with the same distribution in every walked case."""
-    for mistake in _known_mistakes(asked):
+    for mistake in _known_mistakes(request):
         try:
-            if _does_the_same(mistake.solution, pairs):
+            if _behaves_the_same(mistake.solution, pairs):
                 return mistake
         except Failed:
             continue
@@ -355,11 +357,11 @@ def _mistake_like(asked: Asked, pairs: Walked) -> Mistake | None:
     return None
 
 
-def _does_the_same(rule: Rule, pairs: Walked) -> bool:
+def _behaves_the_same(rule: Rule, pairs: Walked) -> bool:
     return all(is_same(case.distribution(rule), found) for case, found in pairs)
 
 
-def _known_mistakes(asked: Asked) -> list[Mistake]:
+def _known_mistakes(request: CheckRequest) -> list[Mistake]:
     """The known mistakes in rules of this shape.
 
     If drafts are not drawn from q, each is also tried with the true draft probabilities
@@ -369,17 +371,17 @@ def _known_mistakes(asked: Asked) -> list[Mistake]:
         "line": line_mistakes.MISTAKES,
         "tree": candidate_mistakes.IN_A_TREE,
         "candidates": candidate_mistakes.AT_ONE_POSITION,
-    }[asked.shape]
-    if asked.choice == "q":
+    }[request.shape]
+    if request.choice == "q":
         return list(known)
     right = {
         "line": line_mistakes.verify,
         "tree": candidate_mistakes.pick_down_the_tree,
         "candidates": candidate_mistakes.pick,
-    }[asked.shape]
+    }[request.shape]
     mistakes = [Mistake(*NOT_DRAWN_FROM_Q, right)]
     for mistake in known:
-        solution = told_the_chances(mistake.solution, asked.choice)
+        solution = with_true_q(mistake.solution, request.choice)
         mistakes += [replace(mistake, solution=solution), mistake]
     return mistakes
 
@@ -391,11 +393,11 @@ NOT_DRAWN_FROM_Q = (
 )
 
 
-def _is_lossless_greedy(asked: Asked) -> bool | None:
+def _is_lossless_greedy(request: CheckRequest) -> bool | None:
     """Whether a rule is right with deterministic models."""
     try:
-        for case in chosen(greedy_cases(asked.shape), asked.choice):
-            if case.difference(asked.walk(case)) is not None:
+        for case in chosen(greedy_cases(request.shape), request.choice):
+            if case.difference(request.walk(case)) is not None:
                 return False
     except Failed:
         return False
@@ -405,42 +407,42 @@ def _is_lossless_greedy(asked: Asked) -> bool | None:
 
 
 # -- notes on a lossless rule ----------------------------------------------------------
-def _notes(asked: Asked, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
+def _notes(request: CheckRequest, pairs: Walked, rate: Rate | None) -> tuple[str, ...]:
     """The notes on a rule in which no error was found."""
     notes = [_first(case.impossible(found) for case, found in pairs)]
-    notes.append(_only_if_chosen_so(asked))
+    notes.append(_only_if_chosen_so(request))
     if rate is not None and rate.value < min(rate.best.values()) - FEWER:
-        notes.append(_never_reads_q(asked, pairs))
-    if asked.takes_end:
+        notes.append(_never_reads_q(request, pairs))
+    if request.takes_end:
         notes.append("Nothing is committed after an end token.")
     return tuple(note for note in notes if note is not None)
 
 
-def _only_if_chosen_so(asked: Asked) -> str | None:
+def _only_if_chosen_so(request: CheckRequest) -> str | None:
     """A note if the rule is not lossless with drafts chosen in another way."""
     for choice, words in CHOICES.items():
-        if choice == asked.choice:
+        if choice == request.choice:
             continue
         try:
-            cases = chosen(few_cases(asked.shape), choice)
-            problem = _first(case.difference(asked.walk(case)) for case in cases)
+            cases = chosen(few_cases(request.shape), choice)
+            problem = _first(case.difference(request.walk(case)) for case in cases)
         except (Failed, NotRepeatable, TookTooLong):
             continue
         if problem is not None:
             return (
-                f"That is so if each draft is {CHOICES[asked.choice]}. If it is "
+                f"That is so if each draft is {CHOICES[request.choice]}. If it is "
                 f"{words} (drawn={choice!r}), the rule is not lossless. {problem}"
             )
     return None
 
 
-def _never_reads_q(asked: Asked, pairs: Walked) -> str | None:
+def _never_reads_q(request: CheckRequest, pairs: Walked) -> str | None:
     """A note if the rule does not depend on q and so accepts too few drafts."""
     try:
         for change in (lambda rows: rows * np.nan, lambda rows: np.roll(rows, 1, -1)):
-            rule = asked.told_other_q(change)
+            rule = request.with_changed_q(change)
             for case, found in pairs[:FIRST_CASES]:
-                if not is_same(case.distribution(rule, asked.array), found):
+                if not is_same(case.distribution(rule, request.array), found):
                     return None
     except (Failed, NotRepeatable, TookTooLong):
         return None
@@ -474,9 +476,11 @@ def _scope_of(walked: Sequence[Any], cases: Sequence[Any]) -> str:
     )
 
 
-def _said_of_drafts(asked: Asked) -> str:
+def _describe_drafts(request: CheckRequest) -> str:
     """How drafts were chosen, in a sentence; "" if they were drawn from q."""
-    return "" if asked.choice == "q" else f" Each draft was {CHOICES[asked.choice]}."
+    return (
+        "" if request.choice == "q" else f" Each draft was {CHOICES[request.choice]}."
+    )
 
 
 def _first(differences: Iterable[str | None]) -> str | None:
@@ -485,24 +489,24 @@ def _first(differences: Iterable[str | None]) -> str | None:
 
 
 # -- by sampling -----------------------------------------------------------------------
-def _by_sampling(asked: Asked, why: str) -> Checked:
+def _by_sampling(request: CheckRequest, why: str) -> Checked:
     """Checks a rule by running it many times."""
-    if asked.shape == "candidates":
+    if request.shape == "candidates":
         return Checked(
             None,
             problem=f"{why} A rule for candidates cannot be checked by sampling.",
             how="not run",
         )
-    cases = [case for case in asked.cases if not _is_sure(case)]
+    cases = [case for case in request.cases if not _is_certain(case)]
     samples: list[Sampled] = []
     for case in cases:
         samples.append(
             sample(
                 case,
-                asked.called(),
-                array=asked.array,
-                runs=max(LEAST_RUNS, asked.runs // len(cases)),
-                seconds=asked.seconds / (2 * len(cases)),
+                request.called(),
+                array=request.array,
+                runs=max(LEAST_RUNS, request.runs // len(cases)),
+                seconds=request.seconds / (2 * len(cases)),
             )
         )
     problem = _first(each.difference for each in samples)
@@ -517,15 +521,15 @@ def _by_sampling(asked: Asked, why: str) -> Checked:
         is_lossless=None if problem is None else False,
         problem=problem or "",
         how="sampled",
-        scope=f"{why} It was run {runs:,} times.{_said_of_drafts(asked)}",
+        scope=f"{why} It was run {runs:,} times.{_describe_drafts(request)}",
         largest_error=max(each.error for each in samples),
         would_find=max(each.would_find for each in samples),
         rate=_sampled_rate(samples, cases),
-        notes=("It was not tried with an end token.",) if asked.takes_end else (),
+        notes=("It was not tried with an end token.",) if request.takes_end else (),
     )
 
 
-def _is_sure(case: Case[Any]) -> bool:
+def _is_certain(case: Case[Any]) -> bool:
     """Whether the target's first token is certain, so that sampling shows nothing."""
     return float(case.target[()].max()) == 1.0
 
@@ -535,7 +539,7 @@ def _sampled_rate(samples: Sequence[Sampled], cases: Sequence[Any]) -> Rate:
     mean = float(np.mean([each.tokens for each in samples]))
     off = float(np.sqrt(np.mean([each.tokens_off**2 for each in samples])))
     off /= len(samples) ** 0.5
-    is_large = isinstance(cases[0].target, DrawnWhenAsked)
+    is_large = isinstance(cases[0].target, DrawnOnDemand)
     best = {} if is_large else _means([case.best_rates() for case in cases])
     return Rate(mean, f"tokens per pass (95 % interval: +-{off:.4f})", best)
 
@@ -566,7 +570,7 @@ def _check_method(method: pages.Method, servers: int) -> Checked:
             )
         )
         if problem is not None and not pages.is_repeatable(method, setup, behaviour):
-            raise NotRepeatable(NOT_THE_SAME)
+            raise NotRepeatable(DIFFERS_EACH_TIME)
     except NotRepeatable as error:
         return Checked(None, problem=_why_not_walked(error), how="not run")
 

@@ -45,9 +45,9 @@ class NotWalkable(BadCall):
 class Coin:
     """An unknown number in [0, 1), or a monotonic function of it.
 
-    It can be compared with a number, added to or subtracted from one, and multiplied or
-    divided by one, also elementwise with an array. ``np.log`` works, too. Anything else
-    raises NotWalkable.
+    It supports comparison, addition, subtraction and multiplication with a number, and
+    division by a number, also elementwise with an array. ``np.log`` works, too.
+    Anything else raises NotWalkable.
 
     ``at`` is the function's inverse: it returns the number in [0, 1) for a value.
     ``rises``: whether the function increases.

@@ -236,17 +236,17 @@ LIKELIEST_DRAFTED = line_case(
 
 # For greedy decoding only: deterministic models that agree on 0, 1, 2 or 3 drafts. Each
 # token comes first in some case, so a rule that always returns the same token fails.
-SURE_TARGET = {(): 0, (0,): 1, (0, 1): 0, (0, 1, 0): 1}
+CERTAIN_TARGET = {(): 0, (0,): 1, (0, 1): 0, (0, 1, 0): 1}
 
 
-def _sure_line(vocab: int, first: int, agreed: int) -> LineCase:
+def _certain_line(vocab: int, first: int, agreed: int) -> LineCase:
     """Three drafts; the target agrees with the first ``agreed`` of them.
 
-    ``first`` is added to every token of ``SURE_TARGET``.
+    ``first`` is added to every token of ``CERTAIN_TARGET``.
     """
     gamma = 3
     target = dict.fromkeys(_texts(vocab, gamma), first)
-    for text, token in SURE_TARGET.items():
+    for text, token in CERTAIN_TARGET.items():
         target[tuple((each + first) % vocab for each in text)] = (token + first) % vocab
     draft = dict(target)
     for text, token in target.items():
@@ -264,6 +264,6 @@ def _texts(vocab: int, longest: int) -> Iterator[Tokens]:
 
 GREEDY_CASES = (
     GREEDY,
-    *(_sure_line(2, first, agreed) for first in range(2) for agreed in range(4)),
-    *(_sure_line(3, first, agreed) for first in range(3) for agreed in range(4)),
+    *(_certain_line(2, first, agreed) for first in range(2) for agreed in range(4)),
+    *(_certain_line(3, first, agreed) for first in range(3) for agreed in range(4)),
 )

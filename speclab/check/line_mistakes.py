@@ -237,8 +237,8 @@ def _token_taken_out(is_normalised: bool) -> Mistake:
 def _without_sign(is_normalised: bool) -> Mistake:
     return Mistake(
         "difference without sign",
-        "Do you draw the replacement from |p - q|? Tokens that the draft model likes "
-        "more than the target model were already accepted often enough: they get 0.",
+        "Do you draw the replacement from |p - q|? If the draft model likes a token "
+        "more than the target model does, it is accepted often enough: it gets 0.",
         _variant(replacement=_from(lambda q, p: np.abs(p - q), is_normalised)),
     )
 

@@ -214,7 +214,7 @@ def guarded(method: Method) -> Method:
         try:
             call_guarded(method, world, gamma)
         except Failed as failed:
-            raise Failed(with_word_on_futures(str(failed))) from failed
+            raise Failed(explain_futures(str(failed))) from failed
         if world.going:
             raise Failed(
                 "Your method ends before the text is complete: does it loop `while "
@@ -254,7 +254,7 @@ def watch_texts(world: World) -> None:
     world.submit = submit  # type: ignore[method-assign]  # only in this world
 
 
-def with_word_on_futures(problem: str) -> str:
+def explain_futures(problem: str) -> str:
     """``problem``, with an explanation of a Future if it mentions one."""
     if "Future" not in problem:
         return problem
@@ -264,7 +264,7 @@ def with_word_on_futures(problem: str) -> str:
     )
 
 
-class LosesItsWay(Toy):
+class NeverRecovers(Toy):
     """A draft that, when greedy, is never right again after a wrong token.
 
     A plain toy's tokens depend only on their position. It would often be right again
@@ -286,7 +286,7 @@ def run_on_clock(
     method: Method, setup: Setup, c: float, temperature: float
 ) -> ClockRun:
     """Runs a method on the virtual clock, where a target pass takes 1 s."""
-    models: dict[str, Toy] = {"draft": LosesItsWay(CLOCK_ALPHA)}
+    models: dict[str, Toy] = {"draft": NeverRecovers(CLOCK_ALPHA)}
     for name in names_of_targets(setup):
         models[name] = Toy()
     world = Virtual(models, Latency.ratio(c))
@@ -310,7 +310,7 @@ def plain_text(setup: Setup) -> Tokens:
 
 # -- the comparison --------------------------------------------------------------------
 def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """The first difference of a greedy text from the target's."""
+    """The first difference between a greedy text and the target's."""
     for walk, distribution in zip(setup.walks, behaviour.greedy, strict=True):
         (wanted,) = target_distribution(walk, temperature=0.0)
         text = max(distribution, key=distribution.__getitem__)
@@ -323,7 +323,7 @@ def greedy_difference(behaviour: Behaviour, setup: Setup) -> str | None:
 
 
 def clock_difference(behaviour: Behaviour, setup: Setup) -> str | None:
-    """The first difference of the long greedy text from the target's."""
+    """The first difference between the long greedy text and the target's."""
     wanted = plain_text(setup)
     for run in behaviour.clock:
         if run.temperature == 0 and run.text != wanted:

@@ -99,9 +99,9 @@ class Checked:
             said.append(self.scope)
         if self.would_find is not None:
             said.append(
-                f"An error of {self.would_find:.2g} in the probability of a token, or "
-                "of all tokens that the target finds likelier than the draft, is found "
-                "in 95 of 100 such checks."
+                f"Of 100 such checks, 95 find an error of {self.would_find:.2g} in the "
+                "probability of a token, or in the total probability of the tokens "
+                "that the target finds likelier than the draft does."
             )
         if self.rate is not None:
             said.append(str(self.rate))

@@ -39,7 +39,7 @@ from speclab.check.case import (
     drawn_from,
     mean_length,
     random_models,
-    told_the_chances,
+    with_true_q,
 )
 from speclib.core.candidate_tree import depths
 from speclib.core.sampling import Row, Tokens
@@ -124,7 +124,7 @@ class TreeCase(Case[DrawnTree]):
         return list(proposal.tokens), list(self.parents), q, p
 
     def best_rates(self) -> dict[str, float]:
-        rule = told_the_chances(down_a_tree(RIGHT), self.choice)
+        rule = with_true_q(down_a_tree(RIGHT), self.choice)
         return {BY_REMOVAL: mean_length(self.distribution(rule))}
 
 
@@ -143,11 +143,11 @@ TREES = (
 )
 
 
-def _sure_tree(first: int) -> TreeCase:
+def _certain_tree(first: int) -> TreeCase:
     """A tree with a deterministic target, whose first token is ``first``."""
     tree = random_tree(f"greedy: {first} comes first", 3, (-1, -1, 0), seed=16)
     target = {text: np.eye(3)[(len(text) + first) % 3] for text in tree.target}
     return replace(tree, target=target)
 
 
-GREEDY_TREES = tuple(_sure_tree(first) for first in range(3))
+GREEDY_TREES = tuple(_certain_tree(first) for first in range(3))

@@ -65,8 +65,8 @@ def check_machine(hub_is_silent: str, default_reason: str) -> list[Check]:
         _cores(),
         Check("memory", room),
         *_gpus(),
-        _extra("llama.cpp", EXTRA, "DuoDecoding drafts in torch; make llamacpp"),
-        _extra("Ray", ("ray",), "only world='cluster' needs it; make cluster"),
+        _extra("llama.cpp", EXTRA, "or DuoDecoding drafts in torch: make llamacpp"),
+        _extra("Ray", ("ray",), "only world='cluster' needs it: make cluster"),
         _embedded_models(),
         _disk(),
         _hub(hub_is_silent),
@@ -144,7 +144,7 @@ def _embedded_models() -> Check:
         return Check("embedded models", str(error), "no", zoo.HOW_TO_GET)
     if not names:
         return Check("embedded models", "none", "no", zoo.HOW_TO_GET)
-    return Check("embedded models", f"{len(names)}, as their checksums say")
+    return Check("embedded models", f"{len(names)}, with the right checksums")
 
 
 # -- hardware --------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def report_pairs(dtype: str, length: int, hub_is_silent: str) -> list[PairReport
         except SpeclibError as error:
             held, missing = [], [str(error)]
         if hub_is_silent and missing:
-            missing.append(f"a way to the hub ({hub_is_silent})")
+            missing.append(f"access to the hub ({hub_is_silent})")
         places = {use.place for use in held}
         report = PairReport(
             name=pair.name,
@@ -92,7 +92,7 @@ def _lacking_memory(held: list[MemoryUse], free: Mapping[str, int]) -> Iterator[
     wanted = [memory for memory in needed if memory.startswith("cuda")]
     here = [memory for memory in wanted if memory in free]
     if len(here) < len(wanted):
-        yield f"{len(wanted)} GPUs, of which {len(here)} are here"
+        yield f"{len(wanted)} GPUs, and only {len(here)} are here"
     for memory, size in needed.items():
         room = free.get(memory, preflight.ASSUMED_GPU)
         if size > room:

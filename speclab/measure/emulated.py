@@ -28,7 +28,7 @@ from . import other_load
 from .measurement import Group, Measurement, Window, grouped
 
 AT_ONCE = 16  # devices; on two idle cores, within 3 % of the virtual clock
-SETTLED_ON = 96  # virtual requests, which cost next to nothing
+SEARCH_REQUESTS = 96  # virtual requests, which cost next to nothing
 
 
 class EmulatedCell(NamedTuple):
@@ -50,7 +50,7 @@ class Requests(NamedTuple):
 
     @property
     def where(self) -> str:
-        """A name that differs from others' that begin at the same moment."""
+        """A name that tells these runs from others that begin at the same moment."""
         key = self.baseline.key
         rate = self.cells[0].key.rate if self.cells else key.rate
         return " ".join([key.on, rate, "over", key.method, key.window]).strip()
@@ -88,7 +88,7 @@ def emulate_cells(
 
 def _settled(spec: EmulatedSpec) -> EmulatedCell:
     """The cell with the window and settings chosen on the virtual clock."""
-    settled = settle(spec.changed(requests=SETTLED_ON))
+    settled = settle(spec.changed(requests=SEARCH_REQUESTS))
     gamma = settled.spec.gamma
     assert not isinstance(gamma, str | tuple)  # it is settled
     window = Window(gamma, settled.how)

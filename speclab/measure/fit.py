@@ -126,7 +126,7 @@ def fit(name: str, dtype: str = "auto") -> Fitted:
     BadValue for a pair whose file does not request a fit.
     """
     pair = _reference(name)
-    file, wanted = _asked(pair)
+    file, wanted = _requested(pair)
     least = trained_shape(pair)
 
     def measure(shape: Shape) -> CostRatio:
@@ -204,7 +204,7 @@ def _reference(name: str) -> Pair:
     return load_pair(pair.fitted) if isinstance(pair.fitted, str) else pair
 
 
-def _asked(pair: Pair) -> tuple[Shape, float]:
+def _requested(pair: Pair) -> tuple[Shape, float]:
     """The draft's shape in a fitted pair's file, and the wanted c."""
     if pair.fitted is not True or pair.latency is None or pair.draft.shape is None:
         raise BadValue(
@@ -224,7 +224,7 @@ def _fitted(name: str, dtype: str) -> Fitted | None:
         return None
     file, shape = Shape(*stored["file"]), Shape(*stored["shape"])
     fitted = Fitted(**(stored | {"file": file, "shape": shape}))
-    return fitted if (fitted.file, fitted.wanted) == _asked(pair) else None
+    return fitted if (fitted.file, fitted.wanted) == _requested(pair) else None
 
 
 def _stored() -> dict[str, dict[str, Any]]:

@@ -66,17 +66,17 @@ class Turns:
     def run(self, prompts: int) -> None:
         """Runs the cells until each has rows for ``prompts`` prompts."""
         try:
-            asked = self._load_prompts(prompts)
+            loaded = self._load_prompts(prompts)
         except Exception as error:
             self._measurement.fail(map(key_of, self._cells), error)
             return
         for cell in self._cells:
             if not self._measurement.is_over:
-                self._prepare(cell, asked[0])
+                self._prepare(cell, loaded[0])
         for number in range(prompts):
             cells = [cell for cell in self._cells if self._lacks(cell, number)]
             if cells and not self._measurement.is_over:
-                self._take_turns(number, asked[number], cells)
+                self._take_turns(number, loaded[number], cells)
 
     def _lacks(self, cell: MeasuredSpec, number: int) -> bool:
         return number in self._measurement.missing(cell, number + 1)
@@ -103,7 +103,7 @@ class Turns:
         return cell.changed(gamma=gamma, requests=1, with_tail=has_tail)
 
     def _take_turns(
-        self, number: int, asked: Prompt | Turn, cells: list[MeasuredSpec]
+        self, number: int, loaded: Prompt | Turn, cells: list[MeasuredSpec]
     ) -> None:
         """Runs plain decoding and all cells on a prompt, and appends a row per run.
 
@@ -111,7 +111,7 @@ class Turns:
         """
         opened = self._opened
         try:
-            prompt = with_replies(opened.world, asked, self._plain, number)
+            prompt = with_replies(opened.world, loaded, self._plain, number)
         except Exception as error:
             self._measurement.fail(map(key_of, cells), error)
             return

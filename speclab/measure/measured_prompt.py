@@ -39,7 +39,7 @@ def decode_prompt(
 
 
 def _first_tokens(result: Result, count: int) -> Result:
-    """The result cut to a request's first tokens, and the drafts beyond them."""
+    """The result, cut to its first ``count`` tokens and the drafts beyond them."""
     tokens = result.tokens[:count]
     text = "".join(result.pieces[token] for token in tokens)
     trace = cut_at(result.trace, count)
@@ -57,6 +57,6 @@ def with_replies(
         return prompt
     replies: list[str] = []
     for _ in range(prompt.number):
-        asked = prompt.dialogue.after(*replies)
-        replies.append(decode_prompt(world, asked, plain, request).text)
+        earlier = prompt.dialogue.after(*replies)
+        replies.append(decode_prompt(world, earlier, plain, request).text)
     return prompt.dialogue.after(*replies)

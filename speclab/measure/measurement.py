@@ -58,7 +58,7 @@ class Measurement:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def missing(self, spec: Spec, prompts: int) -> list[int]:
-        """The first prompts of a cell without a run in the same group as its baseline.
+        """The numbers of the first prompts that have no run grouped with a baseline.
 
         A killed run may have left rows of methods without their baseline. A failed cell
         has no missing prompts.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from speclib.models.loading import Rank
 
 ROLE: Role = "draft"
-UNCOUNTED = 2  # warm-up moves for each length
+WARM_UP = 2  # warm-up moves for each length
 PATIENCE = 300.0  # seconds to build the models, and to make all moves
 
 
@@ -72,8 +72,8 @@ def _move_often(
     lengths, repeats = message
     seconds: dict[int, list[float]] = {}
     for length in lengths:
-        times = [_time_move(model, length) for _ in range(UNCOUNTED + repeats)]
-        seconds[length] = times[UNCOUNTED:]
+        times = [_time_move(model, length) for _ in range(WARM_UP + repeats)]
+        seconds[length] = times[WARM_UP:]
     return seconds
 
 

@@ -35,7 +35,7 @@ class Reading:
 def read_clocks() -> Reading:
     """Reads the clocks; our own time covers this process and all that it started."""
     return Reading(
-        wall=time.monotonic(), everybody=_work_of_everybody(), own=_own_work()
+        wall=time.monotonic(), everybody=_work_of_all_programs(), own=_own_work()
     )
 
 
@@ -57,7 +57,7 @@ def others_between(start: Reading, end: Reading) -> float:
     return round(min(1.0, max(0.0, share)), 4)
 
 
-def _work_of_everybody() -> float:
+def _work_of_all_programs() -> float:
     """Seconds that our cores have worked for anybody, or were taken by the host."""
     import psutil  # missing in a browser, where nothing is measured
 

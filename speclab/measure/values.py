@@ -1,4 +1,4 @@
-"""Measures numbers that are not a method's: for layers, caches, window positions."""
+"""Measures a pair's layer similarity, cache transport and acceptance by position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .measurement import Measurement, commit_of_code, in_words, now
 from .moved_cache import measure_transport
 from .task_prompts import Turn, load_prompts
 
-At = tuple[int, str, float]  # the number of a text or repeat, where, the value
+At = tuple[int, str, float]  # number of a text or repeat, what it refers to, value
 
 
 def layer_similarity(

@@ -123,10 +123,10 @@ def block_that_stops_at_a_failure(
         if world.coins.choose(outcomes, position, "accept", 1 + world.round) != ACCEPT:
             break
         kept = length
-    return _what_follows(world, tested, rows, kept, weights[kept])
+    return _with_next_token(world, tested, rows, kept, weights[kept])
 
 
-def _what_follows(
+def _with_next_token(
     world: World, tested: Drafts, rows: TargetRows, kept: int, weight: float
 ) -> Verified:
     """The accepted drafts and the next token."""
@@ -145,7 +145,7 @@ def _what_follows(
 def first_of_next_block_untested(
     world: World, drafted: Drafts, rows: TargetRows
 ) -> Verified:
-    """Accepts the first token of the block drafted meanwhile untested."""
+    """Accepts, untested, the first token of the block drafted meanwhile."""
     verified = verify(world, drafted, rows[:-1])
     if verified.extra:
         return verified

@@ -147,7 +147,7 @@ def branch_chosen_by_the_target(world: World) -> None:
         favourite = int(candidates[np.argmax(p[candidates])])
 
         chance = min(1.0, float(p[favourite]) / (float(q[favourite]) + TINY))
-        if _comes_up(world, chance, len(world.text)):
+        if _coin_accepts(world, chance, len(world.text)):
             world.commit((favourite,))
         else:
             world.commit((int(np.argmax(residual(p, q))),))
@@ -165,7 +165,7 @@ def branches_tested_in_turn(world: World) -> None:
         world.commit(verify_tree(world, tree, rows).tokens)
 
 
-def _comes_up(world: World, chance: float, position: int) -> bool:
+def _coin_accepts(world: World, chance: float, position: int) -> bool:
     """Tosses a coin for this round and this position."""
     outcomes = np.array((chance, 1 - chance))
     outcome = world.coins.choose(outcomes, position, "accept", world.round)
@@ -215,7 +215,7 @@ def _block_test(world: World, row_behind: int, certain: bool) -> None:
                 lacking = weight * rows[row_number] - drafted[row_number].q
                 mass = float(np.maximum(lacking, 0).sum())
                 chance = mass / (mass + (1 - weight)) if mass > 0 else 0.0
-            if _comes_up(world, chance, len(world.text) + tried):
+            if _coin_accepts(world, chance, len(world.text) + tried):
                 length = tried
                 break
         _commit_block(world, drafted, rows, length, weights[length])

@@ -206,7 +206,7 @@ def others_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
 
 
 def rest_left_if_rejected(world: World, window: Window, gamma: int) -> Window:
-    """A round that passes on drafts only after a rejection: all but the accepted."""
+    """A round that passes on the drafts not accepted, but only after a rejection."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -223,7 +223,7 @@ def drafted_after_the_text(world: World, window: Window, gamma: int) -> Window:
 
 
 def new_drafts_left(world: World, window: Window, gamma: int) -> Window:
-    """A round that passes on all its new drafts, even the first, tested one."""
+    """A round that passes on all its new drafts, even the first, already tested."""
     rows, drafted = _both_asked(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)

@@ -56,8 +56,8 @@ class Watch(BaseStreamer):
     ) -> None:
         """Hook before each target pass, which receives the pass's input.
 
-        The input is the text's uncached tokens, then the candidates. These are the
-        whole prompt in the first pass, and only the last token in every later one.
+        The input is the text's uncached tokens, then the candidates. The uncached
+        tokens are the whole prompt in the first pass, and then only the last token.
         """
         fed = inputs["input_ids"][0]
         text_tokens = 1 if self.candidates else self.prompt_length

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from speclib.drawing.timeline.widget import Timeline
 
 MOST_WAYS = 3  # columns for which a page explains why the measured run differs
-OF_THE_AUTHORS = " (ours)"  # after the name of the authors' own method
+AUTHORS_SUFFIX = " (ours)"  # after the name of the authors' own method
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Book:
             spec = cell.spec
             if cell.column == column and isinstance(spec, VirtualSpec):
                 trace = example_trace(spec)
-                label = cell.row.removesuffix(OF_THE_AUTHORS)
+                label = cell.row.removesuffix(AUTHORS_SUFFIX)
                 gamma = trace.meta.get("gamma")
                 label += "" if gamma is None else f", γ = {gamma}"
                 runs[label] = ShownRun(trace, {})
@@ -169,7 +169,7 @@ def _replayed_run(steps: ReplayedSteps) -> ShownRun:
 
 
 def _when_written(tokens: int, trace: Trace) -> float:
-    """The second at which a run has written ``tokens`` tokens, or all of its tokens."""
+    """The time in seconds when a run has written ``tokens`` tokens, or all of its."""
     written = 0
     for event in trace.commits:
         written += len(event.tokens)

@@ -46,4 +46,4 @@ def measure_papers(
             say(f"{pair} is not fitted: {error}")
     say(f"measuring for at most {(deadline - time.monotonic()) / 60:.1f} min")
     errors = measure(todo, deadline, say)
-    return {asked: why for asked, why in errors.items() if isinstance(asked, Spec)}
+    return {spec: why for spec, why in errors.items() if isinstance(spec, Spec)}

@@ -6,7 +6,7 @@
        decoding on all cores
     4  every other table: one prompt per cell
     5  values that do not come from running a method
-    6  all tables: two prompts, four, eight, and so on up to the number a cell asks for
+    6  all tables: two prompts, four, eight, and so on up to the number a cell requests
 
 With ``quick``, only the first two are measured, with three prompts and with one prompt.
 Starting a pair's workers and choosing its windows takes as long as ten runs, so a step
@@ -34,8 +34,8 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
     """The steps of the list above, for these papers."""
     first = [spec for p in papers if p.key == FIRST for spec in main_specs(p)]
     others = [spec for p in papers if p.key != FIRST for spec in main_specs(p)]
-    yield from _to(_at_the_head(first), 3 if quick else 8)
-    yield from _to(_at_the_head(others), 1 if quick else 4)
+    yield from _to(_specs_measured_first(first), 3 if quick else 8)
+    yield from _to(_specs_measured_first(others), 1 if quick else 4)
     if quick:
         return
     yield from _to([*first, *others], 1)
@@ -50,7 +50,7 @@ def steps(papers: Sequence[Paper], quick: bool = False) -> Iterator[Step | Value
         prompts *= 2
 
 
-def _at_the_head(specs: Sequence[Spec]) -> list[Spec]:
+def _specs_measured_first(specs: Sequence[Spec]) -> list[Spec]:
     """The measured cells, except plain decoding on all cores of a pair.
 
     DSI has no measured cells, so its emulated cells are included instead.

@@ -201,14 +201,14 @@ def _exactness(rows: Sequence[Row]) -> Iterator[str]:
     """The table of compared outputs."""
     yield EXACT
     for cell in exact_specs(TASK):
-        asked = key_of(cell)
-        how = asked.method, asked.settings
+        key = key_of(cell)
+        how = key.method, key.settings
         own = [row for row in rows if (row.key.method, row.key.settings) == how]
         prompts = len({(row.key.task, row.prompt) for row in own})
         same = sum(row.differs is None for row in own)
         counts = f"{prompts} | {len(own)} | {same}"
         if own:
-            yield f"| {_name(cell)} | {asked.settings} | {counts} |"
+            yield f"| {_name(cell)} | {key.settings} | {counts} |"
     yield ""
 
 

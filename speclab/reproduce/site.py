@@ -72,7 +72,7 @@ def build_site(out: Path, *, api: bool = True) -> Path:
         ) from error
     if out.exists() and any(out.iterdir()) and not (out / MARK).is_file():
         raise BadValue(
-            f"{out} is neither empty nor a site: give another folder, or empty this one"
+            f"{out} is not empty and not a site: give another folder, or empty this one"
         )
     with tempfile.TemporaryDirectory() as folder:
         source, built = Path(folder, "source"), Path(folder, "site")

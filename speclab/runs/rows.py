@@ -32,7 +32,7 @@ from .spec import Spec, ToySpec
 
 COUNTS = tuple(f.name for f in fields(Counts) if f.name != "requests")
 TIMED_KINDS = ("emulated", "measured")
-MOST_FROM_OTHERS = 0.05  # share of the machine; if others took more, the run is busy
+MOST_USED_BY_OTHERS = 0.05  # share of the machine; if others took more, the run is busy
 RESTORE = "restore the file, or remove the line"
 
 
@@ -97,7 +97,7 @@ class Row:
     @property
     def is_busy(self) -> bool:
         """Whether other programs kept the machine busy during the run."""
-        return self.others > MOST_FROM_OTHERS
+        return self.others > MOST_USED_BY_OTHERS
 
 
 COLUMNS = (
@@ -133,14 +133,16 @@ CONDITIONS = (
 @cache
 def key_of(spec: Spec) -> RowKey:
     """The key that all rows of a cell share."""
-    asked = spec.model_dump()
-    conditions = {name: asked[name] for name in CONDITIONS if asked.get(name)}
+    spec_values = spec.model_dump()
+    conditions = {
+        name: spec_values[name] for name in CONDITIONS if spec_values.get(name)
+    }
     return RowKey(
         kind=spec.kind,
-        on=asked.get("pair") or asked["latency"],
+        on=spec_values.get("pair") or spec_values["latency"],
         rate=f"{spec.alpha:g}" if isinstance(spec, ToySpec) else "",
-        task=asked.get("task", ""),
-        dtype=asked.get("dtype", ""),
+        task=spec_values.get("task", ""),
+        dtype=spec_values.get("dtype", ""),
         limit=spec.tokens,
         conditions=_in_words(conditions),
         method=spec.method,

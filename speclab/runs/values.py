@@ -1,4 +1,4 @@
-"""Values: numbers that are not a method's, for example the similarity of two states.
+"""Values: measured numbers of a pair, not of a method, such as state similarities.
 
 A line has the value for one text or repeat; the reader computes the mean and its
 interval. Values are stored next to the rows, in `<machine>-values.csv` (see ``rows``).
@@ -26,7 +26,7 @@ class Value:
     machine   see ``this_machine``
     what      what is measured, for example "layer similarity"
     settings  of the measurement, as "name=value name=value"
-    at        what in the pair it concerns, for example "q, layer 3" or "128 tokens"
+    at        what the number refers to, for example "q, layer 3" or "128 tokens"
     n         the number of the text or the repeat
     date      when it was measured; ``commit``: the code's commit
     """
@@ -116,12 +116,12 @@ class Found(NamedTuple):
     by_place: dict[str, list[float]]
 
 
-def values_of(asked: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
+def values_of(step: ValuesStep, values: Iterable[Value], machine: str) -> Found | None:
     """The requested values from ``machine``, or from the latest if it has none.
 
     None if no machine has any.
     """
-    own = [v for v in values if (v.what, v.pair, v.settings) == asked.name]
+    own = [v for v in values if (v.what, v.pair, v.settings) == step.name]
     if not own:
         return None
     newest = max(own, key=lambda value: value.date)
@@ -129,6 +129,6 @@ def values_of(asked: ValuesStep, values: Iterable[Value], machine: str) -> Found
     shown = machine if is_known else newest.machine
     by_place: dict[str, list[float]] = {}
     for value in sorted(own, key=lambda value: value.n):
-        if value.machine == shown and value.n < asked.n:
+        if value.machine == shown and value.n < step.n:
             by_place.setdefault(value.at, []).append(value.value)
     return Found(shown, newest.date, by_place)

@@ -5,11 +5,4 @@ chooses for it. This room knows no papers and stores nothing.
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = (
-    "cells",
-    "grid_row",
-    "latency_acceptance_grid",
-    "outputs",
-    "settle",
-    "toy_requests",
-)
+DOOR = ("cells", "grid_row", "latency_acceptance_grid", "outputs", "settle", "toy_requests", )

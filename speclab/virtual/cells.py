@@ -13,7 +13,7 @@ from speclib.trace.events import Trace
 from .settle import outcomes_of, settle, settle_baseline, toy_cell
 from .toy_requests import trace_request
 
-PAYS = 8  # with at least this many cells, starting worker processes pays
+MANY_CELLS = 8  # with at least this many cells, starting worker processes pays
 
 
 def run(spec: VirtualSpec) -> CellRuns:
@@ -44,7 +44,7 @@ def run_all(
     """
     wanted = list(dict.fromkeys(specs))
     is_importable = not any(_is_foreign(METHODS[spec.method]) for spec in wanted)
-    if len(wanted) >= PAYS and machine.cores() > 1 and is_importable:
+    if len(wanted) >= MANY_CELLS and machine.cores() > 1 and is_importable:
         from speclab.pool import on_every_core  # a browser has no processes
 
         attempts: Iterable[tuple[VirtualSpec, CellRuns | str]] = on_every_core(

@@ -62,21 +62,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=paths.REPORTS / "gpu",
         help="the report's folder; reports/local/gpu by default",
     )
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the embedded models are here
     try:
-        setup = setup_for_cpu() if asked.device == "cpu" else setup_for_gpus()
+        setup = setup_for_cpu() if args.device == "cpu" else setup_for_gpus()
     except SpeclibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    setup = replace(setup, latency_folder=asked.out / "latency" / machine_facts.name())
-    checks = {name: CHECKS[name] for name in CHECKS if name in asked.only}
+    setup = replace(setup, latency_folder=args.out / "latency" / machine_facts.name())
+    checks = {name: CHECKS[name] for name in CHECKS if name in args.only}
     # Ends this process even if it hangs, and its workers with it.
-    faulthandler.dump_traceback_later(60 * asked.minutes + GRACE, exit=True)
-    report = gpu_check(setup, checks, asked.out, asked.minutes)
+    faulthandler.dump_traceback_later(60 * args.minutes + GRACE, exit=True)
+    report = gpu_check(setup, checks, args.out, args.minutes)
     faulthandler.cancel_dump_traceback_later()
-    print(f"the report is in {asked.out}")
+    print(f"the report is in {args.out}")
     return 0 if report.holds else 1
 
 

@@ -92,7 +92,7 @@ def logits_of(model: Any, text: Sequence[int]) -> Rows:
 
 
 def logits_in_parts(model: Any, text: Sequence[int]) -> Rows:
-    """The logits of a text that is fed in parts, which are the same every time."""
+    """The logits of a text that is fed in parts, always split in the same way."""
     model.reset()
     dice = random.Random(1)
     parts = []

@@ -74,7 +74,7 @@ ONE_SHAPE = Arithmetic("bfloat16", FIXED_ROWS)
 RECORDED = Arithmetic("bfloat16", FIXED_ROWS, recorded=True)
 
 
-# -- where an output leaves plain decoding's -------------------------------------------
+# -- where an output differs from plain decoding's -------------------------------------
 class Divergence(NamedTuple):
     """Where an output first differs from plain decoding's: the prompt and the token.
 

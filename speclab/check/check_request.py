@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from inspect import (
-    Parameter,
-    isasyncgenfunction,
-    iscoroutinefunction,
-    signature,
-)
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from speclab.check.calls import NO_COROUTINE, call_of
 from speclab.check.candidates import GREEDY_POSITIONS, POSITIONS
-from speclab.check.case import CHOICES, Array, DrawnWhenAsked, Rule
+from speclab.check.case import CHOICES, Array, DrawnOnDemand, Rule
 from speclab.check.line import (
     CASES,
     GREEDY_CASES,
@@ -34,11 +29,8 @@ from speclib.errors import BadCall, BadValue
 
 SHAPES = ("line", "tree", "candidates", "method")
 ARGUMENTS = {"line": 4, "tree": 5, "candidates": 4}  # the last one is the coin
-Q_AND_P = {
-    "line": (1, 2),
-    "tree": (2, 3),
-    "candidates": (1, 2),
-}  # positions of these arguments
+# The positions of q and p among the arguments.
+Q_AND_P = {"line": (1, 2), "tree": (2, 3), "candidates": (1, 2)}
 MOST_OUTCOMES = 20_000  # enumerated in a case with the caller's gamma or vocab
 MOST_GAMMA = 256  # beyond this a check takes too long
 MOST_VOCAB = 300_000  # above the largest vocabularies of published models
@@ -46,7 +38,7 @@ COIN = "coin"
 END = "end"  # the argument for the token that ends a text, if a rule takes it
 
 
-class Asked(NamedTuple):
+class CheckRequest(NamedTuple):
     """A rule to check, and how to check it."""
 
     rule: Rule
@@ -86,7 +78,7 @@ class Asked(NamedTuple):
 
         return run
 
-    def told_other_q(self, change: Callable[[Any], Any]) -> Rule:
+    def with_changed_q(self, change: Callable[[Any], Any]) -> Rule:
         """The rule, called with rows of q that ``change`` has changed."""
         rule = self.called()
 
@@ -189,14 +181,14 @@ def require_order(rule: Rule, shape: str) -> None:
     q_place, p_place = Q_AND_P[shape]
     if len(names) <= p_place:
         return
-    if _whose(names[q_place]) == "p" or _whose(names[p_place]) == "q":
+    if _rows_named(names[q_place]) == "p" or _rows_named(names[p_place]) == "q":
         raise BadValue(
             f"the rule takes ({', '.join(names)}), and check passes q before p: the "
             "draft's rows, then the target's"
         )
 
 
-def _whose(name: str) -> str:
+def _rows_named(name: str) -> str:
     """Which rows an argument's name suggests: "q", "p", or "" for neither."""
     words = name.lower().split("_")
     for whose, kinds in (("q", ("draft", "assistant")), ("p", ("target",))):
@@ -287,5 +279,5 @@ def _lines(gamma: int | None, vocab: int | None, choice: str) -> Sequence[LineCa
     # Each possible draft can be rejected at any position, and replaced by any token.
     if vocab ** (gamma + 1) * (gamma + 1) <= MOST_OUTCOMES:
         return [random_line(name, vocab, gamma, seed) for seed in (1, 2)]
-    draft, target = DrawnWhenAsked(vocab, seed=1), DrawnWhenAsked(vocab, seed=2)
+    draft, target = DrawnOnDemand(vocab, seed=1), DrawnOnDemand(vocab, seed=2)
     return [LineCase(name, draft, target, gamma)]
