@@ -8,4 +8,8 @@ findings. The other findings need only arithmetic on printed numbers, which
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("items", "page", "readings", )
+DOOR = (
+    "items",
+    "page",
+    "readings",
+)

@@ -4,4 +4,16 @@
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("calls", "candidate_mistakes", "candidates", "case", "check", "coin", "from_file", "line", "line_mistakes", "mistakes", "pages", )
+DOOR = (
+    "calls",
+    "candidate_mistakes",
+    "candidates",
+    "case",
+    "check",
+    "coin",
+    "from_file",
+    "line",
+    "line_mistakes",
+    "mistakes",
+    "pages",
+)

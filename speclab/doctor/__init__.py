@@ -8,4 +8,7 @@ Nothing is downloaded, and no weights are read.
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("report", "show", )
+DOOR = (
+    "report",
+    "show",
+)

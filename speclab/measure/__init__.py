@@ -6,4 +6,8 @@ this machine. This room knows no papers; ``papers`` computes numbers from the ro
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("fit", "layer_similarity", "measure", )
+DOOR = (
+    "fit",
+    "layer_similarity",
+    "measure",
+)

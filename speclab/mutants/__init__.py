@@ -39,7 +39,12 @@ from .ssd_mistakes import guess_committed, ssd_with
 from .tree_mistakes import tree_with_a_draw_per_branch, tree_with_a_draw_per_node
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("draft_tests", "dsi_mistakes", "duodecoding_mistakes", "pearl_mistakes", )
+DOOR = (
+    "draft_tests",
+    "dsi_mistakes",
+    "duodecoding_mistakes",
+    "pearl_mistakes",
+)
 
 BLOCK = partial(speculative, test="block")
 SSD = partial(ssd, fan=1, backup="none")

@@ -8,4 +8,19 @@ claims, and ``ledger`` reads and writes both as CSV.
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("dsi_figures", "figures", "fill", "ledger", "load_papers", "paper_schema", "same_devices", "scripts", "statistics", "table_cells", "table_result", "verdicts", "virtual_numbers", "why", )
+DOOR = (
+    "dsi_figures",
+    "figures",
+    "fill",
+    "ledger",
+    "load_papers",
+    "paper_schema",
+    "same_devices",
+    "scripts",
+    "statistics",
+    "table_cells",
+    "table_result",
+    "verdicts",
+    "virtual_numbers",
+    "why",
+)

@@ -7,4 +7,12 @@ page. ``site`` builds a web site from the committed files.
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("book", "compute_virtual", "notebooks", "publish", "real_model", "reproduce", "site", )
+DOOR = (
+    "book",
+    "compute_virtual",
+    "notebooks",
+    "publish",
+    "real_model",
+    "reproduce",
+    "site",
+)

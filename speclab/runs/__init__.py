@@ -6,4 +6,10 @@ runs nothing and knows no papers.
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("official_prompts", "rows", "spec", "this_machine", "values", )
+DOOR = (
+    "official_prompts",
+    "rows",
+    "spec",
+    "this_machine",
+    "values",
+)

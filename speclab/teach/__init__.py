@@ -44,7 +44,10 @@ from .runs_of_lessons import stored_runs
 from .tests_to_write import check_block, check_pick, check_verify
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("board_pictures", "lessons", )
+DOOR = (
+    "board_pictures",
+    "lessons",
+)
 
 __all__ = [
     "check_acceptance",

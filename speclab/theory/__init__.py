@@ -1,4 +1,11 @@
 """Formulas that only the workbench uses. They know no method or world."""
 
 # The door: what other rooms may import. All else is this room's own.
-DOOR = ("closed_forms", "dsi_accounting", "dsi_heatmaps", "hardware", "layer_schedule", "plain_decoding", )
+DOOR = (
+    "closed_forms",
+    "dsi_accounting",
+    "dsi_heatmaps",
+    "hardware",
+    "layer_schedule",
+    "plain_decoding",
+)

@@ -1,4 +1,11 @@
 """Reads from a trace what a report, a lesson or a picture needs."""
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("acceptance", "caches", "counts", "cut_traces", "reconcile", "rounds", )
+DOOR = (
+    "acceptance",
+    "caches",
+    "counts",
+    "cut_traces",
+    "reconcile",
+    "rounds",
+)

@@ -5,4 +5,11 @@ chooses for it. This room knows no papers and stores nothing.
 """
 
 # The door: what other rooms may import. The rest is private to this room.
-DOOR = ("cells", "grid_row", "latency_acceptance_grid", "outputs", "settle", "toy_requests", )
+DOOR = (
+    "cells",
+    "grid_row",
+    "latency_acceptance_grid",
+    "outputs",
+    "settle",
+    "toy_requests",
+)
