@@ -13,7 +13,7 @@ from speclab.check.calls import MOST_YIELDED, Failed, as_written
 from speclib.core.sampling import Tokens
 from speclib.errors import BadCall
 
-NOTHING_GIVEN = "Your function gives nothing. Does it end with a return?"
+NOTHING_GIVEN = "Your function returns nothing. Does it end with a return?"
 
 
 def token_in(given: Any, vocab: int) -> int:
@@ -23,14 +23,14 @@ def token_in(given: Any, vocab: int) -> int:
     try:
         token = whole_number(given)
     except BadCall as error:  # a coin
-        raise Failed(f"Your function gives no token: {error}") from None
+        raise Failed(f"Your function returns no token: {error}") from None
     except Exception:  # a user's class may raise anything
         raise Failed(
-            f"Your function gives {as_written(given)}: give one token."
+            f"Your function returns {as_written(given)}: return one token."
         ) from None
     if not 0 <= token < vocab:
         raise Failed(
-            f"Your function gives {as_written(token)}, which is no token here."
+            f"Your function returns {as_written(token)}, which is no token here."
         )
     return token
 
@@ -46,12 +46,12 @@ def committed_in(given: Any, drafted: Tokens, most: int, vocab: int) -> Tokens:
         _require_few(given, drafted, most)  # before looking at each of them
         tokens = tuple(whole_number(token) for token in _in_order(given))
     except BadCall as error:  # a coin among them
-        raise Failed(f"Your function gives no tokens: {error}") from None
+        raise Failed(f"Your function returns no tokens: {error}") from None
     except Failed:
         raise
     except Exception:  # a user's class may raise anything
         raise Failed(
-            f"Your function gives {as_written(given)}: give a list of tokens, "
+            f"Your function returns {as_written(given)}: return a list of tokens, "
             f"which are whole numbers, such as {list(drafted)}."
         ) from None
     if not tokens:

@@ -89,7 +89,7 @@ def _require_no_coroutine(result: Any) -> None:
     if isinstance(result, Coroutine):
         result.close()  # otherwise Python warns that it was never awaited
     if isinstance(result, Awaitable | AsyncIterator):
-        raise Failed(f"Your function gives {as_written(result)}: {NO_COROUTINE}.")
+        raise Failed(f"Your function returns {as_written(result)}: {NO_COROUTINE}.")
 
 
 NO_COROUTINE = "it is not awaited here, so write `def` instead of `async def`"

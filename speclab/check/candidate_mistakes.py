@@ -55,8 +55,8 @@ def _chooser(
 ) -> Chooser:
     """Removal and renormalisation, with one step changed.
 
-    ``left_after(p, q, token)``: what is left of p after a rejection. ``tried``: the
-    number of candidates that are tested; None: all.
+    ``left_after(p, q, token)``: the rest of p after ``token`` is rejected. ``tried``:
+    the number of candidates that are tested; None: all.
     """
 
     def choose(candidates: list[int], q: list[Row], p: Row, coin: NewCoin) -> Chosen:

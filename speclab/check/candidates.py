@@ -140,7 +140,7 @@ class Position:
         for outcome, probability in distribution.items():
             if self.p[outcome.token] == 0:
                 return (
-                    f"Your function can give {outcome.token}, though with "
+                    f"Your function can return {outcome.token}, though with "
                     f"p = {shown(self.p)} the target model never writes it. "
                     f"{describe_chance(probability)}"
                 )

@@ -80,32 +80,32 @@ class Checked:
     @property
     def sentences(self) -> list[str]:
         """The whole answer, the most important sentence first."""
-        said = [self.heading]
+        parts = [self.heading]
         if self.problem:
-            said.append(self.problem)
+            parts.append(self.problem)
         if self.is_lossless is False and self.how == "sampled":
-            said.append(f"The largest difference is {self.largest_error:.2g}.")
+            parts.append(f"The largest difference is {self.largest_error:.2g}.")
         elif self.is_lossless is False and self.largest_error > 0:
-            said.append(
+            parts.append(
                 f"The probability of some event is off by {self.largest_error:.2g}."
             )
         if self.mistake:
-            said.append(f"It behaves like a known mistake, {self.mistake!r}.")
+            parts.append(f"It behaves like a known mistake, {self.mistake!r}.")
         if self.question:
-            said.append(self.question)
+            parts.append(self.question)
         if self.is_lossless is False and self.is_lossless_greedy:
-            said.append("With deterministic models it is lossless.")
+            parts.append("With deterministic models it is lossless.")
         if self.scope:
-            said.append(self.scope)
+            parts.append(self.scope)
         if self.would_find is not None:
-            said.append(
+            parts.append(
                 f"Of 100 such checks, 95 find an error of {self.would_find:.2g} in the "
                 "probability of a token, or in the total probability of the tokens "
                 "that the target finds likelier than the draft does."
             )
         if self.rate is not None:
-            said.append(str(self.rate))
-        return [*said, *self.notes]
+            parts.append(str(self.rate))
+        return [*parts, *self.notes]
 
     def __repr__(self) -> str:
         return "\n".join([*self.sentences, f"It took {self.seconds:.1f} s."])

@@ -5,7 +5,7 @@ Such a rule is called as ``rule(tokens, parents, q, p, coin)``:
     tokens    a list of every node's token; a parent comes before its children
     parents   every node's parent by number, or -1 for the text
     q         [n, V], the row that each node's token was drawn or chosen from; without
-              replacement, its elder siblings have probability 0 in it
+              replacement, the tokens of earlier siblings have probability 0 in it
     p         [n + 1, V], the target's rows: row 0 follows the text, row i + 1 node i
     coin      coin() returns a new random number in [0, 1)
 
@@ -58,7 +58,7 @@ class DrawnTree(NamedTuple):
 class TreeCase(Case[DrawnTree]):
     """A draft and a target model, and the shape of a tree.
 
-    ``put_back``: whether a node may have the token of an elder sibling.
+    ``put_back``: whether a node may have the token of an earlier sibling.
     """
 
     parents: Tokens
@@ -86,14 +86,14 @@ class TreeCase(Case[DrawnTree]):
             yield from self._drawn_on(longer, probability * float(shares[token]))
 
     def _row_of(self, node: int, tokens: Tokens) -> Row:
-        """The row from which a node's token comes, without its elder siblings."""
+        """The row from which a node's token is drawn, without earlier siblings'."""
         parent = self.parents[node]
         row = self.draft[self._path(parent, tokens)].copy()
         if self.put_back:
             return row
-        for elder in range(node):
-            if self.parents[elder] == parent:
-                row[tokens[elder]] = 0
+        for earlier in range(node):
+            if self.parents[earlier] == parent:
+                row[tokens[earlier]] = 0
         drawn_from: Row = row / row.sum()
         return drawn_from
 

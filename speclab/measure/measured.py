@@ -38,7 +38,7 @@ def measure_cells(
     """Runs measured cells until each has rows for ``prompts`` prompts."""
     unfinished = [spec for spec in specs if measurement.missing(spec, prompts)]
     pools = grouped(unfinished, lambda spec: spec.worker_pool)
-    for pool in sorted(pools, key=workers.are_of, reverse=True):  # the open one first
+    for pool in sorted(pools, key=workers.has_open, reverse=True):  # the open one first
         if measurement.is_over:
             return
         try:

@@ -51,7 +51,8 @@ def with_replies(
 ) -> Prompt:
     """The prompt for a dialogue's turn, with plain decoding's replies to earlier turns.
 
-    Any exact method would reply the same. ``plain``: plain decoding of these prompts.
+    Any exact method would give the same replies. ``plain``: plain decoding of these
+    prompts.
     """
     if not isinstance(prompt, Turn):
         return prompt

@@ -49,13 +49,13 @@ class OpenWorkers:
 
     def of(self, pool: WorkerPool, measurement: Measurement) -> OpenPool:
         """The workers of ``pool``, started if they are not open."""
-        if self._open is None or not self.are_of(pool):
+        if self._open is None or not self.has_open(pool):
             self.close()
             measurement.say(f"starting {pool.pair}")
             self._open = OpenPool(pool)
         return self._open
 
-    def are_of(self, pool: WorkerPool) -> bool:
+    def has_open(self, pool: WorkerPool) -> bool:
         """Whether the workers of ``pool`` are open."""
         return self._open is not None and self._open.pool == pool
 

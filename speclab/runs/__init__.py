@@ -2,7 +2,7 @@
 
 ``spec`` defines what to run (``Spec``). A timed run leaves a row (``rows``) in
 ``.cache/runs``; published rows are in ``data/runs``, one file per machine. This room
-runs nothing and knows no papers.
+runs nothing, and does not import ``papers``.
 """
 
 # The door: what other rooms may import. The rest is private to this room.

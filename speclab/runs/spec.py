@@ -4,7 +4,7 @@
     EmulatedSpec   toys in real processes, whose operations take a latency file's times
     MeasuredSpec   real models on this machine
 
-This module knows methods, but no papers.
+This module depends on methods, but not on papers.
 """
 
 from __future__ import annotations

@@ -314,14 +314,14 @@ def test_large_vocabularies_and_long_drafts_are_sampled():
 @pytest.mark.parametrize(
     "rule, says",
     [
-        (lambda drafted, q, p, coin: None, "gives nothing"),
+        (lambda drafted, q, p, coin: None, "returns nothing"),
         (lambda drafted, q, p, coin: [], "commits no token"),
         (lambda drafted, q, p, coin: [0] * 9, "commits 9 tokens: one pass decides 2"),
         (lambda drafted, q, p, coin: [7], "commits 7, which is no token here"),
-        (lambda drafted, q, p, coin: ["a"], "give a list of tokens"),
+        (lambda drafted, q, p, coin: ["a"], "return a list of tokens"),
         (lambda drafted, q, p, coin: 1 / 0, "ZeroDivisionError in your line"),
         (lambda drafted, q, p, coin: p @ q, "ValueError"),
-        (lambda candidates, q, p, coin: 0.5, "give one token"),
+        (lambda candidates, q, p, coin: 0.5, "return one token"),
     ],
 )
 def test_a_rule_without_tokens_is_not_judged_and_the_answer_says_why(rule, says):
