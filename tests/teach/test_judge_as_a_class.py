@@ -147,7 +147,7 @@ def test_a_lossy_pearl_is_not_called_lossless():
     card = teach.check_pearl(pearl_that_trusts_late_drafts)
     assert not card.is_right
     assert card.heading is Heading.WRONG
-    assert "Nothing is lost" not in repr(card)
+    assert "Your method is lossless" not in repr(card)
 
 
 def test_a_right_answer_after_a_destructive_one_is_right_and_a_wrong_one_wrong():
