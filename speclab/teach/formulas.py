@@ -557,7 +557,7 @@ check_fuzzy_pass = Formula(
 
 
 def round_of_easyspec(gamma: int, exact: float, fuzzy: float, target: float) -> float:
-    """One exact pass, gamma - 1 fuzzy ones and a test. Source: EasySpec, section 3.2."""
+    """One exact pass, gamma - 1 fuzzy ones, a test. Source: EasySpec, section 3.2."""
     return exact + (gamma - 1) * fuzzy + target
 
 

@@ -113,8 +113,8 @@ def test_a_right_solution_is_right(check, solution):
 @pytest.mark.parametrize(
     "commit, said",
     [
-        (lambda world, known_rows, draft: [].append(draft), "gives None: return the"),
-        (lambda world, known_rows, draft: (3,), "gives (3,): return the drafts"),
+        (lambda world, known_rows, draft: [].append(draft), "returns None: return the"),
+        (lambda world, known_rows, draft: (3,), "returns (3,): return the remaining"),
         (lambda world, known_rows, draft: draft[0].toke, "AttributeError in your line"),
     ],
 )

@@ -168,7 +168,7 @@ def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
 
 def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be():
     card = teach.check_verify(verify_but_for_one_round_in_a_hundred)
-    assert repr(card).startswith("✗ Correct, but too slow. Where q = ")
+    assert repr(card).startswith("✗ Correct, but too slow. With q = ")
 
 
 def verify_a_little_too_lenient(drafted, q, p, coin):
