@@ -57,9 +57,7 @@ class Guess(BaseModel):
     @model_validator(mode="after")
     def _can_be_answered(self) -> Guess:
         if not self.low <= self.answer <= self.high:
-            raise ValueError(
-                f"the answer {self.answer} is not from {self.low} to {self.high}"
-            )
+            raise ValueError(f"the answer {self.answer} is not on the slider")
         return self
 
 

@@ -85,10 +85,8 @@ class GuessShown(Foldable, widgets.VBox):  # type: ignore[misc]  # untyped
 
     def compared(self, guessed: float) -> str:
         """A sentence that compares a guess with the answer."""
-        answer = self.guess.answer
-        return (
-            f"You guessed {guessed:.4g}. The answer is {answer:.4g}. {self.guess.why}"
-        )
+        answer, why = self.guess.answer, self.guess.why
+        return f"You guessed {guessed:.4g}; the answer is {answer:.4g}. {why}"
 
     def folds(self) -> list[Fold]:
         answer = f"The answer is {self.guess.answer:.4g}. {self.guess.why}"

@@ -95,9 +95,8 @@ def likeness_at_once(
                 use_cache=False,
             )
         predicted = output.logits.float().log_softmax(-1)
-        of_text = weights[:, 1:]
-        of_all = torch.cat([of_text, of_text[:, positions]], 1)
-        return _distance(predicted, wanted, of_all)
+        weights = torch.cat([weights[:, 1:], weights[:, positions + 1]], 1)
+        return _distance(predicted, wanted, weights)
 
     return loss
 
