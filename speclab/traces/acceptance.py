@@ -92,7 +92,7 @@ class Acceptance:
 
     @property
     def mean_length(self) -> float:
-        """vLLM's mean acceptance length: the tokens that a window writes.
+        """vLLM's mean acceptance length: the tokens written per window.
 
         Difference from vLLM: a bonus token that was not written does not count, for
         example after the end of a text, or when PEARL continues accepted drafts.

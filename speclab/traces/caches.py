@@ -23,7 +23,7 @@ OF_THE_PROMPT = -1  # a prompt token, which a trace may not contain
 
 
 class Slot(NamedTuple):
-    """A slot of a KV cache: the token that was fed, and the kind of pass."""
+    """A slot of a KV cache: its token, and the kind of the pass that filled it."""
 
     token: int
     kind: str
@@ -37,8 +37,8 @@ class CacheMoment(NamedTuple):
     kinds        the kind of every slot, by device: "exact"; "fuzzy", if a fuzzy pass of
                  EasySpec's draft filled it; "stale", from the first token that differs
                  from the text
-    cut          slots that the operation cut off before it added its own
-    added        slots that it added
+    cut          slots that the operation cut off before it added new ones
+    added        slots that the operation added
     """
 
     event: Event
@@ -102,7 +102,7 @@ def _check_lines(trace: Trace) -> None:
 def _fed_tokens(
     event: Event, text: Sequence[int], drafted: Mapping[int, int]
 ) -> list[int]:
-    """The tokens that an operation was fed.
+    """The tokens fed to an operation.
 
     ``text``: the text when the operation was submitted. A scoring operation records its
     input. A drafting operation continues the text and the drafts that are not tested
