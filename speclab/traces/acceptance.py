@@ -131,7 +131,7 @@ def acceptance(runs: Any) -> Acceptance:
             accepted.update(range(passed))
     if not windows:
         raise BadValue(
-            "no draft of a line was tested in these runs: give runs of speculative "
+            "no line of drafts was tested in these runs: give runs of speculative "
             "decoding, PEARL, DSI or SSD"
         )
     positions = range(len(settled))
