@@ -19,7 +19,7 @@ from speclib.errors import BadValue
 from speclib.trace.events import COMMIT, Event, Trace
 
 EXACT, FUZZY, STALE = "exact", "fuzzy", "stale"
-OF_THE_PROMPT = -1  # a prompt token, which a trace may not contain
+PROMPT_TOKEN = -1  # a prompt token, which a trace may not contain
 
 
 class Slot(NamedTuple):
@@ -55,7 +55,7 @@ def cache_moments(trace: Trace) -> list[CacheMoment]:
     do not follow the text's positions.
     """
     _check_lines(trace)
-    text = [OF_THE_PROMPT] * trace.prompt_length
+    text = [PROMPT_TOKEN] * trace.prompt_length
     text_lengths = [len(text)]  # by the number of rounds before
     caches: dict[str, list[Slot]] = {device: [] for device in trace.devices}
     # By device and position in the text: the device's latest draft.
@@ -134,6 +134,6 @@ def _kinds(
 def _common_length(cache: Sequence[Slot], text: Sequence[int]) -> int:
     """How many slots match the text's tokens before the first that does not."""
     for length, (slot, token) in enumerate(zip(cache, text, strict=False)):
-        if token not in (slot.token, OF_THE_PROMPT):
+        if token not in (slot.token, PROMPT_TOKEN):
             return length
     return min(len(cache), len(text))
