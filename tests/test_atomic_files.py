@@ -65,7 +65,7 @@ def test_the_error_for_a_failed_write_has_the_reason_and_a_next_step(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     for name, says in {
-        "folder": "Is a directory; folder is as it was. Free space, ",
+        "folder": "Is a directory; folder is unchanged. Free space, ",
         "file/a.csv": "a.csv was not written. Free space, ",
     }.items():
         with pytest.raises(SpeclibError, match=f"cannot write .*: .*{says}"):
@@ -81,7 +81,7 @@ def test_files_from_a_library_are_moved_only_after_all_are_written(tmp_path):
     with pytest.raises(KeyError), whole_files(folder) as part:
         (part / "a").write_text("2")
         raise KeyError
-    refused = pytest.raises(SpeclibError, match="cannot write .*: .*; model is as it")
+    refused = pytest.raises(SpeclibError, match="cannot write .*; model is unchanged")
     with refused, whole_files(folder) as part:
         (part / "a").write_text("2")
         (part / "none" / "b").write_text("2")

@@ -7,9 +7,9 @@
 Later drafts in a window are right less often, since they build on drafts. A single
 number for all positions hides that. This module knows no method and no clock.
 
-Two engines print acceptance, with the same counts: vLLM (vllm/v1/spec_decode/metrics.py
-at commit 016a858) per position over all windows, with a mean length that includes the
-bonus token; and llama.cpp's server as all accepted over all drafted.
+Two engines log acceptance from the same counts. vLLM (vllm/v1/spec_decode/metrics.py at
+commit 016a858) prints a rate per position over all windows, and a mean length that
+includes the bonus token. llama.cpp's server prints accepted drafts over all drafts.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from speclib.trace.events import Trace
 ACCEPTED, REJECTED = "accepted", "rejected"
 GAMMAS = Whole(least=1, most=1000)  # draft lengths of an engine's windows
 # A line's rates, up to the text after them, which a truncated line lacks.
-OF_VLLM = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
+VLLM_RATES = re.compile(r"Per-position acceptance rate: ([\d., ]+), Avg")
 DRAFTED = re.compile(r"Drafted: (\d+) tokens")
 ACCEPTED_TOKENS = re.compile(r"Accepted: (\d+) tokens")
 # Newer versions of llama.cpp also print the number of windows.
-WINDOWS_OF_LLAMACPP = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
-SHORTER = 0.9  # least mean window over gamma; a text's last window may be short
-OF_LLAMACPP = re.compile(
+LLAMACPP_WINDOWS = re.compile(r"#gen drafts\s*=\s*(\d+).*?#gen tokens\s*=\s*(\d+)")
+LEAST_MEAN_WINDOW = 0.9  # over gamma; a text's last window may be short
+LLAMACPP_RATE = re.compile(
     r"draft acceptance(?: rate)?\s*=\s*[\d.]+\s*"
     r"\(\s*(\d+) accepted\s*/\s*(\d+) generated"
 )
@@ -45,17 +45,16 @@ OF_LLAMACPP = re.compile(
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Counts of windows, by position; the first is that of a window's first draft.
+    """Counts over windows by position, starting at a window's first draft.
 
     Drafts after the end of the text are not counted: they neither passed nor failed.
 
-    windows   how many had a draft tested
-    settled   [positions], how often a draft passed, or failed by itself or with an
-              earlier one
-    tested    [positions], how often it was tested
-    accepted  [positions], how often it passed
+    windows   windows with at least one tested draft
+    settled   [positions], drafts that passed, failed, or followed a failed one
+    tested    [positions], drafts that were tested
+    accepted  [positions], drafts that passed
     written   tokens that the windows wrote: accepted drafts, and the token that
-              replaces the first failed one, or follows them all
+              replaces the first failed draft or follows them all
     """
 
     windows: int
@@ -71,7 +70,10 @@ class Acceptance:
 
     @property
     def conditional(self) -> tuple[float, ...]:
-        """Acceptance at each position if all before it passed; nan if none did."""
+        """Acceptance at each position, given that all drafts before it passed.
+
+        It is nan if no draft was tested there.
+        """
         return tuple(
             accepted / tested if tested else nan
             for accepted, tested in zip(self.accepted, self.tested, strict=True)
@@ -79,7 +81,7 @@ class Acceptance:
 
     @property
     def by_position(self) -> tuple[float, ...]:
-        """vLLM's per-position rates: the share of all windows that got this far.
+        """vLLM's per-position rates: the share of all windows accepted up to there.
 
         Difference from vLLM: there, drafts after the end of a text count as failures.
         """
@@ -90,10 +92,10 @@ class Acceptance:
 
     @property
     def mean_length(self) -> float:
-        """vLLM's mean acceptance length: the tokens that a window writes.
+        """vLLM's mean acceptance length: the tokens written per window.
 
-        Difference from vLLM: a bonus token that was not written does not count, as
-        after the end of a text, or where PEARL continues accepted drafts.
+        Difference from vLLM: a bonus token that was not written does not count, for
+        example after the end of a text, or when PEARL continues accepted drafts.
         """
         return self.written / self.windows
 
@@ -104,12 +106,12 @@ class Acceptance:
 
 
 def acceptance(runs: Any) -> Acceptance:
-    """Counts by position how the windows of one or several runs fared.
+    """Counts the outcomes of drafts, by position, over the windows of all ``runs``.
 
     runs: a trace or a result, or several of them.
 
-    A window is what one drafting operation wrote in a line; with SSD's branches, the
-    one that was followed. Trees and several sequences have no such line, so they are
+    A window is the line of drafts from one drafting operation; with SSD's branches, the
+    branch that was followed. Trees and several sequences are not lines, so they are
     left out. Raises BadValue if no window was tested, or for anything that is not a
     run.
     """
@@ -129,21 +131,21 @@ def acceptance(runs: Any) -> Acceptance:
             accepted.update(range(passed))
     if not windows:
         raise BadValue(
-            "no draft of a line was tested in these runs: give runs of speculative "
+            "no line of drafts was tested in these runs: give runs of speculative "
             "decoding, PEARL, DSI or SSD"
         )
-    places = range(len(settled))
+    positions = range(len(settled))
     return Acceptance(
         windows,
-        settled=tuple(settled[place] for place in places),
-        tested=tuple(tested[place] for place in places),
-        accepted=tuple(accepted[place] for place in places),
+        settled=tuple(settled[position] for position in positions),
+        tested=tuple(tested[position] for position in positions),
+        accepted=tuple(accepted[position] for position in positions),
         written=written,
     )
 
 
 class TestedWindow(NamedTuple):
-    """The outcomes of drafts in a line that begins at ``position``."""
+    """The outcomes of a line of drafts that begins at ``position``."""
 
     position: int
     outcomes: tuple[str, ...]
@@ -155,7 +157,7 @@ class TestedWindow(NamedTuple):
 
     @property
     def settled(self) -> int:
-        """How many drafts passed or failed; all of them once one has failed."""
+        """The number of drafts that passed or failed; all drafts once one failed."""
         if self.has_failed:
             return len(self.outcomes)
         return self.outcomes.count(ACCEPTED)
@@ -168,7 +170,7 @@ class TestedWindow(NamedTuple):
 
 
 def _tested_windows(trace: Trace) -> list[TestedWindow]:
-    """The windows in which any draft was tested."""
+    """The windows with at least one tested draft."""
     windows = []
     for event in trace.operations:
         lines: list[tuple[str, ...]] = []
@@ -187,8 +189,8 @@ def _tested_windows(trace: Trace) -> list[TestedWindow]:
 def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
     """For each window, how many tokens the target wrote right after accepted drafts.
 
-    It is 1, except for a window whose drafts all passed and were the end of the text,
-    or were followed by another tested draft.
+    This is 1, or 0 if all of the window's drafts passed and the text ended there or
+    another tested draft followed.
     """
     drafted_at = {position for window in windows for position in window.tested}
     end = trace.prompt_length + sum(len(event.tokens) for event in trace.commits)
@@ -203,7 +205,7 @@ def _written_after(windows: Sequence[TestedWindow], trace: Trace) -> list[int]:
 
 
 def _traces_of(runs: Any) -> list[Trace]:
-    """The traces of a trace or result, or of several."""
+    """The traces of one or several runs."""
     one = getattr(runs, "trace", runs)
     if isinstance(one, Trace):
         return [one]
@@ -220,25 +222,25 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
 
     text: the log of vLLM or of llama.cpp's server. Each of vLLM's lines covers an
     interval; intervals are weighted by the windows drafted in them. llama.cpp divides
-    accepted drafts by all drafts, including untested ones after a failed one. A draft's
-    own rate is therefore higher; it is computed with the number of drafts in a window,
-    ``gamma``.
+    accepted drafts by all drafts, including the untested ones after a failed draft. The
+    rate of a single draft is therefore higher; we compute it from the number of drafts
+    in a window, ``gamma``.
 
-    With ``--draft-p-min`` above 0 llama.cpp ends a window where its draft is unsure.
+    With ``--draft-p-min`` above 0 llama.cpp ends a window when its draft is unsure.
     Then windows differ in length, and no rate can be computed from the log.
 
-    Raises BadValue if there is no such line, if its rates are invalid or cannot be
-    weighted, or for a log of llama.cpp without ``gamma`` or with shorter windows.
+    Raises BadValue if the log has no such line, if its rates are invalid or cannot be
+    weighted, or if a log of llama.cpp comes without ``gamma`` or with shorter windows.
     """
     if not isinstance(text, str):
         raise BadValue(f"text is {shown(text)}: give the log's text")
     if gamma is not None and not GAMMAS.allows(gamma):
         raise BadValue(f"gamma is {shown(gamma)}: {GAMMAS.advice}")
-    of_vllm = [line for line in text.splitlines() if OF_VLLM.search(line)]
-    if of_vllm and OF_LLAMACPP.search(text):
+    vllm_lines = [line for line in text.splitlines() if VLLM_RATES.search(line)]
+    if vllm_lines and LLAMACPP_RATE.search(text):
         raise BadValue("the log has lines of vLLM and of llama.cpp: give only one log")
-    if of_vllm:
-        rates = _mean_rates(of_vllm)
+    if vllm_lines:
+        rates = _mean_rates(vllm_lines)
         if gamma not in (None, len(rates)):
             raise BadValue(
                 f"gamma is {gamma}, but vLLM's log has {len(rates)} positions: leave "
@@ -246,9 +248,9 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
             )
         return conditional(rates)
 
-    counts = [(int(right), int(all_of)) for right, all_of in OF_LLAMACPP.findall(text)]
+    counts = [(int(right), int(total)) for right, total in LLAMACPP_RATE.findall(text)]
     accepted = sum(right for right, _ in counts)
-    drafted = sum(all_of for _, all_of in counts)
+    drafted = sum(total for _, total in counts)
     if not drafted:
         raise BadValue(
             "no acceptance rate in this log: vLLM writes 'Per-position acceptance "
@@ -263,39 +265,39 @@ def acceptance_of_log(text: str, gamma: int | None = None) -> tuple[float, ...]:
             "not: give gamma, the drafts of a window (its --draft-max)"
         )
     _check_windows(text, gamma)
-    return (_rate_behind(accepted / drafted, gamma),)
+    return (_rate_of_one_draft(accepted / drafted, gamma),)
 
 
 def _mean_rates(lines: Sequence[str]) -> list[float]:
     """Rates by position over all intervals, weighted by the number of windows."""
-    of_intervals = [_rates_in(OF_VLLM.findall(line)[0]) for line in lines]
-    lengths = {len(rates) for rates in of_intervals}
+    interval_rates = [_rates_in(VLLM_RATES.findall(line)[0]) for line in lines]
+    lengths = {len(rates) for rates in interval_rates}
     if len(lengths) > 1:
         raise BadValue(
             f"the log's lines have rates for {sorted(lengths)} positions: give the log "
             "of one engine with a constant number of speculative tokens"
         )
     if len(lines) == 1:
-        return of_intervals[0]
+        return interval_rates[0]
 
     windows = [
         _windows_of(line, rates)
-        for line, rates in zip(lines, of_intervals, strict=True)
+        for line, rates in zip(lines, interval_rates, strict=True)
     ]
     together = sum(windows)
     if not together:
         raise BadValue(
-            "the log's lines say that nothing was drafted: give a longer log"
+            "nothing was drafted, according to the log's lines: give a longer log"
         )
     means = []
-    for at_position in zip(*of_intervals, strict=True):
+    for at_position in zip(*interval_rates, strict=True):
         weighed = map(mul, at_position, windows)
         means.append(sum(weighed) / together)
     return means
 
 
 def _windows_of(line: str, rates: Sequence[float]) -> float:
-    """The number of windows in an interval, from its drafted or accepted tokens."""
+    """The number of windows in an interval, from its count of tokens."""
     drafted = DRAFTED.search(line)
     if drafted:
         return int(drafted[1]) / len(rates)
@@ -303,26 +305,26 @@ def _windows_of(line: str, rates: Sequence[float]) -> float:
     if accepted and sum(rates):
         return int(accepted[1]) / sum(rates)
     raise BadValue(
-        f"the log has several intervals, and one does not say what was drafted in it "
+        f"the log has several intervals, and one lacks its number of drafts "
         f"({shown(line.strip())}): give whole lines, with 'Drafted: ... tokens'"
     )
 
 
 def _check_windows(text: str, gamma: int) -> None:
     """Raises BadValue if llama.cpp's windows were shorter than ``gamma``."""
-    counts = WINDOWS_OF_LLAMACPP.findall(text)
+    counts = LLAMACPP_WINDOWS.findall(text)
     windows = sum(int(drafts) for drafts, _ in counts)
     tokens = sum(int(tokens) for _, tokens in counts)
-    if tokens < SHORTER * gamma * windows:
+    if tokens < LEAST_MEAN_WINDOW * gamma * windows:
         raise BadValue(
             f"the log's windows have {tokens / windows:.1f} drafts on average, not "
-            f"{gamma}: drafting ended early where the draft was unsure, so no rate can "
+            f"{gamma}: drafting ended early when the draft was unsure, so no rate can "
             "be computed. Log a run with --draft-p-min 0, or give the run's gamma"
         )
 
 
 def _rates_in(line: str) -> list[float]:
-    """Rates by position; raises BadValue if they are not numbers falling from 1."""
+    """Rates by position; raises BadValue unless they are numbers that fall from 1."""
     try:
         rates = [float(rate) for rate in line.split(",")]
     except ValueError:
@@ -337,21 +339,21 @@ def _rates_in(line: str) -> list[float]:
     return rates
 
 
-def _rate_behind(share: float, gamma: int) -> float:
-    """The rate of a single draft if this ``share`` of the windows' drafts is accepted.
+def _rate_of_one_draft(share: float, gamma: int) -> float:
+    """A single draft's rate, if this ``share`` of all drafts in windows is accepted.
 
     share = (a + a^2 + ... + a^gamma) / gamma, solved for a by halving.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        mean = sum(middle**place for place in range(1, gamma + 1)) / gamma
+        mean = sum(middle**length for length in range(1, gamma + 1)) / gamma
         low, high = (middle, high) if mean < share else (low, middle)
     return high
 
 
 def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
-    """Rates over the windows that got this far, from rates over all windows."""
+    """Rates given that all earlier drafts passed, from rates over all windows."""
     rates = []
     before = 1.0
     for rate in by_position:
@@ -361,6 +363,6 @@ def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
 
 
 def expected_length(rates: Sequence[float]) -> float:
-    """Tokens per window with these conditional rates, including the one after it."""
+    """Tokens per window at these conditional rates, including the token after it."""
     chances: list[float] = list(accumulate(rates, mul))
     return 1 + sum(chances)

@@ -63,7 +63,7 @@ def test_our_humaneval_solutions_pass_their_tests():
 def test_n_selects_the_first_prompts_and_must_not_exceed_their_number():
     assert prompts.load("qa", n=3) == prompts.load("qa")[:3]
     for n in (0, -1, 97):
-        with pytest.raises(SpeclibError, match=f"n={n} .* holds 96"):
+        with pytest.raises(SpeclibError, match=f"n={n} .* has 96"):
             prompts.load("qa", n=n)
 
 

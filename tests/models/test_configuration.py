@@ -70,7 +70,7 @@ def test_a_model_that_no_method_can_run_is_refused_by_name(
 
 def test_a_model_without_position_ids_is_refused_before_reading_weights(tmp_path):
     model = save_config(tmp_path, "RwkvConfig", vocab_size=VOCAB)
-    with pytest.raises(BadValue, match="rwkv.* passes take no .*position_ids"):
+    with pytest.raises(BadValue, match="rwkv.* forward method lacks .*position_ids"):
         open_pair(pair_of(model)).build("target")
 
 

@@ -112,8 +112,8 @@ def test_a_right_solution_is_right(check, solution):
 @pytest.mark.parametrize(
     "commit, said",
     [
-        (lambda world, known_rows, draft: [].append(draft), "gives None: return the"),
-        (lambda world, known_rows, draft: (3,), "gives (3,): return the drafts"),
+        (lambda world, known_rows, draft: [].append(draft), "returns None: return the"),
+        (lambda world, known_rows, draft: (3,), "returns (3,): return the remaining"),
         (lambda world, known_rows, draft: draft[0].toke, "AttributeError in your line"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_method_that_decodes_plainly_is_called_lossless_but_slow():
     card = teach.check_method(plain)
     assert repr(card).startswith("✗ Correct, but too slow. On the virtual clock")
     assert ": 1.00x over plain decoding. Reference implementation: " in card.verdict
-    assert "Nothing is lost" in repr(card)
+    assert "Your method is lossless" in repr(card)
 
 
 def test_half_of_pearl_is_called_lossless_but_slow():
@@ -194,7 +194,7 @@ def test_the_card_for_an_error_names_the_line(check, function, said):
     [
         ([], "commits no token"),
         ([7], "commits 7, which is no token"),
-        ("ab", "give a list of tokens"),
+        ("ab", "return a list of tokens"),
     ],
 )
 def test_a_return_value_that_is_no_list_of_tokens_is_named(committed, said):
@@ -202,7 +202,7 @@ def test_a_return_value_that_is_no_list_of_tokens_is_named(committed, said):
 
 
 @pytest.mark.parametrize(
-    "given, said", [([0], "give one token"), (7, "7, which is no token"), (0.5, "0.5")]
+    "given, said", [([0], "return one"), (7, "7, which is no token"), (0.5, "0.5")]
 )
 def test_a_return_value_that_is_no_token_is_named(given, said):
     assert said in teach.check_pick(lambda *_: given).verdict

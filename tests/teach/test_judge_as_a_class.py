@@ -69,7 +69,7 @@ def test_a_mirrored_coin_is_almost_right():
     card = teach.check_verify(mirrored)
     assert card.is_right
     assert card.heading == "✓ Almost right."
-    assert "with probability 0" in card.verdict
+    assert "which has probability 0" in card.verdict
 
 
 # -- wrong, but seemingly right --------------------------------------------------------
@@ -147,7 +147,7 @@ def test_a_lossy_pearl_is_not_called_lossless():
     card = teach.check_pearl(pearl_that_trusts_late_drafts)
     assert not card.is_right
     assert card.heading is Heading.WRONG
-    assert "Nothing is lost" not in repr(card)
+    assert "Your method is lossless" not in repr(card)
 
 
 def test_answers_are_judged_correctly_after_a_destructive_one():
@@ -168,7 +168,7 @@ def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
 
 def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be():
     card = teach.check_verify(verify_but_for_one_round_in_a_hundred)
-    assert repr(card).startswith("✗ Correct, but too slow. Where q = ")
+    assert repr(card).startswith("✗ Correct, but too slow. With q = ")
 
 
 def verify_a_little_too_lenient(drafted, q, p, coin):

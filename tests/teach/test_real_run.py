@@ -94,7 +94,7 @@ def test_stored_runs_are_read_back_and_shown_before_a_click(monkeypatch, tmp_pat
 
     shown = teach.real_run("x", "toy", methods=("pearl",), stored=stored)
     assert shown.runs == [stored["pearl"]]
-    assert "These runs are stored" in repr(shown)
+    assert "These runs were recorded on another machine" in repr(shown)
     assert shown.timeline in shown.children
     shown.button.click()
     shown.wait()
@@ -136,7 +136,7 @@ def test_an_error_is_shown_and_without_buttons_it_is_raised(monkeypatch):
     shown = teach.real_run("x", "toy", **too_long)
     shown.button.click()
     shown.wait()
-    assert repr(shown).startswith("This did not run. BadValue: ")
+    assert repr(shown).startswith("The run failed. BadValue: ")
     monkeypatch.setenv("SPECLIB_CLICK", "1")
     with pytest.raises(SpeclibError, match="max_new_tokens"):
         teach.real_run("x", "toy", **too_long)

@@ -133,13 +133,13 @@ def test_sampling_is_repeatable_averages_and_has_the_shape_of_the_grid():
 
 # -- DSI: timelines of passes ----------------------------------------------------------
 def timeline(
-    coins: Coins, share: float, lookahead: int, beside: bool, late: bool
+    coins: Coins, share: float, lookahead: int, plain: bool, late: bool
 ) -> float:
     """Returns the time until len(coins) + 1 tokens are verified.
 
     Coin i is whether draft i is right if the text before it is. After each rejection, a
     pass scores the first i blocks of drafts, for every i, as soon as they are written,
-    and another the last draft. With ``beside``, a pass also scores the verified text
+    and another the last draft. With ``plain``, a pass also scores the verified text
     alone whenever it grows. A pass returns the target's own token after its drafts; a
     ``late`` pass on blocks does not.
     """
@@ -147,14 +147,14 @@ def timeline(
     done = 0
     while done < len(coins) + 1:
         remaining = coins[done:]
-        seconds, verified = until_rejection(remaining, share, lookahead, beside, late)
+        seconds, verified = until_rejection(remaining, share, lookahead, plain, late)
         now += seconds
         done += verified
     return now
 
 
 def until_rejection(
-    coins: Coins, share: float, lookahead: int, beside: bool, late: bool
+    coins: Coins, share: float, lookahead: int, plain: bool, late: bool
 ) -> tuple[float, int]:
     """Returns (time, verified tokens) from one rejection to the next."""
     most = len(coins)
@@ -164,7 +164,7 @@ def until_rejection(
     passes = [(most * share + 1, most, True)]
     for drafts in range(0, most, lookahead):
         passes.append((drafts * share + 1, drafts, not late))
-    if beside:
+    if plain:
         passes.append((1.0, 0, True))
     heapq.heapify(passes)
 
@@ -175,23 +175,23 @@ def until_rejection(
         tokens = min(drafts, right) + (gives_token or right < drafts)
         if tokens > verified:
             verified = tokens
-            if beside:
+            if plain:
                 heapq.heappush(passes, (now + 1, verified, True))
     return now, verified
 
 
 @pytest.mark.parametrize("share", [0.07, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("lookahead", [1, 2, 3, 5])
-@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("plain", [True, False])
 @pytest.mark.parametrize("late", [True, False])
 def test_the_expectation_of_dsi_is_the_mean_of_its_timelines(
-    share, lookahead, beside, late
+    share, lookahead, plain, late
 ):
-    rules = replace(LISTING, beside=beside, late=late)
+    rules = replace(LISTING, plain_server=plain, late=late)
     for alpha in (0.0, 0.4, 0.9, 1.0):
         mean = 0.0
         for coins, chance in every_row_of_coins(alpha, 7):
-            mean += chance * timeline(coins, share, lookahead, beside, late)
+            mean += chance * timeline(coins, share, lookahead, plain, late)
 
         time = dsi_time(share, alpha, lookahead, 8, rules)
         assert time == pytest.approx(mean), alpha
@@ -212,14 +212,14 @@ def test_proposition_1_is_the_time_at_lookahead_1_which_no_longer_one_beats():
         assert (dsi_time(share, ALPHAS, lookahead, 50) > bound - 1e-9).all()
 
 
-def test_the_theorems_hold_in_expectation_and_the_first_needs_the_passes_beside():
+def test_the_theorems_hold_in_expectation_and_the_first_needs_the_plain_server():
     share = SHARES[:, None]
     for lookahead in (1, 5):
         dsi = dsi_time(share, ALPHAS, lookahead, 50)
         assert (dsi <= 50 + 1e-9).all()
         assert (dsi <= si_time(share, ALPHAS, lookahead, 50) + 1e-9).all()
-    without_beside = replace(LISTING, beside=False)
-    assert dsi_time(1.0, 0.42, 5, 50, without_beside) > 80
+    without_plain_server = replace(LISTING, plain_server=False)
+    assert dsi_time(1.0, 0.42, 5, 50, without_plain_server) > 80
 
 
 # -- one rule at a time ----------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_each_rule_of_si_by_hand(rule, time):
     "alpha, lookahead, tokens, rule, time",
     [
         (0.0, 2, 3, {}, 3),
-        (0.0, 2, 3, {"late": True, "beside": False}, 1.5 + 1.25 + 1),
+        (0.0, 2, 3, {"late": True, "plain_server": False}, 1.5 + 1.25 + 1),
         (0.5, 1, 1, {"unverified_end": True}, 0.5 * 1 + 0.5 * 2),
         (0.5, 1, 3, {}, 3 - 0.5 * 0.75 * 2),
         # Never two right in a row: either the first is wrong, and then as for 2, or the

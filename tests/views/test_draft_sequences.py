@@ -189,7 +189,7 @@ def test_a_round_is_described_in_words():
         "the target's next word is “c”: sequence 2 continues",
     ]
     assert lines(2)[-1] == "“d” should have been “e”: the sequences are discarded"
-    assert lines(0)[1] == "round 0: 1 sequence of 1 token, no threshold asked"
+    assert lines(0)[1] == "round 0: 1 sequence of 1 token, no threshold"
 
 
 def test_bars_have_the_lengths_of_probabilities_and_theta_is_to_scale():
@@ -246,7 +246,7 @@ def test_sliders_change_round_and_run_keeping_the_nearest_position():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: sequences({}), "a tree of nothing"),
+        (lambda: sequences({}), "no run to show"),
         (lambda: sequences(3), "int"),
         (lambda: sequences(simulate("pearl", tokens=4)), "PEARL drafted no sequences"),
         (

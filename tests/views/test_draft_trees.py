@@ -92,7 +92,7 @@ def test_a_tree_is_described_in_words():
         "the target follows it for 1 of 2 levels, then writes “e”",
     ]
     ended = sequences(run_that_follows_a_and_b()).text()
-    assert ended.endswith("2 of 2 levels, to the text's end")
+    assert ended.endswith("2 of 2 levels, to the end of the text")
 
 
 def test_nodes_follow_their_parents_and_only_the_accepted_path_has_colours():
@@ -136,6 +136,6 @@ def test_in_a_lane_a_tree_is_one_cell_per_level_and_a_count_of_other_nodes():
     first_level, _, second_level, _ = cells
     assert second_level.x - first_level.x == pytest.approx(first_level.width, abs=2)
 
-    assert any("not on the way: \u00a0a" in tip for tip in tooltips(picture))
+    assert any("not followed: \u00a0a" in tip for tip in tooltips(picture))
     assert "+ 1" in picture
     assert "4 candidates" in picture

@@ -53,7 +53,7 @@ def test_dsi_is_nowhere_slower_than_plain_decoding(lookahead, servers):
     si, dsi = cells_by_colour(view.picture())
     assert slower_cells(dsi) == 0 < slower_cells(si)
     assert sum(dsi.values()) == 10_000
-    assert "slower than it in 0% of the map" in view.text()
+    assert "slower in 0% of the map" in view.text()
 
 
 def test_the_circle_is_at_the_sliders_values_and_explorer_and_maps_share_sliders():

@@ -82,7 +82,7 @@ def test_labels_below_neighbouring_bars_do_not_overlap(width):
 def test_the_sentence_states_how_much_both_distributions_share():
     """The sum of min(p, q) is 0.2 + 0.2 + 0.2."""
     assert bars().spoken == (
-        "Of 100 drafted tokens 60 are kept and 40 are rejected and replaced."
+        "Of 100 drafted tokens, 60 are kept and 40 are rejected and replaced."
     )
     assert "b: q 0.60, p 0.20, accepted with probability 0.33" in bars().text()
 

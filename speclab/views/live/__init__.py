@@ -1,1 +1,1 @@
-"""Pictures that a reader can drag and control by keys, with a spoken description."""
+"""Interactive pictures: a reader drags them or presses keys, and they speak."""
