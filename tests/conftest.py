@@ -26,9 +26,9 @@ hypothesis_settings.load_profile("same every time")
 
 from helpers.limits import LIMITS  # noqa: E402
 from helpers.ray_nodes import (  # noqa: E402, F401
-    first_those_with_nodes,
     note_next_test,
     ray_nodes,
+    tests_with_nodes_first,
 )
 
 from speclib import paths  # noqa: E402
@@ -92,7 +92,7 @@ def main_case(request: pytest.FixtureRequest) -> Case:
 
 # -- one cluster for all tests that need one, and time limits --------------------------
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    first_those_with_nodes(items)
+    tests_with_nodes_first(items)
     for item in items:
         _limit(item)
 

@@ -18,7 +18,7 @@ from speclab.papers.load_papers import load_paper
 FINDINGS = {finding.id: finding for finding in load_audit().findings}
 
 
-def said_by(name: str) -> str:
+def finding_text(name: str) -> str:
     """Returns a finding's evidence and its consequence."""
     finding = FINDINGS[name]
     return " ".join(f"{finding.found} {finding.changes} {finding.answer}".split())
@@ -40,7 +40,7 @@ def count(alpha: float, limit: int, budget: int, sequences: int = 1) -> CountedT
 @pytest.mark.parametrize("alpha", [0.6, 0.8])
 def test_the_ratio_of_duodecodings_counted_to_tested_tokens(alpha):
     """For 128 tokens with one and two sequences, and for QA's and RAG's 32."""
-    said = said_by("duodecoding-count")
+    said = finding_text("duodecoding-count")
     for words, counted in (
         ("128 tokens by 1.21 (Vicuna 1.13)", count(alpha, 128, 24)),
         ("1.13)", count(alpha, 128, 16)),
@@ -57,7 +57,7 @@ def test_the_ratio_of_duodecodings_counted_to_tested_tokens(alpha):
 
 def test_speeds_of_duodecoding_by_tested_tokens():
     """At 32 tokens, RAG with one sequence is slower than plain decoding."""
-    assert "QA's 3.18 is 1.03 to 2.15, and RAG's 2.32 is 0.75 to 1.57" in said_by(
+    assert "QA's 3.18 is 1.03 to 2.15, and RAG's 2.32 is 0.75 to 1.57" in finding_text(
         "duodecoding-count"
     )
     by_tested = []
@@ -71,7 +71,7 @@ def test_speeds_of_duodecoding_by_tested_tokens():
 
 def test_duodecodings_leads_within_the_counting_error():
     """Leads are over speculative decoding; at 32 tokens the ratio is 3.1."""
-    assert "Eight of fourteen" in said_by("duodecoding-count")
+    assert "Eight of fourteen" in finding_text("duodecoding-count")
     within = 0
     for target, at_128 in (("Vicuna", 1.13), ("Llama", 1.21)):
         for task in TASKS:
@@ -88,7 +88,7 @@ def test_duodecodings_leads_within_the_counting_error():
 
 @pytest.mark.parametrize("alpha", [0.6, 0.7, 0.8])
 def test_table_2_of_duodecoding_by_tested_tokens(alpha):
-    said = said_by("duodecoding-ablations")
+    said = finding_text("duodecoding-ablations")
     for words, task in (
         ("translation 108, 109, 107", "Trans"),
         ("Math 123, 125, 118", "Math"),
@@ -107,7 +107,9 @@ def test_table_2_of_duodecoding_by_tested_tokens(alpha):
 
 def test_table_3_of_duodecoding_compared_with_the_count():
     """Budgets of 24 and 22 correspond to the printed c and c - 2."""
-    assert "adds 1.9 %; Table 3 prints 1.3 to 3.0 %" in said_by("duodecoding-ablations")
+    assert "adds 1.9 %; Table 3 prints 1.3 to 3.0 %" in finding_text(
+        "duodecoding-ablations"
+    )
     more, less = count(0.8, 128, 24), count(0.8, 128, 22)
     by_the_count = (more.counted / more.passes) / (less.counted / less.passes)
     assert by_the_count == pytest.approx(1.019, abs=0.0005)
@@ -120,7 +122,7 @@ def test_table_3_of_duodecoding_compared_with_the_count():
 
 def test_the_first_token_of_speculative_decoding_with_one_draft():
     """With five drafts, the paper prints 1.5 to 1.7 times plain decoding's."""
-    assert "1.10 to 1.14" in said_by("duodecoding-budget")
+    assert "1.10 to 1.14" in finding_text("duodecoding-budget")
     times = []
     for end in ("lowest", "highest"):
         printed = duodecoding("figure-3", "Speculative Decoding", end)
@@ -140,7 +142,7 @@ def plain(model: str) -> float:
 
 
 def test_pearls_table_2_uses_the_pair_of_table_12():
-    said = said_by("pearl-table-2-pair")
+    said = finding_text("pearl-table-2-pair")
     rows = {
         "Auto Regressive": "Auto Regressive",
         "Speculative Decoding": "Speculative Decoding",
@@ -159,7 +161,7 @@ def test_pearls_table_2_uses_the_pair_of_table_12():
 
 
 def test_pearls_tables_print_speeds_of_several_runs():
-    said = said_by("pearl-mixed-runs")
+    said = finding_text("pearl-mixed-runs")
     assert "Table 4 has 3.79 and 2.35, Table 1 4.43 and 2.48" in said
     assert pearl("table-4", "PEARL", "CodeLlama 7B&70B") == 3.79
     assert pearl("table-4", "PEARL", "CodeLlama 7B&34B") == 2.35
@@ -180,14 +182,14 @@ def test_pearls_tables_print_speeds_of_several_runs():
 
 def test_the_passes_of_table_11_allow_less_than_the_headline():
     """164 prompts have at most 1,024 tokens plus four from a last block of five."""
-    assert "39,674 passes allow 4.25" in said_by("pearl-mixed-runs")
+    assert "39,674 passes allow 4.25" in finding_text("pearl-mixed-runs")
     passes = pearl("table-11", "Codellama 7B&70B", "Target Model (PEARL)")
     assert passes == 39_674
     assert 164 * (1024 + 4) / passes == pytest.approx(4.25, abs=0.005)
 
 
 def test_with_table_4s_numbers_other_windows_are_best():
-    assert "are 5 and 6, not 3 and 5" in said_by("pearl-mixed-runs")
+    assert "are 5 and 6, not 3 and 5" in finding_text("pearl-mixed-runs")
     for column, model, ablation, rounded, best in (
         ("CodeLlama 7&34", "Codellama-34B", "CodeLlama 7B&34B", "3", "5"),
         ("CodeLlama 7&70", "Codellama-70B", "CodeLlama 7B&70B", "5", "6"),
@@ -203,7 +205,7 @@ def test_with_table_4s_numbers_other_windows_are_best():
 
 
 def test_tokens_per_pass_at_the_equal_windows_of_table_11():
-    said = said_by("pearl-accepted-tokens")
+    said = finding_text("pearl-accepted-tokens")
     rows = (
         "Codellama 7B&34B",
         "Codellama 7B&70B",
@@ -241,7 +243,7 @@ PEARL_PAIRS = (
 
 
 def test_the_error_of_an_untested_draft():
-    assert "0.49 away" in said_by("pearl-untested-draft")
+    assert "0.49 away" in finding_text("pearl-untested-draft")
     mistaken, _, settings, tokens = MUTANTS["untested first draft"]
     assert tokens == 3
     assert outcome_error(mistaken, settings) == pytest.approx(0.49, abs=0.005)
@@ -254,7 +256,7 @@ def table_1() -> list[DsiRow]:
 
 
 def test_dsi_over_si_by_the_papers_formulas(table_1):
-    said = said_by("dsi-table-1-size")
+    said = finding_text("dsi-table-1-size")
     tuned = [min(row.by_the_formulas()) for row in table_1]
     worst = [max(row.by_the_formulas()) for row in table_1]
     assert (min(tuned), max(tuned)) == pytest.approx((1.25, 1.45), abs=0.005)
@@ -270,14 +272,14 @@ def test_dsi_over_si_by_the_papers_formulas(table_1):
 
 @pytest.mark.slow
 def test_two_rules_of_the_simulator_add_to_the_speed_up(table_1):
-    assert "28 to 98 %" in said_by("dsi-table-1-size")
+    assert "28 to 98 %" in finding_text("dsi-table-1-size")
     added = [row.worth_of("bonus", "restart_pass") for row in table_1]
     assert (min(added), max(added)) == pytest.approx((1.28, 1.98), abs=0.005)
 
 
 # -- EasySpec --------------------------------------------------------------------------
 def test_variances_of_easyspec_and_eagle_2():
-    said = said_by("easyspec-stability")
+    said = finding_text("easyspec-stability")
     printed = load_paper("easyspec").printed
     more_by_share = {}
     larger = {}
@@ -306,15 +308,15 @@ def test_variances_of_easyspec_and_eagle_2():
 # -- code from 2026 --------------------------------------------------------------------
 def test_tokens_per_prompt_of_nano_pearl():
     """The tokens in bench_summary.md, lines 135, 9 and 10, divided by 128 prompts."""
-    assert "671 tokens a prompt" in said_by("nano-pearl-lengths")
-    assert "395 on HumanEval" in said_by("nano-pearl-lengths")
+    assert "671 tokens a prompt" in finding_text("nano-pearl-lengths")
+    assert "395 on HumanEval" in finding_text("nano-pearl-lengths")
     per_prompt = [round(tokens / 128) for tokens in (85_927, 50_620, 25_600)]
     assert per_prompt == [671, 395, 200]
 
 
 def test_the_error_of_specbranchs_rule():
-    assert "0.93 away" in said_by("specbranch-sampling")
-    assert "(0.62 with a close draft)" in said_by("specbranch-sampling")
+    assert "0.93 away" in finding_text("specbranch-sampling")
+    assert "(0.62 with a close draft)" in finding_text("specbranch-sampling")
     mistaken, _, settings, _ = ENGINE_MUTANTS["branch by the target"]
     assert outcome_error(mistaken, settings) == pytest.approx(0.93, abs=0.005)
     close = outcome_error(mistaken, settings, share=CLOSE)

@@ -69,7 +69,7 @@ def test_tokens_can_have_any_integer_type(given):
 
 
 # -- errors ----------------------------------------------------------------------------
-class OfItsOwn(BaseException):
+class CustomError(BaseException):
     pass
 
 
@@ -82,7 +82,7 @@ def recursive(*arguments):
     [
         SystemExit(0),
         asyncio.CancelledError(),
-        OfItsOwn("x"),
+        CustomError("x"),
         StopIteration(),
         pytest.fail.Exception("x"),
     ],

@@ -41,7 +41,7 @@ def by_a_global(drafted, q, p, coin):
     return right(drafted, q, p, coin) if helper() > SELDOM else [0]
 
 
-class WithItsOwn:
+class RuleWithItsOwnGenerator:
     def __init__(self):
         self.random = random.Random(1)
 
@@ -67,8 +67,8 @@ def by_a_default(drafted, q, p, coin, own=LEGACY):
         seldom_by(np.random.rand),
         seldom_by(generator.random),
         by_a_global,
-        WithItsOwn(),
-        WithItsOwn().__call__,
+        RuleWithItsOwnGenerator(),
+        RuleWithItsOwnGenerator().__call__,
         functools.partial(by_an_argument, np.random.default_rng(1)),
         by_a_default,
     ],

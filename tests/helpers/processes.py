@@ -83,7 +83,7 @@ def living_in_session(session: int) -> list[int]:
     return sorted(pid for pid, status in living.items() if status.session == session)
 
 
-def own_processes_but(known: set[psutil.Process]) -> set[psutil.Process]:
+def own_processes_except(known: set[psutil.Process]) -> set[psutil.Process]:
     """Returns this process's descendants, except ``known`` ones and their descendants.
 
     The nodes of a cluster that other tests use may start processes at any time.

@@ -2,7 +2,7 @@
 
 Starting it takes half a minute of processor time, so the first test that needs it
 starts it, and it ends after the last one. These tests run before all others (see
-``first_those_with_nodes``), so that one process of a parallel run gets all of them.
+``tests_with_nodes_first``), so that one process of a parallel run gets all of them.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def needs_nodes(test: pytest.Item | None) -> bool:
     return FIXTURE in getattr(test, "fixturenames", ())
 
 
-def first_those_with_nodes(tests: list[pytest.Item]) -> None:
+def tests_with_nodes_first(tests: list[pytest.Item]) -> None:
     """Puts the tests that need the cluster before all others."""
     tests.sort(key=lambda test: not needs_nodes(test))
 

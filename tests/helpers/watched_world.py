@@ -22,7 +22,7 @@ def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     return count
 
 
-def nodes_beside_the_first_line(parents: Sequence[int]) -> int:
+def nodes_off_the_first_path(parents: Sequence[int]) -> int:
     """Returns how many nodes of a tree follow its first line."""
     count = 0
     for length in range(1, len(parents) + 1):
@@ -71,7 +71,7 @@ class WatchedWorld(Virtual):
 
         # A scored tree leaves its first line in the cache.
         parents = getattr(op, "parents", ())
-        stays = len(op.text) - nodes_beside_the_first_line(parents)
+        stays = len(op.text) - nodes_off_the_first_path(parents)
 
         # The cache contains the fed drafts: the last sequence's, if there are several.
         drafted = cached[stays:]

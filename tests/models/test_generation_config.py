@@ -23,7 +23,7 @@ TOKENS = 32
 
 
 @pytest.fixture
-def pair_that_says(tmp_path):
+def pair_with_settings(tmp_path):
     """Makes a pair whose target's file has more settings; also returns its folder."""
 
     def make(**settings):
@@ -60,8 +60,8 @@ def decode(pair, **asked):
     ],
     ids=str,
 )
-def test_greedy_text_equals_that_of_generate(pair_that_says, settings):
-    pair, folder = pair_that_says(**settings)
+def test_greedy_text_equals_that_of_generate(pair_with_settings, settings):
+    pair, folder = pair_with_settings(**settings)
     expected = transformers_own(folder)
     with speclib.open_world("virtual", pair) as world:
         for method in ("autoregressive", "pearl", "tree"):
@@ -71,8 +71,8 @@ def test_greedy_text_equals_that_of_generate(pair_that_says, settings):
             assert list(result.tokens) == expected, method
 
 
-def test_without_the_file_the_settings_are_read_from_config_json(pair_that_says):
-    pair, folder = pair_that_says()
+def test_without_the_file_the_settings_are_read_from_config_json(pair_with_settings):
+    pair, folder = pair_with_settings()
     (folder / "generation_config.json").unlink()
     file = folder / "config.json"
     further = {"repetition_penalty": 1.5, "suppress_tokens": [315]}
@@ -93,31 +93,31 @@ def test_without_the_file_the_settings_are_read_from_config_json(pair_that_says)
     ],
     ids=str,
 )
-def test_min_new_tokens_overrides_min_length(pair_that_says, settings, asked):
+def test_min_new_tokens_overrides_min_length(pair_with_settings, settings, asked):
     """Without either, the text ends after 17 tokens, or 25 with the prompt."""
-    pair, folder = pair_that_says(**settings, eos_token_id=[2, 23])
+    pair, folder = pair_with_settings(**settings, eos_token_id=[2, 23])
     expected = transformers_own(folder, **asked)
     assert list(decode(pair, **asked).tokens) == expected
 
 
 @pytest.mark.slow
-def test_transformers_decoding_obeys_the_file_too(pair_that_says):
-    pair, folder = pair_that_says(repetition_penalty=1.3, suppress_tokens=[3, 5])
+def test_transformers_decoding_obeys_the_file_too(pair_with_settings):
+    pair, folder = pair_with_settings(repetition_penalty=1.3, suppress_tokens=[3, 5])
     with speclab.External("transformers-plain", pair) as peer:
         answer = peer.decode(PROMPT, max_new_tokens=TOKENS)
     assert list(answer.tokens) == transformers_own(folder)
 
 
-def test_an_argument_overrides_the_file(pair_that_says):
-    pair, _ = pair_that_says(repetition_penalty=1.3, min_new_tokens=9)
+def test_an_argument_overrides_the_file(pair_with_settings):
+    pair, _ = pair_with_settings(repetition_penalty=1.3, min_new_tokens=9)
     plain = speclib.pair("zoo/target", "zoo/draft-good", latency="pearl/codellama-7-70")
     asked = decode(pair, repetition_penalty=1.0, min_new_tokens=0)
     assert asked.tokens == decode(plain).tokens != decode(pair).tokens
 
 
-def test_top_k_in_the_file_applies_if_a_temperature_is_given(pair_that_says):
+def test_top_k_in_the_file_applies_if_a_temperature_is_given(pair_with_settings):
     """With top_k = 1, the text is greedy at any temperature."""
-    pair, _ = pair_that_says(top_k=1)
+    pair, _ = pair_with_settings(top_k=1)
     greedy = decode(pair).tokens
     assert decode(pair, temperature=5.0).tokens == greedy
     assert decode(pair, temperature=5.0, top_k=0).tokens != greedy
@@ -132,9 +132,9 @@ def test_top_k_in_the_file_applies_if_a_temperature_is_given(pair_that_says):
     ids=str,
 )
 def test_an_unsupported_setting_that_would_change_the_text_is_named(
-    pair_that_says, settings, says
+    pair_with_settings, settings, says
 ):
-    pair, _ = pair_that_says(**settings)
+    pair, _ = pair_with_settings(**settings)
     with pytest.raises(BadValue, match=f"generation_config.json of .*sets.*{says}"):
         decode(pair)
     with pytest.raises(BadValue, match=says):
@@ -143,8 +143,8 @@ def test_an_unsupported_setting_that_would_change_the_text_is_named(
         speclib.decode_batch([PROMPT], pair=pair, world="virtual")
 
 
-def test_settings_only_for_sampling_are_refused_only_in_sampling(pair_that_says):
-    pair, _ = pair_that_says(min_p=0.1, typical_p=0.9)
+def test_settings_only_for_sampling_are_refused_only_in_sampling(pair_with_settings):
+    pair, _ = pair_with_settings(min_p=0.1, typical_p=0.9)
     assert decode(pair).tokens
     with pytest.raises(BadValue, match=r"sets min_p=0.1, typical_p=0.9"):
         decode(pair, temperature=0.8)
@@ -158,8 +158,8 @@ def test_settings_only_for_sampling_are_refused_only_in_sampling(pair_that_says)
     ],
     ids=str,
 )
-def test_an_invalid_value_is_attributed_to_that_file(pair_that_says, settings):
-    pair, _ = pair_that_says(**settings)
+def test_an_invalid_value_is_attributed_to_that_file(pair_with_settings, settings):
+    pair, _ = pair_with_settings(**settings)
     with pytest.raises(BadValue, match="generation.config"):
         decode(pair)
 

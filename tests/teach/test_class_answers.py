@@ -144,7 +144,7 @@ def test_a_number_as_a_string_is_refused(exercise):
 
 
 # -- junk ------------------------------------------------------------------------------
-class WithoutWords:
+class Unprintable:
     """A value that fails in every operation."""
 
     def __repr__(self) -> str:
@@ -161,8 +161,8 @@ def text(*arguments: Any) -> str:
     return "0.5"
 
 
-def own_object(*arguments: Any) -> WithoutWords:
-    return WithoutWords()
+def own_object(*arguments: Any) -> Unprintable:
+    return Unprintable()
 
 
 def no_arguments() -> float:

@@ -213,13 +213,13 @@ def test_the_card_for_a_method_that_stops_early_says_so():
 
 
 def test_a_student_cannot_change_the_rows_of_the_next_call():
-    def greedy_hands(drafted, q, p, coin):
+    def overwrites_rows(drafted, q, p, coin):
         result = verify(drafted, q, p, coin)
         for row in (*q, *p):
             row[:] = 0
         return result
 
-    assert teach.check_verify(greedy_hands).is_right
+    assert teach.check_verify(overwrites_rows).is_right
 
 
 def test_an_unknown_exercise_is_refused_with_the_known_ones():

@@ -100,7 +100,7 @@ def verify_two_and_trust_the_rest(drafted, q, p, coin):
     return [*drafted, draw(p[-1], coin())]
 
 
-def commit_while_there_is_a_draft(world, known_rows, draft):
+def commit_until_drafts_end(world, known_rows, draft):
     while draft and world.going and world.text in known_rows:
         tested = match(world, draft[:1], [known_rows[world.text]])
         world.commit(tested.tokens)
@@ -134,7 +134,7 @@ def pearl_that_trusts_late_drafts(world, window, gamma):
             verify_with_q_of(lambda i, n: min(i, 1)),
             "q of another place",
         ),
-        (teach.check_dsi, commit_while_there_is_a_draft, "waiting for drafts"),
+        (teach.check_dsi, commit_until_drafts_end, "waiting for drafts"),
     ],
 )
 def test_a_wrong_answer_that_looks_right_is_wrong_and_named(check, answer, cause):
@@ -159,7 +159,7 @@ def test_answers_are_judged_correctly_after_a_destructive_one():
     assert card.is_right
 
 
-def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
+def verify_except_in_one_round_of_a_hundred(drafted, q, p, coin):
     """A lossless rule, which sometimes discards its drafts untested."""
     if coin() < 0.01:
         return [draw(p[0], coin())]
@@ -167,7 +167,7 @@ def verify_but_for_one_round_in_a_hundred(drafted, q, p, coin):
 
 
 def test_a_verify_that_wastes_one_round_in_a_hundred_is_slower_than_it_could_be():
-    card = teach.check_verify(verify_but_for_one_round_in_a_hundred)
+    card = teach.check_verify(verify_except_in_one_round_of_a_hundred)
     assert repr(card).startswith("✗ Correct, but too slow. With q = ")
 
 

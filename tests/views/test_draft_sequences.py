@@ -214,8 +214,8 @@ def test_the_frame_marks_the_sequence_that_continues():
     inside = [cell for cell in cells if frame.y < cell.y < frame.bottom]
     assert kinds(inside) == ["accepted", "rejected"]
 
-    nobody_looks = sequences(hand_made_run(), round=2).picture()
-    assert rectangles(nobody_looks, "chosen") == []
+    discarded_round = sequences(hand_made_run(), round=2).picture()
+    assert rectangles(discarded_round, "chosen") == []
 
 
 def test_sliders_change_round_and_run_keeping_the_nearest_position():

@@ -126,7 +126,7 @@ def stop_at_once(seconds: float) -> bool:
     return True
 
 
-def has_next_in_line(locks: StageLocks, stage: int) -> bool:
+def has_waiting_process(locks: StageLocks, stage: int) -> bool:
     """Whether another process waits for a stage, which this process may occupy."""
     return not locks.enter(stage, stop_at_once)
 
@@ -145,7 +145,7 @@ def test_in_processes_a_stage_waits_for_its_device(emulated):
     locks = emulated.stage_locks
     assert locks.enter(1, stop_at_once)
     scoring = emulated.target.score((0, 1))
-    assert wait_until(lambda: has_next_in_line(locks, 1))
+    assert wait_until(lambda: has_waiting_process(locks, 1))
     given_back = emulated.now
     locks.leave(1)
     emulated.wait(scoring)

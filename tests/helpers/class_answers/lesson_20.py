@@ -195,7 +195,7 @@ def target_reads_no_window(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
-def nobody_reads_the_window(world, window, gamma):
+def window_read_by_neither_model(world, window, gamma):
     scoring = world.target.score(world.text, last=len(window))
     rows, drafted = world.all(scoring, world.draft.propose(world.text, gamma))
     verified = verify(world, window + drafted, rows)
@@ -212,7 +212,7 @@ def one_row_more(world, window, gamma):
     return () if verified.extra else (window + drafted)[len(verified.accepted) :]
 
 
-def new_drafts_kept_whatever_happens(world, window, gamma):
+def new_drafts_always_kept(world, window, gamma):
     rows, drafted = ask_both(world, window, gamma)
     verified = verify(world, window + drafted, rows)
     world.commit(verified.tokens)
@@ -324,9 +324,9 @@ NAMED = {
         "speculative decoding": [speculative_decoding],
         "last forgotten": [last_forgotten],
         "window thrown away": [target_reads_no_window],
-        "window in no text": [nobody_reads_the_window],
+        "window in no text": [window_read_by_neither_model],
         "one row too many": [one_row_more],
-        "window kept after a rejection": [new_drafts_kept_whatever_happens],
+        "window kept after a rejection": [new_drafts_always_kept],
         "committed drafts kept": [window_and_drafts_kept],
         "window not tested": [drafted_tested_alone],
         "untested drafts": [drafted_committed],

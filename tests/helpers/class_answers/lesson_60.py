@@ -80,7 +80,7 @@ def all_or_nothing(alpha, c):
 
 
 # -- how long is a pass that n devices share? ------------------------------------------
-def what_is_saved_taken_off(n, alone, reading, joining):
+def savings_subtracted(n, alone, reading, joining):
     saved = reading * (n - 1) / n
     return alone - saved + joining * (n > 1)
 
@@ -131,7 +131,7 @@ def drafting_added(tokens, rows, fixed, per_token, draft):
     return (fixed * (tokens - 1) + draft + 1) / (per_token * (rows - tokens))
 
 
-def rows_for_nothing(tokens, rows, fixed, per_token, draft):
+def rows_without_cost(tokens, rows, fixed, per_token, draft):
     return (fixed * (tokens - 1) - draft) / per_token
 
 
@@ -140,7 +140,7 @@ def upside_down(tokens, rows, fixed, per_token, draft):
 
 
 RIGHT = {
-    "seconds": [what_is_saved_taken_off, in_fractions, slowest_of_all_devices],
+    "seconds": [savings_subtracted, in_fractions, slowest_of_all_devices],
     "batch_limit": [
         limit_as_in_the_lesson,
         limit_by_a_linear_equation,
@@ -151,7 +151,7 @@ RIGHT = {
 }
 WRONG = {
     "seconds": [halved_however_many, joined_from_three_on, never_slower_than_alone],
-    "batch_limit": [drafting_added, rows_for_nothing, upside_down],
+    "batch_limit": [drafting_added, rows_without_cost, upside_down],
     "break_even": [share_of_both_passes, half_of_the_share, share_at_five],
     "best_gamma": [fifty_left_out, one_left_out, counted_from_zero, all_or_nothing],
 }
