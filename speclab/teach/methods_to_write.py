@@ -52,8 +52,8 @@ def method_repeating(step: Step) -> Method:
                 )
             if world.text == before:
                 raise Failed(
-                    "A round of yours commits nothing, but each target pass gives at "
-                    "least one token. Does `score` get the window's tokens, too?"
+                    "A round of yours commits nothing: every pass of the target model "
+                    "gives at least one token."
                 )
 
     return method
